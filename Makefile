@@ -1,0 +1,41 @@
+# What people do with this repository, one command each. `make help` lists them.
+
+# Cargo puts binaries elsewhere where the user says so.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+SECKILL := $(TARGET)/release/seckill
+
+.PHONY: help demo build test lint bench install clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Watch a sale night on a private server that is gone afterwards
+	@server=$$(scripts/servers one) && $(MAKE) --no-print-directory build && \
+	SECKILL_SERVER="$$server" $(SECKILL) run --embedded fixtures/double11.yaml
+
+build: ## Build the release binary
+	cargo build --release --locked
+
+# Redis and Valkey differ in places, so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one.
+test: ## Run all tests, once on each server this machine has or can get
+	@servers=$${SECKILL_TEST_SERVER:-$$(scripts/servers all)} && \
+	printf '%s\n' "$$servers" | while IFS= read -r server; do \
+		server=$${server#*=}; \
+		echo "== tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')"; \
+		SECKILL_TEST_SERVER="$$server" cargo test --locked </dev/null || exit 1; \
+	done
+
+lint: ## Check format and clippy, warnings denied
+	cargo fmt --all --check
+	cargo clippy --locked --all-targets -- -D warnings
+
+bench: build ## Measure what the README says about speed
+	@scripts/servers all >/dev/null
+	cargo bench --locked
+
+install: ## Install seckill for this user
+	cargo install --locked --path .
+
+clean: ## Remove what was built and fetched
+	cargo clean
+	rm -rf .servers

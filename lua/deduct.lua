@@ -1,0 +1,137 @@
+--[[
+  deduct: takes units of one activity, for one order or for many, with the meaning of one after the other.
+
+  KEYS[1]  stock          string  units left
+  KEYS[2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch; may be absent
+  KEYS[3]  requests       hash    r:<request> -> what it did; j:deduct:<job> -> line, refused, digest
+  KEYS[4]  ledger         stream  one entry a call
+  KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
+  KEYS[6]  units          hash    units of a set's members; kinds set and coupon only
+
+  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[2]  by             who runs this, for the ledger; may be empty
+  ARGV[3]  reason         why, for the ledger; may be empty
+  ARGV[4]  limit          the caller's limit a user; holds only where KEYS[2] is absent; empty: none
+  ARGV[5]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id),
+                          or `dry` (nothing is written)
+  ARGV[6]  width          values an order: 2, 3 or 4
+  ARGV[7]  job            empty, or: name, and then in ARGV[8..12] its digest, the epoch, the line before the
+                          first of this activity, the lines of the orders joined by spaces, and 1 where the
+                          reply should tell what each user holds
+  then     orders         user, quantity, and by width also request and reason, which may be empty
+
+  Returns for one order without a job {status, stock, bought}, with stock and bought after it:
+     1 ok                the units are taken
+     2 replayed          this request was applied before
+    -2 limit_exceeded    the user would hold more than the limit
+    -3 out_of_stock      fewer are left
+    -4 not_preheated     KEYS[1] is absent
+    -5 not_started, -6 ended, -7 paused
+    -9 request_conflict  the request id was used for something else
+   -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+  For many orders, or with a job: one string `letters stock refused [bought ...]`: a letter an order (o ok,
+  r replayed, l limit_exceeded, s out_of_stock, q request_conflict, c corrupt), the stock before the call, how
+  many the job refused so far, and what each user holds after the order. What refuses the whole activity is {status,
+  stock, line}, with the last line the job decided; and with a job also
+   -20 gap               {-20, line}: the line before is not the last one decided
+   -21 other epoch       {-21, epoch}: the activity was reset since the job began
+   -22 other job         {-22}: the job's name was used with another digest
+  Only ok, and a refused retry, write; the stock first, so that a cut leaves fewer units to sell, never more.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS TIME DECRBY HSET
+  XADD; sets also SMISMEMBER SADD HDEL.
+]]
+local call, reply = read_call('deduct')
+if not call then return reply end
+local wanted = {}
+for i = 1, call.count do
+  wanted[i] = whole(call.texts[i])
+  if not wanted[i] or wanted[i] < 1 or wanted[i] > MOST_QUANTITY then return usage('deduct: quantity of order ' .. i) end
+end
+
+-- Read, and check, everything.
+reply = read_activity(call)
+if reply then return reply end
+local kind, rules, stock = call.kind, call.rules, call.stock
+local limit = rules.limit
+if not rules.total and ARGV[4] ~= '' then
+  limit = whole(ARGV[4])
+  if not limit then return usage('deduct: ARGV[4] is not a limit') end
+end
+reply = read_requests(call)
+if reply then return reply end
+local decided = call.decided or 0
+local shut = closed(rules)
+if call.job and decided < call.count then
+  if shut then return {shut, stock, call.line} end
+  if leaves_gap(call) then return {GAP, call.line} end
+end
+reply = read_held(call)
+if reply then return reply end
+if records_lost(call) then return unfit('nothing, though units were sold', 5) end
+
+-- Decide, one order after the other.
+local users, texts, requests, held, seen = call.users, call.texts, call.requests, call.held, call.seen
+local now, touched, is_touched, kept, statuses, bought, noted = {}, {}, {}, {}, {}, {}, {}
+local left, refused = stock, 0
+for i = 1, call.count do
+  local user, quantity, request = users[i], wanted[i], requests[i]
+  local had, status, digest = 0, nil, nil
+  if held then
+    had = now[user]
+    if not had then
+      had = held[i] and whole(held[i]) or (not held[i] and 0) or nil
+      if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
+    end
+  end
+  if i <= decided then
+    status = REPLAYED
+  elseif not had then
+    status = CORRUPT
+  elseif request ~= '' then
+    digest = 'deduct ' .. texts[i] .. ' ' .. user
+    status = settled(seen[request], digest)
+  end
+  if not status then
+    status = shut
+    if not status and kind == 'hash' then
+      if had + quantity > (limit or MOST_UNITS) then status = LIMIT_EXCEEDED end
+    elseif not status and kind ~= 'counter' then
+      if had > 0 or (kind == 'coupon' and quantity > 1) then status = LIMIT_EXCEEDED end
+    end
+    if not status and quantity > left then status = OUT_OF_STOCK end
+    if not status then
+      status = OK
+      left, had = left - quantity, had + quantity
+      if not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
+      noted[#noted + 1] = i
+    end
+    keep(call, request, digest, status, kept)
+  end
+  if status < 0 then refused = refused + 1 end
+  if held then now[user] = had end
+  statuses[i], bought[i] = status, had and digits(had) or '0'
+end
+
+-- Write: the stock first.
+if not call.dry then
+  if #noted > 0 then
+    if redis.acl_check_cmd then
+      local denied = not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
+        or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+        or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
+        or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[6], 'f') and 'HDEL'
+      if denied then return forbidden(denied) end
+    end
+    redis.call('DECRBY', KEYS[1], digits(stock - left))
+    if held then write_held(call, touched, now) end
+  end
+  if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
+  if #noted > 0 and rules.ledger then
+    local orders = {}
+    for i = 1, #noted do orders[i] = ledger_order(call, noted[i], texts[noted[i]]) end
+    redis.call('XADD', KEYS[4], '*', unpack(entry('deduct', call.by, call.reason, digits(left), 'orders', '[' .. concat(orders, ',') .. ']')))
+  end
+end
+if call.single then return {statuses[1], left, held and now[users[1]]} end
+return packed(call, statuses, bought, refused)

@@ -1,0 +1,255 @@
+--[[
+  multi_deduct: takes units of several activities for one user in one step, all or nothing; for one such order
+  or for several, one after the other.
+
+  KEYS for each of the activities, in turn (4, 5 or 6 of them, by kind):
+    KEYS[at + 1]  stock          string  units left
+    KEYS[at + 2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch; may be absent
+    KEYS[at + 3]  requests       hash    r:<request> -> what it did
+    KEYS[at + 4]  ledger         stream  one entry a call
+    KEYS[at + 5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
+    KEYS[at + 6]  units          hash    units of a set's members; kind set only
+
+  ARGV[1]  kind      hash, set, coupon or counter
+  ARGV[2]  by        who runs this, for the ledger; may be empty
+  ARGV[3]  mode      `first`, `retry` (may have been sent before: a refusal is kept under its request id), or `dry`
+  then     orders    user, request, reason, number of items, and for each item: which activity (from 1), quantity
+
+  Returns one string an order, `status item item ...` with an item `status,stock,bought`; stock and bought are
+  those after it, empty where there are none. An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
+  whose bytes are given in hexadecimal (empty: it is of the wrong type).
+  The order is
+     1 ok                all units are taken
+     2 replayed          this request was applied before
+    -1 refused           nothing is taken; the items say why
+  and an item
+     1 ok, 2 replayed, -1 refused (alone it would have been fine), -2 limit_exceeded, -3 out_of_stock,
+    -4 not_preheated, -5 not_started, -6 ended, -7 paused, -9 request_conflict (the id was used for something
+    else, or is known to some of the activities only), -11 corrupt
+  Only ok, and a refused retry, write; all stocks first, so that a cut leaves fewer units to sell, never more.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
+  HSET XADD; sets also SISMEMBER SADD HDEL.
+]]
+local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
+local kind, by, mode = ARGV[1], ARGV[2], ARGV[3]
+local stride = KEYS_OF[kind]
+if not stride then return usage('multi_deduct: ARGV[1] is not hash, set, coupon or counter') end
+local activities = #KEYS / stride
+if activities < 1 or activities ~= math.floor(activities) then
+  return usage('multi_deduct: kind ' .. kind .. ' has ' .. stride .. ' keys an activity, not ' .. #KEYS .. ' in all')
+end
+if activities > MOST_ACTIVITIES then return usage('multi_deduct: more than ' .. MOST_ACTIVITIES .. ' activities in one call') end
+if mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return usage('multi_deduct: ARGV[3] is not first, retry or dry') end
+
+-- The orders: each with a digest of all it asks for.
+local orders, at = {}, 4
+while at <= #ARGV do
+  local number = #orders + 1
+  local user, request, reason, size = ARGV[at], ARGV[at + 1], ARGV[at + 2], whole(ARGV[at + 3])
+  if not size or size < 1 or at + 3 + 2 * size > #ARGV then return usage('multi_deduct: order ' .. number .. ' is not complete') end
+  if not (is_user(user) or (kind == 'counter' and user == '')) then return usage('multi_deduct: user id of order ' .. number) end
+  if request ~= '' and not is_request(request) then return usage('multi_deduct: request id of order ' .. number) end
+  local order, asked, twice = {user = user, request = request, reason = reason, items = {}}, {}, {}
+  for i = 1, size do
+    local which, text = whole(ARGV[at + 2 + 2 * i]), ARGV[at + 3 + 2 * i]
+    local quantity = whole(text)
+    if not which or which < 1 or which > activities or twice[which] then return usage('multi_deduct: activity of item ' .. i .. ' of order ' .. number) end
+    if not quantity or quantity < 1 or quantity > MOST_QUANTITY then return usage('multi_deduct: quantity of item ' .. i .. ' of order ' .. number) end
+    twice[which] = true
+    order.items[i] = {which = which, quantity = quantity, text = text}
+    asked[i] = KEYS[(which - 1) * stride + 1] .. ' ' .. text
+  end
+  table.sort(asked)
+  order.digest = 'multi_deduct ' .. redis.sha1hex(concat(asked, '\n')) .. ' ' .. user
+  orders[number] = order
+  at = at + 4 + 2 * size
+end
+if #orders < 1 then return usage('multi_deduct: no orders') end
+if #orders > MOST_ORDERS then return usage('multi_deduct: more than ' .. MOST_ORDERS .. ' orders in one call') end
+
+-- Read, and check, every activity. One that refuses on its own has a status (and, where corrupt, what it holds).
+local sales = {}
+local function broken(sale, value, key)
+  if type(value) == 'table' and value.err and not find(value.err, 'WRONGTYPE', 1, true) then return value end
+  sale.status, sale.key, sale.value = CORRUPT, key, type(value) == 'table' and '' or tostring(value)
+end
+for which = 1, activities do
+  local at = (which - 1) * stride
+  local sale = {at = at, now = {}, touched = {}, kept = {}, noted = {}, seen = {}}
+  sales[which] = sale
+  local fault
+  local stock_text = redis.pcall('GET', KEYS[at + 1])
+  local rules, odd = rules_of(redis.pcall('HMGET', KEYS[at + 2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch'))
+  if not rules then
+    fault = broken(sale, odd, at + 2)
+  else
+    local unfit_ledger = ledger_unfit(redis.call('TYPE', KEYS[at + 4]).ok, rules)
+    sale.rules = rules
+    if unfit_ledger then
+      sale.status, sale.key, sale.value = CORRUPT, at + unfit_ledger[4], unfit_ledger[5] or ''
+    elseif not stock_text then
+      sale.status = NOT_PREHEATED
+    else
+      sale.stock = whole(stock_text)
+      sale.left = sale.stock
+      if not sale.stock then fault = broken(sale, stock_text, at + 1) else sale.shut = closed(rules) end
+    end
+  end
+  if fault then return fault end
+end
+
+-- What each user of each order holds of each of its activities, and what is known of its request.
+for _, order in ipairs(orders) do
+  for _, item in ipairs(order.items) do
+    local sale = sales[item.which]
+    local at, fault = sale.at, nil
+    if order.request ~= '' and sale.seen[order.request] == nil and not sale.status then
+      local found = redis.pcall('HGET', KEYS[at + 3], 'r:' .. order.request)
+      if type(found) == 'table' then fault = broken(sale, found, at + 3) else sale.seen[order.request] = found end
+    end
+    if not fault and not sale.status and kind ~= 'counter' and sale.now[order.user] == nil then
+      local held
+      if kind == 'hash' then
+        held = redis.pcall('HGET', KEYS[at + 5], order.user)
+      else
+        held = redis.pcall('SISMEMBER', KEYS[at + 5], order.user)
+        if type(held) ~= 'table' then held = held == 1 and '1' end
+        if held == '1' and kind == 'set' then
+          held = redis.pcall('HGET', KEYS[at + 6], order.user)
+          if type(held) == 'table' then fault = broken(sale, held, at + 6) end
+          held = held or '1'
+        end
+      end
+      if type(held) == 'table' then
+        if not sale.status then fault = broken(sale, held, at + 5) end
+      elseif held then
+        sale.now[order.user] = whole(held) or held
+      elseif sale.rules.total and sale.rules.total > sale.stock and redis.call('EXISTS', KEYS[at + 5]) == 0 then
+        broken(sale, 'nothing, though units were sold', at + 5)
+      else
+        sale.now[order.user] = 0
+      end
+    end
+    if fault then return fault end
+  end
+end
+
+-- Why an item cannot be had, or nil.
+local function refusal(sale, order, item)
+  if sale.status then return sale.status end
+  local had = sale.now[order.user] or 0
+  if type(had) == 'string' then return CORRUPT end
+  if sale.shut then return sale.shut end
+  if kind == 'hash' then
+    if had + item.quantity > (sale.rules.limit or MOST_UNITS) then return LIMIT_EXCEEDED end
+  elseif kind ~= 'counter' and (had > 0 or (kind == 'coupon' and item.quantity > 1)) then
+    return LIMIT_EXCEEDED
+  end
+  if item.quantity > sale.left then return OUT_OF_STOCK end
+end
+
+local function hex(text)
+  return (string.gsub(string.sub(text, 1, 64), '.', function(byte) return format('%02x', string.byte(byte)) end))
+end
+
+-- One item of the reply.
+local function shown(sale, order, status)
+  local had = sale.now[order.user]
+  if status == CORRUPT then
+    if sale.status then return '-11,' .. sale.key .. ',' .. hex(sale.value) end
+    return '-11,' .. (sale.at + (kind == 'set' and 6 or 5)) .. ',' .. hex(had)
+  end
+  return status .. ',' .. (sale.left and digits(sale.left) or '') .. ',' .. (type(had) == 'number' and digits(had) or '')
+end
+
+-- Decide, one order after the other.
+local replies = {}
+for number, order in ipairs(orders) do
+  local whys, known, conflicts, any = {}, 0, false, false
+  for i, item in ipairs(order.items) do
+    local sale = sales[item.which]
+    local past = settled(sale.seen[order.request], order.digest)
+    if past == REPLAYED then known = known + 1 end
+    if past == REQUEST_CONFLICT then conflicts = true end
+    whys[i] = refusal(sale, order, item)
+    if whys[i] or past == REFUSED then any = true end
+  end
+  local status = OK
+  if known == #order.items then
+    status = REPLAYED
+  elseif conflicts or known > 0 then
+    status = REFUSED
+    for i in ipairs(order.items) do
+      if whys[i] ~= NOT_PREHEATED and whys[i] ~= CORRUPT then whys[i] = REQUEST_CONFLICT end
+    end
+  elseif any then
+    status = REFUSED
+  end
+  if status == OK then
+    for _, item in ipairs(order.items) do
+      local sale = sales[item.which]
+      sale.left = sale.left - item.quantity
+      if kind ~= 'counter' then
+        sale.now[order.user] = sale.now[order.user] + item.quantity
+        sale.touched[order.user] = true
+      end
+      local record = '[' .. json(order.user) .. ',"' .. item.text .. '",' .. json(order.request)
+      if order.reason ~= '' then record = record .. ',' .. json(order.reason) end
+      sale.noted[#sale.noted + 1] = record .. ']'
+    end
+  end
+  if order.request ~= '' and (status == OK or (status == REFUSED and mode == 'retry' and not conflicts and known == 0)) then
+    local record = status == OK and order.digest or REFUSED .. ' ' .. order.digest
+    for _, item in ipairs(order.items) do
+      local sale = sales[item.which]
+      -- A refusal creates no key of an activity that is not there.
+      if not sale.status then
+        sale.kept[#sale.kept + 1] = 'r:' .. order.request
+        sale.kept[#sale.kept + 1] = record
+        sale.seen[order.request] = record
+      end
+    end
+  end
+  local parts = {tostring(status)}
+  for i, item in ipairs(order.items) do
+    parts[i + 1] = shown(sales[item.which], order, status == REFUSED and (whys[i] or REFUSED) or status)
+  end
+  replies[number] = concat(parts, ' ')
+end
+if mode == 'dry' then return replies end
+
+-- Write: permissions, then all stocks, then the rest.
+for _, sale in ipairs(sales) do
+  local at = sale.at
+  if #sale.noted > 0 and redis.acl_check_cmd then
+    local denied = not redis.acl_check_cmd('DECRBY', KEYS[at + 1], '1') and 'DECRBY'
+      or not redis.acl_check_cmd('HSET', KEYS[at + 3], 'f', 'v') and 'HSET'
+      or sale.rules.ledger and not redis.acl_check_cmd('XADD', KEYS[at + 4], '*', 'f', 'v') and 'XADD'
+      or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[at + 5], 'm') and 'SADD'
+      or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[at + 6], 'f') and 'HDEL'
+    if denied then return forbidden(denied) end
+  end
+end
+for _, sale in ipairs(sales) do
+  if #sale.noted > 0 then redis.call('DECRBY', KEYS[sale.at + 1], digits(sale.stock - sale.left)) end
+end
+for _, sale in ipairs(sales) do
+  local at = sale.at
+  for user in pairs(sale.touched) do
+    local units = digits(sale.now[user])
+    if kind == 'hash' then
+      redis.call('HSET', KEYS[at + 5], user, units)
+    else
+      -- Units first: a member without them would hold 1.
+      if kind == 'set' and units == '1' then redis.call('HDEL', KEYS[at + 6], user) end
+      if kind == 'set' and units ~= '1' then redis.call('HSET', KEYS[at + 6], user, units) end
+      redis.call('SADD', KEYS[at + 5], user)
+    end
+  end
+  if #sale.kept > 0 then redis.call('HSET', KEYS[at + 3], unpack(sale.kept)) end
+  if #sale.noted > 0 and sale.rules.ledger then
+    redis.call('XADD', KEYS[at + 4], '*', unpack(entry('deduct', by, '', digits(sale.left), 'orders', '[' .. concat(sale.noted, ',') .. ']')))
+  end
+end
+return replies

@@ -1,0 +1,180 @@
+--[[
+  preheat: makes one activity what it should be, or tells how it differs.
+
+  KEYS[1]  stock          string
+  KEYS[2]  meta           hash
+  KEYS[3]  requests       hash
+  KEYS[4]  ledger         stream
+  KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
+  KEYS[6]  units          hash; kind set only
+
+  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[2]  by             who runs this, for the ledger; may be empty
+  ARGV[3]  reason         why, for the ledger; may be empty
+  ARGV[4]  mode           create, update or reset
+  ARGV[5]  dry            1: tell what would be done, write nothing
+  ARGV[6]  total          units to sell, all told
+  ARGV[7]  per_user_limit, ARGV[8] title, ARGV[9] starts_at, ARGV[10] ends_at, ARGV[11] ledger
+                          each `=text`, or empty where it is not given: create and reset then take none (and a
+                          ledger), update keeps what there is; times are Unix ms, ledger is 0 or 1
+
+  Returns {status, action, total before, total, stock before, stock, limit, field, before, after, ...} with the
+  fields that differ; numbers are texts, false where there is none.
+     1 ok                action create, update, reset, or unchanged
+    -3 out_of_stock      update: the stock would go below zero
+   -10 exists            it is there and differs; for an update: it was not preheated by this script, its stock is
+                         gone, or its ledger would have to be turned on or off
+   -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+  An activity is there if any of its keys is. Only ok writes, but for unchanged; the stock comes last where it grows and
+  first where it shrinks, so that a cut leaves fewer units to sell, never more.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS SET DECRBY
+  INCRBY HSET HDEL UNLINK XADD.
+]]
+local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
+if #KEYS ~= (KEYS_OF[kind] or 0) then return usage('preheat: kind and number of keys do not fit') end
+if mode ~= 'create' and mode ~= 'update' and mode ~= 'reset' then return usage('preheat: ARGV[4] is not create, update or reset') end
+local total = whole(total_text)
+if not total then return usage('preheat: ARGV[6] is not a total') end
+
+-- The fields of meta that a plan sets, in the order in which they are told.
+local FIELDS = {'per_user_limit', 'title', 'starts_at', 'ends_at', 'ledger'}
+local given = {}
+for i, field in ipairs(FIELDS) do
+  local text = ARGV[6 + i]
+  if not text or (text ~= '' and string.sub(text, 1, 1) ~= '=') then return usage('preheat: ' .. field) end
+  if text ~= '' then given[field] = string.sub(text, 2) end
+end
+for _, field in ipairs({'per_user_limit', 'starts_at', 'ends_at'}) do
+  if given[field] and not whole(given[field]) then return usage('preheat: ' .. field) end
+end
+if given.ledger and given.ledger ~= '0' and given.ledger ~= '1' then return usage('preheat: ledger') end
+
+-- Read what there is. A reset looks only for the epoch, and takes whatever else was there.
+local there = redis.call('EXISTS', unpack(KEYS)) > 0
+local meta, old = {}, nil
+local meta_type = redis.call('TYPE', KEYS[2]).ok
+if meta_type == 'hash' then
+  local flat = redis.call('HGETALL', KEYS[2])
+  for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
+end
+local stock_text = redis.pcall('GET', KEYS[1])
+local stock = whole(stock_text)
+if mode ~= 'reset' then
+  if meta_type ~= 'none' and meta_type ~= 'hash' then return {CORRUPT, false, false, 2, false} end
+  local odd
+  old, odd = rules_of({meta.total or false, meta.per_user_limit or false, meta.starts_at or false, meta.ends_at or false,
+    meta.state or false, meta.ledger or false, meta.epoch or false})
+  if not old then return unfit(odd, 2) end
+  local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, old)
+  if bad then return bad end
+  if stock_text and not stock then return unfit(stock_text, 1) end
+  local requests_type = redis.call('TYPE', KEYS[3]).ok
+  if requests_type ~= 'none' and requests_type ~= 'hash' then return {CORRUPT, false, false, 3, false} end
+  if kind ~= 'counter' then
+    local participants_type = redis.call('TYPE', KEYS[5]).ok
+    if participants_type ~= 'none' and participants_type ~= (kind == 'hash' and 'hash' or 'set') then return {CORRUPT, false, false, 5, false} end
+  end
+end
+
+-- What it will be: the plan, over what an update keeps.
+local plan = {}
+for _, field in ipairs(FIELDS) do
+  plan[field] = given[field]
+  if plan[field] == nil and mode == 'update' and old.total then plan[field] = meta[field] end
+end
+if plan.ledger == nil then plan.ledger = '1' end
+local starts, ends = plan.starts_at and whole(plan.starts_at), plan.ends_at and whole(plan.ends_at)
+if starts and ends and starts >= ends then return usage('preheat: the window ends before it starts') end
+
+local action, status = mode, OK
+local differences = {}
+local function differ(field, before, after)
+  differences[#differences + 1] = field
+  differences[#differences + 1] = before or ''
+  differences[#differences + 1] = after or ''
+end
+local stock_after = total
+if not there then
+  action = mode == 'reset' and 'reset' or 'create'
+elseif mode ~= 'reset' then
+  if old.total then
+    if old.total ~= total then differ('stock', meta.total, total_text) end
+    for _, field in ipairs(FIELDS) do
+      if (meta[field] or '') ~= (plan[field] or '') then differ(field, meta[field], plan[field]) end
+    end
+    if not stock then differ('stock key', 'absent', 'present') end
+  else
+    differ('preheated', 'by another system', 'by seckill')
+  end
+  stock_after = stock
+  if #differences == 0 then
+    action = 'unchanged'
+  elseif mode == 'create' or not old.total or not stock or meta.ledger ~= plan.ledger then
+    action, status = 'refused', EXISTS
+  elseif stock + total - old.total < 0 then
+    action, status = 'refused', OUT_OF_STOCK
+  else
+    stock_after = stock + total - old.total
+    if stock_after > MOST_UNITS then return usage('preheat: the stock would pass 2^53 - 1') end
+  end
+end
+local told_total, told_limit = total_text, plan.per_user_limit
+if action == 'refused' then told_total, told_limit = meta.total, meta.per_user_limit end
+local reply = {status, action, meta.total or false, told_total or false, type(stock_text) == 'string' and stock_text or false,
+  stock_after and digits(stock_after) or false, told_limit or false}
+for i = 1, #differences do reply[#reply + 1] = differences[i] end
+if dry or status ~= OK or action == 'unchanged' then return reply end
+
+-- Write.
+if redis.acl_check_cmd then
+  local denied = not redis.acl_check_cmd('SET', KEYS[1], '1') and 'SET'
+    or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
+    or not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
+    or not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
+    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
+    or not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+    or not redis.acl_check_cmd('UNLINK', KEYS[1]) and 'UNLINK'
+  if denied then return forbidden(denied) end
+end
+local set, cleared = {'total', total_text}, {}
+for _, field in ipairs(FIELDS) do
+  if plan[field] then
+    set[#set + 1] = field
+    set[#set + 1] = plan[field]
+  else
+    cleared[#cleared + 1] = field
+  end
+end
+local stock_digits = digits(stock_after)
+if action == 'update' then
+  if total < old.total then redis.call('DECRBY', KEYS[1], digits(old.total - total)) end
+  redis.call('HSET', KEYS[2], unpack(set))
+  if plan.ledger == '1' then
+    redis.call('XADD', KEYS[4], '*', unpack(entry('update', by, reason, stock_digits, 'total', total_text)))
+  end
+  if total > old.total then redis.call('INCRBY', KEYS[1], digits(total - old.total)) end
+  return reply
+end
+local epoch = (whole(meta.epoch) or 0) + 1
+if action == 'reset' then
+  redis.call('UNLINK', KEYS[1])
+  -- The epoch outlives everything else: a bulk run of the old sale must not go on in the new one.
+  if meta_type ~= 'hash' then redis.call('UNLINK', KEYS[2]) end
+end
+for _, text in ipairs({'state', 'live', 'epoch', digits(epoch), 'repairs', '0'}) do set[#set + 1] = text end
+redis.call('HSET', KEYS[2], unpack(set))
+if #cleared > 0 then redis.call('HDEL', KEYS[2], unpack(cleared)) end
+if action == 'reset' then
+  redis.call('UNLINK', KEYS[3], KEYS[4])
+  if kind ~= 'counter' then redis.call('UNLINK', KEYS[5]) end
+  if kind == 'set' then redis.call('UNLINK', KEYS[6]) end
+end
+if plan.ledger == '1' then
+  local fields = entry('preheat', by, reason, stock_digits, 'total', total_text)
+  fields[#fields + 1] = 'epoch'
+  fields[#fields + 1] = digits(epoch)
+  redis.call('XADD', KEYS[4], '*', unpack(fields))
+end
+redis.call('SET', KEYS[1], stock_digits)
+return reply

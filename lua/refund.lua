@@ -1,0 +1,127 @@
+--[[
+  refund: gives units of one activity back, for one user or for many, one after the other; never more than
+  the user holds, never past the total, and it creates no key of the sale.
+
+  KEYS[1]  stock          string  units left
+  KEYS[2]  meta           hash    total, ledger, epoch and more; may be absent
+  KEYS[3]  requests       hash    r:<request> -> what it did; j:refund:<job> -> line, refused, digest
+  KEYS[4]  ledger         stream  one entry a call
+  KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
+  KEYS[6]  units          hash    units of a set's members; kind set only
+
+  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[2]  by             who runs this, for the ledger; may be empty
+  ARGV[3]  reason         why, for the ledger; may be empty
+  ARGV[4]                 empty
+  ARGV[5]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id),
+                          or `dry` (nothing is written)
+  ARGV[6]  width          values an order: 2, 3 or 4
+  ARGV[7]  job            as for deduct, with ARGV[8..12]
+  then     orders         user, quantity or `all`, and by width also request and reason, which may be empty
+
+  Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it:
+     1 ok                the units are back
+     2 replayed          this request was applied before
+    -4 not_preheated     KEYS[1] is absent
+    -8 exceeds_bought    the user holds fewer, or nothing; or the stock would pass the total
+    -9 request_conflict  the request id was used for something else
+   -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+  For many orders, or with a job: as deduct, with the letters o, r, x (exceeds_bought), q, c.
+  Only ok, and a refused retry, write; the stock comes last, so that a cut leaves fewer units to sell, never more.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS INCRBY HSET HDEL
+  XADD; sets also SMISMEMBER SADD SREM.
+]]
+local call, reply = read_call('refund')
+if not call then return reply end
+local wanted = {}
+for i = 1, call.count do
+  local text = call.texts[i]
+  wanted[i] = text == 'all' and text or whole(text)
+  if not wanted[i] or (text ~= 'all' and (wanted[i] < 1 or wanted[i] > MOST_QUANTITY)) then
+    return usage('refund: quantity of order ' .. i)
+  end
+  if text == 'all' and call.kind == 'counter' then return usage('refund: all, where no user is recorded') end
+end
+
+-- Read, and check, everything.
+reply = read_activity(call)
+if reply then return reply end
+local kind, rules, stock = call.kind, call.rules, call.stock
+reply = read_requests(call)
+if reply then return reply end
+local decided = call.decided or 0
+if decided < call.count and leaves_gap(call) then return {GAP, call.line} end
+reply = read_held(call)
+if reply then return reply end
+
+-- Decide, one order after the other.
+local users, texts, requests, held, seen = call.users, call.texts, call.requests, call.held, call.seen
+local most = rules.total or MOST_UNITS
+local now, touched, is_touched, kept, statuses, bought, noted, given = {}, {}, {}, {}, {}, {}, {}, {}
+local left, refused = stock, 0
+for i = 1, call.count do
+  local user, quantity, request = users[i], wanted[i], requests[i]
+  local had, status, digest = 0, nil, nil
+  if held then
+    had = now[user]
+    if not had then
+      had = held[i] and whole(held[i]) or (not held[i] and 0) or nil
+      if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
+    end
+  end
+  if i <= decided then
+    status = REPLAYED
+  elseif not had then
+    status = CORRUPT
+  elseif request ~= '' then
+    digest = 'refund ' .. texts[i] .. ' ' .. user
+    status = settled(seen[request], digest)
+  end
+  if quantity == 'all' then quantity = had or 0 end
+  if not status then
+    if (held and quantity > had) or quantity == 0 or left + quantity > most then
+      status = EXCEEDS_BOUGHT
+    else
+      status = OK
+      left = left + quantity
+      if held then
+        had = had - quantity
+        if not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
+      end
+      noted[#noted + 1] = i
+      given[#noted] = digits(quantity)
+    end
+    keep(call, request, digest, status, kept)
+  end
+  if status < 0 then refused = refused + 1 end
+  if held then now[user] = had end
+  statuses[i], bought[i] = status, had and digits(had) or '0'
+end
+
+-- Write: the stock last.
+if not call.dry then
+  if #noted > 0 then
+    if redis.acl_check_cmd then
+      local denied = not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
+        or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
+        or (kind == 'hash' or kind == 'set') and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
+        or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+        or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
+        or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
+      if denied then return forbidden(denied) end
+    end
+    if held then write_held(call, touched, now) end
+  end
+  if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
+  if #noted > 0 then
+    if rules.ledger then
+      local orders = {}
+      for n = 1, #noted do orders[n] = ledger_order(call, noted[n], given[n]) end
+      redis.call('XADD', KEYS[4], '*', unpack(entry('refund', call.by, call.reason, digits(left), 'orders', '[' .. concat(orders, ',') .. ']')))
+    end
+    redis.call('INCRBY', KEYS[1], digits(left - stock))
+  end
+end
+if call.single then return {statuses[1], left, held and now[users[1]], wanted[1] == 'all' and tonumber(given[1]) or wanted[1]} end
+return packed(call, statuses, bought, refused)

@@ -1,0 +1,70 @@
+--[[
+  snapshot: one activity at one instant, and what some users hold. It only reads.
+
+  KEYS[1]  stock          string
+  KEYS[2]  meta           hash
+  KEYS[3]  requests       hash; only its type is read
+  KEYS[4]  ledger         stream
+  KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
+  KEYS[6]  units          hash; kind set only
+
+  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[2..]               users; at most 2,000
+
+  Returns {status, ms, stock, meta, participants, last, held}: the server's clock in Unix ms, the stock's text or
+  false, the meta as a flat list of fields and values, how many users hold units, the ledger's last id or
+  false, and for each user the text of what is held, false for nothing. Status is
+     1 ok
+    -4 not_preheated  none of stock and meta is there (what else there is, is told all the same)
+   -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+
+  Commands it needs: GET HGETALL TYPE TIME HLEN HMGET XREVRANGE; sets also SCARD SMISMEMBER.
+]]
+local kind = ARGV[1]
+if #KEYS ~= (KEYS_OF[kind] or 0) then return usage('snapshot: kind and number of keys do not fit') end
+if #ARGV > 2001 then return usage('snapshot: more than 2000 users in one call') end
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local function corrupt(value, key)
+  local reply = unfit(value, key)
+  if reply[1] then reply[2] = now end
+  return reply
+end
+
+local stock_text = redis.pcall('GET', KEYS[1])
+if stock_text and not whole(stock_text) then return corrupt(stock_text, 1) end
+local flat = redis.pcall('HGETALL', KEYS[2])
+if flat.err then return corrupt(flat, 2) end
+local meta = {}
+for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
+local rules, odd = rules_of({meta.total or false, meta.per_user_limit or false, meta.starts_at or false, meta.ends_at or false,
+  meta.state or false, meta.ledger or false, meta.epoch or false})
+if not rules then return corrupt(odd, 2) end
+local requests_type = redis.call('TYPE', KEYS[3]).ok
+if requests_type ~= 'none' and requests_type ~= 'hash' then return corrupt({}, 3) end
+local ledger_type = redis.call('TYPE', KEYS[4]).ok
+local bad = ledger_unfit(ledger_type, rules)
+if bad then return {CORRUPT, now, false, bad[4], bad[5]} end
+local last = false
+if ledger_type == 'stream' then
+  local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
+  last = newest[1] and newest[1][1] or false
+end
+
+local users = {unpack(ARGV, 2)}
+local participants, held = 0, {}
+if kind == 'hash' then
+  participants = redis.pcall('HLEN', KEYS[5])
+  if type(participants) == 'table' then return corrupt(participants, 5) end
+  if #users > 0 then held = redis.call('HMGET', KEYS[5], unpack(users)) end
+elseif kind ~= 'counter' then
+  participants = redis.pcall('SCARD', KEYS[5])
+  if type(participants) == 'table' then return corrupt(participants, 5) end
+  if #users > 0 then
+    held = redis.call('SMISMEMBER', KEYS[5], unpack(users))
+    local units = kind == 'set' and redis.pcall('HMGET', KEYS[6], unpack(users)) or {}
+    if units.err then return corrupt(units, 6) end
+    for i = 1, #users do held[i] = held[i] == 1 and (units[i] or '1') end
+  end
+end
+return {(stock_text or rules.total) and OK or NOT_PREHEATED, now, stock_text, flat, participants, last, held}

@@ -1,0 +1,60 @@
+//! `seckill deduct`: take units of one activity for a user.
+
+use anyhow::Result;
+
+use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
+use crate::cli::Mutating;
+use crate::inventory::failure::Exit;
+use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::number::{Limit, Quantity};
+use crate::inventory::order::Order;
+use crate::output::Output;
+use crate::store::Store;
+
+/// Take units of one activity for a user
+///
+/// The limit, the window and the stock are checked and the units taken in one atomic step. Sending the same
+/// request again changes nothing, so a retry is safe.
+#[derive(Debug, clap::Args)]
+pub struct DeductArgs {
+    /// Activity to take from
+    activity: ActivityId,
+    /// User who receives the units; the layout `product` knows no users
+    #[arg(long)]
+    user: Option<UserId>,
+    /// Units to take
+    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true)]
+    quantity: Quantity,
+    /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
+    #[arg(long, value_name = "ID")]
+    request: Option<RequestId>,
+    /// Most units the user may hold, for an activity that another system preheated
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    per_user_limit: Option<Limit>,
+    /// Why, for the ledger
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// Takes the units, or says why not.
+pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    required_user(args.user.as_ref(), store.layout())?;
+    super::rows::fitting_limit(args.per_user_limit, store.layout())?;
+    let order = Order {
+        activity: args.activity.clone(),
+        user: args.user.clone(),
+        quantity: args.quantity,
+        request: args.request.clone().unwrap_or_else(RequestId::new),
+        reason: args.reason.clone(),
+        per_user_limit: args.per_user_limit,
+    };
+    let outcome = store.deduct(&order, args.mutating.dry_run)?;
+    if args.mutating.dry_run {
+        out.note("dry run: nothing was changed");
+    }
+    tell_corrupt(out, outcome.corrupt.as_ref());
+    out.object(&OrderRow::new(&order.activity, order.user.as_ref(), &order.request, &outcome))?;
+    Ok(exit_of(outcome.status))
+}

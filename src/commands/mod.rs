@@ -1,0 +1,39 @@
+//! One file per subcommand: its arguments, then its run. Here is only what all of them share.
+
+pub mod deduct;
+pub mod inspect;
+pub mod multi_deduct;
+pub mod pause;
+pub mod preheat;
+pub mod reconcile;
+pub mod refund;
+pub mod rows;
+pub mod run;
+pub mod script;
+mod session;
+
+use anyhow::Result;
+
+use crate::cli::{Cli, Command};
+use crate::inventory::failure::Exit;
+use session::Session;
+
+/// Does what the command line asks for, and says how it ended.
+///
+/// # Errors
+/// Whatever keeps the command from doing its work; an answer such as "sold out" is no error.
+pub fn run(cli: Cli) -> Result<Exit> {
+    let mut session = Session::new(cli.global)?;
+    match cli.command {
+        Command::Preheat(args) => preheat::run(&args, &mut session),
+        Command::Deduct(args) => session.with(|store, out| deduct::run(&args, store, out)),
+        Command::MultiDeduct(args) => session.with(|store, out| multi_deduct::run(&args, store, out)),
+        Command::Refund(args) => session.with(|store, out| refund::run(&args, store, out)),
+        Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
+        Command::Reconcile(args) => reconcile::run(&args, &mut session),
+        Command::Run(args) => run::run(&args, &mut session),
+        Command::Pause(args) => session.with(|store, out| pause::pause(&args, store, out)),
+        Command::Resume(args) => session.with(|store, out| pause::resume(&args, store, out)),
+        Command::Script(command) => script::run(&command, &mut session),
+    }
+}

@@ -1,0 +1,179 @@
+//! `seckill multi-deduct`: take units of several activities in one step.
+
+use std::str::FromStr;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::rows::{exit_of, required_user, tell_corrupt};
+use crate::cli::Mutating;
+use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::number::Quantity;
+use crate::inventory::order::{MultiOrder, MultiOutcome};
+use crate::inventory::status::Status;
+use crate::output::{Cell, Format, Output, Row};
+use crate::store::Store;
+
+/// Take units of several activities in one all-or-nothing step
+///
+/// Either every item is taken or none, and every item that falls short is named. The same activity named twice
+/// counts as the sum.
+#[derive(Debug, clap::Args)]
+pub struct MultiDeductArgs {
+    /// What to take, as in `1001=2`
+    #[arg(required = true, value_name = "ACTIVITY=QUANTITY")]
+    items: Vec<Item>,
+    /// User who receives the units; the layout `product` knows no users
+    #[arg(long)]
+    user: Option<UserId>,
+    /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
+    #[arg(long, value_name = "ID")]
+    request: Option<RequestId>,
+    /// Why, for the ledger
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// `ACTIVITY=QUANTITY`.
+#[derive(Debug, Clone)]
+struct Item {
+    activity: ActivityId,
+    quantity: Quantity,
+}
+
+impl FromStr for Item {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // An id may hold `=`; a quantity may not.
+        let (activity, quantity) = text.rsplit_once('=').ok_or("expected ACTIVITY=QUANTITY, as in `1001=2`")?;
+        Ok(Self {
+            activity: activity.parse().map_err(|error: crate::inventory::id::InvalidId| error.to_string())?,
+            quantity: quantity.parse().map_err(|error: crate::inventory::number::InvalidNumber| error.to_string())?,
+        })
+    }
+}
+
+/// How the order ended, with its items.
+#[derive(Debug, Serialize)]
+struct MultiDocument<'a> {
+    user: Option<&'a str>,
+    status: Status,
+    request: &'a str,
+    items: Vec<ItemDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ItemDocument<'a> {
+    activity: &'a str,
+    quantity: u64,
+    status: Status,
+    stock: Option<u64>,
+    bought: Option<u64>,
+}
+
+/// One item as a flat row.
+#[derive(Debug, Serialize)]
+struct ItemRow<'a> {
+    user: Option<&'a str>,
+    activity: &'a str,
+    quantity: u64,
+    status: Status,
+    stock: Option<u64>,
+    bought: Option<u64>,
+    request: &'a str,
+}
+
+impl Row for ItemRow<'_> {
+    const FIELDS: &'static [&'static str] = &["user", "activity", "quantity", "status", "stock", "bought", "request"];
+    const HEADINGS: &'static [&'static str] = &["user", "activity", "quantity", "status", "stock", "bought", "request"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.user.unwrap_or_default()).flexible(),
+            Cell::text(self.activity).flexible(),
+            Cell::number(self.quantity),
+            Cell::status(self.status),
+            Cell::known(self.stock),
+            Cell::known(self.bought),
+            Cell::text(self.request),
+        ]
+    }
+}
+
+/// Takes all the units, or none and says why.
+pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    required_user(args.user.as_ref(), store.layout())?;
+    let order = MultiOrder {
+        user: args.user.clone(),
+        items: summed(&args.items)?,
+        request: args.request.clone().unwrap_or_else(RequestId::new),
+        reason: args.reason.clone(),
+    };
+    let outcome = store.multi_deduct(&order, args.mutating.dry_run)?;
+    if args.mutating.dry_run {
+        out.note("dry run: nothing was changed");
+    }
+    show(&order, &outcome, out)?;
+    Ok(exit_of(outcome.status))
+}
+
+fn show(order: &MultiOrder, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
+    for item in &outcome.items {
+        tell_corrupt(out, item.corrupt.as_ref());
+    }
+    let items: Vec<ItemDocument<'_>> = order
+        .items
+        .iter()
+        .zip(&outcome.items)
+        .map(|((activity, quantity), item)| ItemDocument {
+            activity: activity.as_str(),
+            quantity: quantity.get(),
+            status: item.status,
+            stock: item.stock,
+            bought: item.bought,
+        })
+        .collect();
+    let (user, request) = (order.user.as_ref().map(UserId::as_str), order.request.as_str());
+    if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {
+        return out.document(&MultiDocument { user, status: outcome.status, request, items });
+    }
+    let rows: Vec<ItemRow<'_>> = items
+        .into_iter()
+        .map(|ItemDocument { activity, quantity, status, stock, bought }| ItemRow {
+            user,
+            activity,
+            quantity,
+            status,
+            stock,
+            bought,
+            request,
+        })
+        .collect();
+    out.array(&rows)
+}
+
+/// Each activity once, with the sum of what was asked of it.
+fn summed(items: &[Item]) -> Result<Vec<(ActivityId, Quantity)>> {
+    let mut sums: Vec<(ActivityId, Quantity)> = Vec::with_capacity(items.len());
+    for item in items {
+        match sums.iter_mut().find(|(activity, _)| *activity == item.activity) {
+            Some((activity, sum)) => {
+                *sum = Quantity::new(sum.get() + item.quantity.get()).ok_or_else(|| {
+                    Failure::usage(format!("the quantities of `{activity}` add up to more than one order may take"))
+                        .hint(format!("expected {} in all", Quantity::EXPECTED))
+                })?;
+            }
+            None => sums.push((item.activity.clone(), item.quantity)),
+        }
+    }
+    if sums.len() > MultiOrder::MOST_ITEMS {
+        return Err(Failure::usage(format!("{} activities in one order; the most is {}", sums.len(), MultiOrder::MOST_ITEMS))
+            .hint("split it: each order is all or nothing on its own")
+            .into());
+    }
+    Ok(sums)
+}

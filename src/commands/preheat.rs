@@ -1,0 +1,280 @@
+//! `seckill preheat`: create or change activities.
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::session::Session;
+use crate::cli::Mutating;
+use crate::inventory::activity::{Action, Plan, Preheat, Preheated};
+use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Layout;
+use crate::inventory::number::{Limit, Units};
+use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
+use crate::input::fixture;
+use crate::output::{Cell, Output, Row};
+use crate::store::Store;
+
+/// Create or change activities from YAML fixtures, or from flags
+///
+/// Says what should be: an activity that is not there is created, an equal one is left alone, and one that differs
+/// is refused unless `--update` (moves total, limit, title and window of a live sale; purchases stay) or
+/// `--reset` (starts over: purchases, ledger and requests are removed) is given.
+#[derive(Debug, clap::Args)]
+pub struct PreheatArgs {
+    /// YAML fixtures; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "id", conflicts_with = "id")]
+    files: Vec<String>,
+    /// Only these activities of the fixtures
+    #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
+    only: Vec<ActivityId>,
+    /// One activity, without a fixture
+    #[arg(long, value_name = "ID", requires = "stock")]
+    id: Option<ActivityId>,
+    /// Units to sell, all told
+    #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
+    stock: Option<Units>,
+    /// Most units a user may hold
+    #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
+    per_user_limit: Option<Limit>,
+    /// What people call it
+    #[arg(long, value_name = "TEXT", requires = "id")]
+    title: Option<String>,
+    /// Refuse purchases before this time, such as 2026-11-11T00:00:00+08:00
+    #[arg(long, value_name = "TIME", requires = "id")]
+    starts_at: Option<Millis>,
+    /// Refuse purchases from this time on
+    #[arg(long, value_name = "TIME", requires = "id")]
+    ends_at: Option<Millis>,
+    /// Change what is there: total, limit, title, window. Stock moves by the difference of the totals
+    #[arg(long, conflicts_with = "reset")]
+    update: bool,
+    /// Start over, whatever was there
+    #[arg(long)]
+    reset: bool,
+    /// Why, for the ledger
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// What was done to one activity, or would be.
+#[derive(Debug, Serialize)]
+struct PreheatRow<'a> {
+    activity: &'a str,
+    action: Action,
+    status: Status,
+    total_before: Option<u64>,
+    total: Option<u64>,
+    stock_before: Option<u64>,
+    stock: Option<u64>,
+    per_user_limit: Option<u64>,
+}
+
+impl<'a> PreheatRow<'a> {
+    fn new(preheated: &'a Preheated) -> Self {
+        Self {
+            activity: preheated.activity.as_str(),
+            action: preheated.action,
+            status: preheated.status,
+            total_before: preheated.total_before,
+            total: preheated.total,
+            stock_before: preheated.stock_before,
+            stock: preheated.stock,
+            per_user_limit: preheated.per_user_limit,
+        }
+    }
+}
+
+impl Row for PreheatRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "action", "status", "total_before", "total", "stock_before", "stock", "per_user_limit"];
+    const HEADINGS: &'static [&'static str] = &["activity", "action", "status", "total", "stock", "limit"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.activity).flexible(),
+            Cell::text(self.action.name()),
+            Cell::status(self.status),
+            moved(self.total_before, self.total),
+            moved(self.stock_before, self.stock),
+            Cell::known(self.per_user_limit),
+        ]
+    }
+}
+
+/// `50 → 80` where a number moves, else the number.
+fn moved(before: Option<u64>, after: Option<u64>) -> Cell {
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => Cell::number(format!("{before} → {after}")),
+        (_, after) => Cell::known(after),
+    }
+}
+
+/// Makes activities what they should be.
+pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
+    let (plans, of_fixture) = plans(args)?;
+    let layout = session.layout(of_fixture)?;
+    let plans = fitted(plans, layout)?;
+    let mut store = session.store(layout)?;
+    apply(&plans, args, &mut store, &mut session.out)
+}
+
+/// The plans of all fixtures, or the one of the flags, and the layout that the fixtures name.
+fn plans(args: &PreheatArgs) -> Result<(Vec<Plan>, Option<Layout>)> {
+    if let (Some(id), Some(total)) = (&args.id, args.stock) {
+        let plan = Plan {
+            id: id.clone(),
+            title: args.title.clone(),
+            total,
+            per_user_limit: args.per_user_limit,
+            starts_at: args.starts_at,
+            ends_at: args.ends_at,
+            ledger: None,
+        };
+        if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)
+            && start >= end
+        {
+            return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
+        }
+        return Ok((vec![plan], None));
+    }
+    let mut plans = Vec::new();
+    let mut layout = None;
+    for file in &args.files {
+        let fixture = fixture::read(file)?;
+        if let (Some(one), Some(other)) = (layout, fixture.layout)
+            && one != other
+        {
+            return Err(Failure::usage(format!("`{file}` has another layout than the fixtures before it"))
+                .hint("preheat fixtures of one layout at a time")
+                .into());
+        }
+        layout = layout.or(fixture.layout);
+        plans.extend(fixture.activities);
+    }
+    let mut seen = HashSet::new();
+    for plan in &plans {
+        if !seen.insert(plan.id.as_str()) {
+            return Err(Failure::usage(format!("activity `{}` is in more than one fixture", plan.id)).into());
+        }
+    }
+    for wanted in &args.only {
+        if !seen.contains(wanted.as_str()) {
+            return Err(Failure::usage(format!("no fixture has an activity `{wanted}`")).into());
+        }
+    }
+    if !args.only.is_empty() {
+        let only: HashSet<&ActivityId> = args.only.iter().collect();
+        plans.retain(|plan| only.contains(&plan.id));
+    }
+    Ok((plans, layout))
+}
+
+fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
+    plans
+        .into_iter()
+        .map(|plan| plan.fitted(layout).map_err(|why| Failure::usage(why).into()))
+        .collect()
+}
+
+/// Shows the plan or carries it out, one activity at a time.
+fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let how = match (args.update, args.reset) {
+        (true, _) => Preheat::Update,
+        (_, true) => Preheat::Reset,
+        _ => Preheat::Create,
+    };
+    let reason = args.reason.as_deref();
+    let progress = out.progress("planning", plans.len() as u64);
+    let mut results = Vec::with_capacity(plans.len());
+    for plan in plans {
+        results.push(store.preheat(plan, how, true, reason)?);
+        progress.inc(1);
+    }
+    progress.finish();
+    if !args.mutating.dry_run {
+        if let Some(question) = question(&results) {
+            out.confirm(&question, args.mutating.yes)?;
+        }
+        warn_of_eviction(store, out);
+        let progress = out.progress("preheating", plans.len() as u64);
+        for (plan, result) in plans.iter().zip(&mut results) {
+            if matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok {
+                *result = store.preheat(plan, how, false, reason)?;
+            }
+            progress.inc(1);
+        }
+        progress.finish();
+    }
+    tell(&results, how, out);
+    let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
+    out.array(&rows)?;
+    if args.mutating.dry_run {
+        out.note("dry run: nothing was changed");
+    }
+    let refused = results.iter().any(|result| !result.status.is_done());
+    Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+/// What a reset destroys, as a question; `None` where it destroys nothing.
+fn question(results: &[Preheated]) -> Option<String> {
+    let lost: Vec<&Preheated> = results
+        .iter()
+        .filter(|result| result.action == Action::Reset && (result.stock_before.is_some() || result.total_before.is_some()))
+        .collect();
+    let first = lost.first()?;
+    let sold = first.total_before.zip(first.stock_before).map(|(total, stock)| total.saturating_sub(stock));
+    let what = match (lost.len(), sold) {
+        (1, Some(sold)) => format!("`{}` ({sold} sold)", first.activity),
+        (1, None) => format!("`{}`", first.activity),
+        (count, _) => format!("{count} activities, `{}` among them", first.activity),
+    };
+    Some(format!("Reset {what}? Purchases, ledger and requests are removed"))
+}
+
+/// Says in what refused activities differ, and which keys are corrupt.
+pub fn tell(results: &[Preheated], how: Preheat, out: &Output) {
+    const MOST: usize = 20;
+    let told: Vec<&Preheated> =
+        results.iter().filter(|result| !result.status.is_done() || result.action == Action::Update).collect();
+    for result in told.iter().take(MOST) {
+        super::rows::tell_corrupt(out, result.corrupt.as_ref());
+        for difference in &result.differences {
+            let shown = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };
+            out.note(format!(
+                "{}: {} {} → {}",
+                result.activity,
+                difference.field,
+                shown(&difference.before),
+                shown(&difference.after)
+            ));
+        }
+    }
+    if told.len() > MOST {
+        out.note(format!("and {} activities more", told.len() - MOST));
+    }
+    if results.iter().any(|result| result.status == Status::Exists) {
+        out.hint(match how {
+            Preheat::Create => "`--update` moves total, limit, title and window and keeps purchases; `--reset` starts over",
+            _ => "only `--reset` can change this; it removes purchases, ledger and requests",
+        });
+    }
+    if results.iter().any(|result| result.status == Status::OutOfStock) {
+        out.hint("more units are sold than the new total has: give a total of at least what is sold");
+    }
+}
+
+/// Stock that is evicted in mid-sale is lost.
+fn warn_of_eviction(store: &mut Store, out: &Output) {
+    // A server that does not let us ask is not worth an error.
+    if let Ok(Some(policy)) = store.eviction_policy()
+        && policy != "noeviction"
+    {
+        out.warn(format!("the server's maxmemory-policy is `{policy}`: stock and buyers may vanish in mid-sale"));
+        out.hint("`noeviction` is the only right policy for a sale: CONFIG SET maxmemory-policy noeviction");
+    }
+}

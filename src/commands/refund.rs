@@ -1,0 +1,62 @@
+//! `seckill refund`: give units back.
+
+use anyhow::Result;
+
+use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
+use crate::cli::Mutating;
+use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::number::Quantity;
+use crate::inventory::order::{Refund, RefundOf};
+use crate::output::Output;
+use crate::store::Store;
+
+/// Give units back, never more than the user holds
+///
+/// A user whose count reaches 0 is no participant any more. Sending the same request again changes nothing.
+#[derive(Debug, clap::Args)]
+pub struct RefundArgs {
+    /// Activity the units were taken from
+    activity: ActivityId,
+    /// User who gives them back; the layout `product` knows no users
+    #[arg(long)]
+    user: Option<UserId>,
+    /// Units to give back
+    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true)]
+    quantity: Quantity,
+    /// Give back all that the user holds
+    #[arg(long, conflicts_with = "quantity")]
+    all: bool,
+    /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
+    #[arg(long, value_name = "ID")]
+    request: Option<RequestId>,
+    /// Why, for the ledger
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// Gives the units back, or says why not.
+pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    required_user(args.user.as_ref(), store.layout())?;
+    if args.all && !store.layout().kind().has_users() {
+        return Err(Failure::usage("`--all` gives back what a user holds, and the layout `product` records no users")
+            .hint("give `--quantity N`")
+            .into());
+    }
+    let refund = Refund {
+        activity: args.activity.clone(),
+        user: args.user.clone(),
+        of: if args.all { RefundOf::All } else { RefundOf::Quantity(args.quantity) },
+        request: args.request.clone().unwrap_or_else(RequestId::new),
+        reason: args.reason.clone(),
+    };
+    let outcome = store.refund(&refund, args.mutating.dry_run)?;
+    if args.mutating.dry_run {
+        out.note("dry run: nothing was changed");
+    }
+    tell_corrupt(out, outcome.corrupt.as_ref());
+    out.object(&OrderRow::new(&refund.activity, refund.user.as_ref(), &refund.request, &outcome))?;
+    Ok(exit_of(outcome.status))
+}

@@ -1,0 +1,97 @@
+//! What commands that move units have in common: their row, their exit code, what is asked of a user.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::layout::Layout;
+use crate::inventory::number::Limit;
+use crate::inventory::order::{Corrupt, Outcome};
+use crate::inventory::status::Status;
+use crate::output::{Cell, Output, Row};
+
+/// One order or refund, and how it ended.
+#[derive(Debug, Serialize)]
+pub struct OrderRow<'a> {
+    activity: &'a str,
+    user: Option<&'a str>,
+    quantity: Option<u64>,
+    status: Status,
+    stock: Option<u64>,
+    bought: Option<u64>,
+    request: &'a str,
+}
+
+impl<'a> OrderRow<'a> {
+    /// The row of an outcome.
+    pub fn new(activity: &'a ActivityId, user: Option<&'a UserId>, request: &'a RequestId, outcome: &Outcome) -> Self {
+        Self {
+            activity: activity.as_str(),
+            user: user.map(UserId::as_str),
+            quantity: outcome.quantity,
+            status: outcome.status,
+            stock: outcome.stock,
+            bought: outcome.bought,
+            request: request.as_str(),
+        }
+    }
+}
+
+impl Row for OrderRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "user", "quantity", "status", "stock", "bought", "request"];
+    const HEADINGS: &'static [&'static str] = &["activity", "user", "quantity", "status", "stock", "bought", "request"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.activity).flexible(),
+            Cell::text(self.user.unwrap_or_default()).flexible(),
+            Cell::known(self.quantity),
+            Cell::status(self.status),
+            Cell::known(self.stock),
+            Cell::known(self.bought),
+            Cell::text(self.request),
+        ]
+    }
+}
+
+/// 0 where nothing was refused, else 3.
+pub fn exit_of(status: Status) -> Exit {
+    if status.is_done() { Exit::Done } else { Exit::Refused }
+}
+
+/// Names the key that is corrupt, and what it holds.
+pub fn tell_corrupt(out: &Output, corrupt: Option<&Corrupt>) {
+    if let Some(Corrupt { key, what }) = corrupt {
+        out.warn(format!("key `{key}` {what}; nothing was changed"));
+    }
+}
+
+/// A user is wanted, but where the layout records none.
+///
+/// # Errors
+/// Usage, with a hint.
+pub fn required_user(user: Option<&UserId>, layout: Layout) -> Result<()> {
+    if user.is_none() && layout.kind().has_users() {
+        return Err(Failure::usage(format!("`--user` is missing: the layout `{}` records who bought", layout.name()))
+            .hint("give `--user USER`; only the layout `product` does without")
+            .into());
+    }
+    Ok(())
+}
+
+/// The caller's limit, where the layout can keep one.
+///
+/// # Errors
+/// Usage, with a hint.
+pub fn fitting_limit(limit: Option<Limit>, layout: Layout) -> Result<()> {
+    let Some(limit) = limit else { return Ok(()) };
+    let kind = layout.kind();
+    if !kind.has_users() || (kind.records_once() && limit.get() != 1) {
+        let why = if kind.has_users() { "records a user once: the limit is always 1" } else { "knows no users" };
+        return Err(Failure::usage(format!("`--per-user-limit {limit}`: the layout `{}` {why}", layout.name()))
+            .hint("leave `--per-user-limit` out")
+            .into());
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! `seckill run`: drive YAML fixtures: preheat, steps, expectations.
+
+mod perform;
+mod preheat;
+mod report;
+mod rush;
+
+use anyhow::Result;
+
+use super::session::Session;
+use crate::cli::Mutating;
+use crate::input::fixture::{self, Fixture, Step};
+use crate::interrupt;
+use crate::inventory::failure::Exit;
+use crate::output::Output;
+use crate::store::Store;
+use perform::Observed;
+use report::{Report, StepRow};
+
+/// Drive YAML fixtures: preheat, steps, expectations
+///
+/// Preheats what a fixture describes, does its steps in order and compares how each ends with what the fixture
+/// expects. Stops at the first step that ends otherwise and exits with 1. An activity that is there and
+/// differs is left alone, and nothing is run.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// YAML fixtures, run one after the other; `-` is standard input
+    #[arg(value_name = "FIXTURE", required = true)]
+    files: Vec<String>,
+    /// Go on after a step that ended otherwise than expected
+    #[arg(long)]
+    keep_going: bool,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// Runs all fixtures. All are read and checked before the first one is.
+pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
+    let fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let layout = session.layout(fixture::layout(&fixtures)?)?;
+    for fixture in &fixtures {
+        fixture.check(layout)?;
+    }
+    let mut store = session.store(layout)?;
+    let out = &mut session.out;
+    let mut report = Report::default();
+    // What was done is shown even where a fault ends the run.
+    let ended = drive(args, &fixtures, &mut store, out, &mut report);
+    let shown = report.show(&fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
+    let exit = ended?;
+    shown?;
+    if args.mutating.dry_run {
+        out.note("dry run: nothing was changed");
+    }
+    Ok(exit)
+}
+
+/// Preheats and does the steps of one fixture after the other.
+fn drive(
+    args: &RunArgs,
+    fixtures: &[Fixture],
+    store: &mut Store,
+    out: &mut Output,
+    report: &mut Report,
+) -> Result<Exit> {
+    interrupt::stop_gracefully();
+    let mut exit = Exit::Done;
+    let mut left: usize = fixtures.iter().map(|fixture| fixture.steps.len()).sum();
+    for fixture in fixtures {
+        let preheated = preheat::preheat(fixture, args.mutating.dry_run, store, out)?;
+        if preheated.refused {
+            return Ok(Exit::Refused);
+        }
+        for step in &fixture.steps {
+            if interrupt::requested() {
+                return Ok(interrupted(left, out));
+            }
+            left -= 1;
+            if args.mutating.dry_run {
+                report.steps.push(StepRow::planned(report.steps.len() + 1, step));
+                continue;
+            }
+            let observed = perform::perform(&step.operation, store, out)?;
+            super::rows::tell_corrupt(out, observed.corrupt.as_ref());
+            let number = report.steps.len() + 1;
+            let differences = differences(step, &observed);
+            report.steps.push(StepRow::done(number, step, &observed, differences.is_empty()));
+            if interrupt::requested() {
+                return Ok(interrupted(left, out));
+            }
+            if differences.is_empty() {
+                continue;
+            }
+            exit = Exit::Failed;
+            out.warn(format!("step {number} at {}:{}: {}", fixture.file, step.at, differences.join(", ")));
+            if preheated.sold_before {
+                out.hint(format!(
+                    "units were sold before this run; `seckill preheat --reset {}` starts over",
+                    fixture.file
+                ));
+            }
+            if !args.keep_going {
+                if left > 0 {
+                    out.note(format!("{left} more steps were not run; `--keep-going` goes on"));
+                }
+                return Ok(exit);
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// In what a step ended otherwise than expected, in words.
+fn differences(step: &Step, observed: &Observed) -> Vec<String> {
+    let Some(expected) = &step.expect else { return Vec::new() };
+    let mut differences = Vec::new();
+    if let Some(word) = expected.word
+        && word != observed.word
+    {
+        differences.push(format!("expected `{word}`, got `{}`", observed.word));
+    }
+    for (name, count) in &expected.counts {
+        let got = observed.counts.iter().find(|(known, _)| known == name).and_then(|(_, got)| *got);
+        if got != Some(*count) {
+            let got = got.map_or_else(|| "none".to_owned(), |got| got.to_string());
+            differences.push(format!("expected {name} {count}, got {got}"));
+        }
+    }
+    differences
+}
+
+/// Ctrl-C came between two steps, or ended a rush.
+fn interrupted(left: usize, out: &Output) -> Exit {
+    out.warn(format!("interrupted; {left} more steps were not run"));
+    out.hint("what was done stays; `seckill inspect` shows it, `seckill preheat --reset` starts over");
+    Exit::Interrupted
+}

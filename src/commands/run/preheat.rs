@@ -1,0 +1,72 @@
+//! The activities of a fixture, made what they should be before its steps are done.
+
+use anyhow::Result;
+
+use crate::input::fixture::Fixture;
+use crate::inventory::activity::{Action, Preheat, Preheated};
+use crate::inventory::failure::Failure;
+use crate::output::Output;
+use crate::store::Store;
+
+/// How it went.
+pub struct Summary {
+    /// One of them was refused, and none was created.
+    pub refused: bool,
+    /// Some activity is as the fixture says, but has sold already.
+    pub sold_before: bool,
+}
+
+/// Creates what is not there. All are looked at before the first one is created.
+pub fn preheat(fixture: &Fixture, dry_run: bool, store: &mut Store, out: &Output) -> Result<Summary> {
+    let layout = store.layout();
+    let plans = fixture
+        .activities
+        .iter()
+        .map(|plan| plan.clone().fitted(layout).map_err(|why| Failure::usage(format!("{}: {why}", fixture.file))))
+        .collect::<Result<Vec<_>, _>>()?;
+    let progress = out.progress("planning", plans.len() as u64);
+    let mut results = Vec::with_capacity(plans.len());
+    for plan in &plans {
+        results.push(store.preheat(plan, Preheat::Create, true, None)?);
+        progress.inc(1);
+    }
+    progress.finish();
+    if results.iter().any(|result| !result.status.is_done()) {
+        return Ok(refused(fixture, &results, out));
+    }
+    if !dry_run {
+        let progress = out.progress("preheating", plans.len() as u64);
+        for (plan, result) in plans.iter().zip(&mut results) {
+            if result.action == Action::Create {
+                *result = store.preheat(plan, Preheat::Create, false, None)?;
+            }
+            progress.inc(1);
+        }
+        progress.finish();
+        // Somebody else may have been quicker.
+        if results.iter().any(|result| !result.status.is_done()) {
+            return Ok(refused(fixture, &results, out));
+        }
+    }
+    let created = results.iter().filter(|result| result.action == Action::Create).count();
+    let kept = results.len() - created;
+    let created = match created {
+        0 => None,
+        count => Some(format!("{count} {}", if dry_run { "to be created" } else { "created" })),
+    };
+    let kept = (kept > 0).then(|| format!("{kept} there already"));
+    let said: Vec<String> = created.into_iter().chain(kept).collect();
+    if !said.is_empty() {
+        out.note(format!("activities of `{}`: {}", fixture.file, said.join(", ")));
+    }
+    let sold_before = results.iter().any(|result| result.action == Action::Unchanged && result.stock != result.total);
+    Ok(Summary { refused: false, sold_before })
+}
+
+/// Says in what the activities differ that are there already.
+fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> Summary {
+    crate::commands::preheat::tell(results, Preheat::Create, out);
+    out.warn(format!("`{}` was not run: an activity of it is there and differs", fixture.file));
+    out.hint(format!("`seckill preheat --update {0}` or `--reset {0}` first", fixture.file));
+    Summary { refused: true, sold_before: false }
+}

@@ -1,0 +1,117 @@
+//! What a command needs before it can begin: an output, a layout, and a server to talk to.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::cli::Global;
+use crate::interrupt;
+use crate::inventory::failure::{Exit, Failure, cause};
+use crate::inventory::layout::Layout;
+use crate::output::Output;
+use crate::store::Store;
+use crate::store::connect::Target;
+use crate::store::embedded::Embedded;
+
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+
+/// The options every command takes, and what follows from them.
+pub struct Session {
+    global: Global,
+    /// Where results go.
+    pub out: Output,
+}
+
+impl Session {
+    /// Nothing is connected or started yet.
+    pub fn new(global: Global) -> Result<Self> {
+        let out = Output::new(global.output, global.color, global.quiet, global.verbose);
+        interrupt::listen().map_err(|error| Failure::failed(format!("cannot listen for Ctrl-C: {error}")))?;
+        Ok(Self { global, out })
+    }
+
+    /// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
+    pub fn layout(&self, of_fixture: Option<Layout>) -> Result<Layout> {
+        if let (Some(flag), Some(fixture)) = (self.global.layout, of_fixture)
+            && flag != fixture
+        {
+            return Err(Failure::usage(format!(
+                "`--layout {}` contradicts the fixture, which says `layout: {}`",
+                flag.name(),
+                fixture.name()
+            ))
+            .hint("leave the flag out, or change the fixture")
+            .into());
+        }
+        if let Some(layout) = self.global.layout.or(of_fixture) {
+            return Ok(layout);
+        }
+        match environment("SECKILL_LAYOUT") {
+            Some(name) => Layout::named(&name).ok_or_else(|| {
+                Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
+                    .hint("expected seckill, sku, coupon, product or cluster")
+                    .into()
+            }),
+            None => Ok(Layout::default()),
+        }
+    }
+
+    /// A store for a layout: connects when first asked, or starts a private server now.
+    pub fn store(&self, layout: Layout) -> Result<Store> {
+        let url = match &self.global.embedded {
+            Some(directory) => self.start_embedded(directory)?,
+            None => self
+                .global
+                .url
+                .clone()
+                .or_else(|| environment("SECKILL_URL"))
+                .or_else(|| environment("REDIS_URL"))
+                .unwrap_or_else(|| DEFAULT_URL.to_owned()),
+        };
+        let target = Target::new(&url, self.password()?, self.global.timeout)?;
+        self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
+        Ok(Store::new(target, layout, operator()))
+    }
+
+    /// Runs a command that needs no fixture.
+    pub fn with(&mut self, command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>) -> Result<Exit> {
+        let mut store = self.store(self.layout(None)?)?;
+        command(&mut store, &mut self.out)
+    }
+
+    fn start_embedded(&self, directory: &Path) -> Result<String> {
+        let kept = (!directory.as_os_str().is_empty()).then_some(directory);
+        let server = Embedded::start(kept, self.global.timeout, |note| self.out.note(note))?;
+        if kept.is_none() {
+            self.out.note("a private server was started; its data is discarded at the end (`--embedded=DIR` keeps it)");
+        }
+        let url = server.url();
+        // It must stop however the command ends, Ctrl-C included.
+        interrupt::at_exit(move || drop(server));
+        Ok(url)
+    }
+
+    fn password(&self) -> Result<Option<String>> {
+        let Some(path) = &self.global.password_file else {
+            return Ok(environment("SECKILL_PASSWORD").or_else(|| environment("REDISCLI_AUTH")));
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::usage(format!("cannot read the password file `{}`: {}", path.display(), cause(&error)))
+        })?;
+        Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
+    }
+}
+
+/// A variable that is set to something.
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Who does this, for the ledger: the operating system's user at this host, unless `SECKILL_OPERATOR` says otherwise.
+fn operator() -> String {
+    environment("SECKILL_OPERATOR").unwrap_or_else(|| {
+        let user = whoami::username().unwrap_or_else(|_| "unknown".to_owned());
+        let host = whoami::hostname().unwrap_or_else(|_| "unknown".to_owned());
+        format!("{user}@{host}")
+    })
+}

@@ -1,0 +1,50 @@
+//! Ctrl-C, and SIGTERM and SIGHUP, which mean the same: stop at a whole order, say what was done, leave nothing behind.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::inventory::failure::Exit;
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+static GRACEFUL: AtomicBool = AtomicBool::new(false);
+
+/// What must be done before the process may end at once.
+static AT_EXIT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Whether the user asked to stop. Long commands look at it between whole orders.
+pub fn requested() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
+}
+
+/// From now on the first Ctrl-C only asks: the command stops by itself. A second one ends it at once.
+pub fn stop_gracefully() {
+    GRACEFUL.store(true, Ordering::Relaxed);
+}
+
+/// What to do when the process ends at once; only the last one given counts.
+pub fn at_exit(action: impl FnOnce() + Send + 'static) {
+    *AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+}
+
+/// Does what [`at_exit`] was given, once.
+pub fn clean_up() {
+    let action = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(action) = action {
+        action();
+    }
+}
+
+/// Begins to listen.
+///
+/// # Errors
+/// The system does not let us.
+pub fn listen() -> Result<(), ctrlc::Error> {
+    ctrlc::set_handler(|| {
+        let again = REQUESTED.swap(true, Ordering::Relaxed);
+        if GRACEFUL.load(Ordering::Relaxed) && !again {
+            return;
+        }
+        clean_up();
+        std::process::exit(Exit::Interrupted as i32);
+    })
+}

@@ -1,0 +1,219 @@
+//! Activities: what a fixture wishes for, and what stands in Redis.
+
+use serde::Serialize;
+
+use super::id::ActivityId;
+use super::layout::Layout;
+use super::number::{Limit, Units};
+use super::status::Status;
+use super::time::Millis;
+
+/// What an activity should be. A field that is `None` was not given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Names the activity and its keys.
+    pub id: ActivityId,
+    /// What people call it.
+    pub title: Option<String>,
+    /// Units to sell, all told.
+    pub total: Units,
+    /// The most units a user may hold.
+    pub per_user_limit: Option<Limit>,
+    /// Purchases are refused before this instant.
+    pub starts_at: Option<Millis>,
+    /// Purchases are refused from this instant on.
+    pub ends_at: Option<Millis>,
+    /// Whether changes are written to the ledger; the default is yes.
+    pub ledger: Option<bool>,
+}
+
+impl Plan {
+    /// The plan as a layout can keep it: a limit of 1 where a user is recorded once.
+    ///
+    /// # Errors
+    /// What is wrong with its limit, and what was expected.
+    pub fn fitted(mut self, layout: Layout) -> Result<Self, String> {
+        let kind = layout.kind();
+        if let Some(limit) = self.per_user_limit {
+            if !kind.has_users() {
+                return Err(format!("per_user_limit {limit} of `{}`: the layout `{}` knows no users, so leave it out", self.id, layout.name()));
+            }
+            if kind.records_once() && limit.get() != 1 {
+                return Err(format!("per_user_limit {limit} of `{}`: the layout `{}` records a user once, so it can only be 1", self.id, layout.name()));
+            }
+        }
+        if kind.records_once() {
+            self.per_user_limit = Limit::new(1);
+        }
+        Ok(self)
+    }
+}
+
+/// What preheat may do to an activity that is there and differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Preheat {
+    /// Nothing: it is refused.
+    #[default]
+    Create,
+    /// Move total, limit, title and window; purchases stay.
+    Update,
+    /// Start over, whatever was there.
+    Reset,
+}
+
+/// What preheat did, or would do, to one activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// It was not there.
+    Create,
+    /// It is as the plan says.
+    Unchanged,
+    /// Its total, limit, title or window moves.
+    Update,
+    /// It starts over.
+    Reset,
+    /// Nothing is done.
+    Refused,
+}
+
+impl Action {
+    /// Its name in every output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Unchanged => "unchanged",
+            Self::Update => "update",
+            Self::Reset => "reset",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// One field in which an activity and its plan differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Name of the field, as in fixtures.
+    pub field: String,
+    /// As it stands; empty where it is not set.
+    pub before: String,
+    /// As the plan wants it; empty where it wants none.
+    pub after: String,
+}
+
+/// How the preheat of one activity ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preheated {
+    /// The activity.
+    pub activity: ActivityId,
+    /// What was done.
+    pub action: Action,
+    /// How it ended.
+    pub status: Status,
+    /// Total before, where it was known.
+    pub total_before: Option<u64>,
+    /// Total after.
+    pub total: Option<u64>,
+    /// Units left before, where the key was there.
+    pub stock_before: Option<u64>,
+    /// Units left after.
+    pub stock: Option<u64>,
+    /// The most units a user may hold, after.
+    pub per_user_limit: Option<u64>,
+    /// Where plan and activity differ.
+    pub differences: Vec<Difference>,
+    /// Which key is corrupt, and what it holds.
+    pub corrupt: Option<super::order::Corrupt>,
+}
+
+/// Where an activity is in its life, by the server's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Its window has not begun.
+    Upcoming,
+    /// It sells.
+    Live,
+    /// The operator paused it.
+    Paused,
+    /// Its window is over.
+    Ended,
+}
+
+impl State {
+    /// Its name in every output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Upcoming => "upcoming",
+            Self::Live => "live",
+            Self::Paused => "paused",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// What preheat wrote about an activity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meta {
+    /// Units it was preheated with, updates included.
+    pub total: u64,
+    /// The most units a user may hold.
+    pub per_user_limit: Option<u64>,
+    /// What people call it; empty where it has no title.
+    pub title: String,
+    /// Purchases are refused before this instant.
+    pub starts_at: Option<Millis>,
+    /// Purchases are refused from this instant on.
+    pub ends_at: Option<Millis>,
+    /// Whether the operator paused it.
+    pub paused: bool,
+    /// Whether changes are written to the ledger.
+    pub ledger: bool,
+    /// One higher with each reset.
+    pub epoch: u64,
+    /// How many repairs were applied.
+    pub repairs: u64,
+}
+
+impl Meta {
+    /// Where the activity is in its life at an instant. A pause hides an open window, but not its end.
+    pub fn state(&self, now: Millis) -> State {
+        if self.ends_at.is_some_and(|end| now >= end) {
+            State::Ended
+        } else if self.paused {
+            State::Paused
+        } else if self.starts_at.is_some_and(|start| now < start) {
+            State::Upcoming
+        } else {
+            State::Live
+        }
+    }
+}
+
+/// An activity at one instant, as the server's own clock has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The activity.
+    pub activity: ActivityId,
+    /// `ok`, `not_preheated` or `corrupt`.
+    pub status: Status,
+    /// Which key is corrupt, and what it holds.
+    pub corrupt: Option<super::order::Corrupt>,
+    /// Units left.
+    pub stock: Option<u64>,
+    /// What preheat wrote; `None` for an activity that only a backend created.
+    pub meta: Option<Meta>,
+    /// How many users hold units; `None` where the layout records nobody.
+    pub buyers: Option<u64>,
+    /// The id of the ledger's last entry; `None` where there is none.
+    pub ledger_last: Option<String>,
+    /// The server's clock at that instant.
+    pub at: Millis,
+}
+
+impl Snapshot {
+    /// Where the activity is in its life. One that only a backend created is always live.
+    pub fn state(&self) -> State {
+        self.meta.as_ref().map_or(State::Live, |meta| meta.state(self.at))
+    }
+}

@@ -1,0 +1,13 @@
+//! Plain values and rules: what an activity, an order, a status is.
+//!
+//! No Redis, no clap, no printing: everything here can be tested without a server.
+
+pub mod activity;
+pub mod drift;
+pub mod failure;
+pub mod id;
+pub mod layout;
+pub mod number;
+pub mod order;
+pub mod status;
+pub mod time;

@@ -1,0 +1,118 @@
+//! Whole numbers as they are written: `0` or `[1-9][0-9]*`, and nothing else.
+//!
+//! `1e3`, `0x10`, `+5`, ` 5 ` and `007` are refused everywhere alike (command line, YAML, files), because
+//! what one program reads as 1000 another reads as 1.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// The largest count that Lua holds exactly: 2^53 - 1.
+pub const MOST_UNITS: u64 = 9_007_199_254_740_991;
+
+/// The largest quantity of one order.
+pub const MOST_QUANTITY: u64 = 1_000_000_000;
+
+/// What is wrong with a text that should be a whole number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not {expected}", text.escape_debug())]
+pub struct InvalidNumber {
+    text: String,
+    expected: &'static str,
+}
+
+/// Reads `0` or `[1-9][0-9]*`; `None` for anything else, and for what is past 64 bits.
+pub fn whole(text: &str) -> Option<u64> {
+    let plain = text == "0"
+        || (text.as_bytes().first().is_some_and(|first| (b'1'..=b'9').contains(first))
+            && text.bytes().all(|byte| byte.is_ascii_digit()));
+    if plain { text.parse().ok() } else { None }
+}
+
+/// Defines one kind of count: a number within bounds that is read from plain digits only.
+macro_rules! count {
+    ($(#[$doc:meta])* $name:ident, $least:expr, $most:expr, $expected:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(u64);
+
+        impl $name {
+            /// What a text must be, for errors.
+            pub const EXPECTED: &'static str = $expected;
+
+            /// `None` outside the bounds.
+            pub fn new(units: u64) -> Option<Self> {
+                ($least..=$most).contains(&units).then_some(Self(units))
+            }
+
+            /// The number.
+            pub fn get(self) -> u64 {
+                self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidNumber;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                whole(text)
+                    .and_then(Self::new)
+                    .ok_or_else(|| InvalidNumber { text: text.to_owned(), expected: Self::EXPECTED })
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(formatter)
+            }
+        }
+    };
+}
+
+count! {
+    /// A count of units: a stock or a total; 0 to 2^53 - 1.
+    Units, 0, MOST_UNITS, "a whole number from 0 to 9007199254740991, without sign or leading zero"
+}
+
+count! {
+    /// The units of one order: 1 to 1,000,000,000.
+    Quantity, 1, MOST_QUANTITY, "a whole number from 1 to 1000000000, without sign or leading zero"
+}
+
+count! {
+    /// The most units that a user may hold: 1 to 2^53 - 1.
+    Limit, 1, MOST_UNITS, "a whole number from 1 to 9007199254740991, without sign or leading zero"
+}
+
+impl Quantity {
+    /// One unit.
+    pub const ONE: Self = Self(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_digits_are_numbers() {
+        for text in ["0", "1", "10", "9007199254740991"] {
+            assert_eq!(whole(text).map(|number| number.to_string()).as_deref(), Some(text));
+        }
+        for text in ["", "-5", "+5", "007", "00", "1e3", "0x10", " 5", "5 ", "1.5", "nan", "inf", "٣", "99999999999999999999"] {
+            assert_eq!(whole(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bounds_are_those_of_the_interface() {
+        assert!("0".parse::<Units>().is_ok());
+        assert!("9007199254740991".parse::<Units>().is_ok());
+        assert!("9007199254740992".parse::<Units>().is_err());
+        assert!("0".parse::<Quantity>().is_err());
+        assert!("1000000000".parse::<Quantity>().is_ok());
+        assert!("1000000001".parse::<Quantity>().is_err());
+        assert!("0".parse::<Limit>().is_err());
+    }
+}

@@ -1,0 +1,97 @@
+//! Orders: wishes for units of an activity, and how they ended.
+
+use super::id::{ActivityId, RequestId, UserId};
+use super::number::{Limit, Quantity};
+use super::status::Status;
+
+/// One user's wish for units of one activity. The layout `product` knows no users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// What is sold.
+    pub activity: ActivityId,
+    /// Who buys.
+    pub user: Option<UserId>,
+    /// How many units.
+    pub quantity: Quantity,
+    /// Names the wish, so that sending it again changes nothing.
+    pub request: RequestId,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+    /// The caller's own limit; holds only for activities that another system preheated.
+    pub per_user_limit: Option<Limit>,
+}
+
+/// How many units a refund gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefundOf {
+    /// That many.
+    Quantity(Quantity),
+    /// All the user holds.
+    All,
+}
+
+/// A wish to give units back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refund {
+    /// What was sold.
+    pub activity: ActivityId,
+    /// Who gives back.
+    pub user: Option<UserId>,
+    /// How many units.
+    pub of: RefundOf,
+    /// Names the wish.
+    pub request: RequestId,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+}
+
+/// One wish for units of several activities: all of them or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MultiOrder {
+    /// Who buys.
+    pub user: Option<UserId>,
+    /// Each activity once, with the sum of what was asked of it.
+    pub items: Vec<(ActivityId, Quantity)>,
+    /// Names the wish.
+    pub request: RequestId,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+}
+
+impl MultiOrder {
+    /// The most activities of one order: a bound of the script, far below what Lua could unpack.
+    pub const MOST_ITEMS: usize = 512;
+}
+
+/// A key that holds what it must not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corrupt {
+    /// The key.
+    pub key: String,
+    /// What it holds, and what it should.
+    pub what: String,
+}
+
+/// How one order or refund ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// Units that moved, or would have: what was asked, or all the user held.
+    pub quantity: Option<u64>,
+    /// Units left after it; `None` where the key is absent.
+    pub stock: Option<u64>,
+    /// Units the user holds after it; `None` where nothing records it.
+    pub bought: Option<u64>,
+    /// Which key is corrupt.
+    pub corrupt: Option<Corrupt>,
+}
+
+/// How one order of several activities ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MultiOutcome {
+    /// `ok`, `replayed` or `refused`.
+    pub status: Status,
+    /// One for each item, in the order given.
+    pub items: Vec<Outcome>,
+}

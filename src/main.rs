@@ -1,0 +1,42 @@
+//! `seckill`: the operator's side of a flash sale on Redis or Valkey.
+//!
+//! commands → input, store, output → inventory; never back. See ARCHITECTURE.md.
+
+mod cli;
+mod commands;
+mod input;
+mod interrupt;
+mod inventory;
+mod output;
+mod store;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::Cli;
+use inventory::failure::{Exit, Failure};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let (format, color) = cli::asked_for(std::env::args_os());
+            return ExitCode::from(output::report_usage(&error, format, color) as u8);
+        }
+    };
+    let (format, color) = (cli.global.output, cli.global.color);
+    let exit = match commands::run(cli) {
+        Ok(exit) => exit,
+        Err(error) if output::is_broken_pipe(&error) => Exit::Done,
+        Err(error) => {
+            let error = match error.downcast::<store::StoreError>() {
+                Ok(store) => anyhow::Error::from(Failure::from(store)),
+                Err(other) => other,
+            };
+            output::report(&error, format, color)
+        }
+    };
+    interrupt::clean_up();
+    ExitCode::from(exit as u8)
+}

@@ -1,0 +1,142 @@
+//! What went wrong, said once: what failed, on what, why, and the next step.
+
+use std::io::{self, Write};
+
+use clap::error::ErrorKind;
+
+use super::escape::escape;
+use super::format::Format;
+use super::paint::{Tone, paint};
+use super::terminal::{ColorChoice, Terminal};
+use crate::inventory::failure::{Exit, Failure};
+
+/// Prints an error to standard error and returns the exit code it stands for. With json, jsonl and yaml it is one
+/// JSON object.
+pub fn report(error: &anyhow::Error, format: Format, color: ColorChoice) -> Exit {
+    let failure = failure(error);
+    print(&failure, format, color);
+    failure.exit
+}
+
+/// Prints what clap has to say: help and version to standard output, a usage error like every other error.
+pub fn report_usage(error: &clap::Error, format: Format, color: ColorChoice) -> Exit {
+    if !error.use_stderr() {
+        // Nobody is left to be told where even that fails.
+        let _ = error.print();
+        return Exit::Done;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !format.is_nested() {
+        let _ = error.print();
+        return Exit::Usage;
+    }
+    let failure = usage(&error.render().to_string());
+    print(&failure, format, color);
+    failure.exit
+}
+
+/// The failure that an error is; one that names no exit code is simply failed.
+fn failure(error: &anyhow::Error) -> Failure {
+    let known = error.downcast_ref::<Failure>();
+    Failure {
+        message: message(error),
+        hint: known.and_then(|failure| failure.hint.clone()),
+        exit: known.map_or(Exit::Failed, |failure| failure.exit),
+    }
+}
+
+/// The chain of causes in one line. Many errors end with the text of their cause already: it is not said twice.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            message.push_str(": ");
+            message.push_str(&cause);
+        }
+    }
+    message
+}
+
+/// clap's paragraphs as a failure: what is wrong, and as the hint its tip, or how the command is used.
+fn usage(text: &str) -> Failure {
+    let mut paragraphs = text.split("\n\n").map(one_line);
+    let first = paragraphs.next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(&first).to_owned();
+    let rest: Vec<String> = paragraphs.collect();
+    let found = |prefix: &str| rest.iter().find_map(|paragraph| paragraph.strip_prefix(prefix));
+    let hint = found("tip: ")
+        .map_or_else(|| found("Usage: ").map(|usage| format!("usage: {usage}")), |tip| Some(tip.to_owned()));
+    let failure = Failure::usage(message);
+    hint.into_iter().fold(failure, Failure::hint)
+}
+
+/// A paragraph without its line breaks and indents.
+fn one_line(paragraph: &str) -> String {
+    paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn print(failure: &Failure, format: Format, color: ColorChoice) {
+    let mut text = String::new();
+    if format.is_nested() {
+        let object = serde_json::to_string(failure).unwrap_or_default();
+        text.push_str(&super::escape::escape_data(&object));
+        text.push('\n');
+    } else {
+        let coloured = Terminal::new(color, false, false).colours_notes;
+        let labelled = [("error:", Tone::Bad, Some(&failure.message)), ("hint:", Tone::Info, failure.hint.as_ref())];
+        for (label, tone, said) in labelled {
+            let Some(said) = said else { continue };
+            paint(&mut text, label, tone, coloured);
+            text.push(' ');
+            text.push_str(&escape(said));
+            text.push('\n');
+        }
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = Err::<(), _>(anyhow::anyhow!("connection refused"));
+        let error = cause.context("cannot reach Redis: connection refused").context("preheat of `1001`").unwrap_err();
+        assert_eq!(message(&error), "preheat of `1001`: cannot reach Redis: connection refused");
+    }
+
+    #[test]
+    fn a_failure_keeps_its_exit_code_and_hint_under_a_context() {
+        let error = anyhow::Error::from(Failure::usage("no such file").hint("look")).context("fixture");
+        let found = failure(&error);
+        assert_eq!(
+            (found.message.as_str(), found.hint.as_deref(), found.exit),
+            ("fixture: no such file", Some("look"), Exit::Usage)
+        );
+        assert_eq!(failure(&anyhow::anyhow!("x")).exit, Exit::Failed);
+    }
+
+    #[test]
+    fn an_error_is_an_object_for_machines() {
+        let json = serde_json::to_string(&Failure::usage("bad `x`")).unwrap();
+        assert_eq!(json, r#"{"error":"bad `x`","hint":null,"code":2}"#);
+    }
+
+    #[test]
+    fn a_usage_error_is_one_line_and_its_tip() {
+        let told = usage(
+            "error: unexpected argument '--usr' found\n\n  tip: a similar argument exists: '--user'\n\nUsage: seckill deduct\n",
+        );
+        assert_eq!(told.message, "unexpected argument '--usr' found");
+        assert_eq!(told.hint.as_deref(), Some("a similar argument exists: '--user'"));
+        let told = usage(
+            "error: the following required arguments were not provided:\n  --user <USER>\n\nUsage: seckill deduct --user <USER> <ACTIVITY>\n\nFor more information, try '--help'.\n",
+        );
+        assert_eq!(told.message, "the following required arguments were not provided: --user <USER>");
+        assert_eq!(told.hint.as_deref(), Some("usage: seckill deduct --user <USER> <ACTIVITY>"));
+    }
+}

@@ -1,0 +1,123 @@
+//! How wide each column of a table is, and which ones a narrow terminal has no room for.
+
+use super::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH, width};
+
+/// Spaces between two columns.
+pub(super) const GAP: usize = 2;
+
+/// One column as it is drawn.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    /// Its place in a row.
+    pub(super) index: usize,
+    pub(super) heading: String,
+    pub(super) width: usize,
+    /// Aligned to the right.
+    pub(super) right: bool,
+    bar: bool,
+    flexible: bool,
+}
+
+/// The columns of a table, decided once.
+#[derive(Debug)]
+pub(super) struct Fitted {
+    pub(super) columns: Vec<Column>,
+    /// Headings of the columns that have no room.
+    pub(super) hidden: Vec<String>,
+    /// Whether a cell that is too long is cut; else it pushes the rest of its line to the right.
+    pub(super) bounded: bool,
+}
+
+impl Fitted {
+    /// Fits the columns to these rows, and to a width where there is one.
+    pub(super) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
+        let columns = headings.iter().enumerate().map(|(index, heading)| Column::new(index, heading, rows)).collect();
+        let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };
+        if let Some(most) = most {
+            fitted.narrow(most);
+        }
+        fitted
+    }
+
+    /// Makes it fit. What loses least goes first: a bar is legible when it is short, a title when it is cut; a number
+    /// that is cut is a lie, so its column goes as a whole, the last one first.
+    fn narrow(&mut self, most: usize) {
+        self.shrink(most, |column| column.bar.then_some(BAR_WIDTH - 5));
+        self.shrink(most, |column| column.flexible.then_some(8));
+        self.shrink(most, |column| column.bar.then_some(PERCENT_WIDTH));
+        self.shrink(most, |column| column.flexible.then_some(4));
+        while self.total() > most && self.columns.len() > 1 {
+            self.hidden.extend(self.columns.pop().map(|column| column.heading));
+        }
+        self.hidden.reverse();
+        // Room that a hidden column left behind goes back to what was cut.
+        if let [only] = self.columns.as_mut_slice() {
+            only.width = only.width.min(most);
+        }
+    }
+
+    /// Takes what is too much from the columns that can give, down to the least each can do with.
+    fn shrink(&mut self, most: usize, least: impl Fn(&Column) -> Option<usize>) {
+        let mut excess = self.total().saturating_sub(most);
+        while excess > 0 {
+            // From the widest, so that a long title does not starve a short one.
+            let widest =
+                self.columns.iter_mut().filter(|column| least(column).is_some_and(|least| column.width > least));
+            let Some(column) = widest.max_by_key(|column| column.width) else { return };
+            column.width -= 1;
+            excess -= 1;
+        }
+    }
+
+    fn total(&self) -> usize {
+        let widths: usize = self.columns.iter().map(|column| column.width).sum();
+        widths + GAP * self.columns.len().saturating_sub(1)
+    }
+}
+
+impl Column {
+    fn new(index: usize, heading: &str, rows: &[Vec<Cell>]) -> Self {
+        let cells = || rows.iter().filter_map(|row| row.get(index));
+        let heading = heading.to_uppercase();
+        Self {
+            index,
+            width: cells().map(Cell::width).max().unwrap_or(0).max(width(&heading)),
+            right: cells().any(|cell| matches!(cell.content, Content::Number(_))),
+            bar: cells().any(|cell| matches!(cell.content, Content::Bar(_))),
+            flexible: cells().any(|cell| cell.flexible),
+            heading,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Vec<Cell>> {
+        vec![vec![Cell::text("1001"), Cell::text("Double-11 phone").flexible(), Cell::bar(0.5), Cell::number(50)]]
+    }
+
+    fn widths(most: Option<usize>) -> Vec<usize> {
+        let fitted = Fitted::new(&["activity", "title", "share", "left"], &rows(), most);
+        fitted.columns.iter().map(|column| column.width).collect()
+    }
+
+    #[test]
+    fn what_loses_least_is_narrowed_first() {
+        assert_eq!(widths(None), [8, 15, 15, 4]);
+        assert_eq!(widths(Some(48)), [8, 15, 15, 4]);
+        assert_eq!(widths(Some(43)), [8, 15, 10, 4]);
+        assert_eq!(widths(Some(36)), [8, 8, 10, 4]);
+        assert_eq!(widths(Some(30)), [8, 8, 4, 4]);
+        assert_eq!(widths(Some(26)), [8, 4, 4, 4]);
+    }
+
+    #[test]
+    fn a_number_is_left_out_rather_than_cut() {
+        let fitted = Fitted::new(&["activity", "title", "share", "left"], &rows(), Some(20));
+        assert_eq!(fitted.columns.len(), 3);
+        assert_eq!(fitted.hidden, ["LEFT"]);
+        assert_eq!(widths(Some(5)), [5]);
+    }
+}

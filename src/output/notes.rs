@@ -1,0 +1,45 @@
+//! What is said beside the data: notes, hints and warnings, one line each, on standard error.
+
+use std::io::{self, Write};
+
+use super::escape::escape;
+use super::paint::{Tone, paint};
+use super::terminal::Terminal;
+
+impl Terminal {
+    /// Something good to know; not with `--quiet`.
+    pub fn note(&self, text: impl AsRef<str>) {
+        if self.notes {
+            self.say("note", Tone::Strong, text.as_ref());
+        }
+    }
+
+    /// The next step; not with `--quiet`.
+    pub fn hint(&self, text: impl AsRef<str>) {
+        if self.notes {
+            self.say("hint", Tone::Info, text.as_ref());
+        }
+    }
+
+    /// Something to look after; printed even with `--quiet`.
+    pub fn warn(&self, text: impl AsRef<str>) {
+        self.say("warning", Tone::Warn, text.as_ref());
+    }
+
+    /// Something for who wants to know more; only with `--verbose`.
+    pub fn detail(&self, text: impl AsRef<str>) {
+        if self.details {
+            self.say("detail", Tone::Dim, text.as_ref());
+        }
+    }
+
+    /// Prints one labelled line. Where even that fails, nobody is left to be told.
+    pub(super) fn say(&self, label: &str, tone: Tone, text: &str) {
+        let mut line = String::new();
+        paint(&mut line, &format!("{label}:"), tone, self.colours_notes);
+        line.push(' ');
+        line.push_str(&escape(text));
+        line.push('\n');
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+}

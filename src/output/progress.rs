@@ -1,0 +1,48 @@
+//! How far long work has come: a bar on standard error, where somebody sees it.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+
+use super::terminal::Terminal;
+
+/// A bar that any thread may move. It is gone when the last clone is, or at [`finish`](Self::finish).
+#[derive(Debug, Clone)]
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    pub(super) fn new(terminal: &Terminal, label: &str, total: u64) -> Self {
+        if !terminal.progress {
+            return Self(ProgressBar::hidden());
+        }
+        let template = match (terminal.colours_notes, total) {
+            (_, 0) => "{msg} {human_pos}  {per_sec}",
+            (true, _) => "{msg} {bar:24.green/dim} {human_pos}/{human_len}  {per_sec}  {eta} left",
+            (false, _) => "{msg} {bar:24} {human_pos}/{human_len}  {per_sec}  {eta} left",
+        };
+        let style = ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("██░");
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10))
+            .with_style(style)
+            .with_message(label.to_owned())
+            .with_finish(ProgressFinish::AndClear);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// That many more are done.
+    pub fn inc(&self, done: u64) {
+        self.0.inc(done);
+    }
+
+    /// Takes the bar away while something else is printed.
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

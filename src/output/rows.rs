@@ -1,0 +1,197 @@
+//! Rows of a result, one after the other, in constant memory.
+
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::Output;
+use super::cell::Cell;
+use super::format::Format;
+use super::sink::{Sink, Unwritable};
+use super::table::Table;
+use super::terminal::Terminal;
+
+/// One row of a result. `Serialize` gives its fields to machines: a flat struct, where `None` is null or empty.
+pub trait Row: Serialize {
+    /// Names of the fields, in the order in which they are serialized: the header of a CSV without rows.
+    const FIELDS: &'static [&'static str];
+    /// Headings of the table for people, one for each cell. They are shown in capitals.
+    const HEADINGS: &'static [&'static str];
+    /// The row of the table for people.
+    fn cells(&self) -> Vec<Cell>;
+}
+
+/// Rows of a table that decide its widths.
+const PAGE: usize = 1000;
+
+/// A reader of a pipe waits no longer than this for a row that another one follows.
+const SHOWN_AFTER: Duration = Duration::from_millis(100);
+
+/// Rows being printed. Call [`finish`](Self::finish) when there are no more.
+pub struct RowStream<'a, T: Row> {
+    rows: Rows<'a>,
+    terminal: Terminal,
+    shown: Instant,
+    of: PhantomData<fn(&T)>,
+}
+
+/// The rows in their format, and what must be known between two of them.
+enum Rows<'a> {
+    /// CSV and TSV.
+    Separated(Box<csv::Writer<&'a mut Sink>>),
+    /// The others.
+    Plain { sink: &'a mut Sink, buffer: Vec<u8>, form: Form },
+}
+
+enum Form {
+    Lines,
+    Json { empty: bool },
+    Yaml { empty: bool },
+    Table(Page),
+}
+
+/// A table: rows that wait for its widths to be decided, then the table.
+enum Page {
+    Waiting(Vec<Vec<Cell>>),
+    Decided { table: Table, line: String },
+}
+
+impl<'a, T: Row> RowStream<'a, T> {
+    pub(super) fn new(out: &'a mut Output) -> Result<Self> {
+        let terminal = out.terminal;
+        let sink = &mut out.sink;
+        let plain = |sink, form| Rows::Plain { sink, buffer: Vec::new(), form };
+        let rows = match out.format {
+            Format::Csv => separated::<T>(sink, b',')?,
+            Format::Tsv => separated::<T>(sink, b'\t')?,
+            Format::Jsonl => plain(sink, Form::Lines),
+            Format::Json => plain(sink, Form::Json { empty: true }),
+            Format::Yaml => plain(sink, Form::Yaml { empty: true }),
+            Format::Table => plain(sink, Form::Table(Page::Waiting(Vec::new()))),
+        };
+        Ok(Self { rows, terminal, shown: Instant::now(), of: PhantomData })
+    }
+
+    /// Prints one more row.
+    pub fn push(&mut self, row: &T) -> Result<()> {
+        match &mut self.rows {
+            Rows::Separated(writer) => writer.serialize(row).map_err(unwritable)?,
+            Rows::Plain { sink, form: Form::Table(page), .. } => page.push::<T>(row, sink, &self.terminal)?,
+            Rows::Plain { sink, buffer, form } => {
+                buffer.clear();
+                form.encode(row, buffer)?;
+                sink.write_data(buffer)?;
+            }
+        }
+        let is_page = matches!(&self.rows, Rows::Plain { form: Form::Table(Page::Waiting(_)), .. });
+        if !is_page && (self.terminal.shows_data || self.shown.elapsed() >= SHOWN_AFTER) {
+            self.show()?;
+        }
+        Ok(())
+    }
+
+    /// Shows what was pushed, before a wait that may be long.
+    pub fn flush(&mut self) -> Result<()> {
+        if let Rows::Plain { sink, form: Form::Table(page), .. } = &mut self.rows {
+            page.decide::<T>(sink, &self.terminal)?;
+        }
+        self.show()
+    }
+
+    /// Ends the result.
+    pub fn finish(mut self) -> Result<()> {
+        if let Rows::Plain { sink, form, .. } = &mut self.rows {
+            match form {
+                Form::Json { empty: true } => sink.write_data(b"[]\n")?,
+                Form::Json { empty: false } => sink.write_data(b"\n]\n")?,
+                Form::Yaml { empty: true } => sink.write_data(b"[]\n")?,
+                Form::Table(Page::Waiting(rows)) if rows.is_empty() => self.terminal.note("nothing to show"),
+                _ => (),
+            }
+        }
+        self.flush()
+    }
+
+    fn show(&mut self) -> Result<()> {
+        self.shown = Instant::now();
+        match &mut self.rows {
+            Rows::Separated(writer) => writer.flush().map_err(Unwritable::from)?,
+            Rows::Plain { sink, .. } => sink.show()?,
+        }
+        Ok(())
+    }
+}
+
+impl Form {
+    /// Appends one row.
+    fn encode<T: Serialize>(&mut self, row: &T, buffer: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Lines => {
+                serde_json::to_writer(&mut *buffer, row)?;
+                buffer.push(b'\n');
+            }
+            // A row a line: an array of a million can be read with `less`, and two of them compared with `diff`.
+            Self::Json { empty } => {
+                buffer.extend_from_slice(if *empty { b"[\n  " } else { b",\n  " });
+                serde_json::to_writer(&mut *buffer, row)?;
+                *empty = false;
+            }
+            Self::Yaml { empty } => {
+                super::yaml::encode_item(row, buffer)?;
+                *empty = false;
+            }
+            Self::Table(_) => (),
+        }
+        Ok(())
+    }
+}
+
+impl Page {
+    fn push<T: Row>(&mut self, row: &T, sink: &mut Sink, terminal: &Terminal) -> Result<()> {
+        match self {
+            Self::Waiting(rows) => {
+                rows.push(row.cells());
+                if rows.len() >= PAGE {
+                    self.decide::<T>(sink, terminal)?;
+                }
+            }
+            Self::Decided { table, line } => {
+                line.clear();
+                table.line(&row.cells(), line);
+                sink.write_safe(line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides the widths from the rows that are there, and prints those.
+    fn decide<T: Row>(&mut self, sink: &mut Sink, terminal: &Terminal) -> Result<()> {
+        if let Self::Waiting(rows) = self
+            && !rows.is_empty()
+        {
+            let table = super::draw(T::HEADINGS, rows, sink, terminal)?;
+            *self = Self::Decided { table, line: String::new() };
+        }
+        Ok(())
+    }
+}
+
+/// A writer of separated values, its header written.
+fn separated<T: Row>(sink: &mut Sink, delimiter: u8) -> Result<Rows<'_>> {
+    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).has_headers(false).from_writer(sink);
+    writer.write_record(T::FIELDS).map_err(unwritable)?;
+    Ok(Rows::Separated(Box::new(writer)))
+}
+
+/// The error of the stream below, where it is one.
+fn unwritable(error: csv::Error) -> anyhow::Error {
+    if !error.is_io_error() {
+        return error.into();
+    }
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => Unwritable::from(error).into(),
+        other => anyhow::anyhow!("cannot write a row: {other:?}"),
+    }
+}

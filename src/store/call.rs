@@ -1,0 +1,150 @@
+//! Sends a script and settles what became of it: one round trip where nothing goes wrong.
+//!
+//! We retry, and only what is safe: what did not run, or what carries an id (or says what should be, not what to
+//! change). redis-rs itself never sends anything twice here.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, Connection, ConnectionLike, RedisError, Value};
+
+use super::connect::{Target, why};
+use super::error::StoreError;
+use super::scripts::Script;
+
+/// What sending a script again would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// Nothing: it only reads.
+    Reads,
+    /// Nothing: it carries an id, or says what should be.
+    Safe,
+    /// Harm: it must not be sent twice.
+    Harm,
+}
+
+/// Whether a script may have been sent before, as the scripts' `mode` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Try {
+    /// It was not.
+    First,
+    /// It may have been.
+    Retry,
+}
+
+/// A server, connected to when it is first needed.
+pub struct Server {
+    /// Where it is.
+    pub target: Target,
+    connection: Option<Connection>,
+}
+
+impl Server {
+    /// Nothing is sent yet.
+    pub fn new(target: Target) -> Self {
+        Self { target, connection: None }
+    }
+
+    /// The connection, made now if there is none.
+    pub fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.target.connect()?,
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    /// Forgets a connection that failed.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
+    }
+
+    /// Sends one command that only reads (or may be sent twice) and gives its reply.
+    pub fn command(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        self.settle(Again::Reads, None, |connection, _| reply(connection.req_command(command)))
+    }
+
+    /// Runs a script. `arguments` gets whether it may have been sent before. `settle` is what to tell the user
+    /// where the outcome stays unknown.
+    pub fn run(
+        &mut self,
+        script: &Script,
+        keys: &[&str],
+        again: Again,
+        settle: Option<String>,
+        arguments: impl Fn(Try) -> Vec<String>,
+    ) -> Result<Value, StoreError> {
+        self.settle(again, settle, |connection, nth| {
+            let arguments = arguments(nth);
+            match reply(connection.req_command(&evaluate("EVALSHA", &script.sha1, keys, &arguments))) {
+                // The server lost its scripts (restart, failover, SCRIPT FLUSH): EVAL loads and runs in one.
+                Err(error) if error.code() == Some("NOSCRIPT") => {
+                    reply(connection.req_command(&evaluate("EVAL", script.text, keys, &arguments)))
+                }
+                other => other,
+            }
+        })
+    }
+
+    /// Sends until there is an answer, or no hope of one within three timeouts.
+    fn settle(
+        &mut self,
+        again: Again,
+        settle: Option<String>,
+        mut send: impl FnMut(&mut Connection, Try) -> Result<Value, RedisError>,
+    ) -> Result<Value, StoreError> {
+        let deadline = Instant::now() + self.target.timeout * 3;
+        let mut pause = Duration::from_millis(20);
+        let mut nth = Try::First;
+        let mut broken = None;
+        let unknown = |server: &Target, why: String| StoreError::Unknown { server: server.shown.clone(), why, settle: settle.clone() };
+        loop {
+            let failure = match self.connection() {
+                Ok(connection) => match send(connection, nth) {
+                    Ok(value) => return Ok(value),
+                    Err(error) => match StoreError::of_reply(&error, &self.target.shown) {
+                        Some(answer) if answer.passes() => answer,
+                        Some(answer) if nth == Try::First => return Err(answer),
+                        // The retry was answered by an error, and what became of the first try is not known.
+                        Some(answer) => return Err(unknown(&self.target, answer.to_string())),
+                        None => {
+                            self.disconnect();
+                            broken = Some(why(&error));
+                            if again == Again::Harm {
+                                return Err(unknown(&self.target, why(&error)));
+                            }
+                            if again == Again::Safe {
+                                nth = Try::Retry;
+                            }
+                            self.target.unreachable(&error)
+                        }
+                    },
+                },
+                Err(error) if broken.is_none() => return Err(error),
+                Err(error) => error,
+            };
+            if Instant::now() + pause >= deadline {
+                return Err(match broken {
+                    Some(why) if nth == Try::Retry => unknown(&self.target, why),
+                    _ => failure,
+                });
+            }
+            sleep(pause);
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+}
+
+fn evaluate(command: &str, script: &str, keys: &[&str], arguments: &[String]) -> Cmd {
+    let mut cmd = redis::cmd(command);
+    cmd.arg(script).arg(keys.len()).arg(keys).arg(arguments);
+    cmd
+}
+
+/// redis-rs hands error replies over as values.
+fn reply(result: Result<Value, RedisError>) -> Result<Value, RedisError> {
+    match result? {
+        Value::ServerError(error) => Err(RedisError::from(error)),
+        value => Ok(value),
+    }
+}

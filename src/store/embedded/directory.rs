@@ -1,0 +1,127 @@
+//! Where a private server keeps its socket and data: a fresh directory, or one that stays.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::stale;
+use crate::inventory::failure::{Failure, cause};
+
+/// The socket's name within the directory.
+pub const SOCKET: &str = "server.sock";
+/// Held for as long as a command uses the directory.
+pub const LOCK: &str = "seckill.lock";
+/// How the names of discarded directories begin.
+pub const PREFIX: &str = "seckill-";
+/// A socket address holds 108 bytes, with its final zero.
+const MOST_SOCKET: usize = 100;
+
+/// A directory that nobody else uses while this value lives.
+pub struct Directory {
+    data: PathBuf,
+    socket: PathBuf,
+    kept: bool,
+    /// Removed last: holds the socket (or a short way to it) and, where nothing is kept, the data.
+    _short: Option<TempDir>,
+    _lock: File,
+}
+
+impl Directory {
+    /// A fresh one, removed at the end.
+    pub fn discarded() -> Result<Self, Failure> {
+        let short = fresh()?;
+        let data = short.path().to_owned();
+        let lock = File::create(data.join(LOCK)).map_err(|error| unusable(&data, &error))?;
+        // Only a sweep that takes us for stale could hold it, and nobody else knows the directory yet.
+        lock.lock().map_err(|error| unusable(&data, &error))?;
+        Ok(Self { socket: data.join(SOCKET), data, kept: false, _short: Some(short), _lock: lock })
+    }
+
+    /// One that stays. Another command that uses it is waited for.
+    pub fn kept(path: &Path, wait: Duration, note: impl Fn(&str)) -> Result<Self, Failure> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| unusable(path, &error))?;
+        let data = path.canonicalize().map_err(|error| unusable(path, &error))?;
+        let lock_path = data.join(LOCK);
+        let mut lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .read(true)
+            .open(&lock_path)
+            .map_err(|error| unusable(&data, &error))?;
+        acquire(&lock, &lock_path, path, wait, note)?;
+        // Who holds it, for whoever waits. Nothing depends on it.
+        let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
+
+        let (socket, short) = if data.join(SOCKET).as_os_str().len() <= MOST_SOCKET {
+            (data.join(SOCKET), None)
+        } else {
+            let short = fresh()?;
+            let link = short.path().join("data");
+            symlink(&data, &link).map_err(|error| unusable(&data, &error))?;
+            (link.join(SOCKET), Some(short))
+        };
+        // A command that was killed left its server behind: it holds the data, so it must end first.
+        stale::shut_down(&socket);
+        let _ = fs::remove_file(&socket);
+        Ok(Self { data, socket, kept: true, _short: short, _lock: lock })
+    }
+
+    /// Where the server runs and keeps its data.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// The socket, by a path that is short enough for one.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Whether the data stays.
+    pub fn is_kept(&self) -> bool {
+        self.kept
+    }
+}
+
+/// A new directory of mode 700 with a short name.
+fn fresh() -> Result<TempDir, Failure> {
+    let mut parent = std::env::temp_dir();
+    if parent.as_os_str().len() > MOST_SOCKET - 30 {
+        parent = PathBuf::from("/tmp");
+    }
+    // tempfile makes directories of mode 700.
+    tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(|error| unusable(&parent, &error))
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot use the directory `{}`: {}", path.display(), cause(error)))
+        .hint("give a directory that you may write to")
+}
+
+fn acquire(lock: &File, lock_path: &Path, shown: &Path, wait: Duration, note: impl Fn(&str)) -> Result<(), Failure> {
+    let deadline = Instant::now() + wait;
+    let mut noted = false;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(unusable(shown, &error)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let holder = fs::read_to_string(lock_path).unwrap_or_default();
+        let holder = if holder.is_empty() { "another command".to_owned() } else { format!("process {holder}") };
+        if Instant::now() > deadline {
+            return Err(Failure::failed(format!("`{}` is in use by {holder}", shown.display()))
+                .hint("wait until it has ended, or wait longer with `--timeout 60s`"));
+        }
+        if !noted {
+            note(&format!("`{}` is in use by {holder}: waiting for it to end", shown.display()));
+            noted = true;
+        }
+        sleep(Duration::from_millis(10));
+    }
+}

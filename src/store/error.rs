@@ -1,0 +1,176 @@
+//! What can go wrong between us and the server, told apart by kind, each with what to do next.
+
+use redis::{ErrorKind, RedisError};
+
+use crate::inventory::failure::{Exit, Failure};
+
+/// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`].
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The URL cannot be read.
+    #[error("`{url}` is not a server URL: {why}")]
+    Url { url: String, why: String },
+    /// No connection.
+    #[error("cannot reach the server at `{server}`: {why}")]
+    Unreachable { server: String, why: String },
+    /// The server did not answer in time, and nothing was asked that changes anything.
+    #[error("the server at `{server}` did not answer within {waited}")]
+    Timeout { server: String, waited: String },
+    /// Wrong or missing password.
+    #[error("the server at `{server}` refused the login: {why}")]
+    Login { server: String, why: String },
+    /// The user lacks a permission.
+    #[error("the server refused permission: {why}")]
+    Permission { why: String },
+    /// The server answered with an error of a known kind.
+    #[error("the server {}: {why}", kind.says())]
+    Server { kind: ServerKind, why: String },
+    /// A write was sent, and whether it happened could not be settled.
+    #[error("the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}")]
+    Unknown { server: String, why: String, settle: Option<String> },
+    /// A reply that no script's header names.
+    #[error("`{what}` replied with something that this version does not understand: {reply}")]
+    Reply { what: String, reply: String },
+    /// The private server cannot be started.
+    #[error("{0}")]
+    Embedded(Failure),
+}
+
+/// Errors that a server is known to answer with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerKind {
+    /// Still reading its data.
+    Loading,
+    /// A replica, or set to read only.
+    ReadOnly,
+    /// Out of memory.
+    OutOfMemory,
+    /// Another script runs.
+    Busy,
+    /// Cannot write its data to disk.
+    Misconfigured,
+    /// Too few replicas are connected.
+    NoReplicas,
+    /// A Redis Cluster.
+    Cluster,
+    /// A key of the wrong type.
+    WrongType,
+    /// Anything else.
+    Other,
+}
+
+impl ServerKind {
+    fn says(self) -> &'static str {
+        match self {
+            Self::Loading => "is still loading its data",
+            Self::ReadOnly => "is read-only",
+            Self::OutOfMemory => "is out of memory",
+            Self::Busy => "is busy with a script",
+            Self::Misconfigured => "cannot save its data and refuses writes",
+            Self::NoReplicas => "has too few replicas and refuses writes",
+            Self::Cluster => "is a Redis Cluster, which is not served yet",
+            Self::WrongType => "found a key of the wrong type",
+            Self::Other => "answered with an error",
+        }
+    }
+
+    fn hint(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
+            Self::ReadOnly => "nothing was changed; give the primary's address to `--url`",
+            Self::OutOfMemory => "nothing was changed; raise `maxmemory` (policy `noeviction`) or free memory, then send it again",
+            Self::Busy => "nothing was changed; wait for that script, or end it with SCRIPT KILL, then send it again",
+            Self::Misconfigured => "nothing was changed; look at the server's log: the disk may be full",
+            Self::NoReplicas => "nothing was changed; see `min-replicas-to-write` on the server",
+            Self::Cluster => "give `--url` a single server; `--layout cluster` has the keys that will fit a cluster",
+            Self::WrongType => "nothing was changed; see `TYPE` of the key, which another system may use",
+            Self::Other => return None,
+        })
+    }
+
+    /// Whether nothing ran, so that waiting and sending again is safe and may help.
+    pub fn passes(self) -> bool {
+        matches!(self, Self::Loading | Self::Busy)
+    }
+}
+
+/// An error reply's first word and the kind it means.
+const SERVER_KINDS: [(&str, ServerKind); 13] = [
+    ("LOADING", ServerKind::Loading),
+    ("READONLY", ServerKind::ReadOnly),
+    ("OOM", ServerKind::OutOfMemory),
+    ("BUSY", ServerKind::Busy),
+    ("MISCONF", ServerKind::Misconfigured),
+    ("NOREPLICAS", ServerKind::NoReplicas),
+    ("MOVED", ServerKind::Cluster),
+    ("ASK", ServerKind::Cluster),
+    ("CROSSSLOT", ServerKind::Cluster),
+    ("CLUSTERDOWN", ServerKind::Cluster),
+    ("TRYAGAIN", ServerKind::Cluster),
+    ("WRONGTYPE", ServerKind::WrongType),
+    ("MASTERDOWN", ServerKind::Loading),
+];
+
+impl StoreError {
+    /// What an error reply of the server means; `None` where the connection, not the server, failed.
+    pub fn of_reply(error: &RedisError, server: &str) -> Option<Self> {
+        if error.is_io_error() || matches!(error.kind(), ErrorKind::Parse) {
+            return None;
+        }
+        let code = error.code().unwrap_or_default();
+        let detail = error.detail().unwrap_or_default();
+        let why = if detail.is_empty() { error.to_string() } else { detail.to_owned() };
+        let login = matches!(code, "NOAUTH" | "WRONGPASS")
+            || error.kind() == ErrorKind::AuthenticationFailed
+            || why.contains("AUTH");
+        if login {
+            return Some(Self::Login { server: server.to_owned(), why });
+        }
+        // A script's own call that is refused says so in its text: the code is then ERR.
+        if code == "NOPERM" || why.contains("NOPERM") || why.contains("ACL failure") {
+            return Some(Self::Permission { why });
+        }
+        let kind = SERVER_KINDS
+            .iter()
+            .find(|(word, _)| *word == code || why.starts_with(&format!("{word} ")) || why.contains(&format!("-{word} ")))
+            .map_or(ServerKind::Other, |(_, kind)| *kind);
+        let why = if kind == ServerKind::Other && !code.is_empty() { format!("{code} {why}") } else { why };
+        Some(Self::Server { kind, why })
+    }
+
+    /// Whether the server is there but cannot serve right now, and nothing ran.
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Server { kind, .. } if kind.passes())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (exit, hint) = match &error {
+            StoreError::Url { .. } => (
+                Exit::Usage,
+                Some("expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0".to_owned()),
+            ),
+            StoreError::Unreachable { .. } => (
+                Exit::Unreachable,
+                Some("is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`".to_owned()),
+            ),
+            StoreError::Timeout { .. } => {
+                (Exit::Unreachable, Some("is it paused, or busy? give it longer with `--timeout 30s`".to_owned()))
+            }
+            StoreError::Login { .. } => (
+                Exit::Denied,
+                Some("give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL".to_owned()),
+            ),
+            StoreError::Permission { .. } => (
+                Exit::Denied,
+                Some("nothing was changed; the commands that a script needs are in its header: `seckill script show NAME`".to_owned()),
+            ),
+            StoreError::Server { kind, .. } => (Exit::Failed, kind.hint().map(str::to_owned)),
+            StoreError::Unknown { settle, .. } => (Exit::Unknown, settle.clone()),
+            StoreError::Reply { .. } => (Exit::Failed, Some("does another version of the scripts run there?".to_owned())),
+            StoreError::Embedded(failure) => return failure.clone(),
+        };
+        Self { message: error.to_string(), hint, exit }
+    }
+}

@@ -1,0 +1,93 @@
+//! Where everything about an activity is kept: the one place that builds keys.
+
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::{Kind, Layout};
+
+/// All keys of one activity.
+///
+/// | | `seckill` | `sku` | `coupon` | `product` | `cluster` |
+/// | --- | --- | --- | --- | --- | --- |
+/// | stock | `seckill:stock:<id>` | `stock:<id>` | `coupon:stock:<id>` | `product_stock_<id>` | `seckill:{<id>}:stock` |
+/// | participants | `seckill:participants:<id>` | `bought:<id>` | `coupon:user:<id>` | | `seckill:{<id>}:participants` |
+/// | ours | `seckill:meta:<id>` | `sku:meta:<id>` | `coupon:meta:<id>` | `product_meta_<id>` | `seckill:{<id>}:meta` |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// `KEYS[1]`: units left, a string.
+    pub stock: String,
+    /// `KEYS[2]`: what preheat wrote, a hash.
+    pub meta: String,
+    /// `KEYS[3]`: request ids and jobs, a hash.
+    pub requests: String,
+    /// `KEYS[4]`: everything that changed the activity, a stream.
+    pub ledger: String,
+    /// `KEYS[5]`: who bought, a hash or a set.
+    pub participants: Option<String>,
+    /// `KEYS[6]`: units of the members of a set, a hash.
+    pub units: Option<String>,
+}
+
+impl Keys {
+    /// The keys of an activity in a layout.
+    pub fn of(layout: Layout, activity: &ActivityId) -> Self {
+        let own = |part: &str| match layout {
+            Layout::Seckill => format!("seckill:{part}:{activity}"),
+            Layout::Sku => format!("sku:{part}:{activity}"),
+            Layout::Coupon => format!("coupon:{part}:{activity}"),
+            Layout::Product => format!("product_{part}_{activity}"),
+            Layout::Cluster => format!("seckill:{{{activity}}}:{part}"),
+        };
+        let (stock, participants) = match layout {
+            Layout::Seckill | Layout::Cluster => (own("stock"), Some(own("participants"))),
+            Layout::Sku => (format!("stock:{activity}"), Some(format!("bought:{activity}"))),
+            Layout::Coupon => (own("stock"), Some(own("user"))),
+            Layout::Product => (own("stock"), None),
+        };
+        let units = (layout.kind() == Kind::Set).then(|| own("units"));
+        Self { stock, meta: own("meta"), requests: own("requests"), ledger: own("ledger"), participants, units }
+    }
+
+    /// How many keys the scripts take for one activity.
+    pub fn count(kind: Kind) -> usize {
+        match kind {
+            Kind::Counter => 4,
+            Kind::Hash | Kind::Coupon => 5,
+            Kind::Set => 6,
+        }
+    }
+
+    /// In the order of the scripts' `KEYS`.
+    pub fn in_order(&self) -> impl Iterator<Item = &str> {
+        [&self.stock, &self.meta, &self.requests, &self.ledger]
+            .into_iter()
+            .chain(self.participants.as_ref())
+            .chain(self.units.as_ref())
+            .map(String::as_str)
+    }
+
+    /// `KEYS[number]`, for messages.
+    pub fn numbered(&self, number: usize) -> &str {
+        self.in_order().nth(number.wrapping_sub(1)).unwrap_or("?")
+    }
+
+    /// The set of all activities that were preheated in a layout.
+    pub fn index(layout: Layout) -> &'static str {
+        match layout {
+            Layout::Seckill => "seckill:activities",
+            Layout::Sku => "sku:activities",
+            Layout::Coupon => "coupon:activities",
+            Layout::Product => "product:activities",
+            Layout::Cluster => "seckill:cluster:activities",
+        }
+    }
+
+    /// What the stock keys of a layout look like: the text before the id and the text after it.
+    pub fn stock_pattern(layout: Layout) -> (&'static str, &'static str) {
+        match layout {
+            Layout::Seckill => ("seckill:stock:", ""),
+            Layout::Sku => ("stock:", ""),
+            Layout::Coupon => ("coupon:stock:", ""),
+            Layout::Product => ("product_stock_", ""),
+            Layout::Cluster => ("seckill:{", "}:stock"),
+        }
+    }
+}

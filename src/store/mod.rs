@@ -1,0 +1,74 @@
+//! The only code that speaks Redis.
+
+mod activities;
+mod call;
+pub mod connect;
+pub mod embedded;
+pub mod error;
+pub mod keys;
+mod orders;
+mod reply;
+mod scan;
+pub mod scripts;
+
+use call::Server;
+use connect::Target;
+use keys::Keys;
+
+pub use error::StoreError;
+
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Layout;
+
+/// One server and one layout: everything that can be asked of a sale.
+pub struct Store {
+    server: Server,
+    layout: Layout,
+    operator: String,
+}
+
+impl Store {
+    /// Nothing is sent before the first question. `operator` stands in the ledger as who did it.
+    pub fn new(target: Target, layout: Layout, operator: String) -> Self {
+        Self { server: Server::new(target), layout, operator }
+    }
+
+    /// The layout of all keys.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// The server, as it may be shown.
+    pub fn shown(&self) -> &str {
+        &self.server.target.shown
+    }
+
+    /// A second connection to the same server, made now.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or refuses the login.
+    pub fn another(&self) -> Result<Self, StoreError> {
+        let mut other = Self::new(self.server.target.clone(), self.layout, self.operator.clone());
+        other.server.connection()?;
+        Ok(other)
+    }
+
+    fn keys(&self, activity: &ActivityId) -> Keys {
+        Keys::of(self.layout, activity)
+    }
+
+    fn kind(&self) -> String {
+        self.layout.kind().name().to_owned()
+    }
+
+    /// Loads all scripts, so that others can call them by their SHA-1.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn load_scripts(&mut self) -> Result<(), StoreError> {
+        for script in scripts::Script::all() {
+            self.server.command(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! Orders of one call: deduct, refund, multi-deduct. One connection, one round trip.
+
+use super::call::{Again, Try};
+use super::keys::Keys;
+use super::reply::{Reply, corrupt};
+use super::scripts::{DEDUCT, MULTI_DEDUCT, REFUND, Script};
+use super::{Store, StoreError};
+use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::order::{MultiOrder, MultiOutcome, Order, Outcome, Refund, RefundOf};
+use crate::inventory::status::Status;
+
+/// One order for a script that takes one or many.
+struct One<'a> {
+    activity: &'a ActivityId,
+    user: Option<&'a UserId>,
+    quantity: String,
+    request: &'a RequestId,
+    reason: Option<&'a str>,
+    limit: String,
+}
+
+/// The scripts' name for how a call is meant.
+fn mode(dry_run: bool, nth: Try) -> &'static str {
+    match (dry_run, nth) {
+        (true, _) => "dry",
+        (false, Try::First) => "first",
+        (false, Try::Retry) => "retry",
+    }
+}
+
+/// What to tell where the outcome of a request stays unknown.
+fn settle(request: &RequestId) -> Option<String> {
+    Some(format!("send the same command again with `--request {request}`: it changes nothing if it was applied"))
+}
+
+/// The text of an optional user: only the layout `product` does without.
+fn user_text(user: Option<&UserId>) -> &str {
+    user.map_or("", UserId::as_str)
+}
+
+impl Store {
+    /// Takes units of one activity. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; refusals are statuses of the outcome.
+    pub fn deduct(&mut self, order: &Order, dry_run: bool) -> Result<Outcome, StoreError> {
+        let one = One {
+            activity: &order.activity,
+            user: order.user.as_ref(),
+            quantity: order.quantity.to_string(),
+            request: &order.request,
+            reason: order.reason.as_deref(),
+            limit: order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default(),
+        };
+        let mut outcome = self.one(&DEDUCT, &one, dry_run)?;
+        outcome.quantity = Some(order.quantity.get());
+        Ok(outcome)
+    }
+
+    /// Gives units of one activity back. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; refusals are statuses of the outcome.
+    pub fn refund(&mut self, refund: &Refund, dry_run: bool) -> Result<Outcome, StoreError> {
+        let one = One {
+            activity: &refund.activity,
+            user: refund.user.as_ref(),
+            quantity: match refund.of {
+                RefundOf::Quantity(quantity) => quantity.to_string(),
+                RefundOf::All => "all".to_owned(),
+            },
+            request: &refund.request,
+            reason: refund.reason.as_deref(),
+            limit: String::new(),
+        };
+        let mut outcome = self.one(&REFUND, &one, dry_run)?;
+        if let RefundOf::Quantity(quantity) = refund.of {
+            outcome.quantity = Some(quantity.get());
+        }
+        Ok(outcome)
+    }
+
+    fn one(&mut self, script: &Script, one: &One<'_>, dry_run: bool) -> Result<Outcome, StoreError> {
+        let keys = self.keys(one.activity);
+        let names: Vec<&str> = keys.in_order().collect();
+        let (kind, by) = (self.kind(), self.operator.clone());
+        let again = if dry_run { Again::Reads } else { Again::Safe };
+        let value = self.server.run(script, &names, again, settle(one.request), |nth| {
+            [
+                &kind,
+                &by,
+                one.reason.unwrap_or_default(),
+                &one.limit,
+                mode(dry_run, nth),
+                "3",
+                "",
+                user_text(one.user),
+                &one.quantity,
+                one.request.as_str(),
+            ]
+            .map(str::to_owned)
+            .to_vec()
+        })?;
+        let reply = Reply::of(script);
+        let values = reply.array(value)?;
+        let status = reply.status(values.first())?;
+        if status == Status::Corrupt {
+            let corrupt = Some(reply.corrupt(&values, &keys)?);
+            return Ok(Outcome { status, quantity: None, stock: None, bought: None, corrupt });
+        }
+        Ok(Outcome {
+            status,
+            quantity: reply.count(values.get(3))?,
+            stock: reply.count(values.get(1))?,
+            bought: reply.count(values.get(2))?,
+            corrupt: None,
+        })
+    }
+
+    /// Takes units of several activities, all or nothing. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; refusals are statuses of the outcome.
+    pub fn multi_deduct(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+        let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| self.keys(activity)).collect();
+        let names: Vec<&str> = keys.iter().flat_map(Keys::in_order).collect();
+        let (kind, by) = (self.kind(), self.operator.clone());
+        let again = if dry_run { Again::Reads } else { Again::Safe };
+        let value = self.server.run(&MULTI_DEDUCT, &names, again, settle(&order.request), |nth| {
+            let mut arguments: Vec<String> = [
+                &kind,
+                &by,
+                mode(dry_run, nth),
+                user_text(order.user.as_ref()),
+                order.request.as_str(),
+                order.reason.as_deref().unwrap_or_default(),
+                &order.items.len().to_string(),
+            ]
+            .map(str::to_owned)
+            .to_vec();
+            for (at, (_, quantity)) in order.items.iter().enumerate() {
+                arguments.push((at + 1).to_string());
+                arguments.push(quantity.to_string());
+            }
+            arguments
+        })?;
+        let reply = Reply::of(&MULTI_DEDUCT);
+        let values = reply.array(value)?;
+        let text = reply.text(values.first())?.unwrap_or_default();
+        multi_outcome(&text, order, &keys).ok_or_else(|| reply.unfit(&text))
+    }
+}
+
+/// Reads `status item item …` of one multi-order; `None` where it does not fit the order.
+fn multi_outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome> {
+    let mut words = text.split(' ');
+    let status = Status::of_code(words.next()?.parse().ok()?)?;
+    let mut items = Vec::with_capacity(order.items.len());
+    for ((_, quantity), word) in order.items.iter().zip(words) {
+        let parts: Vec<&str> = word.split(',').collect();
+        let [code, stock, bought] = parts[..] else { return None };
+        let item_status = Status::of_code(code.parse().ok()?)?;
+        let mut outcome =
+            Outcome { status: item_status, quantity: Some(quantity.get()), stock: None, bought: None, corrupt: None };
+        if item_status == Status::Corrupt {
+            let number: usize = stock.parse().ok()?;
+            let each = keys.first()?.in_order().count();
+            let value = (!bought.is_empty()).then(|| unhex(bought));
+            outcome.corrupt = Some(corrupt(keys.get((number - 1) / each)?, (number - 1) % each + 1, value.as_deref()));
+        } else {
+            outcome.stock = stock.parse().ok();
+            outcome.bought = bought.parse().ok();
+        }
+        items.push(outcome);
+    }
+    (items.len() == order.items.len()).then_some(MultiOutcome { status, items })
+}
+
+fn unhex(hex: &str) -> String {
+    let bytes: Vec<u8> = hex
+        .as_bytes()
+        .chunks(2)
+        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_those_of_the_headers() {
+        assert_eq!(mode(false, Try::First), "first");
+        assert_eq!(mode(false, Try::Retry), "retry");
+        assert_eq!(mode(true, Try::Retry), "dry");
+    }
+
+    #[test]
+    fn hexadecimal_is_read_back() {
+        assert_eq!(unhex("61620a"), "ab\n");
+    }
+
+    #[test]
+    fn a_value_is_no_reply() {
+        assert!(Reply::of_command("x").array(Value::Nil).is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! Reads what scripts reply. Anything that no header names is an error that names the script.
+
+use redis::Value;
+
+use super::error::StoreError;
+use super::keys::Keys;
+use super::scripts::Script;
+use crate::inventory::order::Corrupt;
+use crate::inventory::status::Status;
+
+/// A reply being taken apart, with the name of what sent it for errors.
+pub struct Reply<'a> {
+    what: &'a str,
+}
+
+impl<'a> Reply<'a> {
+    /// For the replies of a script.
+    pub fn of(script: &'a Script) -> Self {
+        Self { what: script.name }
+    }
+
+    /// For the replies of a command.
+    pub fn of_command(what: &'a str) -> Self {
+        Self { what }
+    }
+
+    /// The error for a reply that does not fit.
+    pub fn unfit(&self, reply: impl std::fmt::Debug) -> StoreError {
+        let mut reply = format!("{reply:?}");
+        reply.truncate(reply.char_indices().nth(200).map_or(reply.len(), |(at, _)| at));
+        StoreError::Reply { what: self.what.to_owned(), reply }
+    }
+
+    /// An array.
+    pub fn array(&self, value: Value) -> Result<Vec<Value>, StoreError> {
+        match value {
+            Value::Array(values) => Ok(values),
+            other => Err(self.unfit(other)),
+        }
+    }
+
+    /// A count that may be absent; numbers come as integers or as text.
+    pub fn count(&self, value: Option<&Value>) -> Result<Option<u64>, StoreError> {
+        match value {
+            None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
+            Some(Value::Int(number)) => u64::try_from(*number).map(Some).map_err(|_| self.unfit(value)),
+            Some(Value::BulkString(bytes)) => std::str::from_utf8(bytes)
+                .ok()
+                .and_then(crate::inventory::number::whole)
+                .map(Some)
+                .ok_or_else(|| self.unfit(value)),
+            other => Err(self.unfit(other)),
+        }
+    }
+
+    /// A text that may be absent. Bytes that are no UTF-8 are shown as such.
+    pub fn text(&self, value: Option<&Value>) -> Result<Option<String>, StoreError> {
+        match value {
+            None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
+            Some(Value::BulkString(bytes)) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
+            Some(Value::SimpleString(text)) => Ok(Some(text.clone())),
+            Some(Value::Int(number)) => Ok(Some(number.to_string())),
+            other => Err(self.unfit(other)),
+        }
+    }
+
+    /// The status that a reply begins with.
+    pub fn status(&self, value: Option<&Value>) -> Result<Status, StoreError> {
+        match value {
+            Some(Value::Int(code)) => Status::of_code(*code).ok_or_else(|| self.unfit(value)),
+            other => Err(self.unfit(other)),
+        }
+    }
+
+    /// What `{corrupt, …, n, value}` says: which key holds what.
+    pub fn corrupt(&self, values: &[Value], keys: &Keys) -> Result<Corrupt, StoreError> {
+        let number = self.count(values.get(3))?.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
+        Ok(corrupt(keys, number, self.text(values.get(4))?.as_deref()))
+    }
+}
+
+/// What `KEYS[number]` should hold, and what it holds: `None` for a wrong type.
+pub fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
+    let (kind, expected) = match number {
+        1 => ("string", "a whole number from 0 to 9007199254740991"),
+        2 => ("hash", "what a preheat writes"),
+        3 => ("hash", "request ids"),
+        4 => ("stream", "a ledger"),
+        5 => ("hash or set of the layout", "a whole number of units for each user"),
+        _ => ("hash", "a whole number of units for each user"),
+    };
+    let what = match value {
+        None => format!("is of the wrong type: expected a {kind}"),
+        Some(value) if value.starts_with("nothing") || value.starts_with("no ") => format!("holds {value}: expected {expected}"),
+        Some(value) => format!("holds `{}`: expected {expected}", value.escape_debug()),
+    };
+    Corrupt { key: keys.numbered(number).to_owned(), what }
+}

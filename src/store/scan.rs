@@ -1,0 +1,173 @@
+//! Large keys, page by page: nobody else waits above a few milliseconds, and memory stays constant.
+
+use redis::{Cmd, ConnectionLike, Pipeline, RedisError, Value};
+
+use super::call::Server;
+use super::reply::Reply;
+use super::{Store, StoreError};
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Kind;
+
+/// How many fields a page asks for: about half a millisecond of the server's time.
+const PAGE: usize = 1000;
+
+impl Server {
+    /// Sends commands that only read at once, and gives their replies.
+    pub fn pipeline(&mut self, pipeline: &Pipeline, count: usize) -> Result<Vec<Value>, StoreError> {
+        let packed = pipeline.get_packed_pipeline();
+        let values = self.connection()?.req_packed_commands(&packed, 0, count);
+        let values = values.map_err(|error| self.broken(&error))?;
+        values
+            .into_iter()
+            .map(|value| match value {
+                Value::ServerError(error) => Err(self.broken(&RedisError::from(error))),
+                value => Ok(value),
+            })
+            .collect()
+    }
+
+    /// What an error means, forgetting the connection where it failed.
+    fn broken(&mut self, error: &RedisError) -> StoreError {
+        match StoreError::of_reply(error, &self.target.shown) {
+            Some(answer) => answer,
+            None => {
+                self.disconnect();
+                self.target.unreachable(error)
+            }
+        }
+    }
+
+    fn send(&mut self, command: &Cmd) -> Result<(), StoreError> {
+        let packed = command.get_packed_command();
+        let sent = self.connection()?.send_packed_command(&packed);
+        sent.map_err(|error| self.broken(&error))
+    }
+
+    fn receive(&mut self) -> Result<Value, StoreError> {
+        match self.connection()?.recv_response() {
+            Ok(Value::ServerError(error)) => Err(self.broken(&RedisError::from(error))),
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+}
+
+impl Store {
+    /// Walks all pages of a SCAN, SSCAN or HSCAN; the next page is asked for before this one is looked at.
+    fn walk(
+        &mut self,
+        page: impl Fn(&str) -> Cmd,
+        mut each: impl FnMut(Vec<Value>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let reply = Reply::of_command("SCAN");
+        self.server.send(&page("0"))?;
+        loop {
+            let value = self.server.receive()?;
+            let Value::Array(parts) = value else { return Err(reply.unfit(value).into()) };
+            let Ok([cursor, Value::Array(members)]) = <[Value; 2]>::try_from(parts) else {
+                return Err(reply.unfit("no cursor and page").into());
+            };
+            let cursor = reply.text(Some(&cursor))?.unwrap_or_default();
+            let last = cursor == "0";
+            if !last {
+                self.server.send(&page(&cursor))?;
+            }
+            if let Err(error) = each(members) {
+                // The page that is under way must not be taken for the next command's reply.
+                self.server.disconnect();
+                return Err(error);
+            }
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// As [`Store::walk`], for members that are texts.
+    pub(super) fn pages(&mut self, page: impl Fn(&str) -> Cmd, mut each: impl FnMut(&str)) -> Result<(), StoreError> {
+        let walked = self.walk(page, |members| {
+            for member in &members {
+                if let Value::BulkString(bytes) = member
+                    && let Ok(text) = std::str::from_utf8(bytes)
+                {
+                    each(text);
+                }
+            }
+            Ok(())
+        });
+        match walked {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error
+                .downcast::<StoreError>()
+                .unwrap_or_else(|other| Reply::of_command("SCAN").unfit(other.to_string()))),
+        }
+    }
+
+    /// Every participant and the units held, in no order, page by page in constant memory. A user may be told
+    /// twice where the hash shrinks meanwhile, as SCAN promises no better. Units that are no number are told as text.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`], and whatever `each` fails with.
+    pub fn participants(
+        &mut self,
+        activity: &ActivityId,
+        mut each: impl FnMut(&[u8], Result<u64, String>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let keys = self.keys(activity);
+        let Some(participants) = keys.participants else { return Ok(()) };
+        let kind = self.layout.kind();
+        if kind == Kind::Hash {
+            return self.walk(
+                |cursor| redis::cmd("HSCAN").arg(&participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned(),
+                |members| {
+                    for pair in members.chunks(2) {
+                        if let [Value::BulkString(user), Value::BulkString(units)] = pair {
+                            each(user, number(units))?;
+                        }
+                    }
+                    Ok(())
+                },
+            );
+        }
+        // The units of a set stand beside it, and are few: a page of them is read for each page of the set, on a
+        // connection of its own, because the set's next page is under way.
+        let mut beside = match keys.units {
+            Some(units) => Some((self.another()?, units)),
+            None => None,
+        };
+        self.walk(
+            |cursor| redis::cmd("SSCAN").arg(&participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned(),
+            |members| {
+                let units = match &mut beside {
+                    Some((store, units)) if !members.is_empty() => {
+                        let mut command = redis::cmd("HMGET");
+                        command.arg(&*units);
+                        for member in &members {
+                            if let Value::BulkString(user) = member {
+                                command.arg(&user[..]);
+                            }
+                        }
+                        Reply::of_command("HMGET").array(store.server.command(&command)?)?
+                    }
+                    _ => Vec::new(),
+                };
+                for (at, member) in members.iter().enumerate() {
+                    let Value::BulkString(user) = member else { continue };
+                    match units.get(at) {
+                        Some(Value::BulkString(units)) => each(user, number(units))?,
+                        _ => each(user, Ok(1))?,
+                    }
+                }
+                Ok(())
+            },
+        )
+    }
+}
+
+/// The units a record holds, or its text where it is no number.
+fn number(bytes: &[u8]) -> Result<u64, String> {
+    std::str::from_utf8(bytes)
+        .ok()
+        .and_then(crate::inventory::number::whole)
+        .ok_or_else(|| String::from_utf8_lossy(bytes).into_owned())
+}

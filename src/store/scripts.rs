@@ -1,0 +1,51 @@
+//! The scripts, embedded as they stand in `lua/`. `seckill script show` prints these very bytes.
+
+use std::sync::LazyLock;
+
+use crate::inventory::layout::Kind;
+
+/// One script that a backend can share.
+#[derive(Debug)]
+pub struct Script {
+    /// Its name, as in `lua/`.
+    pub name: &'static str,
+    /// What runs.
+    pub text: &'static str,
+    /// SHA-1 of the text, in hexadecimal: what EVALSHA takes.
+    pub sha1: String,
+}
+
+macro_rules! script {
+    ($name:literal, $($part:literal),+) => {
+        LazyLock::new(|| Script::new($name, concat!($(include_str!(concat!("../../lua/", $part)), "\n"),+)))
+    };
+}
+
+/// Makes an activity what it should be.
+pub static PREHEAT: LazyLock<Script> = script!("preheat", "lib/values.lua", "lib/meta.lua", "preheat.lua");
+/// Takes units of one activity.
+pub static DEDUCT: LazyLock<Script> = script!("deduct", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "deduct.lua");
+/// Takes units of several activities, all or nothing.
+pub static MULTI_DEDUCT: LazyLock<Script> = script!("multi_deduct", "lib/values.lua", "lib/meta.lua", "multi_deduct.lua");
+/// Gives units back.
+pub static REFUND: LazyLock<Script> = script!("refund", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "refund.lua");
+/// Refuses purchases for a while.
+pub static PAUSE: LazyLock<Script> = script!("pause", "lib/values.lua", "lib/meta.lua", "pause.lua");
+/// Reads one activity at one instant.
+pub static SNAPSHOT: LazyLock<Script> = script!("snapshot", "lib/values.lua", "lib/meta.lua", "snapshot.lua");
+
+impl Script {
+    fn new(name: &'static str, text: &'static str) -> Self {
+        Self { name, text, sha1: redis::Script::new(text).get_hash().to_owned() }
+    }
+
+    /// All of them, in the order in which a sale needs them.
+    pub fn all() -> [&'static Self; 6] {
+        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT]
+    }
+
+    /// The names of its `KEYS` for an activity, in order.
+    pub fn keys(&self, kind: Kind) -> Vec<&'static str> {
+        ["stock", "meta", "requests", "ledger", "participants", "units"][..super::keys::Keys::count(kind)].to_vec()
+    }
+}

@@ -1,0 +1,6 @@
+//! The harness is code too: what the other tests rest on is tested here, once.
+
+mod backends;
+mod binary;
+mod network;
+mod servers;

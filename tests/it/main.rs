@@ -1,0 +1,13 @@
+//! The built binary against real servers that each test starts for itself.
+//!
+//! One test binary with a module a topic: it links once, and the tests of all topics run side by side.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
+)]
+
+mod harness;
+mod support;

@@ -1,0 +1,38 @@
+//! What tests are written with: a real server each, the built binary, a network that breaks on
+//! demand, and the scripts of a shop's own backend.
+
+pub mod backend;
+mod dump;
+mod proxy;
+mod resp;
+mod running;
+mod seckill;
+mod server;
+mod server_binary;
+
+pub use dump::Dump;
+pub use proxy::{Fault, Proxy, When};
+pub use seckill::seckill;
+pub use server::TestRedis;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// How long anything that happens within milliseconds may take before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A directory whose path is short, because the path of a socket inside holds at most 108 bytes.
+fn short_temp_dir() -> TempDir {
+    let wanted = std::env::temp_dir();
+    let parent = if wanted.as_os_str().len() <= 40 {
+        wanted
+    } else {
+        PathBuf::from("/tmp")
+    };
+    tempfile::Builder::new()
+        .prefix("sk")
+        .tempdir_in(parent)
+        .expect("a temporary directory")
+}

@@ -1,0 +1,173 @@
+//! A call of the tool that is under way: wait for what it says, send it signals, wait for its end.
+
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::PATIENCE;
+use super::seckill::{Call, Outcome, send_signal};
+
+/// No call takes this long; one that does hangs.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+/// A process that is killed when this value goes and nobody waited for it.
+pub struct Running {
+    call: String,
+    process: Child,
+    stdout: Arc<Stream>,
+    stderr: Arc<Stream>,
+}
+
+impl Running {
+    #[track_caller]
+    pub(super) fn start(mut call: Call) -> Self {
+        let shown = call.shown();
+        let stdin = if call.stdin.is_empty() {
+            Stdio::null()
+        } else {
+            Stdio::piped()
+        };
+        let mut process = call
+            .command
+            .stdin(stdin)
+            .spawn()
+            .expect("the built binary starts");
+        if let Some(mut pipe) = process.stdin.take() {
+            // From a thread: a tool that stops reading must not block the test. It may well stop.
+            thread::spawn(move || pipe.write_all(&call.stdin).ok());
+        }
+        let stdout = Stream::read(process.stdout.take().unwrap().take(call.stdout_limit));
+        let stderr = Stream::read(process.stderr.take().unwrap());
+        Self {
+            call: shown,
+            process,
+            stdout,
+            stderr,
+        }
+    }
+
+    #[track_caller]
+    pub fn signal(&self, signal: libc::c_int) {
+        send_signal(self.process.id(), signal);
+    }
+
+    /// Waits until stdout has that text.
+    #[track_caller]
+    pub fn wait_for_stdout(&self, part: &str) {
+        self.wait_for(&self.stdout, part);
+    }
+
+    /// Waits until stderr has that text.
+    #[track_caller]
+    pub fn wait_for_stderr(&self, part: &str) {
+        self.wait_for(&self.stderr, part);
+    }
+
+    #[track_caller]
+    pub fn wait(mut self) -> Outcome {
+        let deadline = Instant::now() + TIME_LIMIT;
+        // Its end shows first as the end of both streams: no polling while it runs.
+        let streams_ended = [&self.stdout, &self.stderr]
+            .iter()
+            .all(|it| it.wait(deadline, |read| read.ended));
+        let status = loop {
+            match self.process.try_wait().expect("the tool's end") {
+                Some(status) => break Some(status),
+                None if Instant::now() > deadline => break None,
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
+        let call = &self.call;
+        let printed = format!("$ {call}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---");
+        let status = status
+            .unwrap_or_else(|| panic!("hangs: still running after {TIME_LIMIT:?}\n{printed}"));
+        assert!(
+            streams_ended,
+            "left a process behind that holds its output open\n{printed}"
+        );
+        Outcome {
+            call: call.clone(),
+            status,
+            stdout,
+            stderr,
+        }
+    }
+
+    #[track_caller]
+    fn wait_for(&self, stream: &Stream, part: &str) {
+        if !stream.wait(Instant::now() + PATIENCE, |read| read.text().contains(part)) {
+            let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
+            panic!(
+                "waited for {part:?}\n$ {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---",
+                self.call
+            );
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// What came out of one of the two streams so far, filled by a thread.
+#[derive(Default)]
+struct Stream {
+    read: Mutex<Progress>,
+    grown: Condvar,
+}
+
+#[derive(Default)]
+struct Progress {
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Progress {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+impl Stream {
+    fn read(mut pipe: impl Read + Send + 'static) -> Arc<Self> {
+        let stream = Arc::new(Self::default());
+        let filled = Arc::clone(&stream);
+        thread::spawn(move || {
+            let mut chunk = vec![0; 64 * 1024];
+            loop {
+                let count = pipe.read(&mut chunk).unwrap_or(0);
+                let mut read = filled.read.lock().unwrap();
+                read.bytes.extend_from_slice(&chunk[..count]);
+                read.ended = count == 0;
+                filled.grown.notify_all();
+                if read.ended {
+                    return;
+                }
+            }
+        });
+        stream
+    }
+
+    /// Waits for what is wanted; false where the stream ended, or the deadline came, without it.
+    fn wait(&self, deadline: Instant, wanted: impl Fn(&Progress) -> bool) -> bool {
+        let mut read = self.read.lock().unwrap();
+        while !wanted(&read) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if read.ended || left.is_zero() {
+                return false;
+            }
+            read = self.grown.wait_timeout(read, left).unwrap().0;
+        }
+        true
+    }
+
+    fn text(&self) -> String {
+        self.read.lock().unwrap().text()
+    }
+}
