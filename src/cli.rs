@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
@@ -33,7 +34,7 @@ pub struct Global {
     pub url: Option<String>,
 
     /// Start a private server for this command; with DIR its data stays there for the next one
-    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub embedded: Option<PathBuf>,
 
     /// Read the password from a file [env: SECKILL_PASSWORD, then REDISCLI_AUTH hold the password itself]

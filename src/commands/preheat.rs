@@ -116,15 +116,14 @@ fn moved(before: Option<u64>, after: Option<u64>) -> Cell {
 
 /// Makes activities what they should be.
 pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
-    let (plans, of_fixture) = plans(args)?;
-    let layout = session.layout(of_fixture)?;
+    let (plans, layout) = plans(args, session)?;
     let plans = fitted(plans, layout)?;
     let mut store = session.store(layout)?;
     apply(&plans, args, &mut store, &mut session.out)
 }
 
-/// The plans of all fixtures, or the one of the flags, and the layout that the fixtures name.
-fn plans(args: &PreheatArgs) -> Result<(Vec<Plan>, Option<Layout>)> {
+/// The plans of all fixtures, or the one of the flags, and their layout.
+fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
     if let (Some(id), Some(total)) = (&args.id, args.stock) {
         let plan = Plan {
             id: id.clone(),
@@ -140,22 +139,14 @@ fn plans(args: &PreheatArgs) -> Result<(Vec<Plan>, Option<Layout>)> {
         {
             return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
         }
-        return Ok((vec![plan], None));
+        return Ok((vec![plan], session.layout(None)?));
     }
-    let mut plans = Vec::new();
-    let mut layout = None;
-    for file in &args.files {
-        let fixture = fixture::read(file)?;
-        if let (Some(one), Some(other)) = (layout, fixture.layout)
-            && one != other
-        {
-            return Err(Failure::usage(format!("`{file}` has another layout than the fixtures before it"))
-                .hint("preheat fixtures of one layout at a time")
-                .into());
-        }
-        layout = layout.or(fixture.layout);
-        plans.extend(fixture.activities);
+    let fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let layout = session.layout(fixture::layout(&fixtures)?)?;
+    for fixture in &fixtures {
+        fixture.check(layout)?;
     }
+    let mut plans: Vec<Plan> = fixtures.into_iter().flat_map(|fixture| fixture.activities).collect();
     let mut seen = HashSet::new();
     for plan in &plans {
         if !seen.insert(plan.id.as_str()) {

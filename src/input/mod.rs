@@ -8,5 +8,3 @@ pub mod fixture;
 mod problem;
 mod source;
 mod yaml;
-
-pub use problem::Location;

@@ -9,5 +9,7 @@
     reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
 )]
 
+mod fixtures;
 mod harness;
+mod run;
 mod support;
