@@ -10,4 +10,5 @@
 )]
 
 mod harness;
+mod reconcile;
 mod support;
