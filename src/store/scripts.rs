@@ -33,6 +33,8 @@ pub static REFUND: LazyLock<Script> = script!("refund", "lib/values.lua", "lib/m
 pub static PAUSE: LazyLock<Script> = script!("pause", "lib/values.lua", "lib/meta.lua", "pause.lua");
 /// Reads one activity at one instant.
 pub static SNAPSHOT: LazyLock<Script> = script!("snapshot", "lib/values.lua", "lib/meta.lua", "snapshot.lua");
+/// Reads participants, stock and the ledger's end at one instant.
+pub static AUDIT: LazyLock<Script> = script!("audit", "lib/values.lua", "lib/meta.lua", "audit.lua");
 
 impl Script {
     fn new(name: &'static str, text: &'static str) -> Self {
@@ -40,8 +42,8 @@ impl Script {
     }
 
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 6] {
-        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT]
+    pub fn all() -> [&'static Self; 7] {
+        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT]
     }
 
     /// The names of its `KEYS` for an activity, in order.
