@@ -11,4 +11,3 @@ mod source;
 mod yaml;
 
 pub use problem::{Location, Problems};
-

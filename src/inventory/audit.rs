@@ -74,11 +74,19 @@ pub struct Facts {
 
 impl Book {
     /// What is wrong with a user at the instant at which the book ends; nothing mostly.
-    pub fn finding(&self, user: u32, holds: Result<u64, String>, limit: Option<u64>, by_ledger: bool) -> Option<Finding> {
+    pub fn finding(
+        &self,
+        user: u32,
+        holds: Result<u64, String>,
+        limit: Option<u64>,
+        by_ledger: bool,
+    ) -> Option<Finding> {
         let ledger = by_ledger.then(|| self.units(user));
         let fine = match &holds {
             Err(_) => false,
-            Ok(units) => ledger.is_none_or(|ledger| signed(*units) == ledger) && limit.is_none_or(|limit| *units <= limit),
+            Ok(units) => {
+                ledger.is_none_or(|ledger| signed(*units) == ledger) && limit.is_none_or(|limit| *units <= limit)
+            }
         };
         (!fine).then_some(Finding { user, holds, ledger })
     }
@@ -92,7 +100,8 @@ pub fn signed(units: u64) -> i64 {
 /// Says what the facts mean.
 pub fn judge(mut facts: Facts) -> Audit {
     let mut differences = Vec::new();
-    let mut whole = |class, redis, ledger| differences.push(Difference { user: None, class, redis, ledger, orders: None });
+    let mut whole =
+        |class, redis, ledger| differences.push(Difference { user: None, class, redis, ledger, orders: None });
     if let Some(corrupt) = &facts.corrupt {
         whole(Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None);
         facts.notes.push(format!("key `{}` {}", corrupt.key, corrupt.what));
@@ -175,5 +184,7 @@ fn bought(facts: &Facts, total: Option<u64>, stock: Option<u64>) -> Option<i64> 
         return Some(facts.book.sum + facts.findings.iter().map(differ).sum::<i64>());
     }
     // Nobody is recorded and nothing was written down: what is not there was sold.
-    facts.held.or_else(|| total.zip(stock).filter(|(total, stock)| stock <= total).map(|(total, stock)| signed(total) - signed(stock)))
+    facts.held.or_else(|| {
+        total.zip(stock).filter(|(total, stock)| stock <= total).map(|(total, stock)| signed(total) - signed(stock))
+    })
 }

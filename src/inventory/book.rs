@@ -68,7 +68,10 @@ impl Book {
 
     /// Users who should hold something, and of whom the participants told nothing.
     pub fn unseen(&self) -> impl Iterator<Item = u32> {
-        (0u32..).zip(self.ledger.iter().zip(&self.seen)).filter(|(_, (units, seen))| **units != 0 && !**seen).map(|(user, _)| user)
+        (0u32..)
+            .zip(self.ledger.iter().zip(&self.seen))
+            .filter(|(_, (units, seen))| **units != 0 && !**seen)
+            .map(|(user, _)| user)
     }
 
     /// Adds the next entry.
@@ -82,7 +85,8 @@ impl Book {
     }
 
     fn fold(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
-        let op = Op::named(&entry.op).ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
+        let op = Op::named(&entry.op)
+            .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
         if matches!(op, Op::Preheat | Op::Update) {
             self.total = Some(Entry::count(entry.total.as_deref()).ok_or("no total")?);
             if op == Op::Preheat && is_first {

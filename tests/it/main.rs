@@ -11,6 +11,6 @@
 
 mod fixtures;
 mod harness;
-mod run;
 mod reconcile;
+mod run;
 mod support;
