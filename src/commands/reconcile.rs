@@ -46,7 +46,9 @@ type Wanted = (ActivityId, Option<Units>);
 /// Audits what is asked for, and says what differs.
 pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     if args.total.is_some() && args.activities.len() != 1 {
-        return Err(Failure::usage("`--total` is of one activity: name it").hint("`seckill reconcile ACTIVITY --total N`").into());
+        return Err(Failure::usage("`--total` is of one activity: name it")
+            .hint("`seckill reconcile ACTIVITY --total N`")
+            .into());
     }
     let (wanted, of_fixture) = match &args.fixture {
         Some(file) => of_fixture(file, args)?,
@@ -121,5 +123,8 @@ fn exit(audits: &[Audit]) -> Exit {
 /// The verdict about all of them: the worst. What is missing matters only where nothing differs.
 fn verdict(audits: &[Audit]) -> Verdict {
     let has = |verdict| audits.iter().any(|audit| audit.verdict == verdict);
-    [Verdict::Drift, Verdict::Unsettled, Verdict::NotPreheated].into_iter().find(|verdict| has(*verdict)).unwrap_or(Verdict::Match)
+    [Verdict::Drift, Verdict::Unsettled, Verdict::NotPreheated]
+        .into_iter()
+        .find(|verdict| has(*verdict))
+        .unwrap_or(Verdict::Match)
 }

@@ -70,10 +70,13 @@ pub fn of_command(line: &str, reading: &Reading<'_>) -> Result<OrderRecords, Fai
     let status = child.wait().map_err(|error| failed(format!("cannot be waited for: {}", cause(&error))))?;
     match records {
         // A command that failed is why the rows are not valid.
-        Ok(_) if !status.success() => Err(failed(format!("failed ({status})")).hint("run it by itself and see what it says")),
+        Ok(_) if !status.success() => {
+            Err(failed(format!("failed ({status})")).hint("run it by itself and see what it says"))
+        }
         // Above 127 a signal ended it: it is we who stopped reading.
         Err(failure) if status.code().is_some_and(|code| (1..128).contains(&code)) => {
-            Err(failed(format!("failed ({status}); and {}", failure.message)).hint("run it by itself and see what it says"))
+            Err(failed(format!("failed ({status}); and {}", failure.message))
+                .hint("run it by itself and see what it says"))
         }
         records => records,
     }

@@ -101,7 +101,13 @@ pub struct Facts {
 
 impl Book {
     /// What is wrong with a user at the instant at which the book ends; nothing mostly.
-    pub fn finding(&self, user: u32, holds: Result<u64, String>, limit: Option<u64>, by_ledger: bool) -> Option<Finding> {
+    pub fn finding(
+        &self,
+        user: u32,
+        holds: Result<u64, String>,
+        limit: Option<u64>,
+        by_ledger: bool,
+    ) -> Option<Finding> {
         let ledger = by_ledger.then(|| self.units(user));
         let finding = Finding { user, holds, ledger, orders: self.ordered(user), newer: self.newer(user) };
         let fine = match &finding.holds {
@@ -153,12 +159,23 @@ pub fn judge(mut facts: Facts) -> Audit {
         _ if !facts.settled => Verdict::Unsettled,
         _ => Verdict::Match,
     };
-    Audit { activity: facts.activity, verdict, total, stock, bought, expected_stock: expected, drift, differences, notes: facts.notes }
+    Audit {
+        activity: facts.activity,
+        verdict,
+        total,
+        stock,
+        bought,
+        expected_stock: expected,
+        drift,
+        differences,
+        notes: facts.notes,
+    }
 }
 
 /// What is wrong with the activity as a whole.
 fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference>) {
-    let mut say = |class, redis, ledger, orders| differences.push(Difference { user: None, class, redis, ledger, orders });
+    let mut say =
+        |class, redis, ledger, orders| differences.push(Difference { user: None, class, redis, ledger, orders });
     for (id, why) in &facts.book.unreadable {
         say(Class::Corrupt, Some(Held::Text(id.to_string())), None, None);
         facts.notes.push(format!("ledger entry `{id}` cannot be read: {why}"));
@@ -171,7 +188,8 @@ fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference
     let Some(instant) = &facts.end else { return };
     let other_total = facts.by_ledger && instant.rules.map(|rules| rules.total) != facts.book.total;
     if instant.stock.is_none() || facts.settled && (drift.is_some_and(|drift| drift != 0) || other_total) {
-        let by_ledger = facts.by_ledger.then(|| Held::Units(signed(facts.book.total.unwrap_or_default()) - facts.book.sum));
+        let by_ledger =
+            facts.by_ledger.then(|| Held::Units(signed(facts.book.total.unwrap_or_default()) - facts.book.sum));
         say(Class::Conservation, instant.stock.map(|stock| Held::Units(signed(stock))), by_ledger, None);
     }
     if instant.stock.is_none() {
@@ -183,7 +201,9 @@ fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference
     {
         let last = instant.last.map(|last| Held::Text(last.to_string()));
         say(Class::LostTail, None, last, Some(Held::Text(named.to_string())));
-        facts.notes.push(format!("order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"));
+        facts.notes.push(format!(
+            "order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"
+        ));
     }
 }
 
@@ -229,5 +249,7 @@ fn bought(facts: &Facts, total: Option<u64>, stock: Option<u64>) -> Option<i64> 
         return Some(facts.book.sum + facts.findings.iter().map(differ).sum::<i64>());
     }
     // Nobody is recorded and nothing was written down: what is not there was sold.
-    facts.held.or_else(|| total.zip(stock).filter(|(total, stock)| stock <= total).map(|(total, stock)| signed(total) - signed(stock)))
+    facts.held.or_else(|| {
+        total.zip(stock).filter(|(total, stock)| stock <= total).map(|(total, stock)| signed(total) - signed(stock))
+    })
 }

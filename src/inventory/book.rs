@@ -139,7 +139,8 @@ impl Book {
     }
 
     fn fold(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
-        let op = Op::named(&entry.op).ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
+        let op = Op::named(&entry.op)
+            .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
         if matches!(op, Op::Preheat | Op::Update) {
             self.total = Some(Entry::count(entry.total.as_deref()).ok_or("no total")?);
             if op == Op::Preheat && is_first {
@@ -235,7 +236,10 @@ mod tests {
         book.add(&entry("6-0", "refund", None, r#"[["b","5",""]]"#));
         let (a, b) = (book.user(b"a"), book.user(b"b"));
         assert_eq!((book.units(a), book.ordered(a), book.newer(a)), (2, Some(2), None));
-        assert_eq!((book.units(b), book.ordered(b), book.newer(b)), (0, Some(0), Some(Newer { net: -1, low: -1, high: 4 })));
+        assert_eq!(
+            (book.units(b), book.ordered(b), book.newer(b)),
+            (0, Some(0), Some(Newer { net: -1, low: -1, high: 4 }))
+        );
         book.begin_again();
         assert_eq!((book.units(a), book.ordered(a), book.entries), (0, Some(2), 0));
     }

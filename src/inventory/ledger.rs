@@ -207,8 +207,14 @@ mod tests {
         let mut entry = Entry::new(EntryId::ZERO);
         entry.orders = Some(br#"[["0123","2","r\"1"],["\u4e2d","9007199254740991","","why"]]"#.to_vec());
         let rows = entry.rows().unwrap();
-        assert_eq!((rows[0].user(), rows[0].count(1), rows[0].text(2), rows[0].text(3)), ("0123", Some(2), Some("r\"1"), None));
-        assert_eq!((rows[1].user(), rows[1].count(1), rows[1].text(3)), ("中", Some(9_007_199_254_740_991), Some("why")));
+        assert_eq!(
+            (rows[0].user(), rows[0].count(1), rows[0].text(2), rows[0].text(3)),
+            ("0123", Some(2), Some("r\"1"), None)
+        );
+        assert_eq!(
+            (rows[1].user(), rows[1].count(1), rows[1].text(3)),
+            ("中", Some(9_007_199_254_740_991), Some("why"))
+        );
         for wrong in [&b"[[1,2]]"[..], b"{}", b"[[\"a\"", b"[[\"\xff\",\"1\"]]"] {
             entry.orders = Some(wrong.to_vec());
             assert!(entry.rows().is_err());

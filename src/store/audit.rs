@@ -149,7 +149,13 @@ impl Store {
     }
 
     /// Looks at users at one instant. False where the ledger began anew meanwhile, or a key is corrupt now.
-    fn look_up(&mut self, keys: &Keys, facts: &mut Facts, users: &[u32], epoch: Option<u64>) -> Result<bool, StoreError> {
+    fn look_up(
+        &mut self,
+        keys: &Keys,
+        facts: &mut Facts,
+        users: &[u32],
+        epoch: Option<u64>,
+    ) -> Result<bool, StoreError> {
         // Ids are UTF-8. One that is not is in no ledger, and cannot be asked for; what was seen of it stands.
         let names: Vec<String> =
             users.iter().map(|user| String::from_utf8_lossy(facts.book.users.name(*user)).into_owned()).collect();
@@ -171,7 +177,13 @@ impl Store {
     }
 
     /// Folds the ledger up to an instant. False where it is not the ledger that the book began with.
-    fn catch_up(&mut self, keys: &Keys, facts: &mut Facts, instant: &Instant, epoch: Option<u64>) -> Result<bool, StoreError> {
+    fn catch_up(
+        &mut self,
+        keys: &Keys,
+        facts: &mut Facts,
+        instant: &Instant,
+        epoch: Option<u64>,
+    ) -> Result<bool, StoreError> {
         if let Some(last) = instant.last {
             self.fold(&keys.ledger, &mut facts.book, last)?;
         }
@@ -226,10 +238,16 @@ impl Store {
             facts.findings.extend(facts.book.finding(user, Ok(0), None, false));
         }
         if !facts.settled {
-            facts.notes.push("it is being written and has no ledger, so no two scans were alike: audit it when nobody buys".to_owned());
+            facts.notes.push(
+                "it is being written and has no ledger, so no two scans were alike: audit it when nobody buys"
+                    .to_owned(),
+            );
         } else if lost_beginning {
             facts.settled = false;
-            facts.notes.push("its ledger does not begin with this sale's preheat, so no counter could be compared with it".to_owned());
+            facts.notes.push(
+                "its ledger does not begin with this sale's preheat, so no counter could be compared with it"
+                    .to_owned(),
+            );
         }
         Ok(true)
     }

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use redis::{Connection, ConnectionAddr, ConnectionInfo, ConnectionLike, IntoConnectionInfo, RedisConnectionInfo, RedisError};
+use redis::{
+    Connection, ConnectionAddr, ConnectionInfo, ConnectionLike, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+};
 
 use super::error::StoreError;
 

@@ -15,7 +15,13 @@ impl Store {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(super) fn entries(&mut self, key: &str, after: EntryId, upto: EntryId, count: usize) -> Result<Vec<Entry>, StoreError> {
+    pub(super) fn entries(
+        &mut self,
+        key: &str,
+        after: EntryId,
+        upto: EntryId,
+        count: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
         let mut command = redis::cmd("XRANGE");
         command.arg(key).arg(format!("({after}")).arg(upto.to_string()).arg("COUNT").arg(count);
         let reply = Reply::of_command("XRANGE");

@@ -9,6 +9,8 @@
     reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
 )]
 
+mod fixtures;
 mod harness;
 mod reconcile;
+mod run;
 mod support;

@@ -23,9 +23,7 @@ fn differences(redis: &TestRedis, layout: &str) -> Vec<String> {
     assert_eq!(audit["verdict"], "drift");
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let rows = audit["differences"].as_array().unwrap();
-    rows.iter()
-        .map(|row| ["class", "user", "redis", "ledger"].map(|field| shown(&row[field])).join(" "))
-        .collect()
+    rows.iter().map(|row| ["class", "user", "redis", "ledger"].map(|field| shown(&row[field])).join(" ")).collect()
 }
 
 #[test]
@@ -182,7 +180,8 @@ fn without_a_ledger_stock_and_participants_are_compared() {
 #[test]
 fn a_fixture_gives_activities_totals_and_layout() {
     let redis = TestRedis::start();
-    let fixture = |stock: u32| format!("layout: sku\nactivities:\n  - {{id: 1, stock: {stock}}}\n  - {{id: 2, stock: 5}}\n");
+    let fixture =
+        |stock: u32| format!("layout: sku\nactivities:\n  - {{id: 1, stock: {stock}}}\n  - {{id: 2, stock: 5}}\n");
     redis.seckill(["preheat", "-"]).stdin(fixture(10)).code(0);
     let audits = redis.seckill(["reconcile", "-f", "-", "-o", "json"]).stdin(fixture(10)).code(0).json();
     assert_eq!(audits["activities"].as_array().unwrap().len(), 2);

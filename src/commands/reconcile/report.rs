@@ -34,7 +34,8 @@ impl<'a> ActivityRow<'a> {
 }
 
 impl Row for ActivityRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "verdict", "total", "stock", "bought", "expected_stock", "drift"];
+    const FIELDS: &'static [&'static str] =
+        &["activity", "verdict", "total", "stock", "bought", "expected_stock", "drift"];
     const HEADINGS: &'static [&'static str] = &["activity", "verdict", "total", "stock", "bought", "expected", "drift"];
 
     fn cells(&self) -> Vec<Cell> {
@@ -144,8 +145,9 @@ pub fn report(audits: &[Audit], out: &mut Output) -> Result<()> {
             out.warn(format!("{}: {note}", audit.activity));
         }
     }
-    let differences =
-        || audits.iter().flat_map(|audit| audit.differences.iter().map(|difference| DifferenceRow::new(audit, difference)));
+    let differences = || {
+        audits.iter().flat_map(|audit| audit.differences.iter().map(|difference| DifferenceRow::new(audit, difference)))
+    };
     hint(audits, out);
     match out.format() {
         Format::Json | Format::Yaml => {

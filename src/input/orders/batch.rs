@@ -60,7 +60,9 @@ impl Batch {
         let text = utf8(lines, record(lines.raw()))?;
         let count = text.split('\t').count();
         if count != self.width {
-            return Err(lines.bad(0, format!("{count} values, where the header has {}: was the file cut short?", self.width)));
+            return Err(
+                lines.bad(0, format!("{count} values, where the header has {}: was the file cut short?", self.width))
+            );
         }
         for (column, at) in &self.columns {
             match text.split('\t').nth(*at) {

@@ -12,7 +12,9 @@ use crate::support::TestRedis;
 fn differences(redis: &TestRedis, csv: &str, code: i32) -> Vec<String> {
     let rows = redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "jsonl"]).stdin(csv).code(code).jsonl();
     let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    rows.iter().map(|row| ["class", "user", "redis", "ledger", "orders"].map(|field| shown(&row[field])).join(" ")).collect()
+    rows.iter()
+        .map(|row| ["class", "user", "redis", "ledger", "orders"].map(|field| shown(&row[field])).join(" "))
+        .collect()
 }
 
 #[test]
@@ -43,7 +45,9 @@ fn each_side_that_lacks_something_has_its_class() {
 #[test]
 fn a_bare_counter_is_compared_as_a_whole() {
     let redis = sale("product");
-    let audit = |csv: &'static str| redis.seckill(["reconcile", "1001", "-l", "product", "--orders", "-", "-o", "csv"]).stdin(csv);
+    let audit = |csv: &'static str| {
+        redis.seckill(["reconcile", "1001", "-l", "product", "--orders", "-", "-o", "csv"]).stdin(csv)
+    };
     audit("quantity\n1\n2\n").code(0);
     audit("activity,user,quantity\n1001,a,3\n").code(0);
     audit("quantity\n2\n").code(7).stdout_has("1001,,quantity_mismatch,3,,2\n");
@@ -56,7 +60,10 @@ fn without_a_ledger_records_are_compared_with_the_counters() {
     redis.cmd(("SET", "seckill:stock:1001", 7));
     redis.cmd(("HSET", "seckill:participants:1001", "a", 1, "b", 2));
     assert_eq!(differences(&redis, "user,quantity\na,1\nb,2\n", 0), [""; 0]);
-    assert_eq!(differences(&redis, "user,quantity\na,1\nc,2\n", 7), ["missing_order b 2 null 0", "missing_purchase c 0 null 2"]);
+    assert_eq!(
+        differences(&redis, "user,quantity\na,1\nc,2\n", 7),
+        ["missing_order b 2 null 0", "missing_purchase c 0 null 2"]
+    );
 }
 
 #[test]
@@ -140,7 +147,11 @@ fn columns_may_have_other_names_and_rows_other_forms() {
     redis.seckill(maps).stdin("sku\tbuyer_id\tn\n1001\ta\t1\n1001\tb\t2\n").code(0);
     let json = "{\"activity\":1001,\"user\":\"a\"}\n{\"activity\":\"1001\",\"user\":\"b\",\"quantity\":2}\n";
     redis.seckill(["reconcile", "--orders", "-"]).stdin(json).code(0);
-    redis.seckill(["reconcile", "--orders", "-", "--map", "user=buyer"]).stdin("activity,user\n").code(2).stderr_has("no column `buyer`");
+    redis
+        .seckill(["reconcile", "--orders", "-", "--map", "user=buyer"])
+        .stdin("activity,user\n")
+        .code(2)
+        .stderr_has("no column `buyer`");
     redis.seckill(["reconcile", "--map", "user=buyer"]).code(2);
 }
 
