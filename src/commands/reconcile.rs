@@ -1,12 +1,15 @@
 //! `seckill reconcile`: prove that stock, participants and ledger agree, or say where they do not.
 
+mod orders;
 mod report;
 
 use anyhow::Result;
+use orders::OrdersArgs;
 
 use super::session::Session;
 use crate::input::fixture;
 use crate::inventory::audit::judge;
+use crate::inventory::book::Compared;
 use crate::inventory::drift::{Audit, Verdict};
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
@@ -14,14 +17,17 @@ use crate::inventory::layout::Layout;
 use crate::inventory::number::Units;
 use crate::store::Store;
 
-/// Compare stock, participants and ledger; exit 7 where they differ
+/// Compare stock, participants, ledger and order records; exit 7 where they differ
 ///
 /// Exact while the sale goes on: every counter is compared with the ledger at one instant, and nothing stands
-/// still meanwhile. Without ACTIVITY, all that were preheated are audited. An activity without a ledger is
-/// scanned until two scans are alike; one that is being written stays `unsettled`.
+/// still meanwhile. An activity without a ledger is scanned until two scans are alike; one that is being written
+/// stays `unsettled`.
+///
+/// Order records are summed by user; rows below zero are refunds. They are compared with the ledger as of their
+/// own time. A column `ledger` may hold the id of the ledger entry that a record was made of.
 #[derive(Debug, clap::Args)]
 pub struct ReconcileArgs {
-    /// Activities to audit [default: all that were preheated]
+    /// Activities to audit [default: those of the fixture or the order records, else all that were preheated]
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
     /// Audit the activities of a YAML fixture, against its totals
@@ -30,6 +36,8 @@ pub struct ReconcileArgs {
     /// Units that the one ACTIVITY had, all told, where that is known better than by its preheat
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     total: Option<Units>,
+    #[command(flatten)]
+    orders: OrdersArgs,
 }
 
 /// An activity to audit, and the total that it should have.
@@ -47,14 +55,18 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         None => (args.activities.iter().map(|activity| (activity.clone(), args.total)).collect(), None),
     };
     let mut store = session.store(session.layout(of_fixture)?)?;
-    let wanted = match wanted.is_empty() {
-        true => store.preheated()?.into_iter().map(|activity| (activity, None)).collect(),
-        false => wanted,
+    let named: Vec<ActivityId> = wanted.iter().map(|(activity, _)| activity.clone()).collect();
+    let mut orders = args.orders.read(&named, &mut store, &session.out)?;
+    let wanted = match (wanted.is_empty(), &orders) {
+        (false, _) => wanted,
+        (true, Some(orders)) => orders.activities().into_iter().map(|activity| (activity, None)).collect(),
+        (true, None) => store.preheated()?.into_iter().map(|activity| (activity, None)).collect(),
     };
     let progress = session.out.progress("auditing", wanted.len() as u64);
     let mut audits = Vec::with_capacity(wanted.len());
     for (activity, total) in &wanted {
-        audits.push(audited(&mut store, activity, *total)?);
+        let compared = orders.as_mut().map(|orders| orders.of(activity));
+        audits.push(audited(&mut store, activity, *total, compared)?);
         progress.inc(1);
     }
     progress.finish();
@@ -67,11 +79,16 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
 /// # Errors
 /// Whatever keeps the server from answering.
 pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
-    Ok(audited(store, activity, total)?.verdict)
+    Ok(audited(store, activity, total, None)?.verdict)
 }
 
-fn audited(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Audit> {
-    Ok(judge(store.audit(activity, total.map(Units::get))?))
+fn audited(
+    store: &mut Store,
+    activity: &ActivityId,
+    total: Option<Units>,
+    compared: Option<Compared>,
+) -> Result<Audit> {
+    Ok(judge(store.audit(activity, total.map(Units::get), compared)?))
 }
 
 /// The activities of a fixture with their totals; of them only those that are named, if any are.

@@ -12,6 +12,7 @@ pub mod layout;
 pub mod ledger;
 pub mod number;
 pub mod order;
+pub mod records;
 pub mod status;
 pub mod time;
 pub mod users;

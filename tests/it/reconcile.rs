@@ -1,6 +1,7 @@
 //! `reconcile` without order records: stock, participants and ledger, in every layout, idle and live.
 
 mod live;
+mod orders;
 
 use crate::support::{TestRedis, backend};
 use serde_json::{Value, json};

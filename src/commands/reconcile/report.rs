@@ -89,8 +89,8 @@ struct DifferenceRow<'a> {
     user: Option<&'a str>,
     class: Class,
     redis: Option<&'a Held>,
-    ledger: Option<i64>,
-    orders: Option<i64>,
+    ledger: Option<&'a Held>,
+    orders: Option<&'a Held>,
 }
 
 impl<'a> DifferenceRow<'a> {
@@ -100,8 +100,8 @@ impl<'a> DifferenceRow<'a> {
             user: difference.user.as_deref(),
             class: difference.class,
             redis: difference.redis.as_ref(),
-            ledger: difference.ledger,
-            orders: difference.orders,
+            ledger: difference.ledger.as_ref(),
+            orders: difference.orders.as_ref(),
         }
     }
 }
@@ -111,7 +111,7 @@ impl Row for DifferenceRow<'_> {
     const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "redis", "ledger", "orders"];
 
     fn cells(&self) -> Vec<Cell> {
-        let redis = match self.redis {
+        let said = |held: Option<&Held>| match held {
             Some(Held::Text(text)) => Cell::text(text).flexible(),
             units => Cell::known(units),
         };
@@ -119,15 +119,15 @@ impl Row for DifferenceRow<'_> {
             Cell::text(self.activity).flexible(),
             self.user.map_or_else(Cell::unknown, |user| Cell::text(user).flexible()),
             class(self.class),
-            redis,
-            Cell::known(self.ledger),
-            Cell::known(self.orders),
+            said(self.redis),
+            said(self.ledger),
+            said(self.orders),
         ]
     }
 }
 
 fn class(class: Class) -> Cell {
-    Cell::text(class.name()).tone(Tone::Bad)
+    Cell::text(class.name()).tone(if class == Class::Timing { Tone::Dim } else { Tone::Bad })
 }
 
 /// All of it, as one value.
