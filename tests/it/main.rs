@@ -12,4 +12,5 @@
 mod fixtures;
 mod harness;
 mod run;
+mod statuses;
 mod support;
