@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 use crate::inventory::layout::Layout;
-use crate::output::Format;
 use crate::output::ColorChoice;
+use crate::output::Format;
 
 /// Run a flash sale on Redis or Valkey: preheat it, take and give back units, prove that the numbers add up
 #[derive(Debug, Parser)]
@@ -46,7 +46,16 @@ pub struct Global {
     pub layout: Option<Layout>,
 
     /// How to print results
-    #[arg(short, long, global = true, env = "SECKILL_OUTPUT", value_name = "FORMAT", value_enum, default_value = "table", hide_env_values = true)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        env = "SECKILL_OUTPUT",
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "table",
+        hide_env_values = true
+    )]
     pub output: Format,
 
     /// How long to wait for the server, as in 500ms or 5s

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::session::Session;
 use crate::cli::Mutating;
+use crate::input::fixture;
 use crate::inventory::activity::{Action, Plan, Preheat, Preheated};
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
@@ -14,7 +15,6 @@ use crate::inventory::layout::Layout;
 use crate::inventory::number::{Limit, Units};
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
-use crate::input::fixture;
 use crate::output::{Cell, Output, Row};
 use crate::store::Store;
 
@@ -91,7 +91,8 @@ impl<'a> PreheatRow<'a> {
 }
 
 impl Row for PreheatRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "action", "status", "total_before", "total", "stock_before", "stock", "per_user_limit"];
+    const FIELDS: &'static [&'static str] =
+        &["activity", "action", "status", "total_before", "total", "stock_before", "stock", "per_user_limit"];
     const HEADINGS: &'static [&'static str] = &["activity", "action", "status", "total", "stock", "limit"];
 
     fn cells(&self) -> Vec<Cell> {
@@ -166,10 +167,7 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
 }
 
 fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
-    plans
-        .into_iter()
-        .map(|plan| plan.fitted(layout).map_err(|why| Failure::usage(why).into()))
-        .collect()
+    plans.into_iter().map(|plan| plan.fitted(layout).map_err(|why| Failure::usage(why).into())).collect()
 }
 
 /// Shows the plan or carries it out, one activity at a time.
@@ -215,7 +213,9 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
 fn question(results: &[Preheated]) -> Option<String> {
     let lost: Vec<&Preheated> = results
         .iter()
-        .filter(|result| result.action == Action::Reset && (result.stock_before.is_some() || result.total_before.is_some()))
+        .filter(|result| {
+            result.action == Action::Reset && (result.stock_before.is_some() || result.total_before.is_some())
+        })
         .collect();
     let first = lost.first()?;
     let sold = first.total_before.zip(first.stock_before).map(|(total, stock)| total.saturating_sub(stock));
@@ -250,7 +250,9 @@ pub fn tell(results: &[Preheated], how: Preheat, out: &Output) {
     }
     if results.iter().any(|result| result.status == Status::Exists) {
         out.hint(match how {
-            Preheat::Create => "`--update` moves total, limit, title and window and keeps purchases; `--reset` starts over",
+            Preheat::Create => {
+                "`--update` moves total, limit, title and window and keeps purchases; `--reset` starts over"
+            }
             _ => "only `--reset` can change this; it removes purchases, ledger and requests",
         });
     }

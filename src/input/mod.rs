@@ -1,10 +1,13 @@
-//! The only code that reads files: fixtures in YAML.
+//! The only code that reads files: fixtures in YAML, orders in csv, tsv and jsonl.
 //!
 //! Whatever is not valid ends as one [`Failure`](crate::inventory::failure::Failure) with exit code 2 that says
 //! file, line and column, the offending text and what was expected.
 
 mod fields;
 pub mod fixture;
+pub mod orders;
 mod problem;
 mod source;
 mod yaml;
+
+pub use problem::{Location, Problems};

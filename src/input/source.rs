@@ -58,7 +58,7 @@ fn end_of(text: &[u8]) -> Location {
     Location { line: text.matches('\n').count() + 1, column: last.chars().count() + 1 }
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Failure {
+pub(super) fn unreadable(name: &str, error: &io::Error) -> Failure {
     // A wrong path is a usage error; a disk that fails is not.
     let exit = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::IsADirectory => Exit::Usage,

@@ -93,14 +93,9 @@ impl Store {
         let by = self.operator.clone();
         let settle = Some("send the same command again: it changes nothing if it was applied".to_owned());
         let value = self.server.run(&PAUSE, &names, Again::Safe, settle, |_| {
-            [
-                if paused { "paused" } else { "live" },
-                &by,
-                reason.unwrap_or_default(),
-                if dry_run { "1" } else { "0" },
-            ]
-            .map(str::to_owned)
-            .to_vec()
+            [if paused { "paused" } else { "live" }, &by, reason.unwrap_or_default(), if dry_run { "1" } else { "0" }]
+                .map(str::to_owned)
+                .to_vec()
         })?;
         let reply = Reply::of(&PAUSE);
         reply.status(reply.array(value)?.first())
@@ -162,9 +157,12 @@ impl Store {
     pub fn preheated(&mut self) -> Result<Vec<ActivityId>, StoreError> {
         let mut found = Vec::new();
         let index = Keys::index(self.layout);
-        self.pages(|cursor| redis::cmd("SSCAN").arg(index).arg(cursor).arg("COUNT").arg(1000).to_owned(), |id| {
-            found.extend(id.parse::<ActivityId>().ok());
-        })?;
+        self.pages(
+            |cursor| redis::cmd("SSCAN").arg(index).arg(cursor).arg("COUNT").arg(1000).to_owned(),
+            |id| {
+                found.extend(id.parse::<ActivityId>().ok());
+            },
+        )?;
         Ok(sorted(found))
     }
 

@@ -1,11 +1,13 @@
 //! The only code that speaks Redis.
 
 mod activities;
+mod audit;
 mod call;
 pub mod connect;
 pub mod embedded;
 pub mod error;
 pub mod keys;
+mod ledger;
 mod orders;
 mod reply;
 mod scan;
