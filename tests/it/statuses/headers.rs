@@ -50,7 +50,7 @@ fn header_and_code_name_the_same_keys_and_arguments() {
             let unread = unread(header, what);
             let forgotten: Vec<_> = said.difference(&used).filter(|number| !unread.contains(*number)).collect();
             // `ARGV[6 + i]`, and a list that is read from somewhere on, are used without a number of their own.
-            let open = computed || header.contains(&format!("{what}[2..]"));
+            let open = computed || header.contains("ARGV[2..]") || header.contains("ARGV[4..]");
             assert!(open || forgotten.is_empty(), "{name}: the header promises {what}{forgotten:?}");
         }
     }
@@ -88,10 +88,8 @@ fn every_command_that_is_called_is_in_the_header() {
 fn what_is_shown_ends_with_the_file_itself_and_is_listed_with_its_hash() {
     let redis = TestRedis::start();
     let list = seckill(["script", "list", "-o", "json"]).code(0).stderr("").json();
-    assert_eq!(
-        list.as_array().unwrap().iter().filter(|row| SCRIPTS.contains(&row["name"].as_str().unwrap())).count(),
-        6
-    );
+    let names: Vec<&str> = list.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names, SCRIPTS);
     for row in list.as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
         let text = seckill(["script", "show", name]).code(0).stderr("").stdout;

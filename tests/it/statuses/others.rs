@@ -1,4 +1,4 @@
-//! `preheat`, `pause` and `snapshot`: each status of their headers.
+//! `preheat`, `pause`, `snapshot` and `audit`: each status of their headers.
 
 use super::{scripts, spoil_record};
 use crate::support::{LAYOUTS, Scripts};
@@ -161,5 +161,37 @@ fn snapshot_corrupt_names_the_key() {
         let reply = snapshot(&mut scripts, &["7"]);
         // A record is told as it stands, for the client to judge.
         assert_eq!(reply.contains("1.5"), matches!(layout.kind, "hash" | "set"), "{layout:?}: {reply}");
+    }
+}
+
+#[test]
+fn audit_ok_not_preheated_and_corrupt() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        let audit = |scripts: &mut Scripts, cursor: &str, users: &[&str]| {
+            scripts.call("audit", &layout.keys("1"), &[&[layout.kind, cursor, "10"], users].concat())
+        };
+        let nothing = audit(&mut scripts, "0", &[]);
+        assert!(nothing.starts_with("-4 1"), "{layout:?}: {nothing}");
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r1"));
+        let before = redis.dump_all();
+        let last = redis.xrange(&layout.ledger("1"))[1].0.clone();
+        let limit = if layout.records_once() { "1" } else { "nil" };
+        let (page, asked) = (audit(&mut scripts, "0", &[]), audit(&mut scripts, "", &["7", "8"]));
+        for (reply, held) in [(page, "7 1"), (asked, "1 nil")] {
+            let end = format!(" 9 10 {limit} 1 0 1 {last} 2 0 {}", if layout.has_users() { held } else { "" });
+            assert!(reply.starts_with("1 1") && reply.ends_with(&end), "{layout:?}: {reply}");
+        }
+        redis.assert_unchanged_since(&before);
+        for key in 1..=layout.key_count() {
+            redis.cmd(&["FLUSHALL"]);
+            redis.cmd(("RPUSH", layout.key(key, "1"), "x"));
+            if key == 6 {
+                redis.cmd(("SADD", layout.participants("1"), "7"));
+            }
+            let reply = audit(&mut scripts, "0", &[]);
+            assert!(reply.starts_with("-11 1") && reply.ends_with(&format!(" nil {key} nil")), "{layout:?}: {reply}");
+        }
     }
 }
