@@ -13,4 +13,5 @@ mod fixtures;
 mod harness;
 mod reconcile;
 mod run;
+mod statuses;
 mod support;
