@@ -21,7 +21,7 @@
   Commands it needs: GET HGETALL TYPE TIME HLEN HMGET XREVRANGE; sets also SCARD SMISMEMBER.
 ]]
 local kind = ARGV[1]
-if #KEYS ~= (KEYS_OF[kind] or 0) then return usage('snapshot: kind and number of keys do not fit') end
+if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('snapshot: kind and number of keys do not fit') end
 if #ARGV > 2001 then return usage('snapshot: more than 2000 users in one call') end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)

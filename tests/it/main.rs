@@ -11,6 +11,7 @@
 
 mod fixtures;
 mod harness;
+mod input;
 mod reconcile;
 mod run;
 mod statuses;
