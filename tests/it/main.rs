@@ -11,6 +11,8 @@
 
 mod fixtures;
 mod harness;
+mod input;
 mod reconcile;
 mod run;
+mod statuses;
 mod support;
