@@ -6,6 +6,7 @@
 mod fields;
 pub mod fixture;
 pub mod orders;
+pub mod plan;
 mod problem;
 pub mod records;
 mod source;
