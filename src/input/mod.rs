@@ -10,4 +10,4 @@ mod problem;
 mod source;
 mod yaml;
 
-pub use problem::{Location, Problems};
+pub use problem::{Location, Problem, Problems};

@@ -1,6 +1,7 @@
 //! The only code that speaks Redis.
 
 mod activities;
+pub mod bulk;
 mod call;
 pub mod connect;
 pub mod embedded;
