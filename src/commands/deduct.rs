@@ -56,7 +56,10 @@ pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exi
             };
             bulk::run(from, &args.bulk, &task, store, out)
         }
-        (None, Some(activity)) => one(activity, args, store, out),
+        (None, Some(activity)) => {
+            args.bulk.all_fit()?;
+            one(activity, args, store, out)
+        }
         // clap has refused this.
         (None, None) => Ok(Exit::Usage),
     }

@@ -50,7 +50,10 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
             let task = Task { operation: Operation::Refund, reason, limit: None, dry_run };
             bulk::run(from, &args.bulk, &task, store, out)
         }
-        (None, Some(activity)) => one(activity, args, store, out),
+        (None, Some(activity)) => {
+            args.bulk.all_fit()?;
+            one(activity, args, store, out)
+        }
         // clap has refused this.
         (None, None) => Ok(Exit::Usage),
     }

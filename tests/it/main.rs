@@ -9,5 +9,6 @@
     reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
 )]
 
+mod bulk;
 mod harness;
 mod support;

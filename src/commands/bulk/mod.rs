@@ -29,29 +29,54 @@ pub struct BulkArgs {
     #[arg(long, value_name = "FILE")]
     pub from: Option<String>,
     /// Form of the file [default: by its extension, else by its first line]
-    #[arg(long, value_name = "FORM", value_enum, requires = "from")]
+    #[arg(long, value_name = "FORM", value_enum)]
     format: Option<Dialect>,
     /// What the file calls a column, as in `user=buyer_id,activity=sku`
-    #[arg(long, value_name = "OURS=THEIRS", requires = "from")]
+    #[arg(long, value_name = "OURS=THEIRS")]
     map: Vec<Mapping>,
     /// Name of the job; the same name is never applied twice [default: made from the file's content]
-    #[arg(long, value_name = "NAME", value_parser = job_name, requires = "from")]
+    #[arg(long, value_name = "NAME", value_parser = job_name)]
     job: Option<String>,
     /// Most orders a second
-    #[arg(long, value_name = "N", requires = "from")]
+    #[arg(long, value_name = "N")]
     rate: Option<NonZeroU32>,
     /// Go on past lines that are not valid
-    #[arg(long, requires = "from")]
+    #[arg(long)]
     keep_going: bool,
     /// Write the lines that are not valid to a file, for mending
     #[arg(long, value_name = "FILE", requires = "keep_going")]
     rejects: Option<PathBuf>,
     /// Be as fast as the server can, though others wait a few milliseconds
-    #[arg(long, requires = "from")]
+    #[arg(long)]
     fast: bool,
-    /// How long to try when the server is gone or refuses writes
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, default_value = "30s", requires = "from")]
-    retry_for: Duration,
+    /// How long to try when the server is gone or refuses writes [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    retry_for: Option<Duration>,
+}
+
+impl BulkArgs {
+    /// Refuses flags of a file where there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
+    pub fn all_fit(&self) -> Result<()> {
+        let given = [
+            ("--format", self.format.is_some()),
+            ("--map", !self.map.is_empty()),
+            ("--job", self.job.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--keep-going", self.keep_going),
+            ("--fast", self.fast),
+            ("--retry-for", self.retry_for.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) if self.from.is_none() => {
+                Err(Failure::usage(format!("`{flag}` is for a file of orders")).hint("give the file by `--from FILE`").into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn retry_for(&self) -> Duration {
+        self.retry_for.unwrap_or(Duration::from_secs(30))
+    }
 }
 
 /// What the command adds to its file.

@@ -58,7 +58,7 @@ pub(super) fn apply(checked: CheckedInput, args: &BulkArgs, task: &Task<'_>, sto
         limit: task.limit,
         rows: shows_rows(out.format()),
         pace: pace(args),
-        retry_for: args.retry_for,
+        retry_for: args.retry_for(),
     };
     let mut bulk = Bulk::new(store, terms)?;
     for activity in checked.activities() {

@@ -12,7 +12,7 @@ mod server_binary;
 
 pub use dump::Dump;
 pub use proxy::{Fault, Proxy, When};
-pub use seckill::seckill;
+pub use seckill::{Outcome, seckill};
 pub use server::TestRedis;
 
 use std::path::PathBuf;
