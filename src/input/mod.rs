@@ -12,4 +12,4 @@ pub mod records;
 mod source;
 mod yaml;
 
-pub use problem::{Location, Problems};
+pub use problem::{Location, Problem, Problems};

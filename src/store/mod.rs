@@ -2,6 +2,7 @@
 
 mod activities;
 mod audit;
+pub mod bulk;
 mod call;
 pub mod connect;
 pub mod embedded;
