@@ -14,8 +14,9 @@
   ARGV[4]  dry            1: tell what would be done, write nothing
   ARGV[5]  epoch          as it was audited; empty: there was no meta
   ARGV[6]  repairs        how many repairs there were when it was audited; empty: there was no meta
-  then     repairs        id, user, from, to, change of the stock (`5` or `-5`); at most 1,000. An empty user: the
-                          stock alone (kind counter: from and to are units sold, as the ledger has them)
+  ARGV[7..11]             a repair: id, user, from, to, change of the stock (`5` or `-5`); an empty user: the stock
+                          alone (kind counter: from and to are units sold, as the ledger has them)
+  ARGV[12..]              further repairs; at most 1,000
 
   Returns {status, stock, letters}, with the stock after it and a letter a repair
      1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
@@ -32,7 +33,7 @@
 ]]
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
 local WIDTH, MOST_REPAIRS, STALE = 5, 1000, -20
-if #KEYS ~= (KEYS_OF[kind] or 0) then return usage('repair: kind and number of keys do not fit') end
+if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('repair: kind and number of keys do not fit') end
 local count = (#ARGV - 6) / WIDTH
 if count < 1 or count ~= math.floor(count) then return usage('repair: the repairs are not complete') end
 if count > MOST_REPAIRS then return usage('repair: more than ' .. MOST_REPAIRS .. ' in one call') end

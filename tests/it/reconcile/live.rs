@@ -21,7 +21,7 @@ pub fn while_selling<T>(redis: &TestRedis, work: impl FnOnce() -> T) -> (T, u64)
                     dice ^= dice << 13;
                     dice ^= dice >> 7;
                     dice ^= dice << 17;
-                    let script = &scripts[usize::from(dice % 3 == 0)];
+                    let script = &scripts[usize::from(dice.is_multiple_of(3))];
                     let mut call = redis::cmd("EVAL");
                     call.arg(script).arg(5);
                     for key in ["stock", "meta", "requests", "ledger", "participants"] {
