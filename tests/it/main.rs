@@ -14,5 +14,6 @@ mod harness;
 mod input;
 mod reconcile;
 mod run;
+mod state;
 mod statuses;
 mod support;
