@@ -17,5 +17,6 @@ mod input;
 mod options;
 mod reconcile;
 mod run;
+mod state;
 mod statuses;
 mod support;
