@@ -12,6 +12,7 @@ mod orders;
 mod reply;
 mod scan;
 pub mod scripts;
+mod wire;
 
 use call::Server;
 use connect::Target;
