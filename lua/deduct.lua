@@ -110,7 +110,7 @@ for i = 1, call.count do
   end
   if status < 0 then refused = refused + 1 end
   if held then now[user] = had end
-  statuses[i], bought[i] = status, had and digits(had) or '0'
+  statuses[i], bought[i] = status, held and had and digits(had) or '0'
 end
 
 -- Write: the stock first.

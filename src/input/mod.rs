@@ -6,7 +6,9 @@
 mod fields;
 pub mod fixture;
 pub mod orders;
+pub mod plan;
 mod problem;
+pub mod records;
 mod source;
 mod yaml;
 

@@ -103,6 +103,9 @@ pub fn why(error: &RedisError) -> String {
     if error.is_timeout() {
         return "no reply in time".to_owned();
     }
+    if error.is_connection_refusal() {
+        return "connection refused".to_owned();
+    }
     if error.is_connection_dropped() {
         return "the connection was closed".to_owned();
     }

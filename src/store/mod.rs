@@ -9,6 +9,7 @@ pub mod error;
 pub mod keys;
 mod ledger;
 mod orders;
+mod repair;
 mod reply;
 mod scan;
 pub mod scripts;

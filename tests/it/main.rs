@@ -9,8 +9,12 @@
     reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
 )]
 
+mod embedded;
 mod fixtures;
 mod harness;
+mod input;
+mod options;
 mod reconcile;
 mod run;
+mod statuses;
 mod support;

@@ -65,7 +65,7 @@ pub fn tell(out: &Output, snapshot: &Snapshot) {
     let activity = &snapshot.activity;
     if let Some(corrupt) = &snapshot.corrupt {
         out.warn(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what));
-    } else if snapshot.status == Status::NotPreheated {
+    } else if snapshot.status == Status::NotPreheated && snapshot.meta.is_none() {
         out.note(format!("`{activity}` is not there: it was never preheated in this layout, or its keys are gone"));
     } else if snapshot.stock.is_none() {
         out.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): nobody can buy it"));

@@ -3,16 +3,20 @@
 
 pub mod backend;
 mod dump;
+pub mod layout;
 mod proxy;
 mod resp;
 mod running;
+pub mod scripts;
 mod seckill;
 mod server;
 mod server_binary;
 
 pub use dump::Dump;
+pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 pub use proxy::{Fault, Proxy, When};
-pub use seckill::seckill;
+pub use scripts::Scripts;
+pub use seckill::{Call, seckill};
 pub use server::TestRedis;
 
 use std::path::PathBuf;
