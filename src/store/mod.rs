@@ -14,6 +14,7 @@ mod repair;
 mod reply;
 mod scan;
 pub mod scripts;
+mod wire;
 
 use call::Server;
 use connect::Target;
