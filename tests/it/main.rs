@@ -14,6 +14,7 @@ mod embedded;
 mod fixtures;
 mod harness;
 mod input;
+mod ledger;
 mod options;
 mod reconcile;
 mod run;
