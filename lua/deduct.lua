@@ -118,7 +118,7 @@ for i = 1, call.count do
   if status < 0 then refused = refused + 1 end
   if held then now[user] = had end
   letters[i], last = LETTERS[status], status
-  if bought then bought[i] = had and written[had] or '0' end
+  if bought then bought[i] = held and had and written[had] or '0' end
 end
 
 -- Write: the stock first.

@@ -41,6 +41,13 @@ if activities < 1 or activities ~= math.floor(activities) then
 end
 if activities > MOST_ACTIVITIES then return usage('multi_deduct: more than ' .. MOST_ACTIVITIES .. ' activities in one call') end
 if mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return usage('multi_deduct: ARGV[3] is not first, retry or dry') end
+-- Each would be checked alone against a stock that both take from.
+local given = {}
+for which = 1, activities do
+  local stock_key = KEYS[(which - 1) * stride + 1]
+  if given[stock_key] then return usage('multi_deduct: activity ' .. which .. ' is given twice, first as ' .. given[stock_key]) end
+  given[stock_key] = which
+end
 
 -- The orders: each with a digest of all it asks for.
 local orders, at = {}, 4
@@ -115,10 +122,15 @@ for _, order in ipairs(orders) do
       else
         held = redis.pcall('SISMEMBER', KEYS[at + 5], order.user)
         if type(held) ~= 'table' then held = held == 1 and '1' end
-        if held == '1' and kind == 'set' then
-          held = redis.pcall('HGET', KEYS[at + 6], order.user)
-          if type(held) == 'table' then fault = broken(sale, held, at + 6) end
-          held = held or '1'
+        -- Also of a user who is no member: a wrong type must not be met after the first write.
+        if kind == 'set' and type(held) ~= 'table' then
+          local units = redis.pcall('HGET', KEYS[at + 6], order.user)
+          if type(units) == 'table' then
+            fault = broken(sale, units, at + 6)
+            held = units
+          elseif held then
+            held = units or '1'
+          end
         end
       end
       if type(held) == 'table' then

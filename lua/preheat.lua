@@ -32,7 +32,7 @@
   INCRBY HSET HDEL UNLINK XADD.
 ]]
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
-if #KEYS ~= (KEYS_OF[kind] or 0) then return usage('preheat: kind and number of keys do not fit') end
+if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('preheat: kind and number of keys do not fit') end
 if mode ~= 'create' and mode ~= 'update' and mode ~= 'reset' then return usage('preheat: ARGV[4] is not create, update or reset') end
 local total = whole(total_text)
 if not total then return usage('preheat: ARGV[6] is not a total') end

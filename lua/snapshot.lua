@@ -15,13 +15,13 @@
   false, the meta as a flat list of fields and values, how many users hold units, the ledger's last id or
   false, and for each user the text of what is held, false for nothing. Status is
      1 ok
-    -4 not_preheated  none of stock and meta is there (what else there is, is told all the same)
+    -4 not_preheated  KEYS[1] is absent: nobody can buy (what else there is, is told all the same)
    -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
 
   Commands it needs: GET HGETALL TYPE TIME HLEN HMGET XREVRANGE; sets also SCARD SMISMEMBER.
 ]]
 local kind = ARGV[1]
-if #KEYS ~= (KEYS_OF[kind] or 0) then return usage('snapshot: kind and number of keys do not fit') end
+if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('snapshot: kind and number of keys do not fit') end
 if #ARGV > 2001 then return usage('snapshot: more than 2000 users in one call') end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -67,4 +67,4 @@ elseif kind ~= 'counter' then
     for i = 1, #users do held[i] = held[i] == 1 and (units[i] or '1') end
   end
 end
-return {(stock_text or rules.total) and OK or NOT_PREHEATED, now, stock_text, flat, participants, last, held}
+return {stock_text and OK or NOT_PREHEATED, now, stock_text, flat, participants, last, held}

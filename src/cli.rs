@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 use crate::inventory::layout::Layout;
-use crate::output::Format;
 use crate::output::ColorChoice;
+use crate::output::Format;
 
 /// Run a flash sale on Redis or Valkey: preheat it, take and give back units, prove that the numbers add up
 #[derive(Debug, Parser)]
@@ -33,7 +34,7 @@ pub struct Global {
     pub url: Option<String>,
 
     /// Start a private server for this command; with DIR its data stays there for the next one
-    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub embedded: Option<PathBuf>,
 
     /// Read the password from a file [env: SECKILL_PASSWORD, then REDISCLI_AUTH hold the password itself]
@@ -45,7 +46,16 @@ pub struct Global {
     pub layout: Option<Layout>,
 
     /// How to print results
-    #[arg(short, long, global = true, env = "SECKILL_OUTPUT", value_name = "FORMAT", value_enum, default_value = "table", hide_env_values = true)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        env = "SECKILL_OUTPUT",
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "table",
+        hide_env_values = true
+    )]
     pub output: Format,
 
     /// How long to wait for the server, as in 500ms or 5s

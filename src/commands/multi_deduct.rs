@@ -171,9 +171,13 @@ fn summed(items: &[Item]) -> Result<Vec<(ActivityId, Quantity)>> {
         }
     }
     if sums.len() > MultiOrder::MOST_ITEMS {
-        return Err(Failure::usage(format!("{} activities in one order; the most is {}", sums.len(), MultiOrder::MOST_ITEMS))
-            .hint("split it: each order is all or nothing on its own")
-            .into());
+        return Err(Failure::usage(format!(
+            "{} activities in one order; the most is {}",
+            sums.len(),
+            MultiOrder::MOST_ITEMS
+        ))
+        .hint("split it: each order is all or nothing on its own")
+        .into());
     }
     Ok(sums)
 }

@@ -51,7 +51,11 @@ impl Row for PauseRow<'_> {
     const HEADINGS: &'static [&'static str] = &["activity", "status", "state"];
 
     fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(self.activity).flexible(), Cell::status(self.status), Cell::text(self.state.unwrap_or_default())]
+        vec![
+            Cell::text(self.activity).flexible(),
+            Cell::status(self.status),
+            Cell::text(self.state.unwrap_or_default()),
+        ]
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::session::Session;
 use crate::cli::Mutating;
+use crate::input::fixture;
 use crate::inventory::activity::{Action, Plan, Preheat, Preheated};
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
@@ -14,7 +15,6 @@ use crate::inventory::layout::Layout;
 use crate::inventory::number::{Limit, Units};
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
-use crate::input::fixture;
 use crate::output::{Cell, Output, Row};
 use crate::store::Store;
 
@@ -91,7 +91,8 @@ impl<'a> PreheatRow<'a> {
 }
 
 impl Row for PreheatRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "action", "status", "total_before", "total", "stock_before", "stock", "per_user_limit"];
+    const FIELDS: &'static [&'static str] =
+        &["activity", "action", "status", "total_before", "total", "stock_before", "stock", "per_user_limit"];
     const HEADINGS: &'static [&'static str] = &["activity", "action", "status", "total", "stock", "limit"];
 
     fn cells(&self) -> Vec<Cell> {
@@ -116,15 +117,14 @@ fn moved(before: Option<u64>, after: Option<u64>) -> Cell {
 
 /// Makes activities what they should be.
 pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
-    let (plans, of_fixture) = plans(args)?;
-    let layout = session.layout(of_fixture)?;
+    let (plans, layout) = plans(args, session)?;
     let plans = fitted(plans, layout)?;
     let mut store = session.store(layout)?;
     apply(&plans, args, &mut store, &mut session.out)
 }
 
-/// The plans of all fixtures, or the one of the flags, and the layout that the fixtures name.
-fn plans(args: &PreheatArgs) -> Result<(Vec<Plan>, Option<Layout>)> {
+/// The plans of all fixtures, or the one of the flags, and their layout.
+fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
     if let (Some(id), Some(total)) = (&args.id, args.stock) {
         let plan = Plan {
             id: id.clone(),
@@ -140,22 +140,14 @@ fn plans(args: &PreheatArgs) -> Result<(Vec<Plan>, Option<Layout>)> {
         {
             return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
         }
-        return Ok((vec![plan], None));
+        return Ok((vec![plan], session.layout(None)?));
     }
-    let mut plans = Vec::new();
-    let mut layout = None;
-    for file in &args.files {
-        let fixture = fixture::read(file)?;
-        if let (Some(one), Some(other)) = (layout, fixture.layout)
-            && one != other
-        {
-            return Err(Failure::usage(format!("`{file}` has another layout than the fixtures before it"))
-                .hint("preheat fixtures of one layout at a time")
-                .into());
-        }
-        layout = layout.or(fixture.layout);
-        plans.extend(fixture.activities);
+    let fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let layout = session.layout(fixture::layout(&fixtures)?)?;
+    for fixture in &fixtures {
+        fixture.check(layout)?;
     }
+    let mut plans: Vec<Plan> = fixtures.into_iter().flat_map(|fixture| fixture.activities).collect();
     let mut seen = HashSet::new();
     for plan in &plans {
         if !seen.insert(plan.id.as_str()) {
@@ -175,10 +167,7 @@ fn plans(args: &PreheatArgs) -> Result<(Vec<Plan>, Option<Layout>)> {
 }
 
 fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
-    plans
-        .into_iter()
-        .map(|plan| plan.fitted(layout).map_err(|why| Failure::usage(why).into()))
-        .collect()
+    plans.into_iter().map(|plan| plan.fitted(layout).map_err(|why| Failure::usage(why).into())).collect()
 }
 
 /// Shows the plan or carries it out, one activity at a time.
@@ -224,7 +213,9 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
 fn question(results: &[Preheated]) -> Option<String> {
     let lost: Vec<&Preheated> = results
         .iter()
-        .filter(|result| result.action == Action::Reset && (result.stock_before.is_some() || result.total_before.is_some()))
+        .filter(|result| {
+            result.action == Action::Reset && (result.stock_before.is_some() || result.total_before.is_some())
+        })
         .collect();
     let first = lost.first()?;
     let sold = first.total_before.zip(first.stock_before).map(|(total, stock)| total.saturating_sub(stock));
@@ -259,7 +250,9 @@ pub fn tell(results: &[Preheated], how: Preheat, out: &Output) {
     }
     if results.iter().any(|result| result.status == Status::Exists) {
         out.hint(match how {
-            Preheat::Create => "`--update` moves total, limit, title and window and keeps purchases; `--reset` starts over",
+            Preheat::Create => {
+                "`--update` moves total, limit, title and window and keeps purchases; `--reset` starts over"
+            }
             _ => "only `--reset` can change this; it removes purchases, ledger and requests",
         });
     }

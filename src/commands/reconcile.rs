@@ -1,9 +1,130 @@
-//! placeholder; its owner overwrites it
-use crate::inventory::failure::Exit;
-/// x
+//! `seckill reconcile`: prove that stock, participants and ledger agree, or say where they do not.
+
+mod orders;
+mod report;
+
+use anyhow::Result;
+use orders::OrdersArgs;
+
+use super::session::Session;
+use crate::input::fixture;
+use crate::inventory::audit::judge;
+use crate::inventory::book::Compared;
+use crate::inventory::drift::{Audit, Verdict};
+use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Layout;
+use crate::inventory::number::Units;
+use crate::store::Store;
+
+/// Compare stock, participants, ledger and order records; exit 7 where they differ
+///
+/// Exact while the sale goes on: every counter is compared with the ledger at one instant, and nothing stands
+/// still meanwhile. An activity without a ledger is scanned until two scans are alike; one that is being written
+/// stays `unsettled`.
+///
+/// Order records are summed by user; rows below zero are refunds. They are compared with the ledger as of their
+/// own time. A column `ledger` may hold the id of the ledger entry that a record was made of.
 #[derive(Debug, clap::Args)]
-pub struct ReconcileArgs {}
-/// x
-pub fn run(_: &ReconcileArgs, _: &mut super::session::Session) -> anyhow::Result<Exit> { Ok(Exit::Done) }
-/// x
-pub fn audit(_: &mut crate::store::Store, _: &crate::inventory::id::ActivityId, _: Option<crate::inventory::number::Units>) -> anyhow::Result<crate::inventory::drift::Verdict> { Ok(crate::inventory::drift::Verdict::Match) }
+pub struct ReconcileArgs {
+    /// Activities to audit [default: those of the fixture or the order records, else all that were preheated]
+    #[arg(value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+    /// Audit the activities of a YAML fixture, against its totals
+    #[arg(short, long, value_name = "FIXTURE")]
+    fixture: Option<String>,
+    /// Units that the one ACTIVITY had, all told, where that is known better than by its preheat
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    total: Option<Units>,
+    #[command(flatten)]
+    orders: OrdersArgs,
+}
+
+/// An activity to audit, and the total that it should have.
+type Wanted = (ActivityId, Option<Units>);
+
+/// Audits what is asked for, and says what differs.
+pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
+    if args.total.is_some() && args.activities.len() != 1 {
+        return Err(Failure::usage("`--total` is of one activity: name it")
+            .hint("`seckill reconcile ACTIVITY --total N`")
+            .into());
+    }
+    let (wanted, of_fixture) = match &args.fixture {
+        Some(file) => of_fixture(file, args)?,
+        None => (args.activities.iter().map(|activity| (activity.clone(), args.total)).collect(), None),
+    };
+    let mut store = session.store(session.layout(of_fixture)?)?;
+    let named: Vec<ActivityId> = wanted.iter().map(|(activity, _)| activity.clone()).collect();
+    let mut orders = args.orders.read(&named, &mut store, &session.out)?;
+    let wanted = match (wanted.is_empty(), &orders) {
+        (false, _) => wanted,
+        (true, Some(orders)) => orders.activities().into_iter().map(|activity| (activity, None)).collect(),
+        (true, None) => store.preheated()?.into_iter().map(|activity| (activity, None)).collect(),
+    };
+    let progress = session.out.progress("auditing", wanted.len() as u64);
+    let mut audits = Vec::with_capacity(wanted.len());
+    for (activity, total) in &wanted {
+        let compared = orders.as_mut().map(|orders| orders.of(activity));
+        audits.push(audited(&mut store, activity, *total, compared)?);
+        progress.inc(1);
+    }
+    progress.finish();
+    report::report(&audits, &mut session.out)?;
+    Ok(exit(&audits))
+}
+
+/// The verdict about one activity, as a step of a fixture wants it.
+///
+/// # Errors
+/// Whatever keeps the server from answering.
+pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
+    Ok(audited(store, activity, total, None)?.verdict)
+}
+
+fn audited(
+    store: &mut Store,
+    activity: &ActivityId,
+    total: Option<Units>,
+    compared: Option<Compared>,
+) -> Result<Audit> {
+    Ok(judge(store.audit(activity, total.map(Units::get), compared)?))
+}
+
+/// The activities of a fixture with their totals; of them only those that are named, if any are.
+fn of_fixture(file: &str, args: &ReconcileArgs) -> Result<(Vec<Wanted>, Option<Layout>)> {
+    let fixture = fixture::read(file)?;
+    for named in &args.activities {
+        if !fixture.activities.iter().any(|plan| plan.id == *named) {
+            return Err(Failure::usage(format!("`{file}` has no activity `{named}`")).into());
+        }
+    }
+    let wanted: Vec<Wanted> = fixture
+        .activities
+        .into_iter()
+        .filter(|plan| args.activities.is_empty() || args.activities.contains(&plan.id))
+        .map(|plan| (plan.id, args.total.or(Some(plan.total))))
+        .collect();
+    if wanted.is_empty() {
+        return Err(Failure::usage(format!("`{file}` has no activities")).into());
+    }
+    Ok((wanted, fixture.layout))
+}
+
+/// 7 where anything differs or cannot be told, 3 where there is no such activity.
+fn exit(audits: &[Audit]) -> Exit {
+    match verdict(audits) {
+        Verdict::Match => Exit::Done,
+        Verdict::NotPreheated => Exit::Refused,
+        Verdict::Unsettled | Verdict::Drift => Exit::Drift,
+    }
+}
+
+/// The verdict about all of them: the worst. What is missing matters only where nothing differs.
+fn verdict(audits: &[Audit]) -> Verdict {
+    let has = |verdict| audits.iter().any(|audit| audit.verdict == verdict);
+    [Verdict::Drift, Verdict::Unsettled, Verdict::NotPreheated]
+        .into_iter()
+        .find(|verdict| has(*verdict))
+        .unwrap_or(Verdict::Match)
+}

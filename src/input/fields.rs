@@ -69,7 +69,7 @@ impl Scalar for Text {
 
 /// What a plain scalar says that wants to be nothing. An id may be called so: `null` is as good as `no`.
 fn is_null(text: &str) -> bool {
-    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+    matches!(text, "~" | "null" | "Null" | "NULL")
 }
 
 /// What everything that is read needs: the text for excerpts, and where to tell of problems.
@@ -93,6 +93,9 @@ impl Context<'_> {
 
     /// Tells that a node is of the wrong kind.
     pub fn wrong_kind(&mut self, name: &str, node: &Node, expected: &str) -> Told {
+        if node.text() == Some("") {
+            return self.tell(node.at, format!("{name}: has no value, expected {expected}"));
+        }
         let excerpt = self.excerpt(node.at);
         self.tell(node.at, format!("{name}: {excerpt} is {}, expected {expected}", node.kind()))
     }
@@ -109,6 +112,9 @@ impl Context<'_> {
         };
         if let Some(value) = T::of(text, *plain) {
             return Ok(value);
+        }
+        if *plain && text.is_empty() {
+            return Err(self.tell(node.at, format!("{name}: has no value, expected {}", T::EXPECTED)));
         }
         let hint = if !plain && T::of(text, true).is_some() {
             Some(format!("write {} without quotes", quoted(text)))

@@ -7,6 +7,7 @@ mod fields;
 pub mod fixture;
 pub mod orders;
 mod problem;
+pub mod records;
 mod source;
 mod yaml;
 

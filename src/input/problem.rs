@@ -166,7 +166,12 @@ mod tests {
     #[test]
     fn a_mistaken_name_is_recognised() {
         let known = ["id", "title", "stock", "per_user_limit", "starts_at"];
-        for (given, meant) in [("perUserLimit", "per_user_limit"), ("limit", "per_user_limit"), ("stok", "stock"), ("start_at", "starts_at")] {
+        for (given, meant) in [
+            ("perUserLimit", "per_user_limit"),
+            ("limit", "per_user_limit"),
+            ("stok", "stock"),
+            ("start_at", "starts_at"),
+        ] {
             assert_eq!(did_you_mean(given, &known), Some(format!("did you mean `{meant}`?")));
         }
         assert_eq!(did_you_mean("colour", &known), None);

@@ -147,7 +147,8 @@ impl<'a> Reader<'a> {
         if let Some(tag) = tag {
             let handle = if tag.is_yaml_core_schema() { "!!" } else { &tag.handle };
             let message = format!("tag {} has no meaning here", quoted(&format!("{handle}{}", tag.suffix)));
-            return Err(Problem::new(at, message).hint("write the value without it; ids are kept exactly as written".to_owned()));
+            return Err(Problem::new(at, message)
+                .hint("write the value without it; ids are kept exactly as written".to_owned()));
         }
         let size = 1 + match &value {
             Value::Scalar { .. } => 0,
@@ -165,7 +166,10 @@ impl<'a> Reader<'a> {
     /// What an alias stands for. It is shared, not copied.
     fn aliased(&mut self, anchor: usize, at: Location) -> Result<Rc<Node>, Problem> {
         let Some(node) = self.anchors.get(&anchor) else {
-            return Err(Problem::new(at, "this alias stands for something it is itself a part of, or for a whole section"));
+            return Err(Problem::new(
+                at,
+                "this alias stands for something it is itself a part of, or for a whole section",
+            ));
         };
         self.aliased = self.aliased.saturating_add(node.size);
         if self.aliased > MOST_ALIASED {

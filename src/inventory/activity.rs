@@ -36,10 +36,18 @@ impl Plan {
         let kind = layout.kind();
         if let Some(limit) = self.per_user_limit {
             if !kind.has_users() {
-                return Err(format!("per_user_limit {limit} of `{}`: the layout `{}` knows no users, so leave it out", self.id, layout.name()));
+                return Err(format!(
+                    "per_user_limit {limit} of `{}`: the layout `{}` knows no users, so leave it out",
+                    self.id,
+                    layout.name()
+                ));
             }
             if kind.records_once() && limit.get() != 1 {
-                return Err(format!("per_user_limit {limit} of `{}`: the layout `{}` records a user once, so it can only be 1", self.id, layout.name()));
+                return Err(format!(
+                    "per_user_limit {limit} of `{}`: the layout `{}` records a user once, so it can only be 1",
+                    self.id,
+                    layout.name()
+                ));
             }
         }
         if kind.records_once() {

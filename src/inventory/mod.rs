@@ -3,11 +3,16 @@
 //! No Redis, no clap, no printing: everything here can be tested without a server.
 
 pub mod activity;
+pub mod audit;
+pub mod book;
 pub mod drift;
 pub mod failure;
 pub mod id;
 pub mod layout;
+pub mod ledger;
 pub mod number;
 pub mod order;
+pub mod records;
 pub mod status;
 pub mod time;
+pub mod users;

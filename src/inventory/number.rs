@@ -100,7 +100,9 @@ mod tests {
         for text in ["0", "1", "10", "9007199254740991"] {
             assert_eq!(whole(text).map(|number| number.to_string()).as_deref(), Some(text));
         }
-        for text in ["", "-5", "+5", "007", "00", "1e3", "0x10", " 5", "5 ", "1.5", "nan", "inf", "٣", "99999999999999999999"] {
+        for text in
+            ["", "-5", "+5", "007", "00", "1e3", "0x10", " 5", "5 ", "1.5", "nan", "inf", "٣", "99999999999999999999"]
+        {
             assert_eq!(whole(text), None, "{text:?}");
         }
     }

@@ -1,5 +1,6 @@
 //! One cell of a table for people.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use tabled::grid::util::string::get_string_width;
@@ -34,8 +35,8 @@ impl Cell {
     pub fn text(text: impl Into<String>) -> Self {
         let text: String = text.into();
         let text = match escape(&text) {
-            std::borrow::Cow::Borrowed(_) => text,
-            std::borrow::Cow::Owned(safe) => safe,
+            Cow::Borrowed(_) => text,
+            Cow::Owned(safe) => safe,
         };
         Self::of(Content::Text(text))
     }
@@ -98,10 +99,10 @@ impl Cell {
     }
 
     /// What stands in it where that many columns are there.
-    pub(super) fn shown(&self, columns: usize) -> String {
+    pub(super) fn shown(&self, columns: usize) -> Cow<'_, str> {
         match &self.content {
             Content::Text(text) | Content::Number(text) => cut(text, columns),
-            Content::Bar(share) => cut(&bar(*share, columns), columns),
+            Content::Bar(share) => Cow::Owned(cut(&bar(*share, columns), columns).into_owned()),
         }
     }
 }
@@ -112,9 +113,9 @@ pub(super) fn width(text: &str) -> usize {
 }
 
 /// A text in at most that many columns, with `…` where it was cut, never in the middle of an emoji.
-pub(super) fn cut(text: &str, columns: usize) -> String {
+pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
     let (mut end, mut used) = (0, 0);
     for (start, c) in text.char_indices() {
@@ -128,7 +129,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
             break;
         }
     }
-    if columns == 0 { String::new() } else { format!("{}…", &text[..end]) }
+    if columns == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
 }
 
 /// Columns of a bar where nothing is narrow: ten blocks, a space, `100%`.

@@ -89,7 +89,9 @@ fn print(failure: &Failure, format: Format, color: ColorChoice) {
             let Some(said) = said else { continue };
             paint(&mut text, label, tone, coloured);
             text.push(' ');
-            text.push_str(&escape(said));
+            // A message may have lines: every mistake of a fixture has its own.
+            let lines: Vec<_> = said.lines().map(escape).collect();
+            text.push_str(&lines.join("\n"));
             text.push('\n');
         }
     }

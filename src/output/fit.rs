@@ -42,15 +42,23 @@ impl Fitted {
     /// Makes it fit. What loses least goes first: a bar is legible when it is short, a title when it is cut; a number
     /// that is cut is a lie, so its column goes as a whole, the last one first.
     fn narrow(&mut self, most: usize) {
-        self.shrink(most, |column| column.bar.then_some(BAR_WIDTH - 5));
-        self.shrink(most, |column| column.flexible.then_some(8));
-        self.shrink(most, |column| column.bar.then_some(PERCENT_WIDTH));
-        self.shrink(most, |column| column.flexible.then_some(4));
-        while self.total() > most && self.columns.len() > 1 {
+        let natural: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
+        loop {
+            self.shrink(most, |column| column.bar.then_some(BAR_WIDTH - 5));
+            self.shrink(most, |column| column.flexible.then_some(8));
+            self.shrink(most, |column| column.bar.then_some(PERCENT_WIDTH));
+            self.shrink(most, |column| column.flexible.then_some(4));
+            if self.total() <= most || self.columns.len() == 1 {
+                break;
+            }
             self.hidden.extend(self.columns.pop().map(|column| column.heading));
+            // The room it leaves may be enough for what was cut.
+            for (column, natural) in self.columns.iter_mut().zip(&natural) {
+                column.width = *natural;
+            }
         }
+        self.hidden.retain(|heading| !heading.is_empty());
         self.hidden.reverse();
-        // Room that a hidden column left behind goes back to what was cut.
         if let [only] = self.columns.as_mut_slice() {
             only.width = only.width.min(most);
         }

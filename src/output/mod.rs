@@ -174,10 +174,8 @@ fn draw(headings: &[&str], rows: &[Vec<Cell>], sink: &mut Sink, terminal: &Termi
     let table = Table::new(headings, rows, terminal.width, terminal.colours_data);
     sink.write_safe(&table.page(rows))?;
     if !table.hidden().is_empty() {
-        terminal.note(format!(
-            "no room for {}; a wider terminal, or another `--output`, shows it",
-            table.hidden().join(", ")
-        ));
+        let hidden = table.hidden().join(", ");
+        terminal.note(format!("no room for {hidden}; another `--output` has everything"));
     }
     Ok(table)
 }

@@ -1,8 +1,9 @@
 //! How far long work has come: a bar on standard error, where somebody sees it.
 
+use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
 use super::terminal::Terminal;
 
@@ -16,12 +17,17 @@ impl Progress {
             return Self(ProgressBar::hidden());
         }
         let template = match (terminal.colours_notes, total) {
-            (_, 0) => "{msg} {human_pos}  {per_sec}",
-            (true, _) => "{msg} {bar:24.green/dim} {human_pos}/{human_len}  {per_sec}  {eta} left",
-            (false, _) => "{msg} {bar:24} {human_pos}/{human_len}  {per_sec}  {eta} left",
+            (_, 0) => "{msg} {human_pos}  {rate}/s",
+            (true, _) => "{msg} {bar:24.green/dim} {human_pos}/{human_len}  {rate}/s  {eta} left",
+            (false, _) => "{msg} {bar:24} {human_pos}/{human_len}  {rate}/s  {eta} left",
         };
         let style = ProgressStyle::with_template(template)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .with_key("rate", |state: &ProgressState, text: &mut dyn Write| {
+                // A bar that cannot be drawn is no reason to stop.
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let _ = write!(text, "{}", HumanCount(state.per_sec() as u64));
+            })
             .progress_chars("██░");
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10))
             .with_style(style)
@@ -34,11 +40,6 @@ impl Progress {
     /// That many more are done.
     pub fn inc(&self, done: u64) {
         self.0.inc(done);
-    }
-
-    /// Takes the bar away while something else is printed.
-    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.0.suspend(print)
     }
 
     /// Takes the bar away.

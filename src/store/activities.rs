@@ -77,6 +77,17 @@ impl Store {
         reply.text(reply.array(value)?.get(1))
     }
 
+    /// The server's clock.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn now(&mut self) -> Result<Millis, StoreError> {
+        let reply = Reply::of_command("TIME");
+        let parts = reply.array(self.server.command(&redis::cmd("TIME"))?)?;
+        let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
+        Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
+    }
+
     /// Refuses purchases of an activity, or allows them again: `ok`, `replayed` where it was so already, or why not.
     ///
     /// # Errors
@@ -93,14 +104,9 @@ impl Store {
         let by = self.operator.clone();
         let settle = Some("send the same command again: it changes nothing if it was applied".to_owned());
         let value = self.server.run(&PAUSE, &names, Again::Safe, settle, |_| {
-            [
-                if paused { "paused" } else { "live" },
-                &by,
-                reason.unwrap_or_default(),
-                if dry_run { "1" } else { "0" },
-            ]
-            .map(str::to_owned)
-            .to_vec()
+            [if paused { "paused" } else { "live" }, &by, reason.unwrap_or_default(), if dry_run { "1" } else { "0" }]
+                .map(str::to_owned)
+                .to_vec()
         })?;
         let reply = Reply::of(&PAUSE);
         reply.status(reply.array(value)?.first())
@@ -162,9 +168,12 @@ impl Store {
     pub fn preheated(&mut self) -> Result<Vec<ActivityId>, StoreError> {
         let mut found = Vec::new();
         let index = Keys::index(self.layout);
-        self.pages(|cursor| redis::cmd("SSCAN").arg(index).arg(cursor).arg("COUNT").arg(1000).to_owned(), |id| {
-            found.extend(id.parse::<ActivityId>().ok());
-        })?;
+        self.pages(
+            |cursor| redis::cmd("SSCAN").arg(index).arg(cursor).arg("COUNT").arg(1000).to_owned(),
+            |id| {
+                found.extend(id.parse::<ActivityId>().ok());
+            },
+        )?;
         Ok(sorted(found))
     }
 

@@ -97,7 +97,11 @@ impl Server {
         let mut pause = Duration::from_millis(20);
         let mut nth = Try::First;
         let mut broken = None;
-        let unknown = |server: &Target, why: String| StoreError::Unknown { server: server.shown.clone(), why, settle: settle.clone() };
+        let unknown = |server: &Target, why: String| StoreError::Unknown {
+            server: server.shown.clone(),
+            why,
+            settle: settle.clone(),
+        };
         loop {
             let failure = match self.connection() {
                 Ok(connection) => match send(connection, nth) {

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use redis::{Connection, ConnectionAddr, ConnectionInfo, ConnectionLike, IntoConnectionInfo, RedisConnectionInfo, RedisError};
+use redis::{
+    Connection, ConnectionAddr, ConnectionInfo, ConnectionLike, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+};
 
 use super::error::StoreError;
 
@@ -91,6 +93,9 @@ impl Target {
 pub fn why(error: &RedisError) -> String {
     if error.is_timeout() {
         return "no reply in time".to_owned();
+    }
+    if error.is_connection_refusal() {
+        return "connection refused".to_owned();
     }
     if error.is_connection_dropped() {
         return "the connection was closed".to_owned();

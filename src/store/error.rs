@@ -26,7 +26,9 @@ pub enum StoreError {
     #[error("the server {}: {why}", kind.says())]
     Server { kind: ServerKind, why: String },
     /// A write was sent, and whether it happened could not be settled.
-    #[error("the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}")]
+    #[error(
+        "the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}"
+    )]
     Unknown { server: String, why: String, settle: Option<String> },
     /// The activity was reset while a job was being applied to it.
     #[error("activity `{activity}` was reset after this run began, so the run stopped")]
@@ -87,7 +89,9 @@ impl ServerKind {
         Some(match self {
             Self::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
             Self::ReadOnly => "nothing was changed; give the primary's address to `--url`",
-            Self::OutOfMemory => "nothing was changed; raise `maxmemory` (policy `noeviction`) or free memory, then send it again",
+            Self::OutOfMemory => {
+                "nothing was changed; raise `maxmemory` (policy `noeviction`) or free memory, then send it again"
+            }
             Self::Busy => "nothing was changed; wait for that script, or end it with SCRIPT KILL, then send it again",
             Self::Misconfigured => "nothing was changed; look at the server's log: the disk may be full",
             Self::NoReplicas => "nothing was changed; see `min-replicas-to-write` on the server",
@@ -146,7 +150,9 @@ impl StoreError {
         }
         let kind = SERVER_KINDS
             .iter()
-            .find(|(word, _)| *word == code || why.starts_with(&format!("{word} ")) || why.contains(&format!("-{word} ")))
+            .find(|(word, _)| {
+                *word == code || why.starts_with(&format!("{word} ")) || why.contains(&format!("-{word} "))
+            })
             .map_or(ServerKind::Other, |(_, kind)| *kind);
         let why = if kind == ServerKind::Other && !code.is_empty() { format!("{code} {why}") } else { why };
         Some(Self::Server { kind, why })

@@ -1,12 +1,14 @@
 //! The only code that speaks Redis.
 
 mod activities;
+mod audit;
 pub mod bulk;
 mod call;
 pub mod connect;
 pub mod embedded;
 pub mod error;
 pub mod keys;
+mod ledger;
 mod orders;
 mod reply;
 mod scan;

@@ -187,6 +187,8 @@ fn unhex(hex: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use redis::Value;
+
     use super::*;
 
     #[test]

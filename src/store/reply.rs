@@ -91,7 +91,9 @@ pub fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
     };
     let what = match value {
         None => format!("is of the wrong type: expected a {kind}"),
-        Some(value) if value.starts_with("nothing") || value.starts_with("no ") => format!("holds {value}: expected {expected}"),
+        Some(value) if value.starts_with("nothing") || value.starts_with("no ") => {
+            format!("holds {value}: expected {expected}")
+        }
         Some(value) => format!("holds `{}`: expected {expected}", value.escape_debug()),
     };
     Corrupt { key: keys.numbered(number).to_owned(), what }

@@ -165,7 +165,7 @@ impl Store {
 }
 
 /// The units a record holds, or its text where it is no number.
-fn number(bytes: &[u8]) -> Result<u64, String> {
+pub(super) fn number(bytes: &[u8]) -> Result<u64, String> {
     std::str::from_utf8(bytes)
         .ok()
         .and_then(crate::inventory::number::whole)

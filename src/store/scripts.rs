@@ -24,15 +24,20 @@ macro_rules! script {
 /// Makes an activity what it should be.
 pub static PREHEAT: LazyLock<Script> = script!("preheat", "lib/values.lua", "lib/meta.lua", "preheat.lua");
 /// Takes units of one activity.
-pub static DEDUCT: LazyLock<Script> = script!("deduct", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "deduct.lua");
+pub static DEDUCT: LazyLock<Script> =
+    script!("deduct", "lib/one_order.lua", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "deduct.lua");
 /// Takes units of several activities, all or nothing.
-pub static MULTI_DEDUCT: LazyLock<Script> = script!("multi_deduct", "lib/values.lua", "lib/meta.lua", "multi_deduct.lua");
+pub static MULTI_DEDUCT: LazyLock<Script> =
+    script!("multi_deduct", "lib/values.lua", "lib/meta.lua", "multi_deduct.lua");
 /// Gives units back.
-pub static REFUND: LazyLock<Script> = script!("refund", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "refund.lua");
+pub static REFUND: LazyLock<Script> =
+    script!("refund", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "refund.lua");
 /// Refuses purchases for a while.
 pub static PAUSE: LazyLock<Script> = script!("pause", "lib/values.lua", "lib/meta.lua", "pause.lua");
 /// Reads one activity at one instant.
 pub static SNAPSHOT: LazyLock<Script> = script!("snapshot", "lib/values.lua", "lib/meta.lua", "snapshot.lua");
+/// Reads participants, stock and the ledger's end at one instant.
+pub static AUDIT: LazyLock<Script> = script!("audit", "lib/values.lua", "lib/meta.lua", "audit.lua");
 
 impl Script {
     fn new(name: &'static str, text: &'static str) -> Self {
@@ -40,8 +45,8 @@ impl Script {
     }
 
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 6] {
-        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT]
+    pub fn all() -> [&'static Self; 7] {
+        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT]
     }
 
     /// The names of its `KEYS` for an activity, in order.

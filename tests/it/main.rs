@@ -10,5 +10,10 @@
 )]
 
 mod bulk;
+mod fixtures;
 mod harness;
+mod input;
+mod reconcile;
+mod run;
+mod statuses;
 mod support;

@@ -4,6 +4,7 @@ mod perform;
 mod preheat;
 mod report;
 mod rush;
+mod sale;
 
 use anyhow::Result;
 
@@ -12,7 +13,7 @@ use crate::cli::Mutating;
 use crate::input::fixture::{self, Fixture, Step};
 use crate::interrupt;
 use crate::inventory::failure::Exit;
-use crate::output::Output;
+use crate::output::{Output, is_broken_pipe};
 use crate::store::Store;
 use perform::Observed;
 use report::{Report, StepRow};
@@ -48,7 +49,11 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     let ended = drive(args, &fixtures, &mut store, out, &mut report);
     let shown = report.show(&fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
     let exit = ended?;
-    shown?;
+    match shown {
+        // Nobody reads any more, but a run that failed has failed.
+        Err(error) if exit == Exit::Done || !is_broken_pipe(&error) => return Err(error),
+        _ => {}
+    }
     if args.mutating.dry_run {
         out.note("dry run: nothing was changed");
     }
@@ -84,8 +89,9 @@ fn drive(
             super::rows::tell_corrupt(out, observed.corrupt.as_ref());
             let number = report.steps.len() + 1;
             let differences = differences(step, &observed);
-            report.steps.push(StepRow::done(number, step, &observed, differences.is_empty()));
-            if interrupt::requested() {
+            let passed = (!observed.cut_short).then_some(differences.is_empty());
+            report.steps.push(StepRow::done(number, step, &observed, passed));
+            if observed.cut_short {
                 return Ok(interrupted(left, out));
             }
             if differences.is_empty() {
@@ -101,7 +107,7 @@ fn drive(
             }
             if !args.keep_going {
                 if left > 0 {
-                    out.note(format!("{left} more steps were not run; `--keep-going` goes on"));
+                    out.note(format!("{}; `--keep-going` goes on", not_run(left)));
                 }
                 return Ok(exit);
             }
@@ -120,10 +126,10 @@ fn differences(step: &Step, observed: &Observed) -> Vec<String> {
         differences.push(format!("expected `{word}`, got `{}`", observed.word));
     }
     for (name, count) in &expected.counts {
-        let got = observed.counts.iter().find(|(known, _)| known == name).and_then(|(_, got)| *got);
-        if got != Some(*count) {
-            let got = got.map_or_else(|| "none".to_owned(), |got| got.to_string());
-            differences.push(format!("expected {name} {count}, got {got}"));
+        match observed.counts.iter().find(|(known, _)| known == name) {
+            Some((_, got)) if got == count => {}
+            Some((_, got)) => differences.push(format!("expected {name} {count}, got {got}")),
+            None => differences.push(format!("expected {name} {count}, got none")),
         }
     }
     differences
@@ -131,7 +137,14 @@ fn differences(step: &Step, observed: &Observed) -> Vec<String> {
 
 /// Ctrl-C came between two steps, or ended a rush.
 fn interrupted(left: usize, out: &Output) -> Exit {
-    out.warn(format!("interrupted; {left} more steps were not run"));
+    out.warn(format!("interrupted; {}", not_run(left)));
     out.hint("what was done stays; `seckill inspect` shows it, `seckill preheat --reset` starts over");
     Exit::Interrupted
+}
+
+fn not_run(left: usize) -> String {
+    match left {
+        1 => "1 more step was not run".to_owned(),
+        _ => format!("{left} more steps were not run"),
+    }
 }

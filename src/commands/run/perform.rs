@@ -15,12 +15,14 @@ use crate::store::Store;
 pub struct Observed {
     /// The name of its status, or of its verdict.
     pub word: &'static str,
-    /// Counts that can be expected; `None` where a key is absent.
-    pub counts: Vec<(&'static str, Option<u64>)>,
-    /// What happened, in words for people.
-    pub result: String,
+    /// Counts that can be expected; those of absent keys are not among them.
+    pub counts: Vec<(&'static str, u64)>,
+    /// Which items of a multi-deduct fell short, in words.
+    pub short: String,
     /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,
+    /// Whether Ctrl-C ended it before it was done.
+    pub cut_short: bool,
 }
 
 /// Does what a step says.
@@ -33,7 +35,9 @@ pub fn perform(operation: &Operation, store: &mut Store, out: &Output) -> Result
         Operation::Reconcile { activity, total } => {
             Observed { word: reconcile::audit(store, activity, *total)?.name(), ..Observed::default() }
         }
-        Operation::Pause { activity, reason } => of_status(store.set_paused(activity, true, reason.as_deref(), false)?),
+        Operation::Pause { activity, reason } => {
+            of_status(store.set_paused(activity, true, reason.as_deref(), false)?)
+        }
         Operation::Resume { activity, reason } => {
             of_status(store.set_paused(activity, false, reason.as_deref(), false)?)
         }
@@ -45,26 +49,32 @@ fn of_status(status: Status) -> Observed {
 }
 
 fn of_outcome(outcome: Outcome) -> Observed {
-    let counts = vec![("quantity", outcome.quantity), ("stock", outcome.stock), ("bought", outcome.bought)];
-    Observed { word: outcome.status.name(), result: in_words(&counts[1..]), counts, corrupt: outcome.corrupt }
+    let counts = [("stock", outcome.stock), ("bought", outcome.bought), ("quantity", outcome.quantity)];
+    let counts = known(counts);
+    Observed { word: outcome.status.name(), counts, corrupt: outcome.corrupt, ..Observed::default() }
+}
+
+/// The counts that are there.
+pub fn known<const N: usize>(counts: [(&'static str, Option<u64>); N]) -> Vec<(&'static str, u64)> {
+    counts.into_iter().filter_map(|(name, count)| Some((name, count?))).collect()
 }
 
 fn of_multi(order: &MultiOrder, outcome: MultiOutcome) -> Observed {
-    let items = order.items.iter().zip(&outcome.items);
-    let said = items.map(|((activity, _), item)| match item.stock {
-        Some(stock) => format!("{activity} {} (stock {stock})", item.status),
-        None => format!("{activity} {}", item.status),
+    let short = order.items.iter().zip(&outcome.items).filter(|(_, item)| {
+        // `refused` is what alone would have been fine.
+        !item.status.is_done() && item.status != Status::Refused
     });
+    let said: Vec<String> = short.map(|((activity, _), item)| format!("{activity} {}", item.status)).collect();
     Observed {
         word: outcome.status.name(),
-        result: said.collect::<Vec<_>>().join(", "),
-        counts: Vec::new(),
+        short: said.join(", "),
         corrupt: outcome.items.into_iter().find_map(|item| item.corrupt),
+        ..Observed::default()
     }
 }
 
-/// `stock 48, bought 2`: what is known of some counts.
-pub fn in_words(counts: &[(&str, Option<u64>)]) -> String {
-    let known = counts.iter().filter_map(|(name, count)| Some(format!("{name} {}", (*count)?)));
-    known.collect::<Vec<_>>().join(", ")
+/// `stock 48, bought 2`: some counts in words.
+pub fn in_words(counts: &[(&str, u64)]) -> String {
+    let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    words.join(", ")
 }

@@ -66,7 +66,6 @@ pub fn preheat(fixture: &Fixture, dry_run: bool, store: &mut Store, out: &Output
 /// Says in what the activities differ that are there already.
 fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> Summary {
     crate::commands::preheat::tell(results, Preheat::Create, out);
-    out.warn(format!("`{}` was not run: an activity of it is there and differs", fixture.file));
-    out.hint(format!("`seckill preheat --update {0}` or `--reset {0}` first", fixture.file));
+    out.warn(format!("`{}` was not run: not every activity is as it says", fixture.file));
     Summary { refused: true, sold_before: false }
 }

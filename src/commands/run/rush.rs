@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::perform::{Observed, in_words};
+use super::perform::{Observed, in_words, known};
 use crate::input::fixture::Rush;
 use crate::interrupt;
 use crate::inventory::failure::Failure;
@@ -28,6 +28,11 @@ struct Tally {
 impl Tally {
     fn of(&self, status: Status) -> u64 {
         self.buyers.get(&status).copied().unwrap_or_default()
+    }
+
+    /// All buyers that came.
+    fn all(&self) -> u64 {
+        self.buyers.values().sum()
     }
 
     fn add(&mut self, other: Self) {
@@ -69,20 +74,22 @@ pub fn rush(rush: &Rush, store: &mut Store, out: &Output) -> Result<Observed> {
     if oversold > 0 {
         out.warn(format!("activity `{}` is oversold by {oversold}", rush.activity));
     }
-    let bought: Vec<_> = tally.buyers.iter().map(|(status, buyers)| (status.name(), Some(*buyers))).collect();
+    out.note(format!("rush on {}: {}", rush.activity, pace(&tally, took)));
     let of = |status: Status| (status.name(), Some(tally.of(status)));
+    let counts = known([
+        ("sold", sold),
+        ("oversold", Some(oversold)),
+        ("stock", after.stock),
+        of(Status::Ok),
+        of(Status::OutOfStock),
+        of(Status::LimitExceeded),
+    ]);
     Ok(Observed {
         word: tally.status().name(),
-        result: format!("{} in {}: {}", rate(&tally, took), shown(took), in_words(&bought)),
-        counts: vec![
-            ("sold", sold),
-            ("oversold", Some(oversold)),
-            ("stock", after.stock),
-            of(Status::Ok),
-            of(Status::OutOfStock),
-            of(Status::LimitExceeded),
-        ],
+        cut_short: tally.all() < rush.users,
+        counts,
         corrupt: tally.corrupt,
+        ..Observed::default()
     })
 }
 
@@ -167,13 +174,12 @@ fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
     Ok(held)
 }
 
-fn rate(tally: &Tally, took: Duration) -> String {
-    let buyers: u64 = tally.buyers.values().sum();
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let rate = (buyers as f64 / took.as_secs_f64().max(0.001)).round() as u64;
-    format!("{buyers} buyers, {rate} a second,")
-}
-
-fn shown(took: Duration) -> String {
-    format!("{:.2} s", took.as_secs_f64())
+/// How many buyers came, how fast, and how they ended.
+fn pace(tally: &Tally, took: Duration) -> String {
+    let buyers = tally.all();
+    let seconds = took.as_secs_f64().max(0.001);
+    #[allow(clippy::cast_precision_loss, reason = "a rate is shown, not counted with")]
+    let rate = buyers as f64 / seconds;
+    let ended: Vec<_> = tally.buyers.iter().map(|(status, buyers)| (status.name(), *buyers)).collect();
+    format!("{buyers} buyers in {seconds:.2} s, {rate:.0} a second: {}", in_words(&ended))
 }

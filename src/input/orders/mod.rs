@@ -2,6 +2,7 @@
 //!
 //! A bulk run reads orders with it, and an audit reads order records: what differs is a [`Shape`].
 
+mod batch;
 mod blocks;
 mod dialect;
 mod jsonl;
@@ -23,6 +24,7 @@ pub use row::{Column, OrderRow, Quantities, Shape};
 
 use super::problem::Problem;
 use crate::inventory::failure::Failure;
+use batch::Batch;
 use jsonl::JsonLines;
 use lines::Lines;
 use separated::Separated;
@@ -64,6 +66,7 @@ pub struct OrderReader {
 
 enum Form {
     Separated(Box<Separated>),
+    Batch(Batch),
     Json(JsonLines),
 }
 
@@ -82,9 +85,11 @@ impl OrderReader {
                 Dialect::of(&name, lines.first_line()?)
             }
         };
-        let form = match dialect.delimiter() {
-            Some(delimiter) => Form::Separated(Box::new(Separated::new(&mut lines, delimiter, mapping, &shape)?)),
-            None => Form::Json(JsonLines::new(mapping, &shape)),
+        let form = match dialect {
+            Dialect::Csv => Form::Separated(Box::new(Separated::new(&mut lines, b',', mapping, &shape)?)),
+            Dialect::Tsv => Form::Separated(Box::new(Separated::new(&mut lines, b'\t', mapping, &shape)?)),
+            Dialect::Mysql => Form::Batch(Batch::new(&mut lines, mapping, &shape)?),
+            Dialect::Jsonl => Form::Json(JsonLines::new(mapping, &shape)),
         };
         Ok(Self { lines, dialect, form, shape, mapping: mapping.clone() })
     }
@@ -97,6 +102,7 @@ impl OrderReader {
         row.clear();
         let next = match &mut self.form {
             Form::Separated(form) => form.next(&mut self.lines, row)?,
+            Form::Batch(form) => form.next(&mut self.lines, row)?,
             Form::Json(form) => form.next(&mut self.lines, row)?,
         };
         if next == Next::Row {
@@ -133,6 +139,7 @@ impl OrderReader {
     pub fn header(&self) -> &[u8] {
         match &self.form {
             Form::Separated(form) => form.header(),
+            Form::Batch(form) => form.header(),
             Form::Json(_) => &[],
         }
     }
@@ -165,6 +172,7 @@ impl OrderReader {
     fn problem(&self, row: &OrderRow, wrong: row::Wrong) -> Problem {
         let column = match &self.form {
             Form::Separated(form) => form.place(self.lines.raw(), wrong.column),
+            Form::Batch(form) => form.place(self.lines.raw(), wrong.column),
             Form::Json(_) => jsonl::place(self.lines.raw(), self.mapping.name(wrong.column)),
         };
         lines::problem(row.line(), column, wrong.message, wrong.hint)

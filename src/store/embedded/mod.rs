@@ -94,7 +94,14 @@ fn spawn(server: &Path, directory: &Directory) -> Result<Child, Failure> {
     let log = File::create(directory.data().join("server.log")).map_err(cannot)?;
     let mut command = Command::new(server);
     // A relative socket: its path may be longer than the 108 bytes that a socket address holds.
-    command.current_dir(directory.data()).args(["--port", "0", "--unixsocket", directory::SOCKET, "--unixsocketperm", "700"]);
+    command.current_dir(directory.data()).args([
+        "--port",
+        "0",
+        "--unixsocket",
+        directory::SOCKET,
+        "--unixsocketperm",
+        "700",
+    ]);
     command.args(["--dir", ".", "--save", "", "--daemonize", "no", "--maxmemory-policy", "noeviction"]);
     if directory.is_kept() {
         command.args(["--appendonly", "yes", "--appendfsync", "always"]);
@@ -121,7 +128,10 @@ fn ready(child: &mut Child, directory: &Directory) -> Result<(), Failure> {
             let mut lines: Vec<&str> = log.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
             lines.reverse();
             let what = if ended { "ended at once" } else { "did not answer within a minute" };
-            return Err(Failure::new(Exit::Failed, format!("the private server {what}; its log ends: {}", lines.join(" / "))));
+            return Err(Failure::new(
+                Exit::Failed,
+                format!("the private server {what}; its log ends: {}", lines.join(" / ")),
+            ));
         }
         sleep(Duration::from_millis(1));
     }

@@ -8,19 +8,10 @@ fn the_hash_keeps_units_of_each_user_within_the_limit() {
     let redis = TestRedis::start();
     redis.cmd(("SET", "seckill:stock:1001", 4));
     assert_eq!(buy_hash(&redis, "1001", "7", 2, 3), (1, "ok".to_owned()));
-    assert_eq!(
-        buy_hash(&redis, "1001", "7", 2, 3),
-        (0, "limit exceeded".to_owned())
-    );
-    assert_eq!(
-        buy_hash(&redis, "1001", "8", 3, 3),
-        (0, "sold out".to_owned())
-    );
+    assert_eq!(buy_hash(&redis, "1001", "7", 2, 3), (0, "limit exceeded".to_owned()));
+    assert_eq!(buy_hash(&redis, "1001", "8", 3, 3), (0, "sold out".to_owned()));
     assert_eq!(redis.int("seckill:stock:1001"), 2);
-    assert_eq!(
-        redis.hget("seckill:participants:1001", "7").as_deref(),
-        Some("2")
-    );
+    assert_eq!(redis.hget("seckill:participants:1001", "7").as_deref(), Some("2"));
 }
 
 #[test]

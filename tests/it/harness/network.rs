@@ -9,9 +9,7 @@ use crate::support::{Fault, Proxy, TestRedis, When};
 /// A client that speaks RESP by hand, so that these tests decide what is sent together.
 fn connect(proxy: &Proxy) -> UnixStream {
     let stream = UnixStream::connect(proxy.socket()).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(5)))
-        .unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     stream
 }
 
@@ -32,10 +30,7 @@ fn counts_connections_round_trips_and_commands() {
     let redis = TestRedis::start();
     let proxy = Proxy::before(&redis);
     let mut client = connect(&proxy);
-    assert_eq!(
-        exchange(&mut client, &[incr("a"), incr("a")].concat(), 8),
-        ":1\r\n:2\r\n"
-    );
+    assert_eq!(exchange(&mut client, &[incr("a"), incr("a")].concat(), 8), ":1\r\n:2\r\n");
     assert_eq!((proxy.connections(), proxy.round_trips()), (1, 1));
     assert_eq!(exchange(&mut client, &incr("a"), 4), ":3\r\n");
     assert_eq!((proxy.connections(), proxy.round_trips()), (1, 2));
@@ -52,19 +47,12 @@ fn passes_every_kind_of_reply() {
     let mut connection = client.get_connection().unwrap();
     let large = "x".repeat(100_000);
     let script = "return {1, false, 'text', {}, {ok='fine'}, ARGV[1]}";
-    let reply = redis::cmd("EVAL")
-        .arg(script)
-        .arg(0)
-        .arg(&large)
-        .query::<redis::Value>(&mut connection);
+    let reply = redis::cmd("EVAL").arg(script).arg(0).arg(&large).query::<redis::Value>(&mut connection);
     assert!(format!("{reply:?}").contains(&large));
     let error = redis::cmd("NONSENSE").query::<()>(&mut connection);
     assert!(error.unwrap_err().to_string().contains("unknown command"));
     redis.cmd(&["HSET", "h", "a", "1"]);
-    let map: Vec<(String, i64)> = redis::cmd("HGETALL")
-        .arg("h")
-        .query(&mut connection)
-        .unwrap();
+    let map: Vec<(String, i64)> = redis::cmd("HGETALL").arg("h").query(&mut connection).unwrap();
     assert_eq!(map, [("a".to_owned(), 1)]);
 }
 
@@ -91,10 +79,7 @@ fn a_fault_waits_for_the_command_it_is_meant_for() {
     let proxy = Proxy::before(&redis);
     proxy.inject(When::Next("INCR"), Fault::LoseReply);
     let mut client = connect(&proxy);
-    assert_eq!(
-        exchange(&mut client, b"*1\r\n$4\r\nPING\r\n", 7),
-        "+PONG\r\n"
-    );
+    assert_eq!(exchange(&mut client, b"*1\r\n$4\r\nPING\r\n", 7), "+PONG\r\n");
     assert_eq!(exchange(&mut client, &incr("a"), 99), "");
     proxy.inject(When::Always, Fault::LoseRequest);
     for _ in 0..3 {
@@ -122,14 +107,9 @@ fn a_hanging_request_may_still_run_late() {
     for fault in [Fault::HangReply, Fault::HangRequest] {
         proxy.inject(When::Nth(1), fault);
         let mut client = connect(&proxy);
-        client
-            .set_read_timeout(Some(Duration::from_millis(50)))
-            .unwrap();
+        client.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         client.write_all(&incr("a")).unwrap();
-        assert!(
-            client.read(&mut [0; 9]).is_err(),
-            "{fault:?} answers nothing and does not break"
-        );
+        assert!(client.read(&mut [0; 9]).is_err(), "{fault:?} answers nothing and does not break");
         assert_eq!(redis.int("a"), 1, "after {fault:?}"); // of the two, only the first has run
     }
     proxy.deliver_late();

@@ -25,19 +25,10 @@ fn typed_reads_see_what_is_there() {
     assert_eq!(redis.int("n"), 42);
     assert_eq!(redis.hget("h", "用户").as_deref(), Some("2"));
     assert_eq!(redis.hgetall("h").len(), 1);
-    assert_eq!(
-        redis.smembers("s").into_iter().collect::<Vec<_>>(),
-        ["7", "8"]
-    );
+    assert_eq!(redis.smembers("s").into_iter().collect::<Vec<_>>(), ["7", "8"]);
     let (id, fields) = &redis.xrange("x")[0];
     assert_eq!((id.as_str(), fields["op"].as_str()), ("1-1", "deduct"));
-    assert!(
-        redis
-            .try_ask::<i64>(&["INCR", "h"])
-            .unwrap_err()
-            .to_string()
-            .contains("WRONGTYPE")
-    );
+    assert!(redis.try_ask::<i64>(&["INCR", "h"]).unwrap_err().to_string().contains("WRONGTYPE"));
 }
 
 #[test]
@@ -81,12 +72,7 @@ fn what_is_persisted_outlives_a_restart_and_a_kill() {
 #[test]
 fn a_server_can_be_met_while_it_loads() {
     // A delay for each key, and a look at the clients after every few of them.
-    let mut redis = TestRedis::with([
-        "--key-load-delay",
-        "3000",
-        "--loading-process-events-interval-bytes",
-        "1024",
-    ]);
+    let mut redis = TestRedis::with(["--key-load-delay", "3000", "--loading-process-events-interval-bytes", "1024"]);
     for key in 0..300 {
         redis.cmd(("SET", key, "x".repeat(100)));
     }
@@ -135,9 +121,7 @@ fn nothing_is_left_of_a_server_whose_test_panics() {
 
 #[test]
 fn a_server_that_cannot_start_says_why() {
-    let panic = catch_unwind(|| TestRedis::with(["--no-such-option", "1"]))
-        .err()
-        .unwrap();
+    let panic = catch_unwind(|| TestRedis::with(["--no-such-option", "1"])).err().unwrap();
     let message = panic.downcast_ref::<String>().unwrap();
     assert!(message.contains("no-such-option"), "{message}");
 }

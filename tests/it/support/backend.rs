@@ -8,46 +8,22 @@ use super::TestRedis;
 
 /// Buys on the keys of the layout `seckill`, with the limit that this backend believes in.
 #[track_caller]
-pub fn buy_hash(
-    redis: &TestRedis,
-    activity: &str,
-    user: &str,
-    quantity: i64,
-    limit: i64,
-) -> (i64, String) {
-    let keys = (
-        format!("seckill:stock:{activity}"),
-        format!("seckill:participants:{activity}"),
-    );
-    run(
-        redis,
-        include_str!("../backend/hash.lua"),
-        2,
-        keys,
-        (user, quantity, limit),
-    )
+pub fn buy_hash(redis: &TestRedis, activity: &str, user: &str, quantity: i64, limit: i64) -> (i64, String) {
+    let keys = (format!("seckill:stock:{activity}"), format!("seckill:participants:{activity}"));
+    run(redis, include_str!("../backend/hash.lua"), 2, keys, (user, quantity, limit))
 }
 
 /// Buys on the keys of the layout `sku`.
 #[track_caller]
 pub fn buy_sku(redis: &TestRedis, activity: &str, user: &str, quantity: i64) -> i64 {
     let keys = (format!("stock:{activity}"), format!("bought:{activity}"));
-    run(
-        redis,
-        include_str!("../backend/sku.lua"),
-        2,
-        keys,
-        (user, quantity),
-    )
+    run(redis, include_str!("../backend/sku.lua"), 2, keys, (user, quantity))
 }
 
 /// Claims on the keys of the layout `coupon`.
 #[track_caller]
 pub fn claim_coupon(redis: &TestRedis, activity: &str, user: &str) -> i64 {
-    let keys = (
-        format!("coupon:stock:{activity}"),
-        format!("coupon:user:{activity}"),
-    );
+    let keys = (format!("coupon:stock:{activity}"), format!("coupon:user:{activity}"));
     run(redis, include_str!("../backend/coupon.lua"), 2, keys, user)
 }
 
@@ -55,13 +31,7 @@ pub fn claim_coupon(redis: &TestRedis, activity: &str, user: &str) -> i64 {
 #[track_caller]
 pub fn buy_product(redis: &TestRedis, activity: &str, quantity: i64) -> i64 {
     let key = format!("product_stock_{activity}");
-    run(
-        redis,
-        include_str!("../backend/product.lua"),
-        1,
-        key,
-        quantity,
-    )
+    run(redis, include_str!("../backend/product.lua"), 1, key, quantity)
 }
 
 #[track_caller]

@@ -15,12 +15,8 @@ pub struct Dump {
 impl Dump {
     pub fn of(connection: &mut Connection) -> Self {
         let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*").query(connection).unwrap();
-        let described = keys
-            .iter()
-            .map(|key| (shown(key), describe(connection, key)));
-        Self {
-            keys: described.collect(),
-        }
+        let described = keys.iter().map(|key| (shown(key), describe(connection, key)));
+        Self { keys: described.collect() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -37,11 +33,7 @@ impl Dump {
                 None => changes += &format!("{key}: {old}\n  is gone\n"),
             }
         }
-        for (key, new) in after
-            .keys
-            .iter()
-            .filter(|(key, _)| !self.keys.contains_key(*key))
-        {
+        for (key, new) in after.keys.iter().filter(|(key, _)| !self.keys.contains_key(*key)) {
             changes += &format!("{key} is new: {new}\n");
         }
         changes
@@ -51,20 +43,13 @@ impl Dump {
 /// One key a line, so that a failed comparison can be read.
 impl fmt::Debug for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.keys
-            .iter()
-            .try_for_each(|(key, content)| writeln!(f, "{key}: {content}"))
+        self.keys.iter().try_for_each(|(key, content)| writeln!(f, "{key}: {content}"))
     }
 }
 
 fn describe(connection: &mut Connection, key: &[u8]) -> String {
     let mut ask = |before: &[&str], after: &[&str]| -> Value {
-        redis::Cmd::new()
-            .arg(before)
-            .arg(key)
-            .arg(after)
-            .query(connection)
-            .unwrap()
+        redis::Cmd::new().arg(before).arg(key).arg(after).query(connection).unwrap()
     };
     let kind = text(&ask(&["TYPE"], &[]));
     let content = match kind.as_str() {
@@ -95,11 +80,7 @@ fn items(value: &Value) -> &[Value] {
 }
 
 fn pairs(value: &Value) -> String {
-    sorted(
-        items(value)
-            .chunks(2)
-            .map(|pair| format!("{}={}", text(&pair[0]), text(&pair[1]))),
-    )
+    sorted(items(value).chunks(2).map(|pair| format!("{}={}", text(&pair[0]), text(&pair[1]))))
 }
 
 fn sorted(texts: impl Iterator<Item = String>) -> String {
@@ -127,13 +108,7 @@ fn shown(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text
             .chars()
-            .flat_map(|c| {
-                if c.is_control() || c == '\\' {
-                    c.escape_default().collect()
-                } else {
-                    vec![c]
-                }
-            })
+            .flat_map(|c| if c.is_control() || c == '\\' { c.escape_default().collect() } else { vec![c] })
             .collect(),
         Err(_) => bytes.escape_ascii().to_string(),
     }

@@ -3,15 +3,19 @@
 
 pub mod backend;
 mod dump;
+pub mod layout;
 mod proxy;
 mod resp;
 mod running;
+pub mod scripts;
 mod seckill;
 mod server;
 mod server_binary;
 
 pub use dump::Dump;
+pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 pub use proxy::{Fault, Proxy, When};
+pub use scripts::Scripts;
 pub use seckill::{Outcome, seckill};
 pub use server::TestRedis;
 
@@ -26,13 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A directory whose path is short, because the path of a socket inside holds at most 108 bytes.
 fn short_temp_dir() -> TempDir {
     let wanted = std::env::temp_dir();
-    let parent = if wanted.as_os_str().len() <= 40 {
-        wanted
-    } else {
-        PathBuf::from("/tmp")
-    };
-    tempfile::Builder::new()
-        .prefix("sk")
-        .tempdir_in(parent)
-        .expect("a temporary directory")
+    let parent = if wanted.as_os_str().len() <= 40 { wanted } else { PathBuf::from("/tmp") };
+    tempfile::Builder::new().prefix("sk").tempdir_in(parent).expect("a temporary directory")
 }

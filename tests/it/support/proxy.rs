@@ -60,10 +60,7 @@ impl Proxy {
     pub fn before(redis: &TestRedis) -> Self {
         let dir = short_temp_dir();
         let listener = UnixListener::bind(dir.path().join("proxy.sock")).expect("a socket");
-        let network = Arc::new(Network {
-            server: redis.socket(),
-            ..Network::default()
-        });
+        let network = Arc::new(Network { server: redis.socket(), ..Network::default() });
         let shared = Arc::clone(&network);
         let listener = thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
@@ -72,11 +69,7 @@ impl Proxy {
                 }
             }
         });
-        Self {
-            dir,
-            network,
-            listener: Some(listener),
-        }
+        Self { dir, network, listener: Some(listener) }
     }
 
     /// Runs the tool against the server behind.
@@ -146,17 +139,10 @@ impl Proxy {
     pub fn wait_for_commands(&self, count: usize) {
         let state = self.network.state();
         let few = |state: &mut State| state.commands.len() < count;
-        let (state, waited) = self
-            .network
-            .changed
-            .wait_timeout_while(state, PATIENCE, few)
-            .unwrap();
+        let (state, waited) = self.network.changed.wait_timeout_while(state, PATIENCE, few).unwrap();
         let sent = state.commands.clone();
         drop(state);
-        assert!(
-            !waited.timed_out(),
-            "waited for {count} commands, saw {sent:?}"
-        );
+        assert!(!waited.timed_out(), "waited for {count} commands, saw {sent:?}");
     }
 }
 
@@ -198,9 +184,7 @@ struct State {
 
 impl Network {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Serves one connection from two threads, one a direction. False where the proxy is closing.
@@ -214,9 +198,7 @@ impl Network {
         let Ok(link) = Link::new(client, &self.server) else {
             return true;
         };
-        state
-            .open
-            .extend([link.client.try_clone(), link.server.try_clone()].map(Result::unwrap));
+        state.open.extend([link.client.try_clone(), link.server.try_clone()].map(Result::unwrap));
         drop(state);
         let (link, network) = (Arc::new(link), Arc::clone(self));
         let other = Arc::clone(&link);
@@ -269,12 +251,7 @@ struct InFlight {
 impl Link {
     fn new(client: UnixStream, server: &Path) -> std::io::Result<Self> {
         let server = UnixStream::connect(server)?;
-        Ok(Self {
-            client,
-            server,
-            in_flight: Mutex::default(),
-            answered: Condvar::new(),
-        })
+        Ok(Self { client, server, in_flight: Mutex::default(), answered: Condvar::new() })
     }
 
     fn close(&self) {
@@ -291,8 +268,7 @@ impl Link {
             // last reply was there.
             let arrived_alone = read.is_empty();
             let command = read_value(&mut client, &mut read)?;
-            let starts_round_trip =
-                arrived_alone && self.in_flight.lock().unwrap().fates.is_empty();
+            let starts_round_trip = arrived_alone && self.in_flight.lock().unwrap().fates.is_empty();
             let fate = network.fate(&command, starts_round_trip);
             match fate {
                 Some(Fault::LoseRequest) => {
@@ -305,9 +281,7 @@ impl Link {
                 }
                 Some(Fault::HangRequest) => {
                     network.state().held.push(command);
-                    return std::io::copy(&mut client, &mut std::io::sink())
-                        .map(drop)
-                        .ok();
+                    return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
                 }
                 _ => {
                     self.in_flight.lock().unwrap().fates.push_back(fate);
@@ -330,9 +304,7 @@ impl Link {
                     return client.write_all(&reply[..bytes.min(reply.len())]).ok();
                 }
                 Some(Fault::HangReply) => {
-                    return std::io::copy(&mut server, &mut std::io::sink())
-                        .map(drop)
-                        .ok();
+                    return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
                 }
                 Some(Fault::Delay(time)) => thread::sleep(time),
                 _ => {}
@@ -353,11 +325,7 @@ impl Link {
     fn wait_for_replies(&self) {
         let in_flight = self.in_flight.lock().unwrap();
         let pending = |it: &mut InFlight| it.reply_under_way || !it.fates.is_empty();
-        drop(
-            self.answered
-                .wait_timeout_while(in_flight, PATIENCE, pending)
-                .unwrap(),
-        );
+        drop(self.answered.wait_timeout_while(in_flight, PATIENCE, pending).unwrap());
     }
 }
 

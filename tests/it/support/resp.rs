@@ -33,9 +33,6 @@ pub fn take_value(read: &mut Vec<u8>) -> Option<Vec<u8>> {
 
 /// The name of a command, in capitals: the first of its bulk strings.
 pub fn command_name(command: &[u8]) -> String {
-    let name = command
-        .split(|&byte| byte == b'\n')
-        .nth(2)
-        .unwrap_or(command);
+    let name = command.split(|&byte| byte == b'\n').nth(2).unwrap_or(command);
     String::from_utf8_lossy(name).trim().to_ascii_uppercase()
 }

@@ -24,28 +24,15 @@ impl Running {
     #[track_caller]
     pub(super) fn start(mut call: Call) -> Self {
         let shown = call.shown();
-        let stdin = if call.stdin.is_empty() {
-            Stdio::null()
-        } else {
-            Stdio::piped()
-        };
-        let mut process = call
-            .command
-            .stdin(stdin)
-            .spawn()
-            .expect("the built binary starts");
+        let stdin = if call.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let mut process = call.command.stdin(stdin).spawn().expect("the built binary starts");
         if let Some(mut pipe) = process.stdin.take() {
             // From a thread: a tool that stops reading must not block the test. It may well stop.
             thread::spawn(move || pipe.write_all(&call.stdin).ok());
         }
         let stdout = Stream::read(process.stdout.take().unwrap().take(call.stdout_limit));
         let stderr = Stream::read(process.stderr.take().unwrap());
-        Self {
-            call: shown,
-            process,
-            stdout,
-            stderr,
-        }
+        Self { call: shown, process, stdout, stderr }
     }
 
     #[track_caller]
@@ -69,9 +56,7 @@ impl Running {
     pub fn wait(mut self) -> Outcome {
         let deadline = Instant::now() + TIME_LIMIT;
         // Its end shows first as the end of both streams: no polling while it runs.
-        let streams_ended = [&self.stdout, &self.stderr]
-            .iter()
-            .all(|it| it.wait(deadline, |read| read.ended));
+        let streams_ended = [&self.stdout, &self.stderr].iter().all(|it| it.wait(deadline, |read| read.ended));
         let status = loop {
             match self.process.try_wait().expect("the tool's end") {
                 Some(status) => break Some(status),
@@ -82,28 +67,16 @@ impl Running {
         let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
         let call = &self.call;
         let printed = format!("$ {call}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---");
-        let status = status
-            .unwrap_or_else(|| panic!("hangs: still running after {TIME_LIMIT:?}\n{printed}"));
-        assert!(
-            streams_ended,
-            "left a process behind that holds its output open\n{printed}"
-        );
-        Outcome {
-            call: call.clone(),
-            status,
-            stdout,
-            stderr,
-        }
+        let status = status.unwrap_or_else(|| panic!("hangs: still running after {TIME_LIMIT:?}\n{printed}"));
+        assert!(streams_ended, "left a process behind that holds its output open\n{printed}");
+        Outcome { call: call.clone(), status, stdout, stderr }
     }
 
     #[track_caller]
     fn wait_for(&self, stream: &Stream, part: &str) {
         if !stream.wait(Instant::now() + PATIENCE, |read| read.text().contains(part)) {
             let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
-            panic!(
-                "waited for {part:?}\n$ {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---",
-                self.call
-            );
+            panic!("waited for {part:?}\n$ {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---", self.call);
         }
     }
 }

@@ -19,24 +19,13 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
         command.envs(std::env::var_os(kept).map(|value| (kept, value)));
     }
     command
-        .envs([
-            ("COLUMNS", "100"),
-            ("TZ", "UTC"),
-            ("SECKILL_OPERATOR", "tester@test"),
-        ])
+        .envs([("COLUMNS", "100"), ("TZ", "UTC"), ("SECKILL_OPERATOR", "tester@test")])
         .env("SECKILL_SERVER", server_binary())
         // Never the server that a developer may have on the default port.
-        .env(
-            "SECKILL_URL",
-            "unix:///nonexistent/no-server-was-named.sock",
-        )
+        .env("SECKILL_URL", "unix:///nonexistent/no-server-was-named.sock")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Call {
-        command,
-        stdin: Vec::new(),
-        stdout_limit: u64::MAX,
-    }
+    Call { command, stdin: Vec::new(), stdout_limit: u64::MAX }
 }
 
 /// A call that is not yet made. `code` makes it, `spawn` makes it in the background.
@@ -110,20 +99,8 @@ impl Call {
         line += "seckill";
         for arg in self.command.get_args() {
             let arg = arg.to_string_lossy();
-            let plain = !arg.is_empty()
-                && arg
-                    .chars()
-                    .all(|c| c.is_alphanumeric() || "-_=./:,".contains(c));
-            write!(
-                line,
-                " {}",
-                if plain {
-                    arg.to_string()
-                } else {
-                    format!("{arg:?}")
-                }
-            )
-            .unwrap();
+            let plain = !arg.is_empty() && arg.chars().all(|c| c.is_alphanumeric() || "-_=./:,".contains(c));
+            write!(line, " {}", if plain { arg.to_string() } else { format!("{arg:?}") }).unwrap();
         }
         line
     }
@@ -141,74 +118,50 @@ pub struct Outcome {
 impl Outcome {
     #[track_caller]
     pub fn code(self, expected: i32) -> Self {
-        self.expect(
-            self.status.code() == Some(expected),
-            &format!("exit code {expected}"),
-        );
+        self.expect(self.status.code() == Some(expected), &format!("exit code {expected}"));
         self
     }
 
     #[track_caller]
     pub fn killed_by(self, signal: libc::c_int) -> Self {
-        self.expect(
-            self.status.signal() == Some(signal),
-            &format!("death by signal {signal}"),
-        );
+        self.expect(self.status.signal() == Some(signal), &format!("death by signal {signal}"));
         self
     }
 
     #[track_caller]
     pub fn stdout_is(self, expected: &str) -> Self {
-        self.expect(
-            self.stdout == expected,
-            &format!("stdout to be {expected:?}"),
-        );
+        self.expect(self.stdout == expected, &format!("stdout to be {expected:?}"));
         self
     }
 
     #[track_caller]
     pub fn stdout_has(self, part: &str) -> Self {
-        self.expect(
-            self.stdout.contains(part),
-            &format!("stdout to have {part:?}"),
-        );
+        self.expect(self.stdout.contains(part), &format!("stdout to have {part:?}"));
         self
     }
 
     #[track_caller]
     pub fn stdout_lacks(self, part: &str) -> Self {
-        self.expect(
-            !self.stdout.contains(part),
-            &format!("stdout to lack {part:?}"),
-        );
+        self.expect(!self.stdout.contains(part), &format!("stdout to lack {part:?}"));
         self
     }
 
     /// The whole of stderr; mostly `""`.
     #[track_caller]
     pub fn stderr(self, expected: &str) -> Self {
-        self.expect(
-            self.stderr == expected,
-            &format!("stderr to be {expected:?}"),
-        );
+        self.expect(self.stderr == expected, &format!("stderr to be {expected:?}"));
         self
     }
 
     #[track_caller]
     pub fn stderr_has(self, part: &str) -> Self {
-        self.expect(
-            self.stderr.contains(part),
-            &format!("stderr to have {part:?}"),
-        );
+        self.expect(self.stderr.contains(part), &format!("stderr to have {part:?}"));
         self
     }
 
     #[track_caller]
     pub fn stderr_lacks(self, part: &str) -> Self {
-        self.expect(
-            !self.stderr.contains(part),
-            &format!("stderr to lack {part:?}"),
-        );
+        self.expect(!self.stderr.contains(part), &format!("stderr to lack {part:?}"));
         self
     }
 
@@ -248,12 +201,7 @@ impl Outcome {
     }
 
     fn shown(&self) -> String {
-        let Self {
-            call,
-            status,
-            stdout,
-            stderr,
-        } = self;
+        let Self { call, status, stdout, stderr } = self;
         format!("$ {call}\n{status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---")
     }
 }
@@ -262,15 +210,7 @@ impl Outcome {
 #[track_caller]
 pub fn send_signal(pid: u32, signal: libc::c_int) {
     let pid = libc::pid_t::try_from(pid).unwrap();
-    #[allow(
-        unsafe_code,
-        reason = "std sends no signal but SIGKILL; kill(2) touches no memory"
-    )]
+    #[allow(unsafe_code, reason = "std sends no signal but SIGKILL; kill(2) touches no memory")]
     let sent = unsafe { libc::kill(pid, signal) };
-    assert_eq!(
-        sent,
-        0,
-        "kill -{signal} {pid}: {}",
-        std::io::Error::last_os_error()
-    );
+    assert_eq!(sent, 0, "kill -{signal} {pid}: {}", std::io::Error::last_os_error());
 }

@@ -49,15 +49,8 @@ impl TestRedis {
     /// them is also what the harness logs in with.
     #[track_caller]
     pub fn with<const N: usize>(args: [&str; N]) -> Self {
-        let mut redis = Self {
-            dir: short_temp_dir(),
-            args: args.map(String::from).to_vec(),
-            port: None,
-            server: None,
-        };
-        redis
-            .launch(Until::Ready)
-            .unwrap_or_else(|why| panic!("{why}"));
+        let mut redis = Self { dir: short_temp_dir(), args: args.map(String::from).to_vec(), port: None, server: None };
+        redis.launch(Until::Ready).unwrap_or_else(|why| panic!("{why}"));
         redis
     }
 
@@ -74,10 +67,7 @@ impl TestRedis {
                 return redis;
             }
         }
-        panic!(
-            "no free port in ten tries; the server's log:\n{}",
-            redis.log()
-        );
+        panic!("no free port in ten tries; the server's log:\n{}", redis.log());
     }
 
     /// Runs the tool against this server.
@@ -112,15 +102,11 @@ impl TestRedis {
         if let Some(password) = self.password() {
             login = login.set_password(password);
         }
-        let info = ConnectionAddr::Unix(self.socket())
-            .into_connection_info()
-            .unwrap();
+        let info = ConnectionAddr::Unix(self.socket()).into_connection_info().unwrap();
         let client = redis::Client::open(info.set_redis_settings(login)).unwrap();
         // No read timeout: on a socket that has one, a process that is stopped and goes on (Ctrl-Z, a
         // paused container) meets EINTR, which redis-rs takes for a broken connection.
-        client
-            .get_connection()
-            .expect("the test's server accepts connections")
+        client.get_connection().expect("the test's server accepts connections")
     }
 
     /// Sends one command, as `&["GET", "k"]` or, with values of several types, as a tuple.
@@ -200,23 +186,15 @@ impl TestRedis {
     #[track_caller]
     pub fn version(&self) -> (u32, u32, u32) {
         let info: String = self.ask(("INFO", "server"));
-        let field = if self.is_valkey() {
-            "valkey_version:"
-        } else {
-            "redis_version:"
-        };
-        let text = info
-            .lines()
-            .find_map(|line| line.strip_prefix(field))
-            .expect("a version");
+        let field = if self.is_valkey() { "valkey_version:" } else { "redis_version:" };
+        let text = info.lines().find_map(|line| line.strip_prefix(field)).expect("a version");
         let mut parts = text.trim().split('.').map(|part| part.parse().unwrap());
         [(); 3].map(|()| parts.next().unwrap_or(0)).into()
     }
 
     #[track_caller]
     pub fn is_valkey(&self) -> bool {
-        self.ask::<String>(("INFO", "server"))
-            .contains("valkey_version:")
+        self.ask::<String>(("INFO", "server")).contains("valkey_version:")
     }
 
     /// Ends the server as an operator would; what it persists stays for the next start.
@@ -235,16 +213,14 @@ impl TestRedis {
     #[track_caller]
     pub fn restart(&mut self) {
         self.stop();
-        self.launch(Until::Ready)
-            .unwrap_or_else(|why| panic!("{why}"));
+        self.launch(Until::Ready).unwrap_or_else(|why| panic!("{why}"));
     }
 
     /// The same, back as soon as connections are accepted: the data may still be loading.
     #[track_caller]
     pub fn restart_loading(&mut self) {
         self.stop();
-        self.launch(Until::Listening)
-            .unwrap_or_else(|why| panic!("{why}"));
+        self.launch(Until::Listening).unwrap_or_else(|why| panic!("{why}"));
     }
 
     /// Lets the server answer nothing until `thaw`, as a machine does that swaps or is suspended.
@@ -289,19 +265,10 @@ impl TestRedis {
     }
 
     fn launch(&mut self, until: Until) -> Result<(), String> {
-        let log = File::options()
-            .create(true)
-            .append(true)
-            .open(self.log_path())
-            .unwrap();
+        let log = File::options().create(true).append(true).open(self.log_path()).unwrap();
         let mut command = Command::new(server_binary());
         command
-            .args([
-                "--port",
-                &self.port.unwrap_or(0).to_string(),
-                "--bind",
-                "127.0.0.1",
-            ])
+            .args(["--port", &self.port.unwrap_or(0).to_string(), "--bind", "127.0.0.1"])
             .args(["--unixsocket", "redis.sock", "--save", "", "--dir"])
             .arg(self.dir.path())
             .args(&self.args)

@@ -1,0 +1,99 @@
+--[[
+  audit: what some participants hold, with the stock and the ledger's end at that same instant. It only reads.
+
+  KEYS[1]  stock          string
+  KEYS[2]  meta           hash
+  KEYS[3]  requests       hash; only its type is read
+  KEYS[4]  ledger         stream
+  KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
+  KEYS[6]  units          hash; kind set only
+
+  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[2]  cursor         of a page of participants, 0 for the first; or empty: the users that follow
+  ARGV[3]  count          how many participants a page has, about
+  ARGV[4..]               users; at most 2,000
+
+  Returns {status, ms, stock, rules, last, length, cursor, held}: the server's clock in Unix ms, the stock's text or
+  false, `{total, per_user_limit, epoch, repairs, ledger}` as texts or false (empty without a meta), the ledger's
+  last id or false, how many entries it has, the next page's cursor (0: there is none), and, of a page, users and the
+  text of what each holds in turn, or, for users, the text of what each holds, false for nothing. Status is
+     1 ok
+    -4 not_preheated  none of stock and meta is there
+   -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+
+  Commands it needs: GET HMGET TYPE TIME XLEN XREVRANGE HSCAN; sets also SSCAN SMISMEMBER.
+]]
+local kind, cursor, count = ARGV[1], ARGV[2], ARGV[3]
+if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('audit: kind and number of keys do not fit') end
+if cursor == nil or not whole(count) then return usage('audit: ARGV[2] is no cursor, or ARGV[3] no count') end
+if #ARGV > 2003 then return usage('audit: more than 2000 users in one call') end
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local function corrupt(value, key)
+  local reply = unfit(value, key)
+  if reply[1] then reply[2] = now end
+  return reply
+end
+
+local stock_text = redis.pcall('GET', KEYS[1])
+if stock_text and not whole(stock_text) then return corrupt(stock_text, 1) end
+local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'repairs')
+local rules, odd = rules_of(fields)
+if not rules then return corrupt(odd, 2) end
+if fields[8] and not whole(fields[8]) then return corrupt(fields[8], 2) end
+local requests_type = redis.call('TYPE', KEYS[3]).ok
+if requests_type ~= 'none' and requests_type ~= 'hash' then return corrupt({}, 3) end
+local ledger_type = redis.call('TYPE', KEYS[4]).ok
+local bad = ledger_unfit(ledger_type, rules)
+if bad then return {CORRUPT, now, false, bad[4], bad[5]} end
+local last, length = false, 0
+if ledger_type == 'stream' then
+  local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
+  last = newest[1] and newest[1][1] or false
+  length = redis.call('XLEN', KEYS[4])
+end
+
+-- The units of a set's members, in turn; HMGET takes so many that unpack does.
+local function units_of(users)
+  local all = {}
+  for from = 1, #users, 2000 do
+    local units = redis.pcall('HMGET', KEYS[6], unpack(users, from, math.min(from + 1999, #users)))
+    if units.err then return nil, units end
+    for i = 1, #units do all[#all + 1] = units[i] end
+  end
+  return all
+end
+
+local next_cursor, held = '0', {}
+if kind == 'counter' then
+  -- Nobody is recorded.
+elseif cursor ~= '' then
+  local page = redis.pcall(kind == 'hash' and 'HSCAN' or 'SSCAN', KEYS[5], cursor, 'COUNT', count)
+  if page.err then return corrupt(page, 5) end
+  next_cursor, held = page[1], page[2]
+  if kind ~= 'hash' then
+    local users, units = held, {}
+    held = {}
+    if kind == 'set' then
+      units, odd = units_of(users)
+      if not units then return corrupt(odd, 6) end
+    end
+    for i = 1, #users do
+      held[2 * i - 1], held[2 * i] = users[i], units[i] or '1'
+    end
+  end
+elseif #ARGV > 3 then
+  local users = {unpack(ARGV, 4)}
+  held = redis.pcall(kind == 'hash' and 'HMGET' or 'SMISMEMBER', KEYS[5], unpack(users))
+  if held.err then return corrupt(held, 5) end
+  if kind ~= 'hash' then
+    local units = {}
+    if kind == 'set' then
+      units, odd = units_of(users)
+      if not units then return corrupt(odd, 6) end
+    end
+    for i = 1, #users do held[i] = held[i] == 1 and (units[i] or '1') end
+  end
+end
+local told = rules.total and {fields[1], fields[2], fields[7], fields[8], fields[6]} or {}
+return {(stock_text or rules.total) and OK or NOT_PREHEATED, now, stock_text, told, last, length, next_cursor, held}

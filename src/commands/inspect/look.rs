@@ -1,0 +1,185 @@
+//! Looking at one activity: its row, and those who bought most, in one pass over all participants at most.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::rows::{ActivityRow, ParticipantRow};
+use crate::inventory::activity::Snapshot;
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Kind;
+use crate::inventory::status::Status;
+use crate::output::{Output, Terminal};
+use crate::store::Store;
+
+/// One activity and those who bought most of it.
+#[derive(Debug, Serialize)]
+pub struct Sight {
+    /// The activity.
+    pub activity: ActivityRow,
+    /// Who bought most, the largest first.
+    pub participants: Vec<ParticipantRow>,
+    /// How many participants there are besides.
+    pub more: u64,
+}
+
+/// Looks at an activity and at most `top` of its participants, and says what is wrong with it.
+///
+/// # Errors
+/// Any of the store's.
+pub fn look(store: &mut Store, out: &Output, snapshot: &Snapshot, top: usize) -> Result<Sight> {
+    tell(out, snapshot);
+    let mut tally = Tally::new(top);
+    let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
+    let kind = store.layout().kind();
+    let held = if tally_is_needed(snapshot, kind, top) {
+        store.participants(&snapshot.activity, |user, units| {
+            tally.count(user, units);
+            Ok(())
+        })?;
+        tally.held()
+    } else {
+        snapshot.buyers
+    };
+    let mut activity = ActivityRow::new(snapshot, held);
+    tally.odd.tell(out.terminal(), &snapshot.activity);
+    if !tally.odd.is_empty() {
+        activity.mark_corrupt();
+    }
+    let participants = tally.most.iter().map(|(Reverse(units), user)| ParticipantRow::new(user, *units, limit));
+    let participants: Vec<ParticipantRow> = participants.collect();
+    let more = snapshot.buyers.unwrap_or_default().saturating_sub(participants.len() as u64);
+    Ok(Sight { activity, participants, more })
+}
+
+/// Whether anything is asked that only the participants can tell. A coupon is one unit, so their count is enough.
+fn tally_is_needed(snapshot: &Snapshot, kind: Kind, top: usize) -> bool {
+    let has_participants = snapshot.buyers.is_some_and(|buyers| buyers > 0) && snapshot.status != Status::Corrupt;
+    has_participants && (top > 0 || (snapshot.meta.is_none() && kind != Kind::Coupon))
+}
+
+/// Says what is wrong with an activity.
+pub fn tell(out: &Output, snapshot: &Snapshot) {
+    let activity = &snapshot.activity;
+    if let Some(corrupt) = &snapshot.corrupt {
+        out.warn(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what));
+    } else if snapshot.status == Status::NotPreheated && snapshot.meta.is_none() {
+        out.note(format!("`{activity}` is not there: it was never preheated in this layout, or its keys are gone"));
+    } else if snapshot.stock.is_none() {
+        out.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): nobody can buy it"));
+    }
+}
+
+/// Records that are no number of units: the first of them, and how many.
+#[derive(Debug, Default)]
+pub struct Odd {
+    first: String,
+    count: u64,
+}
+
+impl Odd {
+    /// Adds a user's record.
+    pub fn add(&mut self, user: &[u8], text: &str) {
+        if self.count == 0 {
+            self.first = format!("user `{}` holds `{text}`", String::from_utf8_lossy(user));
+        }
+        self.count += 1;
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Names the first: one wrong client writes thousands that are alike.
+    pub fn tell(&self, terminal: Terminal, activity: &ActivityId) {
+        if self.is_empty() {
+            return;
+        }
+        let more = if self.count > 1 { format!(" ({} more like it)", self.count - 1) } else { String::new() };
+        terminal.warn(format!("`{activity}` is corrupt: {}, which is no number of units{more}", self.first));
+    }
+}
+
+/// What a pass over the participants finds, in memory for `top` of them.
+struct Tally {
+    top: usize,
+    most: BTreeSet<(Reverse<u64>, Vec<u8>)>,
+    /// Units of those in `most`: a scan may tell a user twice, with another count the second time.
+    units: HashMap<Vec<u8>, u64>,
+    held: u64,
+    odd: Odd,
+}
+
+impl Tally {
+    fn new(top: usize) -> Self {
+        Self { top, most: BTreeSet::new(), units: HashMap::new(), held: 0, odd: Odd::default() }
+    }
+
+    fn count(&mut self, user: &[u8], units: Result<u64, String>) {
+        let units = match units {
+            Ok(units) => units,
+            Err(text) => {
+                self.odd.add(user, &text);
+                return;
+            }
+        };
+        self.held = self.held.saturating_add(units);
+        let is_full = self.most.len() >= self.top;
+        // Nearly every participant of a large sale ends here, without being copied.
+        if is_full && self.most.last().is_none_or(|(Reverse(least), last)| (units, last.as_slice()) < (*least, user)) {
+            return;
+        }
+        if let Some(before) = self.units.insert(user.to_vec(), units) {
+            self.most.remove(&(Reverse(before), user.to_vec()));
+        }
+        self.most.insert((Reverse(units), user.to_vec()));
+        if self.most.len() > self.top
+            && let Some((_, dropped)) = self.most.pop_last()
+        {
+            self.units.remove(&dropped);
+        }
+    }
+
+    /// What all of them hold; `None` where a record is no number.
+    fn held(&self) -> Option<u64> {
+        self.odd.is_empty().then_some(self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn most(top: usize, told: &[(&str, u64)]) -> Vec<(String, u64)> {
+        let mut tally = Tally::new(top);
+        told.iter().for_each(|(user, units)| tally.count(user.as_bytes(), Ok(*units)));
+        assert_eq!(tally.most.len(), tally.units.len());
+        tally.most.iter().map(|(units, user)| (String::from_utf8_lossy(user).into_owned(), units.0)).collect()
+    }
+
+    #[test]
+    fn the_largest_come_first_and_then_the_first_by_name() {
+        let told = [("d", 1), ("b", 3), ("a", 1), ("c", 2), ("e", 3)];
+        assert_eq!(most(3, &told), [("b".into(), 3), ("e".into(), 3), ("c".into(), 2)]);
+        assert_eq!(most(4, &told)[3], ("a".to_owned(), 1));
+        assert_eq!(most(0, &told), []);
+    }
+
+    #[test]
+    fn a_user_who_is_told_twice_is_counted_once() {
+        assert_eq!(most(3, &[("a", 1), ("b", 2), ("a", 1)]), [("b".into(), 2), ("a".into(), 1)]);
+        assert_eq!(most(3, &[("a", 1), ("b", 2), ("a", 5)]), [("a".into(), 5), ("b".into(), 2)]);
+    }
+
+    #[test]
+    fn units_that_are_no_number_are_not_summed() {
+        let mut tally = Tally::new(1);
+        tally.count(b"a", Ok(2));
+        tally.count(b"b", Err("1.5".to_owned()));
+        assert_eq!(tally.held(), None);
+        assert_eq!(tally.odd.count, 1);
+    }
+}

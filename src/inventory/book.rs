@@ -1,0 +1,255 @@
+//! The ledger, folded: what each user should hold, and how many units there should be in all.
+//!
+//! Memory grows with the users, not with the length of the ledger.
+
+use std::collections::HashMap;
+
+use super::layout::Kind;
+use super::ledger::{Entry, EntryId, Op};
+use super::records::Records;
+use super::users::Users;
+
+/// What the ledger says up to one entry.
+pub struct Book {
+    kind: Kind,
+    /// Everybody that was met so far, in ledger or participants.
+    pub users: Users,
+    /// What the ledger says each user holds, by number. Below zero where it says nonsense.
+    ledger: Vec<i64>,
+    /// Whether the participants told of a user.
+    seen: Vec<bool>,
+    /// The total of the last preheat or update.
+    pub total: Option<u64>,
+    /// What all users hold, or, where none are recorded, what was sold.
+    pub sum: i64,
+    /// The last entry that is in here.
+    pub end: EntryId,
+    /// How many entries are in here.
+    pub entries: u64,
+    /// What its first entry began: the epoch of a preheat; `None` where the beginning is lost.
+    pub epoch: Option<u64>,
+    /// Entries that cannot be read, and why.
+    pub unreadable: Vec<(EntryId, String)>,
+    /// What order records say each user bought, by number; `None` where there are none.
+    orders: Option<Vec<i64>>,
+    /// The first entry that the order records cannot know.
+    newer_from: Option<EntryId>,
+    /// What happened since then, of those users to whom something did.
+    newer: HashMap<u32, Newer>,
+}
+
+/// How far a user's units moved since the order records were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Newer {
+    /// In all.
+    pub net: i64,
+    /// The lowest they were in between, from where they began.
+    pub low: i64,
+    /// The highest.
+    pub high: i64,
+}
+
+/// Order records and how far the ledger may be newer than they are.
+pub struct Compared {
+    /// The records.
+    pub records: Records,
+    /// The first ledger entry that they cannot know.
+    pub newer_from: EntryId,
+}
+
+impl Book {
+    /// Nothing was read yet.
+    pub fn new(kind: Kind, compared: Option<Compared>) -> Self {
+        let (records, newer_from) = compared.map(|compared| (compared.records, compared.newer_from)).unzip();
+        let (users, orders) = records.map(|records| (records.users, records.units)).unzip();
+        let users: Users = users.unwrap_or_default();
+        Self {
+            kind,
+            ledger: vec![0; users.len()],
+            seen: vec![false; users.len()],
+            users,
+            orders,
+            newer_from,
+            newer: HashMap::new(),
+            total: None,
+            sum: 0,
+            end: EntryId::ZERO,
+            entries: 0,
+            epoch: None,
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// Forgets the ledger and who was seen, not the order records.
+    pub fn begin_again(&mut self) {
+        self.ledger.fill(0);
+        self.seen.fill(false);
+        self.newer.clear();
+        self.unreadable.clear();
+        (self.total, self.sum, self.end, self.entries, self.epoch) = (None, 0, EntryId::ZERO, 0, None);
+    }
+
+    /// The number of a user, who is now known.
+    pub fn user(&mut self, name: &[u8]) -> u32 {
+        let number = self.users.number(name);
+        if self.ledger.len() < self.users.len() {
+            self.ledger.resize(self.users.len(), 0);
+            self.seen.resize(self.users.len(), false);
+            if let Some(orders) = &mut self.orders {
+                orders.resize(self.users.len(), 0);
+            }
+        }
+        number
+    }
+
+    /// What the order records say a user bought; `None` where there are none.
+    pub fn ordered(&self, user: u32) -> Option<i64> {
+        self.orders.as_ref().map(|orders| orders[user as usize])
+    }
+
+    /// How far a user's units moved since the order records were written.
+    pub fn newer(&self, user: u32) -> Option<Newer> {
+        self.newer.get(&user).copied()
+    }
+
+    /// What the ledger says a user holds.
+    pub fn units(&self, user: u32) -> i64 {
+        self.ledger[user as usize]
+    }
+
+    /// Notes that the participants told of a user; false where they did before.
+    pub fn see(&mut self, user: u32) -> bool {
+        !std::mem::replace(&mut self.seen[user as usize], true)
+    }
+
+    /// Users who should hold something, and of whom the participants told nothing.
+    pub fn unseen(&self) -> Vec<u32> {
+        let expected = |user: u32| self.units(user) != 0 || self.ordered(user).is_some_and(|units| units != 0);
+        (0u32..).zip(&self.seen).filter(|(user, seen)| !**seen && expected(*user)).map(|(user, _)| user).collect()
+    }
+
+    /// Adds the next entry.
+    pub fn add(&mut self, entry: &Entry) {
+        let is_first = self.entries == 0;
+        self.entries += 1;
+        self.end = entry.id;
+        if let Err(why) = self.fold(entry, is_first) {
+            self.unreadable.push((entry.id, why));
+        }
+    }
+
+    fn fold(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
+        let op = Op::named(&entry.op)
+            .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
+        if matches!(op, Op::Preheat | Op::Update) {
+            self.total = Some(Entry::count(entry.total.as_deref()).ok_or("no total")?);
+            if op == Op::Preheat && is_first {
+                self.epoch = Entry::count(entry.epoch.as_deref());
+            }
+            return Ok(());
+        }
+        // Read whole before any of it counts.
+        let rows = entry.rows()?;
+        let counts: Option<Vec<i64>> = rows.iter().map(|row| row.count(1)).collect();
+        let counts = counts.ok_or("an order without a quantity")?;
+        for (row, count) in rows.iter().zip(counts) {
+            match op {
+                Op::Deduct => self.move_units(row.user(), count),
+                Op::Refund => self.move_units(row.user(), -count),
+                // It was true at that instant, whatever the ledger said before. Sales of a bare counter go on
+                // meanwhile, so there only the difference is known.
+                Op::Repair => {
+                    let to = row.count(2).ok_or("a repair without its end")?;
+                    let user = self.user_of(row.user());
+                    let from = if self.kind.has_users() { self.units(user) } else { count };
+                    self.move_units(row.user(), to - from);
+                }
+                Op::Preheat | Op::Update | Op::Pause | Op::Resume => (),
+            }
+        }
+        Ok(())
+    }
+
+    fn move_units(&mut self, user: &str, units: i64) {
+        self.sum += units;
+        let user = self.user_of(user);
+        self.ledger[user as usize] += units;
+        if self.newer_from.is_some_and(|from| self.end >= from) {
+            let newer = self.newer.entry(user).or_default();
+            newer.net += units;
+            newer.low = newer.low.min(newer.net);
+            newer.high = newer.high.max(newer.net);
+        }
+    }
+
+    /// A bare counter sells to nobody in particular: all of it is one user without a name.
+    fn user_of(&mut self, name: &str) -> u32 {
+        if self.kind.has_users() { self.user(name.as_bytes()) } else { self.user(b"") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, op: &str, total: Option<&str>, orders: &str) -> Entry {
+        let mut entry = Entry::new(id.parse().unwrap());
+        entry.op = op.into();
+        entry.total = total.map(Into::into);
+        entry.epoch = Some("1".into());
+        entry.orders = Some(orders.into());
+        entry
+    }
+
+    #[test]
+    fn it_adds_up() {
+        let mut book = Book::new(Kind::Hash, None);
+        book.add(&entry("1-0", "preheat", Some("10"), "[]"));
+        book.add(&entry("2-0", "deduct", None, r#"[["a","3",""],["b","1",""],["a","1",""]]"#));
+        book.add(&entry("2-1", "refund", None, r#"[["a","2",""]]"#));
+        book.add(&entry("3-0", "update", Some("20"), "[]"));
+        let a = book.user(b"a");
+        assert_eq!((book.units(a), book.sum, book.total, book.epoch, book.entries), (2, 3, Some(20), Some(1), 4));
+        assert!(book.see(a) && !book.see(a));
+        assert_eq!(book.unseen().iter().map(|user| book.users.name(*user)).collect::<Vec<_>>(), [b"b"]);
+    }
+
+    #[test]
+    fn a_repair_says_what_a_user_holds_but_of_a_bare_counter_only_the_difference() {
+        for (kind, sum) in [(Kind::Hash, 2), (Kind::Counter, 4)] {
+            let mut book = Book::new(kind, None);
+            book.add(&entry("1-0", "preheat", Some("10"), "[]"));
+            book.add(&entry("2-0", "deduct", None, r#"[["a","7",""]]"#));
+            book.add(&entry("3-0", "repair", None, r#"[["a","5","2"]]"#));
+            assert_eq!(book.sum, sum, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_newer_than_the_order_records_is_told_apart() {
+        let mut records = Records::default();
+        records.add("a", 3, None);
+        records.add("a", -1, None);
+        let mut book = Book::new(Kind::Hash, Some(Compared { records, newer_from: "5-0".parse().unwrap() }));
+        book.add(&entry("4-9", "deduct", None, r#"[["a","2",""],["b","1",""]]"#));
+        book.add(&entry("5-0", "deduct", None, r#"[["b","4",""]]"#));
+        book.add(&entry("6-0", "refund", None, r#"[["b","5",""]]"#));
+        let (a, b) = (book.user(b"a"), book.user(b"b"));
+        assert_eq!((book.units(a), book.ordered(a), book.newer(a)), (2, Some(2), None));
+        assert_eq!(
+            (book.units(b), book.ordered(b), book.newer(b)),
+            (0, Some(0), Some(Newer { net: -1, low: -1, high: 4 }))
+        );
+        book.begin_again();
+        assert_eq!((book.units(a), book.ordered(a), book.entries), (0, Some(2), 0));
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
+        let mut book = Book::new(Kind::Hash, None);
+        book.add(&entry("1-0", "deduct", None, r#"[["a","1",""],["b","-1",""]]"#));
+        book.add(&entry("2-0", "sell", None, "[]"));
+        book.add(&entry("3-0", "deduct", None, "no json"));
+        assert_eq!((book.sum, book.epoch, book.unreadable.len(), book.entries), (0, None, 3, 3));
+    }
+}

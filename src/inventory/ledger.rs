@@ -1,0 +1,223 @@
+//! The ledger: one entry for everything that changed an activity.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::number::whole;
+use super::time::Millis;
+
+/// Names an entry: the server's clock in Unix ms, and a number within that millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId {
+    millis: u64,
+    number: u64,
+}
+
+impl EntryId {
+    /// Before all entries.
+    pub const ZERO: Self = Self { millis: 0, number: 0 };
+
+    /// When it was written.
+    pub fn at(self) -> Millis {
+        Millis::new(self.millis)
+    }
+
+    /// The first that could be written at an instant.
+    pub fn first_at(at: Millis) -> Self {
+        Self { millis: at.get(), number: 0 }
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('-')
+            .and_then(|(millis, number)| Some(Self { millis: whole(millis)?, number: whole(number)? }))
+            .ok_or_else(|| format!("`{}` is not a ledger entry's id, such as 1762790400000-0", text.escape_debug()))
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.millis, self.number)
+    }
+}
+
+impl Serialize for EntryId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What an entry says was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// The activity began, with a total.
+    Preheat,
+    /// Its total, limit, title or window moved.
+    Update,
+    /// Units were taken.
+    Deduct,
+    /// Units came back.
+    Refund,
+    /// Purchases were refused from here on.
+    Pause,
+    /// Purchases were allowed again.
+    Resume,
+    /// What users hold was set right.
+    Repair,
+}
+
+impl Op {
+    /// Every operation and its name.
+    pub const ALL: [(Self, &'static str); 7] = [
+        (Self::Preheat, "preheat"),
+        (Self::Update, "update"),
+        (Self::Deduct, "deduct"),
+        (Self::Refund, "refund"),
+        (Self::Pause, "pause"),
+        (Self::Resume, "resume"),
+        (Self::Repair, "repair"),
+    ];
+
+    /// The operation of that name.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| known.as_bytes() == name).map(|(op, _)| *op)
+    }
+}
+
+/// One entry as the server keeps it. Texts stay bytes until somebody wants them.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Its name.
+    pub id: EntryId,
+    /// What was done.
+    pub op: Vec<u8>,
+    /// Who did it.
+    pub by: Option<Vec<u8>>,
+    /// Why.
+    pub reason: Option<Vec<u8>>,
+    /// Units left after it.
+    pub stock: Option<Vec<u8>>,
+    /// The total from here on, of a preheat and an update.
+    pub total: Option<Vec<u8>>,
+    /// The epoch that a preheat began.
+    pub epoch: Option<Vec<u8>>,
+    /// Its orders, or its repairs, as JSON.
+    pub orders: Option<Vec<u8>>,
+}
+
+impl Entry {
+    /// An entry of which only the name is known.
+    pub fn new(id: EntryId) -> Self {
+        Self { id, op: Vec::new(), by: None, reason: None, stock: None, total: None, epoch: None, orders: None }
+    }
+
+    /// A field of digits.
+    pub fn count(field: Option<&[u8]>) -> Option<u64> {
+        whole(std::str::from_utf8(field?).ok()?)
+    }
+
+    /// Its orders, one after the other: user, quantity, request, reason; of a repair user, from, to.
+    ///
+    /// # Errors
+    /// What is no list of such texts.
+    pub fn rows(&self) -> Result<Vec<OrderTexts<'_>>, String> {
+        match &self.orders {
+            None => Ok(Vec::new()),
+            Some(json) => serde_json::from_slice(json).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// One order of an entry, as texts.
+#[derive(Debug, Clone)]
+pub struct OrderTexts<'a>(pub [Option<Cow<'a, str>>; 4]);
+
+impl OrderTexts<'_> {
+    /// The user; empty where none is recorded.
+    pub fn user(&self) -> &str {
+        self.0[0].as_deref().unwrap_or_default()
+    }
+
+    /// The count at a place.
+    pub fn count(&self, at: usize) -> Option<i64> {
+        whole(self.0.get(at)?.as_deref()?).and_then(|count| i64::try_from(count).ok())
+    }
+
+    /// The text at a place; `None` where it is empty or missing.
+    pub fn text(&self, at: usize) -> Option<&str> {
+        self.0.get(at)?.as_deref().filter(|text| !text.is_empty())
+    }
+}
+
+impl<'de> Deserialize<'de> for OrderTexts<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Texts;
+        impl<'de> Visitor<'de> for Texts {
+            type Value = OrderTexts<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list of texts: user, quantity, request, reason")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut texts = [const { None }; 4];
+                for text in &mut texts {
+                    match list.next_element::<Text<'de>>()? {
+                        Some(Text(found)) => *text = Some(found),
+                        None => return Ok(OrderTexts(texts)),
+                    }
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(OrderTexts(texts))
+            }
+        }
+        deserializer.deserialize_seq(Texts)
+    }
+}
+
+/// A text that is borrowed where JSON has it as it is.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_ordered_as_numbers_not_as_text() {
+        let id = |text: &str| text.parse::<EntryId>().unwrap();
+        assert!(id("9-0") < id("10-0"));
+        assert!(id("10-9") < id("10-10"));
+        assert_eq!(id("1762790400000-3").to_string(), "1762790400000-3");
+        for text in ["", "1", "1-", "-1", "1-2-3", "01-0", "*"] {
+            assert!(text.parse::<EntryId>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn orders_are_texts_and_never_numbers() {
+        let mut entry = Entry::new(EntryId::ZERO);
+        entry.orders = Some(br#"[["0123","2","r\"1"],["\u4e2d","9007199254740991","","why"]]"#.to_vec());
+        let rows = entry.rows().unwrap();
+        assert_eq!(
+            (rows[0].user(), rows[0].count(1), rows[0].text(2), rows[0].text(3)),
+            ("0123", Some(2), Some("r\"1"), None)
+        );
+        assert_eq!(
+            (rows[1].user(), rows[1].count(1), rows[1].text(3)),
+            ("中", Some(9_007_199_254_740_991), Some("why"))
+        );
+        for wrong in [&b"[[1,2]]"[..], b"{}", b"[[\"a\"", b"[[\"\xff\",\"1\"]]"] {
+            entry.orders = Some(wrong.to_vec());
+            assert!(entry.rows().is_err());
+        }
+    }
+}

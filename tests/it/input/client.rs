@@ -1,0 +1,195 @@
+//! What the command line refuses before anything is sent: exit 2, what was wrong in words, nothing changed.
+
+use super::{BAD_QUANTITIES, BAD_USERS};
+use crate::support::layout::json_call;
+use crate::support::{LAYOUTS, SECKILL, TestRedis};
+
+/// A server with activity 1, of which user 7 holds two units.
+fn sale() -> TestRedis {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "10", "--per-user-limit", "5"]).code(0);
+    redis.seckill(["deduct", "1", "--user", "7", "--quantity", "2"]).code(0);
+    redis
+}
+
+#[test]
+fn a_quantity_is_plain_digits() {
+    let redis = sale();
+    let before = redis.dump_all();
+    for bad in BAD_QUANTITIES {
+        for command in ["deduct", "refund"] {
+            redis
+                .seckill([command, "1", "--user", "7", "--quantity", bad])
+                .code(2)
+                .stdout_is("")
+                .stderr_has("--quantity")
+                .stderr_has("is not a whole number from 1 to 1000000000");
+        }
+        redis
+            .seckill(["multi-deduct", "--user", "7"])
+            .args([format!("1={bad}")])
+            .code(2)
+            .stdout_is("")
+            .stderr_has("is not a whole number from 1 to 1000000000");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_limit_is_a_number_and_the_callers_own_holds_only_where_there_is_no_other() {
+    let redis = sale();
+    redis.cmd(("SET", "seckill:stock:foreign", 10));
+    let before = redis.dump_all();
+    for bad in ["nan", "inf", "1e3", "0x10", "-1", "0", "", " 3", "3.0", "9007199254740992"] {
+        for activity in ["1", "foreign"] {
+            redis
+                .seckill(["deduct", activity, "--user", "7", "--per-user-limit", bad])
+                .code(2)
+                .stderr_has("--per-user-limit")
+                .stderr_has("is not a whole number");
+        }
+    }
+    redis.seckill(["deduct", "1", "--user", "7", "--quantity", "4", "--per-user-limit", "99"]).code(3);
+    redis.seckill(["deduct", "foreign", "--user", "7", "--quantity", "4", "--per-user-limit", "3"]).code(3);
+    redis.assert_unchanged_since(&before);
+    redis.seckill(["deduct", "foreign", "--user", "7", "--quantity", "3", "--per-user-limit", "3"]).code(0);
+    redis.seckill(["deduct", "1", "--user", "7", "--quantity", "3", "--per-user-limit", "1"]).code(0);
+}
+
+#[test]
+fn a_limit_that_the_layout_cannot_keep_is_refused() {
+    let redis = TestRedis::start();
+    for layout in LAYOUTS.into_iter().filter(|layout| layout.kind != "hash") {
+        redis.cmd(("SET", layout.stock("1"), 10));
+        let before = redis.dump_all();
+        for line in ["deduct 1 --user 7 --per-user-limit 2", "preheat --id 2 --stock 5 --per-user-limit 2"] {
+            let error = json_call(&redis, layout, line).code(2).stdout_is("").error_json();
+            assert!(error["error"].as_str().unwrap().contains(layout.name), "{error}");
+        }
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn a_user_id_is_bounded_and_has_no_control_characters() {
+    let redis = sale();
+    let before = redis.dump_all();
+    let (huge, long) = ("x".repeat(100_000), "x".repeat(257));
+    for bad in BAD_USERS.into_iter().chain([&*huge, &*long, "\u{a0}7", "7\u{3000}"]) {
+        for command in ["deduct", "refund"] {
+            let outcome = redis.seckill([command, "1", "--user", bad]).code(2).stdout_is("");
+            let outcome = outcome.stderr_has("is not a user id: 1 to 256 bytes").stderr_lacks("\u{1b}");
+            assert!(outcome.stderr.len() < 100_500, "{} bytes of error", outcome.stderr.len());
+        }
+        redis.seckill(["multi-deduct", "1=1", "--user", bad]).code(2).stderr_has("is not a user id");
+        redis.seckill(["inspect", "1", "--user", bad]).code(2).stderr_has("is not a user id");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn spellings_of_a_number_are_users_of_their_own() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "10", "--per-user-limit", "1"]).code(0);
+    let users = ["7", "07", "+7", "7.0", "0x7", "7e0", "-7", "７"];
+    for user in users {
+        redis.seckill(["deduct", "1"]).args([format!("--user={user}")]).code(0);
+        redis.seckill(["deduct", "1"]).args([format!("--user={user}")]).code(3);
+    }
+    let recorded = redis.hgetall(&SECKILL.participants("1"));
+    assert_eq!(recorded.len(), users.len());
+    assert!(users.iter().all(|user| recorded[*user] == "1"));
+}
+
+#[test]
+fn an_activity_id_has_no_space_and_no_braces() {
+    let redis = sale();
+    let before = redis.dump_all();
+    let long = "x".repeat(129);
+    for bad in ["", "a b", "{1}", "a\tb", "1\u{1b}", "\u{3000}", &long] {
+        for args in
+            [["deduct", bad, "--user", "7"], ["preheat", "--stock=5", "--id", bad], ["pause", bad, "--reason", "x"]]
+        {
+            redis.seckill(args).code(2).stderr_has("is not an activity id: 1 to 128 bytes").stderr_lacks("\u{1b}");
+        }
+        redis.seckill(["multi-deduct", "--user", "7"]).args([format!("{bad}=1")]).code(2);
+        redis.seckill(["inspect", bad]).code(2);
+        redis.seckill(["reconcile", bad]).code(2);
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_request_id_is_printable_ascii() {
+    let redis = sale();
+    let before = redis.dump_all();
+    let long = "x".repeat(129);
+    for bad in ["", "é", "a\tb", "a\u{7f}", &long] {
+        for args in [["deduct", "1"], ["refund", "1"], ["multi-deduct", "1=1"]] {
+            redis.seckill(args).args(["--user", "7", "--request", bad]).code(2).stderr_has("is not a request id");
+        }
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_stock_is_plain_digits_below_two_to_the_53() {
+    let redis = TestRedis::start();
+    for bad in ["-1", "1e3", "0x10", "", "1.5", "nan", "01", "+1", "9007199254740992", "18446744073709551616"] {
+        redis.seckill(["preheat", "--id", "1", "--stock", bad]).code(2).stderr_has("--stock");
+    }
+    redis
+        .seckill(["preheat", "--id", "1", "--stock", "5", "--starts-at", "2026-11-11 00:00"])
+        .code(2)
+        .stderr_has("offset");
+    redis
+        .seckill(["preheat", "--id", "1", "--stock", "5"])
+        .args(["--starts-at", "2026-11-11T02:00:00+08:00", "--ends-at", "2026-11-11T01:00:00+08:00"])
+        .code(2)
+        .stderr_has("before it starts");
+    assert!(redis.dump_all().is_empty());
+    redis.seckill(["preheat", "--id", "1", "--stock", "9007199254740991"]).code(0);
+    redis.seckill(["preheat", "--id", "2", "--stock", "0"]).code(0);
+}
+
+#[test]
+fn the_same_activity_twice_in_one_order_counts_as_the_sum() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        json_call(&redis, layout, "preheat --id 1 --stock 3").code(0);
+        json_call(&redis, layout, "preheat --id 2 --stock 3").code(0);
+        let before = redis.dump_all();
+        let refused = json_call(&redis, layout, "multi-deduct --user 7 1=2 2=1 1=2").code(3).json();
+        let first = &refused["items"][0];
+        let why = if layout.kind == "coupon" { "limit_exceeded" } else { "out_of_stock" };
+        assert_eq!((&first["quantity"], &first["status"]), (&4.into(), &why.into()), "{layout:?}: {refused}");
+        assert_eq!(refused["items"].as_array().unwrap().len(), 2);
+        redis.assert_unchanged_since(&before);
+        json_call(&redis, layout, "multi-deduct --user 7 1=1000000000 1=1").code(2).stdout_is("");
+    }
+}
+
+#[test]
+fn too_many_activities_in_one_order_is_an_error_that_names_the_bound() {
+    let redis = TestRedis::start();
+    let items = |count: usize| (1..=count).map(|id| format!("{id}=1"));
+    redis.seckill(["multi-deduct", "--user", "7"]).args(items(513)).code(2).stderr_has("the most is 512");
+    redis.seckill(["multi-deduct", "--user", "7"]).args(items(8000)).code(2).stderr_has("the most is 512");
+    redis.seckill(["multi-deduct", "--user", "7", "-q"]).args(items(512)).code(3).stdout_has("not_preheated");
+    assert!(redis.dump_all().is_empty());
+}
+
+#[test]
+fn a_user_is_wanted_where_the_layout_records_users() {
+    let redis = TestRedis::start();
+    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
+        for line in ["deduct 1", "refund 1", "multi-deduct 1=1"] {
+            let error = json_call(&redis, layout, line).code(2).stdout_is("").error_json();
+            assert!(error["error"].as_str().unwrap().contains("`--user` is missing"), "{error}");
+        }
+    }
+    let product = LAYOUTS.into_iter().find(|layout| !layout.has_users()).unwrap();
+    for line in ["refund 1 --all --user 7", "inspect 1 --user 7", "inspect 1 --all"] {
+        json_call(&redis, product, line).code(2).stdout_is("");
+    }
+}

@@ -1,0 +1,91 @@
+//! Audits of sales that go on meanwhile: no difference that is not one, and every one that is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::support::TestRedis;
+
+/// Writers that buy and give back at full speed until the scope's work is done; gives how many calls they made.
+pub fn while_selling<T>(redis: &TestRedis, work: impl FnOnce() -> T) -> (T, u64) {
+    let scripts = ["deduct", "refund"].map(|name| redis.seckill(["script", "show", name]).code(0).stdout);
+    let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
+    let done = thread::scope(|scope| {
+        for writer in 0..3u64 {
+            let (stop, calls, scripts) = (&stop, &calls, &scripts);
+            scope.spawn(move || {
+                let mut connection = redis.connection();
+                let mut dice = 0x9E37_79B9_7F4A_7C15u64.wrapping_mul(writer + 1);
+                while !stop.load(Ordering::Relaxed) {
+                    dice ^= dice << 13;
+                    dice ^= dice >> 7;
+                    dice ^= dice << 17;
+                    let script = &scripts[usize::from(dice % 3 == 0)];
+                    let mut call = redis::cmd("EVAL");
+                    call.arg(script).arg(5);
+                    for key in ["stock", "meta", "requests", "ledger", "participants"] {
+                        call.arg(format!("seckill:{key}:1001"));
+                    }
+                    call.arg(&["hash", "writer", "", "", "first", "2", ""]);
+                    for order in 0..8 {
+                        call.arg(format!("user-{}", (dice >> 20).wrapping_add(order * 7919) % 5000)).arg(1 + order % 2);
+                    }
+                    call.exec(&mut connection).unwrap();
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        while calls.load(Ordering::Relaxed) < 300 {
+            thread::yield_now();
+        }
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        done
+    });
+    (done, calls.into_inner())
+}
+
+#[test]
+fn a_live_sale_has_no_difference_that_is_not_one() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1001", "--stock", "100000", "--per-user-limit", "9"]).code(0);
+    let (sold_meanwhile, _) = while_selling(&redis, || {
+        let mut last = 0;
+        let mut moved = 0;
+        for _ in 0..5 {
+            let audit = redis.seckill(["reconcile", "1001", "-o", "json"]).code(0).json();
+            let stock = audit["activities"][0]["stock"].as_u64().unwrap();
+            moved += u32::from(stock != last);
+            last = stock;
+        }
+        moved
+    });
+    assert_eq!(sold_meanwhile, 5, "the sale stood still");
+    redis.seckill(["reconcile", "1001"]).code(0);
+}
+
+#[test]
+fn one_wrong_counter_is_found_while_everybody_buys() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1001", "--stock", "100000", "--per-user-limit", "9"]).code(0);
+    while_selling(&redis, || {
+        redis.cmd(("HINCRBY", "seckill:participants:1001", "nobody-else", 1));
+        redis.cmd(("HDEL", "seckill:participants:1001", "user-17"));
+        let rows = redis.seckill(["reconcile", "1001", "-o", "jsonl"]).code(7).jsonl();
+        let drifted: Vec<&str> =
+            rows.iter().filter(|row| row["class"] == "counter_drift").filter_map(|row| row["user"].as_str()).collect();
+        // Nothing is known of a user who had just given everything back.
+        assert!(drifted == ["nobody-else", "user-17"] || drifted == ["nobody-else"], "{drifted:?}");
+    });
+}
+
+#[test]
+fn without_a_ledger_a_live_sale_is_unsettled_and_never_a_match() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "-"]).stdin("activities: [{id: 1001, stock: 100000, ledger: false}]").code(0);
+    while_selling(&redis, || {
+        let audit = redis.seckill(["reconcile", "1001", "-o", "json"]).code(7).json();
+        assert_eq!(audit["verdict"], "unsettled");
+        assert_eq!(audit["differences"].as_array().unwrap().len(), 0);
+    });
+    redis.seckill(["reconcile", "1001"]).code(0);
+}

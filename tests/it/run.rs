@@ -1,0 +1,274 @@
+//! `run`: fixtures as they come with the tool, expectations that fail, and what stops a run.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::TestRedis;
+
+/// The steps of `-o json`.
+fn steps(document: &Value) -> Vec<Value> {
+    document["steps"].as_array().unwrap().clone()
+}
+
+#[test]
+fn every_fixture_that_comes_with_the_tool_passes() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut count = 0;
+    for entry in fs::read_dir(&fixtures).unwrap() {
+        let file = entry.unwrap().path();
+        // A server each: they name the same activities.
+        let redis = TestRedis::start();
+        let document = redis.seckill(["run", "-o", "json"]).args([&file]).code(0).json();
+        let steps = steps(&document);
+        assert!(!steps.is_empty(), "{}", file.display());
+        for step in steps {
+            assert_eq!(step["passed"], true, "{}: {step}", file.display());
+            assert!(step["expected"].is_string(), "{}: {step} expects nothing", file.display());
+        }
+        count += 1;
+    }
+    assert!(count >= 6, "{count} fixtures");
+}
+
+#[test]
+fn the_sale_night_is_large_and_sells_each_phone_once() {
+    let redis = TestRedis::start();
+    redis
+        .seckill(["run", "fixtures/double11.yaml"])
+        .code(0)
+        .stdout_has("rush phone: 20000 users")
+        .stdout_has("sold 100, oversold 0")
+        .stdout_has("双11 手机 Pro 📱")
+        .stdout_has("and 97 more")
+        .stderr_has("rush on phone: 20000 buyers in");
+    assert_eq!(redis.int("seckill:stock:phone"), 0);
+    assert_eq!(redis.hgetall("seckill:participants:phone").len(), 100);
+    let units: u64 =
+        redis.hgetall("seckill:participants:earbuds").values().map(|units| units.parse::<u64>().unwrap()).sum();
+    assert_eq!(units, 500);
+}
+
+const FAILING: &str = "
+activities: [{id: 1001, stock: 10}]
+steps:
+  - deduct: {activity: 1001, user: 7, quantity: 2}
+    expect: {status: ok, stock: 9, bought: 2}
+  - deduct: {activity: 1001, user: 7}
+    expect: out_of_stock
+  - deduct: {activity: 1001, user: 7}
+";
+
+#[test]
+fn a_run_stops_at_the_first_failed_expectation() {
+    let redis = TestRedis::start();
+    let outcome = redis.seckill(["run", "-", "-o", "json"]).stdin(FAILING).code(1);
+    let outcome = outcome.stderr_has("step 1 at <stdin>:4:5: expected stock 9, got 8");
+    let outcome = outcome.stderr_has("2 more steps were not run; `--keep-going` goes on");
+    let steps = steps(&outcome.json());
+    assert_eq!(steps.len(), 1);
+    assert_eq!(steps[0]["operation"], "deduct");
+    assert_eq!(steps[0]["status"], "ok");
+    assert_eq!(steps[0]["expected"], "ok, stock 9, bought 2");
+    assert_eq!(steps[0]["passed"], false);
+    assert_eq!(redis.int("seckill:stock:1001"), 8);
+}
+
+#[test]
+fn keep_going_does_the_rest_and_fails_all_the_same() {
+    let redis = TestRedis::start();
+    let outcome = redis.seckill(["run", "-", "--keep-going", "-o", "jsonl"]).stdin(FAILING).code(1);
+    let outcome = outcome.stderr_has("step 2 at <stdin>:6:5: expected `out_of_stock`, got `ok`");
+    let passed: Vec<Value> = outcome.jsonl().iter().map(|step| step["passed"].clone()).collect();
+    assert_eq!(passed, [false, false, true]);
+    assert_eq!(redis.int("seckill:stock:1001"), 6);
+}
+
+#[test]
+fn a_step_that_expects_nothing_passes_whatever_its_status() {
+    let redis = TestRedis::start();
+    let rows = redis
+        .seckill(["run", "-", "-o", "jsonl"])
+        .stdin("steps: [{deduct: {activity: none, user: 7}}, {pause: none}]")
+        .code(0)
+        .jsonl();
+    assert_eq!(rows[0]["status"], "not_preheated");
+    assert_eq!(rows[1]["status"], "not_preheated");
+    assert_eq!(rows[1]["passed"], true);
+    assert_eq!(rows[1]["expected"], Value::Null);
+}
+
+#[test]
+fn csv_has_the_rows_of_the_contract() {
+    let redis = TestRedis::start();
+    redis
+        .seckill(["run", "-", "-o", "csv"])
+        .stdin("activities: [{id: 1, stock: 5}]\nsteps: [{deduct: {activity: 1, user: 7}, expect: {status: ok, stock: 4}}]")
+        .code(0)
+        .stdout_is("step,operation,status,expected,passed\n1,deduct,ok,\"ok, stock 4\",true\n");
+}
+
+#[test]
+fn an_activity_that_differs_stops_the_run_before_anything_is_created() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "b", "--stock", "5"]).code(0);
+    let before = redis.dump_all();
+    redis
+        .seckill(["run", "-"])
+        .stdin("activities: [{id: a, stock: 1}, {id: b, stock: 6}]\nsteps: [{deduct: {activity: b, user: 7}}]")
+        .code(3)
+        .stderr_has("`5` → `6`")
+        .stderr_has("--update")
+        .stderr_has("was not run");
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn an_activity_that_is_equal_is_left_alone_and_a_hint_says_why_its_stock_differs() {
+    let redis = TestRedis::start();
+    let fixture = "activities: [{id: 1, stock: 5}]\nsteps: [{deduct: {activity: 1, user: 7}, expect: {stock: 4}}]";
+    redis.seckill(["run", "-"]).stdin(fixture).code(0);
+    redis
+        .seckill(["run", "-"])
+        .stdin(fixture)
+        .code(1)
+        .stderr_has("expected stock 4, got 3")
+        .stderr_has("units were sold before this run");
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_writes_nothing() {
+    let redis = TestRedis::start();
+    let empty = redis.dump_all();
+    let rows = redis
+        .seckill(["run", "fixtures/double11.yaml", "--dry-run", "-o", "jsonl"])
+        .code(0)
+        .stderr_has("5 to be created")
+        .stderr_has("dry run: nothing was changed")
+        .jsonl();
+    assert_eq!(rows[3]["operation"], "rush");
+    assert_eq!(rows[3]["status"], Value::Null);
+    assert_eq!(rows[3]["passed"], Value::Null);
+    redis.assert_unchanged_since(&empty);
+}
+
+#[test]
+fn fixtures_are_read_before_the_first_one_is_run() {
+    let redis = TestRedis::start();
+    let empty = redis.dump_all();
+    redis.seckill(["run", "fixtures/seckill.yaml", "tests/it/bad/steps.yaml"]).code(2);
+    redis
+        .seckill(["run", "fixtures/seckill.yaml", "fixtures/sku.yaml"])
+        .code(2)
+        .stderr_has("`fixtures/sku.yaml` has the layout `sku`, but `fixtures/seckill.yaml` has `seckill`");
+    redis.assert_unchanged_since(&empty);
+}
+
+#[test]
+fn a_rush_of_a_second_round_meets_the_limits_of_the_first() {
+    let redis = TestRedis::start();
+    let fixture = "
+activities: [{id: 1, stock: 100, per_user_limit: 1}]
+steps:
+  - rush: {activity: 1, users: 30, clients: 8}
+    expect: {status: ok, sold: 30, ok: 30, oversold: 0, stock: 70}
+  - rush: {activity: 1, users: 50, clients: 8}
+    expect: {status: ok, sold: 50, ok: 20, limit_exceeded: 30, out_of_stock: 0}
+  - rush: {activity: none, users: 3}
+    expect: {status: not_preheated, ok: 0}
+  - pause: 1
+  - rush: {activity: 1, users: 3}
+    expect: {status: paused, ok: 0, sold: 50}
+  - reconcile: 1
+    expect: match
+";
+    redis.seckill(["run", "-"]).stdin(fixture).code(0).stderr_has("rush on 1: 30 buyers in");
+}
+
+#[test]
+fn json_tells_the_steps_and_how_the_sale_stands() {
+    let redis = TestRedis::start();
+    let document = redis.seckill(["run", "fixtures/seckill.yaml", "-o", "json"]).code(0).json();
+    assert_eq!(steps(&document).len(), 8);
+    let sight = &document["activities"][0];
+    assert_eq!(sight["activity"]["activity"], "1001");
+    assert_eq!(sight["activity"]["stock"], 7);
+    assert_eq!(sight["participants"][0]["user"], "12345");
+    assert_eq!(sight["participants"][0]["bought"], 2);
+}
+
+#[test]
+fn a_table_says_what_fell_short_and_what_is_left() {
+    let redis = TestRedis::start();
+    redis
+        .seckill(["run", "-"])
+        .stdin(
+            "
+activities: [{id: a, stock: 5, per_user_limit: 2}, {id: b, stock: 1}]
+steps:
+  - multi_deduct: {user: 7, items: {a: 1, b: 2}}
+    expect: refused
+  - deduct: {activity: a, user: 7, quantity: 2}
+",
+        )
+        .code(0)
+        .stdout_has("multi_deduct a b=2 for 7  refused: b out_of_stock")
+        .stdout_has("deduct a=2 for 7          ok: stock 3, bought 2, quantity 2")
+        .stdout_has("Stock\nACTIVITY")
+        .stdout_has("Participants\nACTIVITY");
+}
+
+#[test]
+fn a_corrupt_key_is_a_status_and_is_named() {
+    let redis = TestRedis::start();
+    redis.cmd(("HSET", "seckill:stock:broken", "a", "1"));
+    redis
+        .seckill(["run", "-", "-o", "jsonl"])
+        .stdin("steps: [{deduct: {activity: broken, user: 7}, expect: corrupt}]")
+        .code(0)
+        .stderr_has("seckill:stock:broken");
+}
+
+#[test]
+fn a_fault_ends_the_run_and_shows_what_was_done() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    redis.config_set("maxmemory", "1");
+    let outcome = redis
+        .seckill(["run", "-", "--keep-going", "-o", "jsonl"])
+        .stdin("steps: [{reconcile: 1, expect: match}, {deduct: {activity: 1, user: 7}}, {reconcile: 1}]")
+        .code(1)
+        .stderr_has("out of memory");
+    // The error stands alone on stderr, the step that was done on stdout.
+    assert_eq!(outcome.jsonl().len(), 1);
+    assert_eq!(outcome.error_json()["code"], 1);
+}
+
+#[test]
+fn ctrl_c_ends_a_rush_at_whole_orders() {
+    let redis = TestRedis::start();
+    let fixture = "
+activities: [{id: 1, stock: 9000000}]
+steps:
+  - rush: {activity: 1, users: 9000000, clients: 4}
+    expect: {sold: 9000000}
+  - reconcile: 1
+";
+    let running = redis.seckill(["run", "-", "-o", "json"]).stdin(fixture).spawn();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while redis.get("seckill:stock:1").is_none_or(|stock| stock == "9000000") {
+        assert!(Instant::now() < deadline, "the rush does not begin");
+        thread::sleep(Duration::from_millis(5));
+    }
+    running.signal(libc::SIGINT);
+    let outcome = running.wait().code(130).stderr_has("interrupted; 1 more step was not run");
+    let steps = steps(&outcome.json());
+    assert_eq!(steps.len(), 1);
+    assert_eq!(steps[0]["passed"], Value::Null);
+    let bought: u64 = redis.hgetall("seckill:participants:1").values().map(|units| units.parse::<u64>().unwrap()).sum();
+    assert_eq!(redis.int("seckill:stock:1"), 9_000_000 - i64::try_from(bought).unwrap());
+    redis.seckill(["reconcile", "1"]).code(0);
+}

@@ -1,0 +1,197 @@
+//! `preheat`, `pause`, `snapshot` and `audit`: each status of their headers.
+
+use super::{scripts, spoil_record};
+use crate::support::{LAYOUTS, Scripts};
+
+fn pause(scripts: &mut Scripts, state: &str, dry: &str) -> String {
+    let keys = scripts.layout.keys("1");
+    scripts.call("pause", &keys, &[state, "tester", "why", dry])
+}
+
+fn snapshot(scripts: &mut Scripts, users: &[&str]) -> String {
+    let (keys, kind) = (scripts.layout.keys("1"), scripts.layout.kind);
+    scripts.call("snapshot", &keys, &[&[kind], users].concat())
+}
+
+#[test]
+fn preheat_ok_creates_leaves_alone_updates_and_resets() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        let limit = if layout.records_once() { "1" } else { "nil" };
+        let created = scripts.preheat_as("create", "1", "10", &[]);
+        assert_eq!(created, format!("1 create nil 10 nil 10 {limit}"), "{layout:?}");
+        let before = redis.dump_all();
+        let again = scripts.preheat_as("create", "1", "10", &[]);
+        assert_eq!(again, format!("1 unchanged 10 10 10 10 {limit}"), "{layout:?}");
+        assert_eq!(scripts.preheat_as("update", "1", "10", &[]), again, "{layout:?}");
+        redis.assert_unchanged_since(&before);
+        scripts.deduct("1", ("7", "1", "r1"));
+        let updated = scripts.preheat_as("update", "1", "12", &[]);
+        assert_eq!(updated, format!("1 update 10 12 9 11 {limit} stock 10 12"), "{layout:?}");
+        let reset = scripts.preheat_as("reset", "1", "3", &[]);
+        assert_eq!(reset, format!("1 reset 12 3 11 3 {limit}"), "{layout:?}");
+        assert_eq!(redis.hget(&layout.meta("1"), "epoch").as_deref(), Some("2"));
+        assert_eq!(redis.xrange(&layout.ledger("1")).len(), 1);
+        assert!(!redis.exists(&layout.requests("1")));
+    }
+}
+
+#[test]
+fn preheat_out_of_stock_is_an_update_below_what_is_sold() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "2");
+        scripts.orders("deduct", "first", "1", &[("7", "1", "r1"), ("8", "1", "r2")]);
+        let before = redis.dump_all();
+        let reply = scripts.preheat_as("update", "1", "1", &[]);
+        assert!(reply.starts_with("-3 refused 2 2 0 0"), "{layout:?}: {reply}");
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn preheat_exists_tells_each_field_that_differs() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat_with("1", "10", &[("title", "a")]);
+        let before = redis.dump_all();
+        let reply = scripts.preheat_as("create", "1", "12", &[("title", "b"), ("ends_at", "5000")]);
+        assert!(reply.starts_with("-10 refused 10 10 10 10"), "{layout:?}: {reply}");
+        assert!(reply.ends_with("stock 10 12 title a b ends_at  5000"), "{layout:?}: {reply}");
+        let ledger = scripts.preheat_as("update", "1", "10", &[("ledger", "0")]);
+        assert!(ledger.starts_with("-10 refused "), "{layout:?}: {ledger}");
+        redis.assert_unchanged_since(&before);
+        redis.cmd(("DEL", layout.stock("1")));
+        for mode in ["create", "update"] {
+            let evicted = scripts.preheat_as(mode, "1", "10", &[("title", "a")]);
+            assert!(evicted.starts_with("-10 refused "), "{layout:?}: a stock that was evicted: {evicted}");
+        }
+        assert!(!redis.exists(&layout.stock("1")));
+    }
+}
+
+#[test]
+fn preheat_exists_where_any_key_is_there_that_it_did_not_write() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        redis.cmd(("SET", layout.stock("1"), "5"));
+        let before = redis.dump_all();
+        for mode in ["create", "update"] {
+            let reply = scripts.preheat_as(mode, "1", "5", &[]);
+            assert!(reply.starts_with("-10 refused "), "{layout:?} {mode}: {reply}");
+        }
+        redis.assert_unchanged_since(&before);
+        assert!(scripts.preheat_as("reset", "1", "5", &[]).starts_with("1 reset "), "{layout:?}");
+    }
+}
+
+#[test]
+fn preheat_corrupt_names_the_key() {
+    for layout in LAYOUTS {
+        for key in 1..=layout.key_count().min(5) {
+            let (redis, mut scripts) = scripts(layout);
+            redis.cmd(("RPUSH", layout.key(key, "1"), "x"));
+            let before = redis.dump_all();
+            for mode in ["create", "update"] {
+                let reply = scripts.preheat_as(mode, "1", "5", &[]);
+                assert_eq!(reply, format!("-11 nil nil {key} nil"), "{layout:?}");
+            }
+            redis.assert_unchanged_since(&before);
+            assert!(scripts.preheat_as("reset", "1", "5", &[]).starts_with("1 reset "), "{layout:?}: key {key}");
+            assert!(scripts.deduct("1", ("7", "1", "r1")).starts_with("1 4"), "{layout:?}: key {key}");
+        }
+    }
+}
+
+#[test]
+fn pause_ok_replayed_not_preheated_and_corrupt() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        assert_eq!(pause(&mut scripts, "paused", "0"), "-4", "{layout:?}");
+        redis.cmd(("SET", layout.stock("1"), "5"));
+        assert_eq!(pause(&mut scripts, "paused", "0"), "-4", "{layout:?}: another system's");
+        redis.cmd(("DEL", layout.stock("1")));
+        scripts.preheat("1", "5");
+        let before = redis.dump_all();
+        assert_eq!(pause(&mut scripts, "paused", "1"), "1", "{layout:?}: dry");
+        assert_eq!(pause(&mut scripts, "live", "0"), "2", "{layout:?}");
+        redis.assert_unchanged_since(&before);
+        assert_eq!(pause(&mut scripts, "paused", "0"), "1", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "paused", "0"), "2", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "live", "0"), "1", "{layout:?}");
+        let ops: Vec<String> = redis.xrange(&layout.ledger("1")).iter().map(|(_, entry)| entry["op"].clone()).collect();
+        assert_eq!(ops, ["preheat", "pause", "resume"]);
+        redis.cmd(("HSET", layout.meta("1"), "total", "many"));
+        let before = redis.dump_all();
+        assert_eq!(pause(&mut scripts, "paused", "0"), "-11 nil nil 2 many", "{layout:?}");
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn snapshot_tells_everything_at_one_instant() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        let nothing = snapshot(&mut scripts, &[]);
+        assert!(nothing.starts_with("-4 1"), "{layout:?}: {nothing}");
+        scripts.preheat_with("1", "10", &[("title", "t")]);
+        scripts.deduct("1", ("7", "1", "r1"));
+        let before = redis.dump_all();
+        let reply = snapshot(&mut scripts, &["7", "8"]);
+        let last = &redis.xrange(&layout.ledger("1"))[1].0;
+        let end = if layout.has_users() { format!("1 {last} 1 nil") } else { format!("0 {last}") };
+        assert!(reply.starts_with("1 1") && reply.trim_end().ends_with(&end), "{layout:?}: {reply}");
+        assert!(reply.contains(" 9 total 10 ") || reply.contains("total 10"), "{layout:?}: {reply}");
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn snapshot_corrupt_names_the_key() {
+    for layout in LAYOUTS {
+        for key in 1..=layout.key_count().min(5) {
+            let (redis, mut scripts) = scripts(layout);
+            redis.cmd(("RPUSH", layout.key(key, "1"), "x"));
+            let reply = snapshot(&mut scripts, &["7"]);
+            assert!(reply.starts_with("-11 1") && reply.ends_with(&format!(" nil {key} nil")), "{layout:?}: {reply}");
+        }
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "5");
+        spoil_record(&redis, layout, "1", "7");
+        let reply = snapshot(&mut scripts, &["7"]);
+        // A record is told as it stands, for the client to judge.
+        assert_eq!(reply.contains("1.5"), matches!(layout.kind, "hash" | "set"), "{layout:?}: {reply}");
+    }
+}
+
+#[test]
+fn audit_ok_not_preheated_and_corrupt() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        let audit = |scripts: &mut Scripts, cursor: &str, users: &[&str]| {
+            scripts.call("audit", &layout.keys("1"), &[&[layout.kind, cursor, "10"], users].concat())
+        };
+        let nothing = audit(&mut scripts, "0", &[]);
+        assert!(nothing.starts_with("-4 1"), "{layout:?}: {nothing}");
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r1"));
+        let before = redis.dump_all();
+        let last = redis.xrange(&layout.ledger("1"))[1].0.clone();
+        let limit = if layout.records_once() { "1" } else { "nil" };
+        let (page, asked) = (audit(&mut scripts, "0", &[]), audit(&mut scripts, "", &["7", "8"]));
+        for (reply, held) in [(page, "7 1"), (asked, "1 nil")] {
+            let end = format!(" 9 10 {limit} 1 0 1 {last} 2 0 {}", if layout.has_users() { held } else { "" });
+            assert!(reply.starts_with("1 1") && reply.ends_with(&end), "{layout:?}: {reply}");
+        }
+        redis.assert_unchanged_since(&before);
+        for key in 1..=layout.key_count() {
+            redis.cmd(&["FLUSHALL"]);
+            redis.cmd(("RPUSH", layout.key(key, "1"), "x"));
+            if key == 6 {
+                redis.cmd(("SADD", layout.participants("1"), "7"));
+            }
+            let reply = audit(&mut scripts, "0", &[]);
+            assert!(reply.starts_with("-11 1") && reply.ends_with(&format!(" nil {key} nil")), "{layout:?}: {reply}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The scripts as a backend runs them: the bytes that `seckill script show` prints, called by their SHA-1.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use redis::{Connection, RedisResult, Value};
+
+use super::layout::Layout;
+use super::{TestRedis, seckill};
+
+/// The names of all scripts.
+pub const SCRIPTS: [&str; 7] = ["preheat", "deduct", "multi_deduct", "refund", "pause", "snapshot", "audit"];
+
+/// What `script show` prints, asked for once.
+pub fn shown(name: &'static str) -> &'static str {
+    static SHOWN: OnceLock<HashMap<&'static str, String>> = OnceLock::new();
+    let shown = SHOWN.get_or_init(|| {
+        SCRIPTS.into_iter().map(|name| (name, seckill(["script", "show", name]).code(0).stdout)).collect()
+    });
+    &shown[name]
+}
+
+/// One layout's activities on one connection, spoken to through the scripts alone.
+pub struct Scripts {
+    pub layout: Layout,
+    connection: Connection,
+    hashes: HashMap<&'static str, String>,
+}
+
+/// One order for `deduct` or `refund`: user, quantity, request.
+pub type Order<'a> = (&'a str, &'a str, &'a str);
+
+impl Scripts {
+    #[track_caller]
+    pub fn of(redis: &TestRedis, layout: Layout) -> Self {
+        let mut connection = redis.connection();
+        let hashes = SCRIPTS
+            .into_iter()
+            .map(|name| (name, redis::cmd("SCRIPT").arg("LOAD").arg(shown(name)).query(&mut connection).unwrap()))
+            .collect();
+        Self { layout, connection, hashes }
+    }
+
+    /// Any call, and its reply as one line: numbers and texts with a space between, `nil` for nothing, an error as
+    /// `ERROR` with its text.
+    pub fn call(&mut self, name: &'static str, keys: &[String], args: &[&str]) -> String {
+        let reply: RedisResult<Value> = redis::cmd("EVALSHA")
+            .arg(&self.hashes[name])
+            .arg(keys.len())
+            .arg(keys)
+            .arg(args)
+            .query(&mut self.connection);
+        match reply {
+            Ok(value) => line(&value),
+            Err(error) => format!("ERROR {} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default()),
+        }
+    }
+
+    /// Creates an activity without a limit (but for that of its kind), a title or a window.
+    #[track_caller]
+    pub fn preheat(&mut self, activity: &str, total: &str) {
+        self.preheat_with(activity, total, &[]);
+    }
+
+    /// The same with fields of meta: `per_user_limit`, `title`, `starts_at`, `ends_at`, `ledger`.
+    #[track_caller]
+    pub fn preheat_with(&mut self, activity: &str, total: &str, fields: &[(&str, &str)]) {
+        let reply = self.preheat_as("create", activity, total, fields);
+        assert!(reply.starts_with("1 create "), "{reply}");
+    }
+
+    /// Any preheat: `create`, `update` or `reset`.
+    pub fn preheat_as(&mut self, mode: &str, activity: &str, total: &str, fields: &[(&str, &str)]) -> String {
+        let layout = self.layout;
+        let given = |name: &str| {
+            let found = fields.iter().find(|(field, _)| *field == name);
+            found.map(|(_, text)| format!("={text}")).unwrap_or_default()
+        };
+        let limit = if layout.records_once() { "=1".to_owned() } else { given("per_user_limit") };
+        let (title, starts, ends, ledger) = (given("title"), given("starts_at"), given("ends_at"), given("ledger"));
+        let args = [layout.kind, "tester", "", mode, "0", total, &limit, &title, &starts, &ends, &ledger];
+        self.call("preheat", &layout.keys(activity), &args)
+    }
+
+    /// One order, as the tool sends it.
+    pub fn deduct(&mut self, activity: &str, order: Order<'_>) -> String {
+        self.orders("deduct", "first", activity, &[order])
+    }
+
+    /// One refund, as the tool sends it.
+    pub fn refund(&mut self, activity: &str, order: Order<'_>) -> String {
+        self.orders("refund", "first", activity, &[order])
+    }
+
+    /// Orders of one activity in one call of `deduct` or `refund`.
+    pub fn orders(&mut self, script: &'static str, mode: &str, activity: &str, orders: &[Order<'_>]) -> String {
+        let mut args = vec![self.layout.kind, "tester", "", "", mode, "3", ""];
+        args.extend(orders.iter().flat_map(|(user, quantity, request)| [*user, *quantity, *request]));
+        self.call(script, &self.layout.keys(activity), &args)
+    }
+
+    /// One order of several activities, `(activity, quantity)` each.
+    pub fn multi_deduct(&mut self, mode: &str, user: &str, request: &str, items: &[(&str, &str)]) -> String {
+        let keys: Vec<String> = items.iter().flat_map(|(activity, _)| self.layout.keys(activity)).collect();
+        let count = items.len().to_string();
+        let numbers: Vec<String> = (1..=items.len()).map(|number| number.to_string()).collect();
+        let mut args = vec![self.layout.kind, "tester", mode, user, request, "", &count];
+        for (number, (_, quantity)) in numbers.iter().zip(items) {
+            args.extend([number.as_str(), *quantity]);
+        }
+        self.call("multi_deduct", &keys, &args)
+    }
+}
+
+/// A reply as one line.
+pub fn line(value: &Value) -> String {
+    match value {
+        Value::Nil => "nil".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::SimpleString(text) => text.clone(),
+        Value::Array(values) => values.iter().map(line).collect::<Vec<_>>().join(" "),
+        other => panic!("a script replied {other:?}"),
+    }
+}
