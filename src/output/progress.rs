@@ -42,6 +42,11 @@ impl Progress {
         self.0.inc(done);
     }
 
+    /// Takes the bar away while something else is printed.
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.0.finish_and_clear();

@@ -37,7 +37,9 @@ pub enum StoreError {
     #[error("the job `{job}` was another input for activity `{activity}`")]
     OtherJob { job: String, activity: String },
     /// The server has forgotten what it had decided, and the input cannot be read again.
-    #[error("the server lost what it had decided of `{activity}` after line {line}, and this input cannot be read again")]
+    #[error(
+        "the server lost what it had decided of `{activity}` after line {line}, and this input cannot be read again"
+    )]
     Lost { activity: String, line: u64 },
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]

@@ -2,6 +2,7 @@
 
 mod check;
 mod input;
+pub mod multi;
 mod report;
 mod run;
 
@@ -67,9 +68,9 @@ impl BulkArgs {
             ("--retry-for", self.retry_for.is_some()),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
-            Some((flag, _)) if self.from.is_none() => {
-                Err(Failure::usage(format!("`{flag}` is for a file of orders")).hint("give the file by `--from FILE`").into())
-            }
+            Some((flag, _)) if self.from.is_none() => Err(Failure::usage(format!("`{flag}` is for a file of orders"))
+                .hint("give the file by `--from FILE`")
+                .into()),
             _ => Ok(()),
         }
     }
@@ -105,7 +106,11 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
 /// Reads the name of a job.
 fn job_name(text: &str) -> Result<String, String> {
     let fits = (1..=96).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits { Ok(text.to_owned()) } else { Err("expected 1 to 96 printable ASCII characters without white space".to_owned()) }
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 1 to 96 printable ASCII characters without white space".to_owned())
+    }
 }
 
 /// All mappings as one, of columns that are read.

@@ -42,11 +42,20 @@ struct Run<'r, 'o> {
 }
 
 /// Applies a file that was checked.
-pub(super) fn apply(checked: CheckedInput, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
+pub(super) fn apply(
+    checked: CheckedInput,
+    args: &BulkArgs,
+    task: &Task<'_>,
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
     let job = job(&checked, args, task);
     let go_on = match checked.content {
         Some(_) => "the same command goes on; what was applied is not applied again".to_owned(),
-        None => format!("to go on, give the whole input again with `--job {}`; what was applied is not applied again", job.name),
+        None => format!(
+            "to go on, give the whole input again with `--job {}`; what was applied is not applied again",
+            job.name
+        ),
     };
     if checked.content.is_none() && args.job.is_none() {
         out.note(format!("this input is applied as the job `{}`", job.name));
@@ -155,25 +164,25 @@ impl Run<'_, '_> {
     /// Reads rows while they are of use; true where none is there yet.
     fn read(&mut self) -> Result<bool> {
         let Some(input) = &mut self.input else { return Ok(false) };
-            while !self.has_ended && self.bulk.takes_more() {
-                match input.reader.next(&mut self.row) {
-                    Ok(Next::Row) => self.bulk.push(&entry(&self.row)),
-                    Ok(Next::NotYet) => return Ok(true),
-                    Ok(Next::End) => self.has_ended = true,
-                    Err(RowError::Bad(problem)) => {
-                        // A file was checked before, and its bad lines are known.
-                        if self.content.is_none() {
-                            self.bad.add(problem, &input.reader)?;
-                            self.has_ended = !self.keep_going;
-                        }
-                    }
-                    Err(RowError::Fatal(failure)) => {
-                        self.stopped = Some(failure);
-                        self.has_ended = true;
+        while !self.has_ended && self.bulk.takes_more() {
+            match input.reader.next(&mut self.row) {
+                Ok(Next::Row) => self.bulk.push(&entry(&self.row)),
+                Ok(Next::NotYet) => return Ok(true),
+                Ok(Next::End) => self.has_ended = true,
+                Err(RowError::Bad(problem)) => {
+                    // A file was checked before, and its bad lines are known.
+                    if self.content.is_none() {
+                        self.bad.add(problem, &input.reader)?;
+                        self.has_ended = !self.keep_going;
                     }
                 }
+                Err(RowError::Fatal(failure)) => {
+                    self.stopped = Some(failure);
+                    self.has_ended = true;
+                }
             }
-            Ok(false)
+        }
+        Ok(false)
     }
 
     /// Tells of the orders at the front that are decided.
@@ -192,7 +201,9 @@ impl Run<'_, '_> {
         let (Some(content), Some(input)) = (&self.content, self.input.take()) else {
             return Err(Failure::from(StoreError::Lost { activity, line }).into());
         };
-        self.warn(&format!("the server lost what it had decided of `{activity}` after line {line}; it is applied again"));
+        self.warn(&format!(
+            "the server lost what it had decided of `{activity}` after line {line}; it is applied again"
+        ));
         self.bulk.drain()?;
         self.bulk.start_over();
         self.input = Some(input.again(content)?);
@@ -244,7 +255,9 @@ impl Run<'_, '_> {
         let bad = if self.keep_going || count == 0 {
             self.bad.failure()
         } else {
-            self.bad.failure().map(|failure| failure.hint(format!("the orders before it are applied; mend it, and {go_on}")))
+            self.bad
+                .failure()
+                .map(|failure| failure.hint(format!("the orders before it are applied; mend it, and {go_on}")))
         };
         if is_interrupted && failure.is_none() {
             self.terminal.note(format!("stopped after {done} orders"));
@@ -288,7 +301,9 @@ fn with_hint(error: anyhow::Error, go_on: &str) -> Failure {
     };
     match &failure.hint {
         None => failure.hint(go_on),
-        Some(hint) if matches!(failure.exit, Exit::Failed | Exit::Unreachable | Exit::Denied) && !hint.contains("again") => {
+        Some(hint)
+            if matches!(failure.exit, Exit::Failed | Exit::Unreachable | Exit::Denied) && !hint.contains("again") =>
+        {
             let both = format!("{hint}; {go_on}");
             failure.hint(both)
         }

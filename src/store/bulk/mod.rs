@@ -7,6 +7,7 @@
 mod answer;
 mod frame;
 mod meet;
+mod multi;
 mod pace;
 mod queue;
 mod receive;
@@ -203,8 +204,7 @@ impl<'s> Bulk<'s> {
     /// Takes a row.
     pub fn push(&mut self, entry: &Entry<'_>) {
         let nth = self.queue(entry.activity);
-        let number =
-            self.window.push(entry.line, nth, entry.quantity, [entry.user, entry.request, entry.reason]);
+        let number = self.window.push(entry.line, nth, entry.quantity, [entry.user, entry.request, entry.reason]);
         let queue = &mut self.queues[nth as usize];
         // Rows are sent again for the stock and the units they tell of, not because they must be.
         let known = entry.line <= queue.line && (!self.terms.rows || entry.line <= self.told);

@@ -29,7 +29,10 @@ impl Bulk<'_> {
             self.put_back(&batch);
             let error = RedisError::from(error);
             if error.code() == Some("NOSCRIPT") {
-                self.in_trouble(StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() }, false);
+                self.in_trouble(
+                    StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() },
+                    false,
+                );
                 return Ok(Step::On);
             }
             let target = &self.store.server.target;

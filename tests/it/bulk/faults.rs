@@ -10,13 +10,7 @@ fn all(outcome: &crate::support::Outcome) -> usize {
 
 #[test]
 fn a_broken_connection_costs_nothing_but_a_replay() {
-    for fault in [
-        Fault::LoseReply,
-        Fault::LoseRequest,
-        Fault::CutReply(5),
-        Fault::CutRequest(700),
-        Fault::HangReply,
-    ] {
+    for fault in [Fault::LoseReply, Fault::LoseRequest, Fault::CutReply(5), Fault::CutRequest(700), Fault::HangReply] {
         let redis = TestRedis::start();
         preheat(&redis, "1001", 900, None);
         let orders = Orders::of_users("1001", 1_000);
@@ -26,7 +20,8 @@ fn a_broken_connection_costs_nothing_but_a_replay() {
         let outcome = proxy.seckill(["deduct", "--timeout", "300ms", "-o", "jsonl", "--from", orders.path()]).code(3);
         assert_eq!(all(&outcome), 1_000, "{fault:?}");
         assert_eq!((held(&redis, "1001"), redis.int("seckill:stock:1001")), (900, 0), "{fault:?}");
-        let sold: Vec<String> = statuses(&outcome).into_iter().filter(|status| status.ends_with("out_of_stock")).collect();
+        let sold: Vec<String> =
+            statuses(&outcome).into_iter().filter(|status| status.ends_with("out_of_stock")).collect();
         assert!(sold.len() <= 100, "{fault:?}");
     }
 }
@@ -87,7 +82,19 @@ fn a_server_that_stays_away_ends_the_run_with_what_is_known() {
     let orders = Orders::of_users("1001", 600);
     let proxy = Proxy::before(&redis);
     let call = proxy
-        .seckill(["deduct", "--rate", "1500", "--retry-for", "300ms", "--timeout", "200ms", "-o", "jsonl", "--from", orders.path()])
+        .seckill([
+            "deduct",
+            "--rate",
+            "1500",
+            "--retry-for",
+            "300ms",
+            "--timeout",
+            "200ms",
+            "-o",
+            "jsonl",
+            "--from",
+            orders.path(),
+        ])
         .spawn();
     call.wait_for_stdout("\"line\":70,");
     proxy.inject(When::Always, Fault::LoseReply);
@@ -99,10 +106,7 @@ fn a_server_that_stays_away_ends_the_run_with_what_is_known() {
     assert_eq!(held(&redis, "1001"), 600);
 
     let redis = TestRedis::with(["--maxmemory", "1"]);
-    redis
-        .seckill(["deduct", "--retry-for", "300ms", "--from", orders.path()])
-        .code(3)
-        .stdout_has("not_preheated");
+    redis.seckill(["deduct", "--retry-for", "300ms", "--from", orders.path()]).code(3).stdout_has("not_preheated");
 }
 
 #[test]
@@ -130,7 +134,13 @@ fn what_a_server_forgot_is_applied_again() {
     let orders = Orders::new(&text);
     // As a failover to a replica that lagged leaves it: an older state of all keys of one activity.
     let keys = ["stock", "meta", "requests", "ledger"].map(|part| format!("seckill:{part}:1001"));
-    let dumps: Vec<Vec<u8>> = keys.iter().map(|key| redis.ask(("DUMP", key))).collect::<Vec<Option<Vec<u8>>>>().into_iter().map(Option::unwrap_or_default).collect();
+    let dumps: Vec<Vec<u8>> = keys
+        .iter()
+        .map(|key| redis.ask(("DUMP", key)))
+        .collect::<Vec<Option<Vec<u8>>>>()
+        .into_iter()
+        .map(Option::unwrap_or_default)
+        .collect();
     let forget = || {
         for (key, dump) in keys.iter().zip(&dumps) {
             redis.cmd(("DEL", key));
@@ -149,7 +159,8 @@ fn what_a_server_forgot_is_applied_again() {
     assert_eq!((held(&redis, "1001"), held(&redis, "1002")), (300, 300));
 
     // Standard input cannot be read again.
-    let call = redis.seckill(["deduct", "--rate", "1000", "--job", "j", "-o", "jsonl", "--from", "-"]).stdin(&text).spawn();
+    let call =
+        redis.seckill(["deduct", "--rate", "1000", "--job", "j", "-o", "jsonl", "--from", "-"]).stdin(&text).spawn();
     call.wait_for_stdout("\"line\":160,");
     forget();
     call.wait().code(6).stderr_has("cannot be read again").stderr_has("--job");

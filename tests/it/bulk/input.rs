@@ -41,10 +41,12 @@ fn columns_can_be_mapped_and_the_form_be_said() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 10, None);
     let orders = Orders::named("export.txt", "sku\tbuyer\tn\n1001\t7\t2\n");
-    let call = || redis.seckill(["deduct", "--format", "tsv", "--map", "user=buyer,activity=sku", "--map", "quantity=n"]);
-    call().args(["-o", "csv", "--from", orders.path()]).code(0).stdout_is(
-        "line,activity,user,quantity,status,stock,bought,request\n2,1001,7,2,ok,8,2,\n",
-    );
+    let call =
+        || redis.seckill(["deduct", "--format", "tsv", "--map", "user=buyer,activity=sku", "--map", "quantity=n"]);
+    call()
+        .args(["-o", "csv", "--from", orders.path()])
+        .code(0)
+        .stdout_is("line,activity,user,quantity,status,stock,bought,request\n2,1001,7,2,ok,8,2,\n");
     call().args(["--map", "user=x", "--from", orders.path()]).code(2).stderr_has("`user` is mapped twice");
     redis
         .seckill(["deduct", "--map", "ledger=x", "--from", orders.path()])

@@ -41,17 +41,25 @@ fn cases() -> impl Strategy<Value = Case> {
         .prop_map(|(activity, user, quantity, request)| Row { activity, user, quantity, request });
     let at = 4..14_usize;
     let broken = prop_oneof![
-        (at.clone(), prop_oneof![
-            Just(Fault::LoseReply),
-            Just(Fault::LoseRequest),
-            (0..40_usize).prop_map(Fault::CutReply),
-            (0..3_000_usize).prop_map(Fault::CutRequest),
-        ])
-        .prop_map(|(nth, fault)| Break::Fault(nth, fault)),
+        (
+            at.clone(),
+            prop_oneof![
+                Just(Fault::LoseReply),
+                Just(Fault::LoseRequest),
+                (0..40_usize).prop_map(Fault::CutReply),
+                (0..3_000_usize).prop_map(Fault::CutRequest),
+            ]
+        )
+            .prop_map(|(nth, fault)| Break::Fault(nth, fault)),
         at.clone().prop_map(Break::Kill),
         at.prop_map(Break::Flush),
     ];
-    (proptest::collection::vec(row, 1..700), 1..200_u64, proptest::collection::vec((broken, any::<bool>()), 1..4), any::<bool>())
+    (
+        proptest::collection::vec(row, 1..700),
+        1..200_u64,
+        proptest::collection::vec((broken, any::<bool>()), 1..4),
+        any::<bool>(),
+    )
         .prop_map(|(rows, stock, breaks, jsonl)| Case { rows, stock, breaks, jsonl })
 }
 
@@ -62,7 +70,9 @@ impl Case {
             let activity = ACTIVITIES[*activity];
             let request = request.map(|request| format!("r{request}")).unwrap_or_default();
             text += &if self.jsonl {
-                format!("{{\"activity\":\"{activity}\",\"user\":{user},\"quantity\":{quantity},\"request\":\"{request}\"}}\n")
+                format!(
+                    "{{\"activity\":\"{activity}\",\"user\":{user},\"quantity\":{quantity},\"request\":\"{request}\"}}\n"
+                )
             } else {
                 format!("{user},{activity},{request},{quantity}\n")
             };
@@ -99,7 +109,8 @@ impl Case {
             });
         }
         held.retain(|_, units| *units > 0);
-        let held = held.into_iter().map(|((activity, user), units)| (format!("{} {user}", ACTIVITIES[activity]), units));
+        let held =
+            held.into_iter().map(|((activity, user), units)| (format!("{} {user}", ACTIVITIES[activity]), units));
         (statuses, State { stock: stock.to_vec(), held: held.collect() })
     }
 }
@@ -196,7 +207,11 @@ fn whatever_breaks_each_order_is_applied_once() {
         prop_assert_eq!(ledger(&redis), now.held);
         for (nth, status) in expected.iter().enumerate() {
             let told = &told[&(nth as u64 + case.first_line())];
-            prop_assert!(told == status || told == "replayed", "line {}: told {told}, expected {status}", nth as u64 + case.first_line());
+            prop_assert!(
+                told == status || told == "replayed",
+                "line {}: told {told}, expected {status}",
+                nth as u64 + case.first_line()
+            );
         }
         Ok(())
     });

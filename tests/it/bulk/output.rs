@@ -75,7 +75,8 @@ fn a_job_of_that_name_is_another_file() {
 fn an_activity_that_refuses_as_a_whole_is_asked_once_and_decided_later() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000, None);
-    let rows: String = (0..300).map(|user| format!("{},u{user},1\n", if user % 3 == 0 { "404" } else { "1001" })).collect();
+    let rows: String =
+        (0..300).map(|user| format!("{},u{user},1\n", if user % 3 == 0 { "404" } else { "1001" })).collect();
     let orders = Orders::new(&format!("activity,user,quantity\n{rows}"));
     let call = || redis.seckill(["deduct", "-o", "json", "--from", orders.path()]);
     assert_eq!(summary(&call().code(3)), ["404 not_preheated 100", "1001 ok 200"]);
