@@ -19,7 +19,8 @@
   ARGV[7]  job            as for deduct, with ARGV[8..12]
   then     orders         user, quantity or `all`, and by width also request and reason, which may be empty
 
-  Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it:
+  Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it (quantity is
+  false where `all` gave nothing back now):
      1 ok                the units are back
      2 replayed          this request was applied before
     -4 not_preheated     KEYS[1] is absent
@@ -101,7 +102,7 @@ for i = 1, call.count do
   if status < 0 then refused = refused + 1 end
   if held then now[user] = had end
   letters[i], last = LETTERS[status], status
-  if bought then bought[i] = had and written[had] or '0' end
+  if bought then bought[i] = held and had and written[had] or '0' end
 end
 
 -- Write: the stock last.
@@ -127,5 +128,9 @@ if not call.dry then
     redis.call('INCRBY', KEYS[1], digits(left - stock))
   end
 end
-if call.single then return {last, left, held and now[users[1]], wanted[1] == 'all' and given_back > 0 and tonumber(given[1]) or wanted[1]} end
+if call.single then
+  local quantity = wanted[1]
+  if quantity == 'all' then quantity = given_back > 0 and tonumber(given[1]) end
+  return {last, left, held and now[users[1]], quantity}
+end
 return packed(call, letters, bought, refused)

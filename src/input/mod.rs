@@ -7,6 +7,7 @@ pub mod activities;
 mod fields;
 pub mod fixture;
 pub mod orders;
+pub mod plan;
 mod problem;
 pub mod records;
 mod source;

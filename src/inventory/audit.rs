@@ -3,9 +3,11 @@
 use super::book::{Book, Newer};
 use super::drift::{Audit, Class, Difference, Held, Verdict};
 use super::id::ActivityId;
-use super::layout::Kind;
+use super::layout::{Kind, Layout};
 use super::ledger::EntryId;
 use super::order::Corrupt;
+use super::repair;
+use super::time::Millis;
 
 /// What preheat wrote, as far as an audit needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Rules {
 /// An activity at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instant {
+    /// The server's clock.
+    pub at: Millis,
     /// Units left.
     pub stock: Option<u64>,
     /// `None` where only a backend created it.
@@ -52,7 +56,7 @@ pub struct Finding {
 
 impl Finding {
     /// What the order records say to units held, and what that means; `None` where they agree.
-    fn against_orders(&self, units: i64) -> Option<Class> {
+    pub fn against_orders(&self, units: i64) -> Option<Class> {
         let orders = self.orders?;
         if orders == units {
             return None;
@@ -75,6 +79,8 @@ impl Finding {
 pub struct Facts {
     /// The activity.
     pub activity: ActivityId,
+    /// Where its keys are.
+    pub layout: Layout,
     /// How it records who bought.
     pub kind: Kind,
     /// The total that the caller says it has.
@@ -122,6 +128,15 @@ impl Book {
     }
 }
 
+impl Facts {
+    /// Whether order records name ledger entries newer than the ledger's last.
+    pub fn lost_tail(&self) -> bool {
+        let Some(end) = &self.end else { return false };
+        end.rules.is_some_and(|rules| rules.ledger)
+            && self.newest_named.is_some_and(|named| end.last.is_none_or(|last| named > last))
+    }
+}
+
 /// Units as a number that may be compared with one below zero.
 pub fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)
@@ -159,8 +174,10 @@ pub fn judge(mut facts: Facts) -> Audit {
         _ if !facts.settled => Verdict::Unsettled,
         _ => Verdict::Match,
     };
+    let plan = repair::plan(&facts, drift);
     Audit {
         activity: facts.activity,
+        plan,
         verdict,
         total,
         stock,
@@ -195,10 +212,7 @@ fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference
     if instant.stock.is_none() {
         facts.notes.push("its stock key is gone, though it was preheated".to_owned());
     }
-    if let Some(named) = facts.newest_named
-        && instant.rules.is_some_and(|rules| rules.ledger)
-        && instant.last.is_none_or(|last| named > last)
-    {
+    if let Some(named) = facts.newest_named.filter(|_| facts.lost_tail()) {
         let last = instant.last.map(|last| Held::Text(last.to_string()));
         say(Class::LostTail, None, last, Some(Held::Text(named.to_string())));
         facts.notes.push(format!(

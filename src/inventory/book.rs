@@ -102,6 +102,11 @@ impl Book {
         number
     }
 
+    /// Whether there are order records.
+    pub fn has_orders(&self) -> bool {
+        self.orders.is_some()
+    }
+
     /// What the order records say a user bought; `None` where there are none.
     pub fn ordered(&self, user: u32) -> Option<i64> {
         self.orders.as_ref().map(|orders| orders[user as usize])

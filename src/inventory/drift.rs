@@ -1,8 +1,9 @@
 //! What an audit says: whether stock, participants, ledger and order records agree, and where they do not.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::id::ActivityId;
+use super::repair::Plan;
 
 /// The outcome of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,7 +32,7 @@ impl Verdict {
 }
 
 /// What a difference means, in the order in which differences are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// The total is not stock plus what participants hold.
@@ -141,4 +142,6 @@ pub struct Audit {
     pub differences: Vec<Difference>,
     /// What people should know beside it.
     pub notes: Vec<String>,
+    /// What would set it right.
+    pub plan: Plan,
 }

@@ -42,7 +42,7 @@ impl Progress {
         self.0.inc(done);
     }
 
-    /// Takes the bar away while something else is printed.
+    /// Prints something while the bar is out of the way.
     pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }

@@ -9,6 +9,7 @@ use super::scripts::{PAUSE, PREHEAT, SNAPSHOT};
 use super::{Store, StoreError};
 use crate::inventory::activity::{Action, Difference, Meta, Plan, Preheat, Preheated, Snapshot};
 use crate::inventory::id::{ActivityId, UserId};
+use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
@@ -138,7 +139,8 @@ impl Store {
         Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
     }
 
-    /// Refuses purchases of an activity, or allows them again: `ok`, `replayed` where it was so already, or why not.
+    /// Refuses purchases of an activity, or allows them again: `ok`, `replayed` where it was so already, or why not,
+    /// with the key that is corrupt.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -148,7 +150,7 @@ impl Store {
         paused: bool,
         reason: Option<&str>,
         dry_run: bool,
-    ) -> Result<Status, StoreError> {
+    ) -> Result<(Status, Option<Corrupt>), StoreError> {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
         let by = self.operator.clone();
@@ -159,7 +161,10 @@ impl Store {
                 .to_vec()
         })?;
         let reply = Reply::of(&PAUSE);
-        reply.status(reply.array(value)?.first())
+        let values = reply.array(value)?;
+        let status = reply.status(values.first())?;
+        let corrupt = (status == Status::Corrupt).then(|| reply.corrupt(&values, &keys)).transpose()?;
+        Ok((status, corrupt))
     }
 
     /// One activity at one instant.

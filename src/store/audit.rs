@@ -19,6 +19,7 @@ use crate::inventory::book::{Book, Compared};
 use crate::inventory::id::ActivityId;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
 
 /// Participants a page: about half a millisecond of the server's time.
 const PAGE: usize = 500;
@@ -89,6 +90,7 @@ impl Store {
         let newest_named = compared.as_ref().and_then(|compared| compared.records.newest);
         Facts {
             activity: activity.clone(),
+            layout: self.layout,
             kind,
             total,
             end: None,
@@ -302,7 +304,7 @@ fn read(value: Value, keys: &Keys) -> Result<Look, StoreError> {
     let mut look = Look {
         status,
         corrupt: None,
-        instant: Instant { stock: None, rules: None, last: None, length: 0 },
+        instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: 0 },
         cursor: "0".to_owned(),
         held: Vec::new(),
     };
@@ -311,12 +313,13 @@ fn read(value: Value, keys: &Keys) -> Result<Look, StoreError> {
         return Ok(look);
     }
     let Some(Value::Array(held)) = values.pop() else { return Err(reply.unfit("no participants")) };
-    let [_, _, stock, Value::Array(rules), last, length, cursor] = &values[..] else {
+    let [_, at, stock, Value::Array(rules), last, length, cursor] = &values[..] else {
         return Err(reply.unfit(&values));
     };
     look.held = held;
     look.cursor = reply.text(Some(cursor))?.unwrap_or_default();
     look.instant = Instant {
+        at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
         stock: reply.count(Some(stock))?,
         rules: match reply.count(rules.first())? {
             None => None,

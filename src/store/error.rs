@@ -140,14 +140,17 @@ impl StoreError {
         let code = error.code().unwrap_or_default();
         let detail = error.detail().unwrap_or_default();
         let why = if detail.is_empty() { error.to_string() } else { detail.to_owned() };
+        // A call of more than ten arguments is refused before NOAUTH would be: `unauthenticated multibulk length`.
         let login = matches!(code, "NOAUTH" | "WRONGPASS")
             || error.kind() == ErrorKind::AuthenticationFailed
-            || why.contains("AUTH");
+            || why.contains("AUTH")
+            || why.contains("unauthenticated");
         if login {
             return Some(Self::Login { server: server.to_owned(), why });
         }
         // A script's own call that is refused says so in its text: the code is then ERR.
-        if code == "NOPERM" || why.contains("NOPERM") || why.contains("ACL failure") {
+        let refused = ["NOPERM", "ACL failure", "The user executing the script"];
+        if code == "NOPERM" || refused.iter().any(|words| why.contains(words)) {
             return Some(Self::Permission { why });
         }
         let kind = SERVER_KINDS

@@ -165,7 +165,7 @@ pub(super) fn multi_outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Op
         if item_status == Status::Corrupt {
             let number: usize = stock.parse().ok()?;
             let each = keys.first()?.in_order().count();
-            let value = (!bought.is_empty()).then(|| unhex(bought));
+            let value = (bought != "-").then(|| unhex(bought));
             outcome.corrupt = Some(corrupt(keys.get((number - 1) / each)?, (number - 1) % each + 1, value.as_deref()));
         } else {
             outcome.stock = stock.parse().ok();

@@ -10,10 +10,13 @@
 )]
 
 mod bulk;
+mod embedded;
 mod fixtures;
 mod harness;
 mod input;
+mod options;
 mod reconcile;
 mod run;
+mod state;
 mod statuses;
 mod support;

@@ -2,6 +2,7 @@
 
 mod live;
 mod orders;
+mod repair;
 
 use crate::support::{TestRedis, backend};
 use serde_json::{Value, json};
