@@ -9,9 +9,13 @@
     reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
 )]
 
+mod backends;
+mod faults;
 mod fixtures;
 mod harness;
 mod input;
+mod one_round_trip;
+mod race;
 mod reconcile;
 mod run;
 mod state;
