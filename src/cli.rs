@@ -126,6 +126,7 @@ pub enum Command {
     Refund(commands::refund::RefundArgs),
     Inspect(commands::inspect::InspectArgs),
     Reconcile(commands::reconcile::ReconcileArgs),
+    Repair(commands::repair::RepairArgs),
     Run(commands::run::RunArgs),
     Pause(commands::pause::PauseArgs),
     Resume(commands::pause::ResumeArgs),

@@ -21,6 +21,18 @@ pub fn stop_gracefully() {
     GRACEFUL.store(true, Ordering::Relaxed);
 }
 
+/// Does something that must not be cut short; a Ctrl-C meanwhile ends the process right after it.
+pub fn uncut<T>(action: impl FnOnce() -> T) -> T {
+    let before = GRACEFUL.swap(true, Ordering::Relaxed);
+    let done = action();
+    GRACEFUL.store(before, Ordering::Relaxed);
+    if requested() && !before {
+        clean_up();
+        std::process::exit(Exit::Interrupted as i32);
+    }
+    done
+}
+
 /// What to do when the process ends at once; only the last one given counts.
 pub fn at_exit(action: impl FnOnce() + Send + 'static) {
     *AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));

@@ -1,5 +1,6 @@
 //! One file per subcommand: its arguments, then its run. Here is only what all of them share.
 
+mod bulk;
 pub mod deduct;
 pub mod inspect;
 pub mod multi_deduct;
@@ -7,6 +8,7 @@ pub mod pause;
 pub mod preheat;
 pub mod reconcile;
 pub mod refund;
+pub mod repair;
 pub mod rows;
 pub mod run;
 pub mod script;
@@ -31,6 +33,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Refund(args) => session.with(|store, out| refund::run(&args, store, out)),
         Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
         Command::Reconcile(args) => reconcile::run(&args, &mut session),
+        Command::Repair(args) => repair::run(&args, &mut session),
         Command::Run(args) => run::run(&args, &mut session),
         Command::Pause(args) => session.with(|store, out| pause::pause(&args, store, out)),
         Command::Resume(args) => session.with(|store, out| pause::resume(&args, store, out)),

@@ -1,27 +1,38 @@
 //! `seckill reconcile`: prove that stock, participants and ledger agree, or say where they do not.
 
+mod fix;
+mod orders;
 mod report;
 
+use std::collections::HashSet;
+
 use anyhow::Result;
+use fix::FixArgs;
+use orders::OrdersArgs;
 
 use super::session::Session;
 use crate::input::fixture;
 use crate::inventory::audit::judge;
+use crate::inventory::book::Compared;
 use crate::inventory::drift::{Audit, Verdict};
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
 use crate::inventory::number::Units;
+use crate::output::{Format, Output};
 use crate::store::Store;
 
-/// Compare stock, participants and ledger; exit 7 where they differ
+/// Compare stock, participants, ledger and order records; exit 7 where they differ
 ///
 /// Exact while the sale goes on: every counter is compared with the ledger at one instant, and nothing stands
-/// still meanwhile. Without ACTIVITY, all that were preheated are audited. An activity without a ledger is
-/// scanned until two scans are alike; one that is being written stays `unsettled`.
+/// still meanwhile. An activity without a ledger is scanned until two scans are alike; one that is being written
+/// stays `unsettled`.
+///
+/// Order records are summed by user; rows below zero are refunds. They are compared with the ledger as of their
+/// own time. A column `ledger` may hold the id of the ledger entry that a record was made of.
 #[derive(Debug, clap::Args)]
 pub struct ReconcileArgs {
-    /// Activities to audit [default: all that were preheated]
+    /// Activities to audit [default: those of the fixture or the order records, else all that were preheated]
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
     /// Audit the activities of a YAML fixture, against its totals
@@ -30,6 +41,10 @@ pub struct ReconcileArgs {
     /// Units that the one ACTIVITY had, all told, where that is known better than by its preheat
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     total: Option<Units>,
+    #[command(flatten)]
+    orders: OrdersArgs,
+    #[command(flatten)]
+    fix: FixArgs,
 }
 
 /// An activity to audit, and the total that it should have.
@@ -46,20 +61,70 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         Some(file) => of_fixture(file, args)?,
         None => (args.activities.iter().map(|activity| (activity.clone(), args.total)).collect(), None),
     };
+    if args.fix.fix && args.orders.is_pipe() {
+        return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")
+            .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked")
+            .into());
+    }
     let mut store = session.store(session.layout(of_fixture)?)?;
-    let wanted = match wanted.is_empty() {
-        true => store.preheated()?.into_iter().map(|activity| (activity, None)).collect(),
-        false => wanted,
+    let named: Vec<ActivityId> = wanted.iter().map(|(activity, _)| activity.clone()).collect();
+    let mut orders = args.orders.read(&named, &mut store, &session.out)?;
+    let wanted = match (wanted.is_empty(), &orders) {
+        (false, _) => wanted,
+        (true, Some(orders)) => orders.activities().into_iter().map(|activity| (activity, None)).collect(),
+        (true, None) => store.preheated()?.into_iter().map(|activity| (activity, None)).collect(),
     };
     let progress = session.out.progress("auditing", wanted.len() as u64);
     let mut audits = Vec::with_capacity(wanted.len());
+    let mut untold = HashSet::new();
     for (activity, total) in &wanted {
-        audits.push(audited(&mut store, activity, *total)?);
+        let compared = orders.as_mut().map(|orders| orders.of(activity));
+        if compared.as_ref().is_some_and(|compared| compared.records.rows == 0) {
+            untold.insert(activity.to_string());
+        }
+        audits.push(audited(&mut store, activity, *total, compared)?);
         progress.inc(1);
     }
     progress.finish();
-    report::report(&audits, &mut session.out)?;
-    Ok(exit(&audits))
+    finish(audits, &untold, &args.fix, &mut store, &mut session.out)
+}
+
+/// Shows what was found, and does about it what is asked for.
+fn finish(
+    mut audits: Vec<Audit>,
+    untold: &HashSet<String>,
+    fix: &FixArgs,
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
+    report::tell(&audits, out);
+    let emitted = fix.leave_out(&mut audits);
+    fix.write(&audits, out)?;
+    if fix.emit.is_some() {
+        FixArgs::print(&emitted, out)?;
+    } else if out.format() == Format::Table || !fix.fix {
+        report::report(&audits, None, out)?;
+    }
+    if !fix.fix {
+        return Ok(exit(&audits));
+    }
+    let fixed = fix.fix(&audits, untold, store, out);
+    if fix.emit.is_none() {
+        let rows = fixed.as_deref().ok();
+        match out.format() {
+            Format::Table => out.table(Some("repairs"), rows.unwrap_or_default())?,
+            _ => report::report(&audits, rows, out)?,
+        }
+    }
+    let rows = fixed?;
+    let done = rows.iter().filter(|row| row.is_done()).count();
+    if !fix.mutating.dry_run {
+        out.note(format!("{done} of {} repairs are in force", rows.len()));
+    }
+    // What was found is right now, but for what could not be repaired.
+    let all = done == rows.len() && audits.iter().all(|audit| audit.plan.kept.is_empty());
+    let fixable = audits.iter().all(|audit| matches!(audit.verdict, Verdict::Match | Verdict::Drift));
+    Ok(if all && fixable && emitted.is_empty() { Exit::Done } else { exit(&audits) })
 }
 
 /// The verdict about one activity, as a step of a fixture wants it.
@@ -67,11 +132,16 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
 /// # Errors
 /// Whatever keeps the server from answering.
 pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
-    Ok(audited(store, activity, total)?.verdict)
+    Ok(audited(store, activity, total, None)?.verdict)
 }
 
-fn audited(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Audit> {
-    Ok(judge(store.audit(activity, total.map(Units::get))?))
+fn audited(
+    store: &mut Store,
+    activity: &ActivityId,
+    total: Option<Units>,
+    compared: Option<Compared>,
+) -> Result<Audit> {
+    Ok(judge(store.audit(activity, total.map(Units::get), compared)?))
 }
 
 /// The activities of a fixture with their totals; of them only those that are named, if any are.

@@ -81,13 +81,17 @@ impl Session {
 
     fn start_embedded(&self, directory: &Path) -> Result<String> {
         let kept = (!directory.as_os_str().is_empty()).then_some(directory);
-        let server = Embedded::start(kept, self.global.timeout, |note| self.out.note(note))?;
+        // A server whose stop is not yet arranged must not be left behind by a Ctrl-C.
+        let url = interrupt::uncut(|| {
+            let server = Embedded::start(kept, self.global.timeout, |note| self.out.note(note))?;
+            let url = server.url();
+            // It must stop however the command ends, Ctrl-C included.
+            interrupt::at_exit(move || drop(server));
+            Ok::<_, Failure>(url)
+        })?;
         if kept.is_none() {
             self.out.note("a private server was started; its data is discarded at the end (`--embedded=DIR` keeps it)");
         }
-        let url = server.url();
-        // It must stop however the command ends, Ctrl-C included.
-        interrupt::at_exit(move || drop(server));
         Ok(url)
     }
 

@@ -6,8 +6,10 @@
 mod fields;
 pub mod fixture;
 pub mod orders;
+pub mod plan;
 mod problem;
+pub mod records;
 mod source;
 mod yaml;
 
-pub use problem::{Location, Problems};
+pub use problem::{Location, Problem, Problems};

@@ -1,11 +1,13 @@
 //! From what was found in Redis to what it means.
 
-use super::book::Book;
+use super::book::{Book, Newer};
 use super::drift::{Audit, Class, Difference, Held, Verdict};
 use super::id::ActivityId;
-use super::layout::Kind;
+use super::layout::{Kind, Layout};
 use super::ledger::EntryId;
 use super::order::Corrupt;
+use super::repair;
+use super::time::Millis;
 
 /// What preheat wrote, as far as an audit needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Rules {
 /// An activity at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instant {
+    /// The server's clock.
+    pub at: Millis,
     /// Units left.
     pub stock: Option<u64>,
     /// `None` where only a backend created it.
@@ -44,12 +48,39 @@ pub struct Finding {
     pub holds: Result<u64, String>,
     /// What the ledger said at that same instant.
     pub ledger: Option<i64>,
+    /// What the order records say.
+    pub orders: Option<i64>,
+    /// What the ledger has that is newer than the order records.
+    pub newer: Option<Newer>,
+}
+
+impl Finding {
+    /// What the order records say to units held, and what that means; `None` where they agree.
+    pub fn against_orders(&self, units: i64) -> Option<Class> {
+        let orders = self.orders?;
+        if orders == units {
+            return None;
+        }
+        // What Redis held when the records were written.
+        let then = units - self.newer.unwrap_or_default().net;
+        if self.newer.is_some_and(|newer| (then + newer.low..=then + newer.high).contains(&orders)) {
+            return Some(Class::Timing);
+        }
+        Some(match (then, orders) {
+            (then, orders) if then == orders => return None,
+            (_, 0) => Class::MissingOrder,
+            (0, orders) if orders > 0 => Class::MissingPurchase,
+            _ => Class::QuantityMismatch,
+        })
+    }
 }
 
 /// All that was found of one activity.
 pub struct Facts {
     /// The activity.
     pub activity: ActivityId,
+    /// Where its keys are.
+    pub layout: Layout,
     /// How it records who bought.
     pub kind: Kind,
     /// The total that the caller says it has.
@@ -62,6 +93,8 @@ pub struct Facts {
     pub book: Book,
     /// Units that participants hold, where no ledger says it.
     pub held: Option<i64>,
+    /// The newest ledger entry that an order record names.
+    pub newest_named: Option<EntryId>,
     /// Whether the ledger was folded from its beginning.
     pub by_ledger: bool,
     /// Whether nothing moved that would make the rest a guess.
@@ -82,13 +115,25 @@ impl Book {
         by_ledger: bool,
     ) -> Option<Finding> {
         let ledger = by_ledger.then(|| self.units(user));
-        let fine = match &holds {
+        let finding = Finding { user, holds, ledger, orders: self.ordered(user), newer: self.newer(user) };
+        let fine = match &finding.holds {
             Err(_) => false,
             Ok(units) => {
-                ledger.is_none_or(|ledger| signed(*units) == ledger) && limit.is_none_or(|limit| *units <= limit)
+                ledger.is_none_or(|ledger| signed(*units) == ledger)
+                    && limit.is_none_or(|limit| *units <= limit)
+                    && finding.against_orders(signed(*units)).is_none()
             }
         };
-        (!fine).then_some(Finding { user, holds, ledger })
+        (!fine).then_some(finding)
+    }
+}
+
+impl Facts {
+    /// Whether order records name ledger entries newer than the ledger's last.
+    pub fn lost_tail(&self) -> bool {
+        let Some(end) = &self.end else { return false };
+        end.rules.is_some_and(|rules| rules.ledger)
+            && self.newest_named.is_some_and(|named| end.last.is_none_or(|last| named > last))
     }
 }
 
@@ -99,64 +144,40 @@ pub fn signed(units: u64) -> i64 {
 
 /// Says what the facts mean.
 pub fn judge(mut facts: Facts) -> Audit {
-    let mut differences = Vec::new();
-    let mut whole =
-        |class, redis, ledger| differences.push(Difference { user: None, class, redis, ledger, orders: None });
-    if let Some(corrupt) = &facts.corrupt {
-        whole(Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None);
-        facts.notes.push(format!("key `{}` {}", corrupt.key, corrupt.what));
-    }
-    for (id, why) in &facts.book.unreadable {
-        whole(Class::Corrupt, Some(Held::Text(id.to_string())), None);
-        facts.notes.push(format!("ledger entry `{id}` cannot be read: {why}"));
-    }
-
-    let instant = facts.end.as_ref();
-    let rules = instant.and_then(|instant| instant.rules);
-    let stock = instant.and_then(|instant| instant.stock);
+    let instant = facts.end.clone();
+    let rules = instant.as_ref().and_then(|instant| instant.rules);
+    let stock = instant.as_ref().and_then(|instant| instant.stock);
     let total = facts.total.or(rules.map(|rules| rules.total));
+    if let (Kind::Counter, Some(end)) = (facts.kind, &facts.end) {
+        // What is not there was sold, to whomever.
+        let sold = total.zip(end.stock).map(|(total, stock)| total.saturating_sub(stock));
+        let nobody = facts.book.user(b"");
+        let ledger = facts.by_ledger.then(|| facts.book.units(nobody));
+        let holds = sold.or(ledger.and_then(|units| u64::try_from(units).ok()));
+        facts.findings.extend(holds.and_then(|units| facts.book.finding(nobody, Ok(units), None, false)));
+    }
     let bought = bought(&facts, total, stock);
     let expected = total.zip(bought).map(|(total, bought)| signed(total) - bought);
     let drift = stock.zip(expected).map(|(stock, expected)| signed(stock) - expected);
-    let by_ledger = facts.by_ledger.then(|| signed(facts.book.total.unwrap_or_default()) - facts.book.sum);
-    if instant.is_some() && facts.corrupt.is_none() {
-        let other_total = facts.by_ledger && rules.map(|rules| rules.total) != facts.book.total;
-        if stock.is_none() || facts.settled && (drift.is_some_and(|drift| drift != 0) || other_total) {
-            whole(Class::Conservation, stock.map(|stock| Held::Units(signed(stock))), by_ledger);
-        }
-    }
-    if stock.is_none() && instant.is_some() && facts.corrupt.is_none() {
-        facts.notes.push("its stock key is gone, though it was preheated".to_owned());
-    }
 
+    let mut differences = Vec::new();
+    whole(&mut facts, drift, &mut differences);
     let limit = limit(facts.kind, rules);
     for finding in &facts.findings {
-        let mut say = |class, redis| {
-            let user = Some(String::from_utf8_lossy(facts.book.users.name(finding.user)).into_owned());
-            differences.push(Difference { user, class, redis: Some(redis), ledger: finding.ledger, orders: None });
-        };
-        match &finding.holds {
-            Err(text) => say(Class::Corrupt, Held::Text(text.clone())),
-            Ok(units) => {
-                if finding.ledger.is_some_and(|ledger| ledger != signed(*units)) {
-                    say(Class::CounterDrift, Held::Units(signed(*units)));
-                }
-                if limit.is_some_and(|limit| *units > limit) {
-                    say(Class::OverLimit, Held::Units(signed(*units)));
-                }
-            }
-        }
+        of_user(finding, &facts, limit, &mut differences);
     }
     differences.sort_by(|one, other| (one.class, &one.user).cmp(&(other.class, &other.user)));
 
     let verdict = match (&facts.end, &facts.corrupt) {
         (None, None) => Verdict::NotPreheated,
-        _ if !differences.is_empty() => Verdict::Drift,
+        _ if differences.iter().any(|difference| difference.class != Class::Timing) => Verdict::Drift,
         _ if !facts.settled => Verdict::Unsettled,
         _ => Verdict::Match,
     };
+    let plan = repair::plan(&facts, drift);
     Audit {
         activity: facts.activity,
+        plan,
         verdict,
         total,
         stock,
@@ -165,6 +186,64 @@ pub fn judge(mut facts: Facts) -> Audit {
         drift,
         differences,
         notes: facts.notes,
+    }
+}
+
+/// What is wrong with the activity as a whole.
+fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference>) {
+    let mut say =
+        |class, redis, ledger, orders| differences.push(Difference { user: None, class, redis, ledger, orders });
+    for (id, why) in &facts.book.unreadable {
+        say(Class::Corrupt, Some(Held::Text(id.to_string())), None, None);
+        facts.notes.push(format!("ledger entry `{id}` cannot be read: {why}"));
+    }
+    if let Some(corrupt) = &facts.corrupt {
+        say(Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None, None);
+        facts.notes.push(format!("key `{}` {}", corrupt.key, corrupt.what));
+        return;
+    }
+    let Some(instant) = &facts.end else { return };
+    let other_total = facts.by_ledger && instant.rules.map(|rules| rules.total) != facts.book.total;
+    if instant.stock.is_none() || facts.settled && (drift.is_some_and(|drift| drift != 0) || other_total) {
+        let by_ledger =
+            facts.by_ledger.then(|| Held::Units(signed(facts.book.total.unwrap_or_default()) - facts.book.sum));
+        say(Class::Conservation, instant.stock.map(|stock| Held::Units(signed(stock))), by_ledger, None);
+    }
+    if instant.stock.is_none() {
+        facts.notes.push("its stock key is gone, though it was preheated".to_owned());
+    }
+    if let Some(named) = facts.newest_named.filter(|_| facts.lost_tail()) {
+        let last = instant.last.map(|last| Held::Text(last.to_string()));
+        say(Class::LostTail, None, last, Some(Held::Text(named.to_string())));
+        facts.notes.push(format!(
+            "order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"
+        ));
+    }
+}
+
+/// What is wrong with one user.
+fn of_user(finding: &Finding, facts: &Facts, limit: Option<u64>, differences: &mut Vec<Difference>) {
+    let mut say = |class, redis| {
+        let name = facts.book.users.name(finding.user);
+        let user = facts.kind.has_users().then(|| String::from_utf8_lossy(name).into_owned());
+        let (ledger, orders) = (finding.ledger.map(Held::Units), finding.orders.map(Held::Units));
+        differences.push(Difference { user, class, redis: Some(redis), ledger, orders });
+    };
+    match &finding.holds {
+        Err(text) => say(Class::Corrupt, Held::Text(text.clone())),
+        Ok(units) => {
+            let held = Held::Units(signed(*units));
+            if finding.ledger.is_some_and(|ledger| ledger != signed(*units)) {
+                say(Class::CounterDrift, held.clone());
+            }
+            if limit.is_some_and(|limit| *units > limit) {
+                say(Class::OverLimit, held.clone());
+            }
+            // A blur compared with order records would show differences that are none.
+            if let Some(class) = finding.against_orders(signed(*units)).filter(|_| facts.settled) {
+                say(class, held);
+            }
+        }
     }
 }
 

@@ -2,8 +2,11 @@
 //!
 //! Memory grows with the users, not with the length of the ledger.
 
+use std::collections::HashMap;
+
 use super::layout::Kind;
 use super::ledger::{Entry, EntryId, Op};
+use super::records::Records;
 use super::users::Users;
 
 /// What the ledger says up to one entry.
@@ -27,16 +30,47 @@ pub struct Book {
     pub epoch: Option<u64>,
     /// Entries that cannot be read, and why.
     pub unreadable: Vec<(EntryId, String)>,
+    /// What order records say each user bought, by number; `None` where there are none.
+    orders: Option<Vec<i64>>,
+    /// The first entry that the order records cannot know.
+    newer_from: Option<EntryId>,
+    /// What happened since then, of those users to whom something did.
+    newer: HashMap<u32, Newer>,
+}
+
+/// How far a user's units moved since the order records were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Newer {
+    /// In all.
+    pub net: i64,
+    /// The lowest they were in between, from where they began.
+    pub low: i64,
+    /// The highest.
+    pub high: i64,
+}
+
+/// Order records and how far the ledger may be newer than they are.
+pub struct Compared {
+    /// The records.
+    pub records: Records,
+    /// The first ledger entry that they cannot know.
+    pub newer_from: EntryId,
 }
 
 impl Book {
     /// Nothing was read yet.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: Kind, compared: Option<Compared>) -> Self {
+        let (records, newer_from) = compared.map(|compared| (compared.records, compared.newer_from)).unzip();
+        let (users, orders) = records.map(|records| (records.users, records.units)).unzip();
+        let users: Users = users.unwrap_or_default();
         Self {
             kind,
-            users: Users::default(),
-            ledger: Vec::new(),
-            seen: Vec::new(),
+            ledger: vec![0; users.len()],
+            seen: vec![false; users.len()],
+            users,
+            orders,
+            newer_from,
+            newer: HashMap::new(),
             total: None,
             sum: 0,
             end: EntryId::ZERO,
@@ -46,14 +80,41 @@ impl Book {
         }
     }
 
+    /// Forgets the ledger and who was seen, not the order records.
+    pub fn begin_again(&mut self) {
+        self.ledger.fill(0);
+        self.seen.fill(false);
+        self.newer.clear();
+        self.unreadable.clear();
+        (self.total, self.sum, self.end, self.entries, self.epoch) = (None, 0, EntryId::ZERO, 0, None);
+    }
+
     /// The number of a user, who is now known.
     pub fn user(&mut self, name: &[u8]) -> u32 {
         let number = self.users.number(name);
         if self.ledger.len() < self.users.len() {
             self.ledger.resize(self.users.len(), 0);
             self.seen.resize(self.users.len(), false);
+            if let Some(orders) = &mut self.orders {
+                orders.resize(self.users.len(), 0);
+            }
         }
         number
+    }
+
+    /// Whether there are order records.
+    pub fn has_orders(&self) -> bool {
+        self.orders.is_some()
+    }
+
+    /// What the order records say a user bought; `None` where there are none.
+    pub fn ordered(&self, user: u32) -> Option<i64> {
+        self.orders.as_ref().map(|orders| orders[user as usize])
+    }
+
+    /// How far a user's units moved since the order records were written.
+    pub fn newer(&self, user: u32) -> Option<Newer> {
+        self.newer.get(&user).copied()
     }
 
     /// What the ledger says a user holds.
@@ -67,11 +128,9 @@ impl Book {
     }
 
     /// Users who should hold something, and of whom the participants told nothing.
-    pub fn unseen(&self) -> impl Iterator<Item = u32> {
-        (0u32..)
-            .zip(self.ledger.iter().zip(&self.seen))
-            .filter(|(_, (units, seen))| **units != 0 && !**seen)
-            .map(|(user, _)| user)
+    pub fn unseen(&self) -> Vec<u32> {
+        let expected = |user: u32| self.units(user) != 0 || self.ordered(user).is_some_and(|units| units != 0);
+        (0u32..).zip(&self.seen).filter(|(user, seen)| !**seen && expected(*user)).map(|(user, _)| user).collect()
     }
 
     /// Adds the next entry.
@@ -106,12 +165,8 @@ impl Book {
                 // meanwhile, so there only the difference is known.
                 Op::Repair => {
                     let to = row.count(2).ok_or("a repair without its end")?;
-                    let from = if self.kind.has_users() {
-                        let user = self.user(row.user().as_bytes());
-                        self.units(user)
-                    } else {
-                        count
-                    };
+                    let user = self.user_of(row.user());
+                    let from = if self.kind.has_users() { self.units(user) } else { count };
                     self.move_units(row.user(), to - from);
                 }
                 Op::Preheat | Op::Update | Op::Pause | Op::Resume => (),
@@ -122,10 +177,19 @@ impl Book {
 
     fn move_units(&mut self, user: &str, units: i64) {
         self.sum += units;
-        if self.kind.has_users() {
-            let user = self.user(user.as_bytes());
-            self.ledger[user as usize] += units;
+        let user = self.user_of(user);
+        self.ledger[user as usize] += units;
+        if self.newer_from.is_some_and(|from| self.end >= from) {
+            let newer = self.newer.entry(user).or_default();
+            newer.net += units;
+            newer.low = newer.low.min(newer.net);
+            newer.high = newer.high.max(newer.net);
         }
+    }
+
+    /// A bare counter sells to nobody in particular: all of it is one user without a name.
+    fn user_of(&mut self, name: &str) -> u32 {
+        if self.kind.has_users() { self.user(name.as_bytes()) } else { self.user(b"") }
     }
 }
 
@@ -144,7 +208,7 @@ mod tests {
 
     #[test]
     fn it_adds_up() {
-        let mut book = Book::new(Kind::Hash);
+        let mut book = Book::new(Kind::Hash, None);
         book.add(&entry("1-0", "preheat", Some("10"), "[]"));
         book.add(&entry("2-0", "deduct", None, r#"[["a","3",""],["b","1",""],["a","1",""]]"#));
         book.add(&entry("2-1", "refund", None, r#"[["a","2",""]]"#));
@@ -152,13 +216,13 @@ mod tests {
         let a = book.user(b"a");
         assert_eq!((book.units(a), book.sum, book.total, book.epoch, book.entries), (2, 3, Some(20), Some(1), 4));
         assert!(book.see(a) && !book.see(a));
-        assert_eq!(book.unseen().map(|user| book.users.name(user).to_vec()).collect::<Vec<_>>(), [b"b"]);
+        assert_eq!(book.unseen().iter().map(|user| book.users.name(*user)).collect::<Vec<_>>(), [b"b"]);
     }
 
     #[test]
     fn a_repair_says_what_a_user_holds_but_of_a_bare_counter_only_the_difference() {
         for (kind, sum) in [(Kind::Hash, 2), (Kind::Counter, 4)] {
-            let mut book = Book::new(kind);
+            let mut book = Book::new(kind, None);
             book.add(&entry("1-0", "preheat", Some("10"), "[]"));
             book.add(&entry("2-0", "deduct", None, r#"[["a","7",""]]"#));
             book.add(&entry("3-0", "repair", None, r#"[["a","5","2"]]"#));
@@ -167,8 +231,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_newer_than_the_order_records_is_told_apart() {
+        let mut records = Records::default();
+        records.add("a", 3, None);
+        records.add("a", -1, None);
+        let mut book = Book::new(Kind::Hash, Some(Compared { records, newer_from: "5-0".parse().unwrap() }));
+        book.add(&entry("4-9", "deduct", None, r#"[["a","2",""],["b","1",""]]"#));
+        book.add(&entry("5-0", "deduct", None, r#"[["b","4",""]]"#));
+        book.add(&entry("6-0", "refund", None, r#"[["b","5",""]]"#));
+        let (a, b) = (book.user(b"a"), book.user(b"b"));
+        assert_eq!((book.units(a), book.ordered(a), book.newer(a)), (2, Some(2), None));
+        assert_eq!(
+            (book.units(b), book.ordered(b), book.newer(b)),
+            (0, Some(0), Some(Newer { net: -1, low: -1, high: 4 }))
+        );
+        book.begin_again();
+        assert_eq!((book.units(a), book.ordered(a), book.entries), (0, Some(2), 0));
+    }
+
+    #[test]
     fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
-        let mut book = Book::new(Kind::Hash);
+        let mut book = Book::new(Kind::Hash, None);
         book.add(&entry("1-0", "deduct", None, r#"[["a","1",""],["b","-1",""]]"#));
         book.add(&entry("2-0", "sell", None, "[]"));
         book.add(&entry("3-0", "deduct", None, "no json"));

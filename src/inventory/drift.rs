@@ -1,8 +1,9 @@
 //! What an audit says: whether stock, participants, ledger and order records agree, and where they do not.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::id::ActivityId;
+use super::repair::Plan;
 
 /// The outcome of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -31,17 +32,27 @@ impl Verdict {
 }
 
 /// What a difference means, in the order in which differences are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     /// The total is not stock plus what participants hold.
     Conservation,
     /// A user's counter and the ledger differ.
     CounterDrift,
+    /// Units were taken, and no order record has them.
+    MissingOrder,
+    /// An order record, and Redis does not know it.
+    MissingPurchase,
+    /// Both know the user, the numbers differ.
+    QuantityMismatch,
     /// A user holds more than the limit allows.
     OverLimit,
+    /// Order records name ledger entries newer than the ledger's last.
+    LostTail,
     /// A key or field holds what it must not.
     Corrupt,
+    /// Newer than the order records: no drift.
+    Timing,
 }
 
 impl Class {
@@ -50,8 +61,13 @@ impl Class {
         match self {
             Self::Conservation => "conservation",
             Self::CounterDrift => "counter_drift",
+            Self::MissingOrder => "missing_order",
+            Self::MissingPurchase => "missing_purchase",
+            Self::QuantityMismatch => "quantity_mismatch",
             Self::OverLimit => "over_limit",
+            Self::LostTail => "lost_tail",
             Self::Corrupt => "corrupt",
+            Self::Timing => "timing",
         }
     }
 
@@ -60,13 +76,18 @@ impl Class {
         match self {
             Self::Conservation => "stock and what participants hold do not make the total",
             Self::CounterDrift => "a user's units are not what the ledger says",
+            Self::MissingOrder => "units were taken, and no order record has them",
+            Self::MissingPurchase => "an order record that Redis does not know: oversell ahead",
+            Self::QuantityMismatch => "Redis and the order records both know the user, with other numbers",
             Self::OverLimit => "a user holds more than the limit allows",
+            Self::LostTail => "order records name ledger entries that are gone",
             Self::Corrupt => "a key or field holds what it must not",
+            Self::Timing => "newer than the order records: no drift",
         }
     }
 }
 
-/// What Redis holds: units, or, where it holds no number, that text.
+/// What one side says: units, or, where it is no number, a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Held {
@@ -95,9 +116,9 @@ pub struct Difference {
     /// Units that Redis holds: of a user, or, for the whole, the stock.
     pub redis: Option<Held>,
     /// Units that the ledger says: of a user, or, for the whole, what the stock should be.
-    pub ledger: Option<i64>,
+    pub ledger: Option<Held>,
     /// Units that the order records say.
-    pub orders: Option<i64>,
+    pub orders: Option<Held>,
 }
 
 /// The audit of one activity.
@@ -121,4 +142,6 @@ pub struct Audit {
     pub differences: Vec<Difference>,
     /// What people should know beside it.
     pub notes: Vec<String>,
+    /// What would set it right.
+    pub plan: Plan,
 }

@@ -1,9 +1,9 @@
 //! Where the shared keys are and how participants are recorded: the contracts of systems in production.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One contract of keys. The four first are in wide use; `cluster` keeps an activity in one slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, clap::ValueEnum, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Layout {
     /// A hash of user to units, with a limit per user

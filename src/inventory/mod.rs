@@ -12,6 +12,8 @@ pub mod layout;
 pub mod ledger;
 pub mod number;
 pub mod order;
+pub mod records;
+pub mod repair;
 pub mod status;
 pub mod time;
 pub mod users;

@@ -78,6 +78,17 @@ impl Store {
         reply.text(reply.array(value)?.get(1))
     }
 
+    /// The server's clock.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn now(&mut self) -> Result<Millis, StoreError> {
+        let reply = Reply::of_command("TIME");
+        let parts = reply.array(self.server.command(&redis::cmd("TIME"))?)?;
+        let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
+        Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
+    }
+
     /// Refuses purchases of an activity, or allows them again: `ok`, `replayed` where it was so already, or why not,
     /// with the key that is corrupt.
     ///

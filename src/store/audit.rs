@@ -15,10 +15,11 @@ use super::scan::number;
 use super::scripts::AUDIT;
 use super::{Store, StoreError};
 use crate::inventory::audit::{Facts, Instant, Rules, limit, signed};
-use crate::inventory::book::Book;
+use crate::inventory::book::{Book, Compared};
 use crate::inventory::id::ActivityId;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
 
 /// Participants a page: about half a millisecond of the server's time.
 const PAGE: usize = 500;
@@ -45,14 +46,21 @@ struct Look {
 }
 
 impl Store {
-    /// All facts about an activity. `total` is what the caller says it has.
+    /// All facts about an activity. `total` is what the caller says it has; `compared` is what its users are compared
+    /// with besides.
     ///
     /// # Errors
     /// Any of [`StoreError`]; what is missing or corrupt is among the facts.
-    pub fn audit(&mut self, activity: &ActivityId, total: Option<u64>) -> Result<Facts, StoreError> {
+    pub fn audit(
+        &mut self,
+        activity: &ActivityId,
+        total: Option<u64>,
+        compared: Option<Compared>,
+    ) -> Result<Facts, StoreError> {
         let keys = self.keys(activity);
+        let mut facts = self.no_facts(activity, total, compared);
         for _ in 0..TRIES {
-            let mut facts = self.no_facts(activity, total);
+            facts.begin_again();
             let Some(first) = self.first_look(&keys, &mut facts)? else { return Ok(facts) };
             let whole = match first.instant.last {
                 Some(last) if first.instant.rules.is_some_and(|rules| rules.ledger) => {
@@ -70,23 +78,25 @@ impl Store {
                 return Ok(facts);
             }
         }
-        let mut facts = self.no_facts(activity, total);
-        if let Some(look) = self.first_look(&keys, &mut facts)? {
-            facts.end = Some(look.instant);
+        facts.begin_again();
+        if self.first_look(&keys, &mut facts)?.is_some() {
             facts.notes.push(format!("its ledger was trimmed or reset {TRIES} times while it was read"));
         }
         Ok(facts)
     }
 
-    fn no_facts(&self, activity: &ActivityId, total: Option<u64>) -> Facts {
+    fn no_facts(&self, activity: &ActivityId, total: Option<u64>, compared: Option<Compared>) -> Facts {
         let kind = self.layout.kind();
+        let newest_named = compared.as_ref().and_then(|compared| compared.records.newest);
         Facts {
             activity: activity.clone(),
+            layout: self.layout,
             kind,
             total,
             end: None,
             corrupt: None,
-            book: Book::new(kind),
+            book: Book::new(kind, compared),
+            newest_named,
             held: None,
             by_ledger: false,
             settled: false,
@@ -127,8 +137,7 @@ impl Store {
             }
         }
         // Those whom only the ledger knows; and then, at one last instant, those who differed.
-        let unseen: Vec<u32> = facts.book.unseen().collect();
-        for users in unseen.chunks(MOST_USERS) {
+        for users in facts.book.unseen().chunks(MOST_USERS) {
             if !self.look_up(keys, facts, users, epoch)? {
                 return Ok(facts.corrupt.is_some());
             }
@@ -192,7 +201,7 @@ impl Store {
         let mut before = None;
         for _ in 0..TRIES {
             let (mut sum, mut digest) = (0i64, 0u64);
-            facts.book = Book::new(facts.kind);
+            facts.book.begin_again();
             facts.findings.clear();
             let mut page = match look.take() {
                 Some(look) => look,
@@ -226,6 +235,10 @@ impl Store {
             }
             before = Some(seen);
         }
+        // A bare counter has nobody to be seen.
+        for user in facts.book.unseen().into_iter().filter(|_| facts.kind.has_users()).collect::<Vec<_>>() {
+            facts.findings.extend(facts.book.finding(user, Ok(0), None, false));
+        }
         if !facts.settled {
             facts.notes.push(
                 "it is being written and has no ledger, so no two scans were alike: audit it when nobody buys"
@@ -257,6 +270,14 @@ impl Store {
 }
 
 impl Facts {
+    /// Forgets all that was found.
+    fn begin_again(&mut self) {
+        self.book.begin_again();
+        self.findings.clear();
+        self.notes.clear();
+        (self.end, self.corrupt, self.held, self.by_ledger, self.settled) = (None, None, None, false, false);
+    }
+
     /// Takes over what a look says of the activity as a whole. False where there is nothing to go on with.
     fn take(&mut self, look: &Look) -> bool {
         self.corrupt.clone_from(&look.corrupt);
@@ -283,7 +304,7 @@ fn read(value: Value, keys: &Keys) -> Result<Look, StoreError> {
     let mut look = Look {
         status,
         corrupt: None,
-        instant: Instant { stock: None, rules: None, last: None, length: 0 },
+        instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: 0 },
         cursor: "0".to_owned(),
         held: Vec::new(),
     };
@@ -292,12 +313,13 @@ fn read(value: Value, keys: &Keys) -> Result<Look, StoreError> {
         return Ok(look);
     }
     let Some(Value::Array(held)) = values.pop() else { return Err(reply.unfit("no participants")) };
-    let [_, _, stock, Value::Array(rules), last, length, cursor] = &values[..] else {
+    let [_, at, stock, Value::Array(rules), last, length, cursor] = &values[..] else {
         return Err(reply.unfit(&values));
     };
     look.held = held;
     look.cursor = reply.text(Some(cursor))?.unwrap_or_default();
     look.instant = Instant {
+        at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
         stock: reply.count(Some(stock))?,
         rules: match reply.count(rules.first())? {
             None => None,

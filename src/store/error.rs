@@ -30,6 +30,17 @@ pub enum StoreError {
         "the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}"
     )]
     Unknown { server: String, why: String, settle: Option<String> },
+    /// The activity was reset while a job was being applied to it.
+    #[error("activity `{activity}` was reset after this run began, so the run stopped")]
+    Reset { activity: String },
+    /// The name of a job stands for another input.
+    #[error("the job `{job}` was another input for activity `{activity}`")]
+    OtherJob { job: String, activity: String },
+    /// The server has forgotten what it had decided, and the input cannot be read again.
+    #[error(
+        "the server lost what it had decided of `{activity}` after line {line}, and this input cannot be read again"
+    )]
+    Lost { activity: String, line: u64 },
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
     Reply { what: String, reply: String },
@@ -90,6 +101,11 @@ impl ServerKind {
             Self::WrongType => "nothing was changed; see `TYPE` of the key, which another system may use",
             Self::Other => return None,
         })
+    }
+
+    /// Whether nothing ran and somebody may be about to mend it: a run that can wait sends again.
+    pub fn may_pass(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::OutOfMemory | Self::Misconfigured | Self::NoReplicas) || self.passes()
     }
 
     /// Whether nothing ran, so that waiting and sending again is safe and may help.
@@ -177,6 +193,17 @@ impl From<StoreError> for Failure {
             ),
             StoreError::Server { kind, .. } => (Exit::Failed, kind.hint().map(str::to_owned)),
             StoreError::Unknown { settle, .. } => (Exit::Unknown, settle.clone()),
+            StoreError::Reset { .. } => (
+                Exit::Failed,
+                Some("the rest was not applied; the same command again would apply the whole input to the new sale".to_owned()),
+            ),
+            StoreError::OtherJob { .. } => {
+                (Exit::Usage, Some("nothing of it was applied; give another name to `--job`, or leave it out".to_owned()))
+            }
+            StoreError::Lost { .. } => (
+                Exit::Unknown,
+                Some("give the whole input again with the same `--job`: what stands is not applied twice".to_owned()),
+            ),
             StoreError::Reply { .. } => (Exit::Failed, Some("does another version of the scripts run there?".to_owned())),
             StoreError::Embedded(failure) => return failure.clone(),
         };

@@ -2,6 +2,7 @@
 
 mod activities;
 mod audit;
+pub mod bulk;
 mod call;
 pub mod connect;
 pub mod embedded;
@@ -9,9 +10,11 @@ pub mod error;
 pub mod keys;
 mod ledger;
 mod orders;
+mod repair;
 mod reply;
 mod scan;
 pub mod scripts;
+mod wire;
 
 use call::Server;
 use connect::Target;

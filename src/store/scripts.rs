@@ -38,6 +38,9 @@ pub static PAUSE: LazyLock<Script> = script!("pause", "lib/values.lua", "lib/met
 pub static SNAPSHOT: LazyLock<Script> = script!("snapshot", "lib/values.lua", "lib/meta.lua", "snapshot.lua");
 /// Reads participants, stock and the ledger's end at one instant.
 pub static AUDIT: LazyLock<Script> = script!("audit", "lib/values.lua", "lib/meta.lua", "audit.lua");
+/// Sets right what an audit found.
+pub static REPAIR: LazyLock<Script> =
+    script!("repair", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "repair.lua");
 
 impl Script {
     fn new(name: &'static str, text: &'static str) -> Self {
@@ -45,8 +48,8 @@ impl Script {
     }
 
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 7] {
-        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT]
+    pub fn all() -> [&'static Self; 8] {
+        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR]
     }
 
     /// The names of its `KEYS` for an activity, in order.

@@ -10,11 +10,15 @@
 )]
 
 mod backends;
+mod bulk;
+mod embedded;
 mod faults;
 mod fixtures;
 mod harness;
 mod input;
+mod model;
 mod one_round_trip;
+mod options;
 mod race;
 mod reconcile;
 mod run;

@@ -1,6 +1,8 @@
 //! `reconcile` without order records: stock, participants and ledger, in every layout, idle and live.
 
 mod live;
+mod orders;
+mod repair;
 
 use crate::support::{TestRedis, backend};
 use serde_json::{Value, json};

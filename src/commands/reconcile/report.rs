@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::verdict;
+use crate::commands::repair::RepairRow;
 use crate::inventory::drift::{Audit, Class, Difference, Held, Verdict};
 use crate::output::{Cell, Format, Output, Row, Tone};
 
@@ -89,8 +90,8 @@ struct DifferenceRow<'a> {
     user: Option<&'a str>,
     class: Class,
     redis: Option<&'a Held>,
-    ledger: Option<i64>,
-    orders: Option<i64>,
+    ledger: Option<&'a Held>,
+    orders: Option<&'a Held>,
 }
 
 impl<'a> DifferenceRow<'a> {
@@ -100,8 +101,8 @@ impl<'a> DifferenceRow<'a> {
             user: difference.user.as_deref(),
             class: difference.class,
             redis: difference.redis.as_ref(),
-            ledger: difference.ledger,
-            orders: difference.orders,
+            ledger: difference.ledger.as_ref(),
+            orders: difference.orders.as_ref(),
         }
     }
 }
@@ -111,7 +112,7 @@ impl Row for DifferenceRow<'_> {
     const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "redis", "ledger", "orders"];
 
     fn cells(&self) -> Vec<Cell> {
-        let redis = match self.redis {
+        let said = |held: Option<&Held>| match held {
             Some(Held::Text(text)) => Cell::text(text).flexible(),
             units => Cell::known(units),
         };
@@ -119,15 +120,15 @@ impl Row for DifferenceRow<'_> {
             Cell::text(self.activity).flexible(),
             self.user.map_or_else(Cell::unknown, |user| Cell::text(user).flexible()),
             class(self.class),
-            redis,
-            Cell::known(self.ledger),
-            Cell::known(self.orders),
+            said(self.redis),
+            said(self.ledger),
+            said(self.orders),
         ]
     }
 }
 
 fn class(class: Class) -> Cell {
-    Cell::text(class.name()).tone(Tone::Bad)
+    Cell::text(class.name()).tone(if class == Class::Timing { Tone::Dim } else { Tone::Bad })
 }
 
 /// All of it, as one value.
@@ -136,25 +137,38 @@ struct Document<'a> {
     verdict: Verdict,
     activities: Vec<ActivityRow<'a>>,
     differences: Vec<DifferenceRow<'a>>,
+    /// Only where repairs were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repairs: Option<&'a [RepairRow]>,
 }
 
-/// Shows audits: nested for `json` and `yaml`, tables for people, and for the flat formats what differs.
-pub fn report(audits: &[Audit], out: &mut Output) -> Result<()> {
+/// Says what people should know beside the figures.
+pub fn tell(audits: &[Audit], out: &Output) {
     for audit in audits {
         for note in &audit.notes {
             out.warn(format!("{}: {note}", audit.activity));
         }
     }
+    let drifted = |audit: &Audit| audit.differences.iter().any(|difference| difference.class == Class::CounterDrift);
+    if audits.iter().any(drifted) {
+        out.hint(
+            "a backend that sells with a script of its own writes no ledger: preheat its activities with `ledger: false`",
+        );
+    }
+}
+
+/// Shows audits: nested for `json` and `yaml`, tables for people, and for the flat formats what differs.
+pub fn report(audits: &[Audit], repairs: Option<&[RepairRow]>, out: &mut Output) -> Result<()> {
     let differences = || {
         audits.iter().flat_map(|audit| audit.differences.iter().map(|difference| DifferenceRow::new(audit, difference)))
     };
-    hint(audits, out);
     match out.format() {
         Format::Json | Format::Yaml => {
             return out.document(&Document {
                 verdict: verdict(audits),
                 activities: audits.iter().map(ActivityRow::new).collect(),
                 differences: differences().collect(),
+                repairs,
             });
         }
         Format::Table => {
@@ -183,10 +197,4 @@ fn classes(audit: &Audit) -> impl Iterator<Item = ClassRow<'_>> {
         class: same[0].class,
         differences: same.len(),
     })
-}
-
-fn hint(audits: &[Audit], out: &Output) {
-    if audits.iter().any(|audit| audit.differences.iter().any(|difference| difference.class == Class::CounterDrift)) {
-        out.hint("a backend that sells with a script of its own writes no ledger: preheat its activities with `ledger: false`");
-    }
 }

@@ -33,7 +33,7 @@ enum Source {
 }
 
 /// What a file was when it was read whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
     digests: Vec<Digest>,
     bytes: u64,

@@ -11,6 +11,8 @@ pub enum Dialect {
     Tsv,
     /// One JSON object a line
     Jsonl,
+    /// What `mysql --batch` prints: tabs, backslash escapes, NULL
+    Mysql,
 }
 
 impl Dialect {
@@ -24,15 +26,6 @@ impl Dialect {
             _ if first_line.trim_ascii_start().starts_with(b"{") => Self::Jsonl,
             _ if first_line.contains(&b'\t') && !first_line.contains(&b',') => Self::Tsv,
             _ => Self::Csv,
-        }
-    }
-
-    /// What stands between two values.
-    pub(super) fn delimiter(self) -> Option<u8> {
-        match self {
-            Self::Csv => Some(b','),
-            Self::Tsv => Some(b'\t'),
-            Self::Jsonl => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A bulk run reads orders with it, and an audit reads order records: what differs is a [`Shape`].
 
+mod batch;
 mod blocks;
 mod dialect;
 mod jsonl;
@@ -23,6 +24,7 @@ pub use row::{Column, OrderRow, Quantities, Shape};
 
 use super::problem::Problem;
 use crate::inventory::failure::Failure;
+use batch::Batch;
 use jsonl::JsonLines;
 use lines::Lines;
 use separated::Separated;
@@ -56,6 +58,7 @@ impl From<Failure> for RowError {
 /// Rows of one input, in its order.
 pub struct OrderReader {
     lines: Lines,
+    dialect: Dialect,
     form: Form,
     shape: Shape,
     mapping: Mapping,
@@ -63,6 +66,7 @@ pub struct OrderReader {
 
 enum Form {
     Separated(Box<Separated>),
+    Batch(Batch),
     Json(JsonLines),
 }
 
@@ -81,11 +85,13 @@ impl OrderReader {
                 Dialect::of(&name, lines.first_line()?)
             }
         };
-        let form = match dialect.delimiter() {
-            Some(delimiter) => Form::Separated(Box::new(Separated::new(&mut lines, delimiter, mapping, &shape)?)),
-            None => Form::Json(JsonLines::new(mapping, &shape)),
+        let form = match dialect {
+            Dialect::Csv => Form::Separated(Box::new(Separated::new(&mut lines, b',', mapping, &shape)?)),
+            Dialect::Tsv => Form::Separated(Box::new(Separated::new(&mut lines, b'\t', mapping, &shape)?)),
+            Dialect::Mysql => Form::Batch(Batch::new(&mut lines, mapping, &shape)?),
+            Dialect::Jsonl => Form::Json(JsonLines::new(mapping, &shape)),
         };
-        Ok(Self { lines, form, shape, mapping: mapping.clone() })
+        Ok(Self { lines, dialect, form, shape, mapping: mapping.clone() })
     }
 
     /// Reads the next row into `row`, which is only valid after [`Next::Row`].
@@ -96,6 +102,7 @@ impl OrderReader {
         row.clear();
         let next = match &mut self.form {
             Form::Separated(form) => form.next(&mut self.lines, row)?,
+            Form::Batch(form) => form.next(&mut self.lines, row)?,
             Form::Json(form) => form.next(&mut self.lines, row)?,
         };
         if next == Next::Row {
@@ -132,8 +139,14 @@ impl OrderReader {
     pub fn header(&self) -> &[u8] {
         match &self.form {
             Form::Separated(form) => form.header(),
+            Form::Batch(form) => form.header(),
             Form::Json(_) => &[],
         }
+    }
+
+    /// In what form the rows stand there.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// What messages call the input.
@@ -146,7 +159,12 @@ impl OrderReader {
         self.lines.line()
     }
 
-    /// The blocks below, once all was read: what a checked file was.
+    /// What was read so far: of a file that was read to its end, what it is.
+    pub fn checked(&self) -> Checked {
+        self.lines.checked()
+    }
+
+    /// The blocks below.
     pub fn into_blocks(self) -> Blocks {
         self.lines.into_blocks()
     }
@@ -154,6 +172,7 @@ impl OrderReader {
     fn problem(&self, row: &OrderRow, wrong: row::Wrong) -> Problem {
         let column = match &self.form {
             Form::Separated(form) => form.place(self.lines.raw(), wrong.column),
+            Form::Batch(form) => form.place(self.lines.raw(), wrong.column),
             Form::Json(_) => jsonl::place(self.lines.raw(), self.mapping.name(wrong.column)),
         };
         lines::problem(row.line(), column, wrong.message, wrong.hint)

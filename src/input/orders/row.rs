@@ -3,6 +3,7 @@
 use super::super::problem::quoted;
 use super::mapping::Mapping;
 use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::ledger::EntryId;
 use crate::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
 
 /// A column that we know.
@@ -158,7 +159,8 @@ impl OrderRow {
                     }
                     None => false,
                 },
-                Column::Reason | Column::Ledger | Column::Items => true,
+                Column::Ledger => text.is_empty() || text.parse::<EntryId>().is_ok(),
+                Column::Reason | Column::Items => true,
             };
             // A column that may be absent may be empty; a quantity that is not there is not 1.
             let absent = text.is_empty() && column != Column::Quantity && shape.optional.contains(&column);
@@ -206,7 +208,7 @@ pub(super) fn expected(column: Column, quantities: Quantities) -> &'static str {
         (Column::Quantity, Quantities::Orders) => Quantity::EXPECTED,
         (Column::Quantity, Quantities::Records) => "a whole number, negative for a refund, without leading zero",
         (Column::Reason, _) => "a text",
-        (Column::Ledger, _) => "the id of a ledger entry",
+        (Column::Ledger, _) => "the id of a ledger entry, such as 1762790400000-0",
         (Column::Items, _) => "an object of activities and quantities, such as {\"1001\":2}",
     }
 }

@@ -168,7 +168,7 @@ fn values(count: usize) -> String {
 }
 
 /// Where our columns stand in a header, or what is wrong with it and what to do.
-fn found_columns(
+pub(super) fn found_columns(
     names: &[String],
     mapping: &Mapping,
     shape: &Shape,

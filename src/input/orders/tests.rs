@@ -182,3 +182,21 @@ fn items_are_summed() {
         assert!(matches!(reader.next(&mut row), Err(RowError::Bad(_))));
     }
 }
+
+#[test]
+fn mysql_batch_has_escapes_no_quotes_and_null() {
+    let text = "sku\tbuyer\tquantity\trequest\r\n1001\t\"7\\\\\"\t2\tNULL\r\n1001\ta\\x\t1\tr 1\n";
+    let (rows, error) = read(text, Dialect::Mysql, "activity=sku,user=buyer");
+    assert_eq!((rows, error), (["2 1001 \"7\\\" 2 ", "3 1001 a\\x 1 r 1"].map(String::from).to_vec(), None));
+    for (text, why) in [
+        ("activity\tuser\n1001\tNULL\n", "f:2:6: `user` is missing, expected a user id"),
+        ("activity\tuser\n1001\n", "f:2:1: 1 values, where the header has 2: was the file cut short?"),
+        ("activity\tuser\n1001\ta\\tb\n", "f:2:6: user: `a\\tb` is not a user id"),
+        ("activity\tbuyer\n", "f:1:1: no column `user`"),
+        ("", "f:1:1: nothing here, expected a header"),
+    ] {
+        let (rows, error) = read(text, Dialect::Mysql, "");
+        assert_eq!(rows.len(), 0);
+        assert!(error.as_ref().is_some_and(|error| error.starts_with(why)), "{error:?}");
+    }
+}

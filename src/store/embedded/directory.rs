@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::stale;
-use crate::inventory::failure::{Failure, cause};
+use crate::inventory::failure::{Exit, Failure, cause};
 
 /// The socket's name within the directory.
 pub const SOCKET: &str = "server.sock";
@@ -114,6 +114,9 @@ fn acquire(lock: &File, lock_path: &Path, shown: &Path, wait: Duration, note: im
         }
         let holder = fs::read_to_string(lock_path).unwrap_or_default();
         let holder = if holder.is_empty() { "another command".to_owned() } else { format!("process {holder}") };
+        if crate::interrupt::requested() {
+            return Err(Failure::new(Exit::Interrupted, format!("interrupted while `{}` was in use", shown.display())));
+        }
         if Instant::now() > deadline {
             return Err(Failure::failed(format!("`{}` is in use by {holder}", shown.display()))
                 .hint("wait until it has ended, or wait longer with `--timeout 60s`"));

@@ -2,10 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use crate::support::TestRedis;
 
-/// Writers that buy and give back at full speed until the scope's work is done; gives how many calls they made.
+/// Writers that buy and give back until the work is done; gives how many calls they made. At full speed they would
+/// outrun a debug build on a busy machine: `make bench` does that.
 pub fn while_selling<T>(redis: &TestRedis, work: impl FnOnce() -> T) -> (T, u64) {
     let scripts = ["deduct", "refund"].map(|name| redis.seckill(["script", "show", name]).code(0).stdout);
     let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -19,18 +21,19 @@ pub fn while_selling<T>(redis: &TestRedis, work: impl FnOnce() -> T) -> (T, u64)
                     dice ^= dice << 13;
                     dice ^= dice >> 7;
                     dice ^= dice << 17;
-                    let script = &scripts[usize::from(dice % 3 == 0)];
+                    let script = &scripts[usize::from(dice.is_multiple_of(3))];
                     let mut call = redis::cmd("EVAL");
                     call.arg(script).arg(5);
                     for key in ["stock", "meta", "requests", "ledger", "participants"] {
                         call.arg(format!("seckill:{key}:1001"));
                     }
                     call.arg(&["hash", "writer", "", "", "first", "2", ""]);
-                    for order in 0..8 {
+                    for order in 0..3 {
                         call.arg(format!("user-{}", (dice >> 20).wrapping_add(order * 7919) % 5000)).arg(1 + order % 2);
                     }
                     call.exec(&mut connection).unwrap();
                     calls.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_micros(300));
                 }
             });
         }
@@ -51,7 +54,7 @@ fn a_live_sale_has_no_difference_that_is_not_one() {
     let (sold_meanwhile, _) = while_selling(&redis, || {
         let mut last = 0;
         let mut moved = 0;
-        for _ in 0..5 {
+        for _ in 0..3 {
             let audit = redis.seckill(["reconcile", "1001", "-o", "json"]).code(0).json();
             let stock = audit["activities"][0]["stock"].as_u64().unwrap();
             moved += u32::from(stock != last);
@@ -59,7 +62,7 @@ fn a_live_sale_has_no_difference_that_is_not_one() {
         }
         moved
     });
-    assert_eq!(sold_meanwhile, 5, "the sale stood still");
+    assert_eq!(sold_meanwhile, 3, "the sale stood still");
     redis.seckill(["reconcile", "1001"]).code(0);
 }
 

@@ -9,6 +9,7 @@ mod multi_deduct;
 mod names;
 mod others;
 mod refund;
+mod repair;
 
 use crate::support::{Layout, Scripts, TestRedis};
 

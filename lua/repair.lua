@@ -1,0 +1,133 @@
+--[[
+  repair: sets right what an audit found, each repair only where everything still is as it was found.
+
+  KEYS[1]  stock          string
+  KEYS[2]  meta           hash    epoch, repairs, total, ledger; may be absent
+  KEYS[3]  requests       hash    r:<id> -> what the repair of that id did
+  KEYS[4]  ledger         stream  one entry a call
+  KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
+  KEYS[6]  units          hash    units of a set's members; kind set only
+
+  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[2]  by             who runs this, for the ledger; may be empty
+  ARGV[3]  reason         why, for the ledger; may be empty
+  ARGV[4]  dry            1: tell what would be done, write nothing
+  ARGV[5]  epoch          as it was audited; empty: there was no meta
+  ARGV[6]  repairs        how many repairs there were when it was audited; empty: there was no meta
+  ARGV[7..11]             a repair: id, user, from, to, change of the stock (`5` or `-5`); an empty user: the stock
+                          alone (kind counter: from and to are units sold, as the ledger has them)
+  ARGV[12..]              further repairs; at most 1,000
+
+  Returns {status, stock, letters}, with the stock after it and a letter a repair
+     1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
+                       by now), s out_of_stock (fewer are left than must be taken), x exceeds_total (the stock would
+                       pass the total), q request_conflict (the id was used for something else)
+    -4 not_preheated   KEYS[1] is absent
+   -11 corrupt         {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -20 stale           {-20, epoch, repairs}: it was reset or repaired since it was audited
+  Only `o` writes. The stock is taken first and given last, so that a cut leaves fewer units to sell, never more; a
+  call that is not stale raises the count of repairs, so that nobody else repairs by the same audit.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE DECRBY INCRBY HSET HDEL
+  XADD; sets also SMISMEMBER SADD SREM.
+]]
+local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
+local WIDTH, MOST_REPAIRS, STALE = 5, 1000, -20
+if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('repair: kind and number of keys do not fit') end
+local count = (#ARGV - 6) / WIDTH
+if count < 1 or count ~= math.floor(count) then return usage('repair: the repairs are not complete') end
+if count > MOST_REPAIRS then return usage('repair: more than ' .. MOST_REPAIRS .. ' in one call') end
+if repairs ~= '' and not whole(repairs) then return usage('repair: ARGV[6] is no count') end
+local call = {kind = kind, count = count, users = {}, requests = {}, single = false}
+local wanted = {}
+for i = 1, count do
+  local at = 6 + (i - 1) * WIDTH
+  local id, user, from, to, change = ARGV[at + 1], ARGV[at + 2], whole(ARGV[at + 3]), whole(ARGV[at + 4]), ARGV[at + 5]
+  local units = whole(string.match(change or '', '^%-?(.*)$'))
+  if id == '' or not is_request(id) then return usage('repair: id of repair ' .. i) end
+  if user ~= '' and (kind == 'counter' or not is_user(user)) then return usage('repair: user of repair ' .. i) end
+  if not (from and to and units) then return usage('repair: numbers of repair ' .. i) end
+  if kind == 'coupon' and to > 1 then return usage('repair: more than one coupon in repair ' .. i) end
+  if string.sub(change, 1, 1) == '-' then units = -units end
+  wanted[i] = {user = user, from = from, to = to, change = units, digest = concat({'repair', ARGV[at + 3], ARGV[at + 4], change, user}, ' ')}
+  call.users[i], call.requests[i] = user, id
+end
+
+-- Read, and check, everything.
+local reply = read_activity(call)
+if reply then return reply end
+local fields = redis.call('HMGET', KEYS[2], 'epoch', 'repairs')
+if fields[2] and not whole(fields[2]) then return unfit(fields[2], 2) end
+reply = read_requests(call)
+if reply then return reply end
+reply = read_held(call)
+if reply then return reply end
+local letters, fresh = {}, false
+for i = 1, count do
+  local status = settled(call.seen[call.requests[i]], wanted[i].digest)
+  letters[i] = status and LETTERS[status]
+  fresh = fresh or not status
+end
+if fresh and ((fields[1] or '') ~= epoch or (repairs ~= '' and (fields[2] or '0') ~= repairs)) then
+  return {STALE, fields[1] or '', fields[2] or '0'}
+end
+
+-- Decide.
+local left, most = call.stock, call.rules.total or MOST_UNITS
+local now, touched, kept, noted = {}, {}, {}, {}
+local applied = 0
+for i = 1, count do
+  local repair = wanted[i]
+  if not letters[i] then
+    local held = '0'
+    if repair.user ~= '' then held = now[repair.user] and digits(now[repair.user]) or call.held[i] or '0' end
+    if repair.user ~= '' and held ~= digits(repair.from) then
+      letters[i] = 'c'
+    elseif left + repair.change < 0 then
+      letters[i] = 's'
+    elseif left + repair.change > most then
+      letters[i] = 'x'
+    else
+      letters[i] = 'o'
+      left = left + repair.change
+      applied = applied + 1
+      if repair.user ~= '' then
+        if now[repair.user] == nil then touched[#touched + 1] = repair.user end
+        now[repair.user] = repair.to
+      end
+      if repair.user ~= '' or kind == 'counter' then
+        noted[#noted + 1] = '[' .. json(repair.user) .. ',"' .. digits(repair.from) .. '","' .. digits(repair.to) .. '"]'
+      end
+      kept[#kept + 1] = 'r:' .. call.requests[i]
+      kept[#kept + 1] = repair.digest
+    end
+  end
+end
+
+-- Write: the stock first where it shrinks, last where it grows.
+if fresh and not dry then
+  if redis.acl_check_cmd then
+    local denied = not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
+      or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
+      or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
+      or kind ~= 'counter' and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
+      or call.rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+      or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
+      or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
+    if denied then return forbidden(denied) end
+  end
+  if call.rules.total then redis.call('HSET', KEYS[2], 'repairs', digits((whole(fields[2]) or 0) + 1)) end
+  if applied > 0 then
+    if left < call.stock then redis.call('DECRBY', KEYS[1], digits(call.stock - left)) end
+    if kind ~= 'counter' and #touched > 0 then write_held(call, touched, now, digits_once()) end
+    redis.call('HSET', KEYS[3], unpack(kept))
+    if call.rules.ledger then
+      local row = entry('repair', by, reason, digits(left), 'orders', '[' .. concat(noted, ',') .. ']')
+      row[#row + 1] = 'stock_change'
+      row[#row + 1] = digits(left - call.stock)
+      redis.call('XADD', KEYS[4], '*', unpack(row))
+    end
+    if left > call.stock then redis.call('INCRBY', KEYS[1], digits(left - call.stock)) end
+  end
+end
+return {OK, digits(left), concat(letters)}

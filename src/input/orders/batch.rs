@@ -1,0 +1,112 @@
+//! Rows as `mysql --batch` prints them: a header, tabs between values, `\t`, `\n`, `\\` and `\0` for what would
+//! break a line, no quotes, and `NULL` for nothing.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::super::fields::listed;
+use super::super::problem::{Location, Problem, Problems};
+use super::jsonl::line;
+use super::lines::{Lines, column_of, utf8};
+use super::mapping::Mapping;
+use super::row::{Column, OrderRow, Shape};
+use super::separated::found_columns;
+use super::{Next, RowError};
+use crate::inventory::failure::Failure;
+
+/// The rows of one input.
+pub(super) struct Batch {
+    /// Where our columns stand.
+    columns: Vec<(Column, usize)>,
+    width: usize,
+    header: Vec<u8>,
+}
+
+impl Batch {
+    /// Reads the header.
+    pub(super) fn new(lines: &mut Lines, mapping: &Mapping, shape: &Shape) -> Result<Self, Failure> {
+        let found = loop {
+            match line(lines)? {
+                Next::NotYet => lines.wait(Duration::from_secs(1)),
+                other => break other,
+            }
+        };
+        let wrong = |message: String, hint: Option<String>| {
+            let mut problems = Problems::of(lines.name());
+            problems.tell(Problem::new(Location { line: 1, column: 1 }, message).hint(hint));
+            problems.end().err().unwrap_or_else(|| Failure::usage("no header"))
+        };
+        if found != Next::Row {
+            let wanted: Vec<&str> = shape.columns().map(|column| mapping.name(column)).collect();
+            return Err(wrong(format!("nothing here, expected a header with {}", listed(&wanted)), None));
+        }
+        let text = String::from_utf8_lossy(record(lines.raw())).into_owned();
+        let names: Vec<String> = text.split('\t').map(|name| plain(name).into_owned()).collect();
+        let columns = found_columns(&names, mapping, shape).map_err(|(message, hint)| wrong(message, hint))?;
+        Ok(Self { columns, width: names.len(), header: lines.raw().to_vec() })
+    }
+
+    pub(super) fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    /// Reads the next row.
+    pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
+        let next = line(lines)?;
+        if next != Next::Row {
+            return Ok(next);
+        }
+        row.set_line(lines.line());
+        let text = utf8(lines, record(lines.raw()))?;
+        let count = text.split('\t').count();
+        if count != self.width {
+            return Err(
+                lines.bad(0, format!("{count} values, where the header has {}: was the file cut short?", self.width))
+            );
+        }
+        for (column, at) in &self.columns {
+            match text.split('\t').nth(*at) {
+                None | Some("NULL") => (),
+                Some(value) => row.set(*column, &plain(value)),
+            }
+        }
+        Ok(Next::Row)
+    }
+
+    /// The column where a value of a record begins, counted in characters.
+    pub(super) fn place(&self, raw: &[u8], column: Column) -> usize {
+        let nth = self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at);
+        let start: usize = raw.split(|byte| *byte == b'\t').take(nth).map(|value| value.len() + 1).sum();
+        column_of(raw, start)
+    }
+}
+
+/// A line without its end.
+fn record(raw: &[u8]) -> &[u8] {
+    let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
+    raw.strip_suffix(b"\r").unwrap_or(raw)
+}
+
+/// A value without its escapes.
+fn plain(value: &str) -> Cow<'_, str> {
+    if !value.contains('\\') {
+        return Cow::Borrowed(value);
+    }
+    let mut text = String::with_capacity(value.len());
+    let mut rest = value.chars();
+    while let Some(c) = rest.next() {
+        match (c, rest.clone().next()) {
+            ('\\', Some(escaped @ ('t' | 'n' | '0' | '\\'))) => {
+                text.push(match escaped {
+                    't' => '\t',
+                    'n' => '\n',
+                    '0' => '\0',
+                    _ => '\\',
+                });
+                rest.next();
+            }
+            _ => text.push(c),
+        }
+    }
+    Cow::Owned(text)
+}

@@ -1,0 +1,160 @@
+//! `--embedded`: a private server for one command, with and without a directory that stays.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::support::{Call, seckill};
+
+/// A command that works in a temporary directory of its own, so that tests do not see each other's servers.
+fn in_own_tmp<const N: usize>(tmp: &Path, args: [&str; N]) -> Call {
+    seckill(args).without_env("SECKILL_URL").env("TMPDIR", tmp.to_str().unwrap())
+}
+
+fn private_directories(tmp: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(tmp).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("seckill-")).collect()
+}
+
+/// Whether any process works in a directory.
+fn somebody_works_in(directory: &Path) -> bool {
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .any(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory)))
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn without_a_directory_data_is_discarded_and_nothing_stays() {
+    let tmp = tempfile::tempdir().unwrap();
+    in_own_tmp(tmp.path(), ["preheat", "--embedded", "--id", "1", "--stock", "5"])
+        .code(0)
+        .stdout_has("create")
+        .stderr_has("discarded");
+    assert!(private_directories(tmp.path()).is_empty());
+    assert!(!somebody_works_in(tmp.path()));
+    in_own_tmp(tmp.path(), ["inspect", "1", "--embedded"]).code(3);
+}
+
+#[test]
+fn with_a_directory_the_next_command_finds_the_data() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = tmp.path().join("sale");
+    let embedded = format!("--embedded={}", dir.display());
+    in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", "1", "--stock", "5"]).code(0).stderr_lacks("discarded");
+    assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    in_own_tmp(tmp.path(), ["deduct", &embedded, "1", "--user", "7", "--quantity", "2"]).code(0);
+    let row = in_own_tmp(tmp.path(), ["inspect", &embedded, "1", "-o", "json"]).code(0).json();
+    assert_eq!(row["activity"]["stock"], 3);
+    assert!(!somebody_works_in(tmp.path()));
+}
+
+#[test]
+fn a_directory_with_a_long_path_will_do() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = tmp.path().join("x".repeat(150));
+    let embedded = format!("--embedded={}", dir.display());
+    in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", "1", "--stock", "5"]).code(0);
+    in_own_tmp(tmp.path(), ["inspect", &embedded, "1"]).code(0);
+    assert!(private_directories(tmp.path()).is_empty(), "the short way to the socket is gone");
+}
+
+#[test]
+fn a_second_command_on_a_directory_waits_or_says_why_not() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = tmp.path().join("sale");
+    let embedded = format!("--embedded={}", dir.display());
+    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 200000, clients: 2}\n";
+    let first = in_own_tmp(tmp.path(), ["run", &embedded, "-"]).stdin(rush).spawn();
+    wait_until("the first has the directory", || dir.join("server.sock").exists());
+    in_own_tmp(tmp.path(), ["inspect", &embedded, "1", "--timeout", "200ms"])
+        .code(1)
+        .stderr_has("in use by process")
+        .stderr_has("--timeout");
+    let second = in_own_tmp(tmp.path(), ["inspect", &embedded, "1", "--timeout", "60s"]).spawn();
+    second.wait_for_stderr("waiting for it to end");
+    first.signal(libc::SIGINT);
+    first.wait().code(130);
+    second.wait().code(0);
+}
+
+#[test]
+fn what_a_killed_command_left_is_swept_by_the_next() {
+    let tmp = tempfile::tempdir().unwrap();
+    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 1000000, clients: 2}\n";
+    let killed = in_own_tmp(tmp.path(), ["run", "--embedded", "-"]).stdin(rush).spawn();
+    wait_until("its server runs", || somebody_works_in(tmp.path()));
+    killed.signal(libc::SIGKILL);
+    killed.wait().killed_by(libc::SIGKILL);
+    let left = private_directories(tmp.path());
+    assert_eq!(left.len(), 1);
+    assert!(somebody_works_in(&left[0]), "a server that is killed with its command would need no sweep");
+    // Young directories are spared: their command may be about to lock them.
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+    fs::File::open(&left[0]).unwrap().set_modified(long_ago).unwrap();
+    in_own_tmp(tmp.path(), ["inspect", "--embedded"]).code(0);
+    assert!(private_directories(tmp.path()).is_empty());
+    wait_until("its server is gone", || !somebody_works_in(tmp.path()));
+}
+
+#[test]
+fn a_directory_outlives_a_kill_of_its_command() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = tmp.path().join("sale");
+    let embedded = format!("--embedded={}", dir.display());
+    in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", "1", "--stock", "1000000"]).code(0);
+    let rush = "steps:\n  - rush: {activity: 1, users: 1000000, clients: 2}\n";
+    let killed = in_own_tmp(tmp.path(), ["run", &embedded, "-"]).stdin(rush).spawn();
+    wait_until("its server runs", || dir.join("server.sock").exists());
+    killed.signal(libc::SIGKILL);
+    killed.wait().killed_by(libc::SIGKILL);
+    let row = in_own_tmp(tmp.path(), ["inspect", &embedded, "1", "-o", "json"]).code(0).json();
+    assert_eq!(row["activity"]["total"], 1_000_000);
+    in_own_tmp(tmp.path(), ["reconcile", &embedded, "1"]).code(0);
+    wait_until("both servers are gone", || !somebody_works_in(tmp.path()));
+}
+
+#[test]
+fn ctrl_c_leaves_no_server_behind() {
+    let tmp = tempfile::tempdir().unwrap();
+    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 1000000, clients: 2}\n";
+    let run = in_own_tmp(tmp.path(), ["run", "--embedded", "-"]).stdin(rush).spawn();
+    wait_until("its server runs", || somebody_works_in(tmp.path()));
+    run.signal(libc::SIGINT);
+    run.wait().code(130);
+    assert!(private_directories(tmp.path()).is_empty());
+    assert!(!somebody_works_in(tmp.path()));
+}
+
+#[test]
+fn without_a_server_binary_the_error_says_how_to_get_one() {
+    let tmp = tempfile::tempdir().unwrap();
+    in_own_tmp(tmp.path(), ["inspect", "--embedded"])
+        .without_env("SECKILL_SERVER")
+        .env("PATH", "/nonexistent")
+        .code(1)
+        .stderr_has("valkey-server")
+        .stderr_has("apt install");
+    in_own_tmp(tmp.path(), ["inspect", "--embedded"])
+        .env("SECKILL_SERVER", "/nonexistent/redis-server")
+        .code(1)
+        .stderr_has("`/nonexistent/redis-server`");
+    in_own_tmp(tmp.path(), ["inspect", "--embedded"])
+        .env("SECKILL_SERVER", "/bin/false")
+        .code(1)
+        .stderr_has("ended at once");
+}
+
+#[test]
+fn an_unreachable_url_is_never_replaced_by_a_private_server() {
+    seckill(["inspect", "-u", "unix:///nonexistent/x.sock"]).code(5).stderr_has("--embedded");
+}

@@ -1,0 +1,57 @@
+//! `repair`: each status and letter of its header.
+
+use super::scripts;
+use crate::support::LAYOUTS;
+
+#[test]
+fn repair_has_every_status_of_its_header_and_only_ok_writes() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        let repair = |scripts: &mut super::Scripts, audit: [&str; 2], rows: &[&str]| {
+            let args = [&[layout.kind, "me", "why", "0"], &audit[..], rows].concat();
+            scripts.call("repair", &layout.keys("1"), &args)
+        };
+        let units = |id: &'static str, change: &'static str| [id, "", "0", "0", change];
+        assert_eq!(repair(&mut scripts, ["1", "0"], &units("i", "1")), "-4 nil nil", "{layout:?}");
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r1"));
+        scripts.deduct("1", ("8", "1", "r2"));
+
+        // What refuses leaves everything as it was.
+        let before = redis.dump_all();
+        assert_eq!(repair(&mut scripts, ["2", "0"], &units("i", "1")), "-20 1 0", "{layout:?}: another epoch");
+        assert_eq!(repair(&mut scripts, ["1", "1"], &units("i", "1")), "-20 1 0", "{layout:?}: another count");
+        for rows in [
+            &["i", "", "0", "0"][..],
+            &["", "", "0", "0", "1"],
+            &["i", "", "0", "0", "1e3"],
+            &["i", "", "0", "0", "--1"],
+            &["i", "", "-1", "0", "1"],
+            &["i", "", "0", "007", "1"],
+            &["i", " 7", "0", "0", "1"],
+            &[],
+        ] {
+            let reply = repair(&mut scripts, ["1", "0"], rows);
+            assert!(reply.contains("USAGE repair"), "{layout:?} {rows:?}: {reply}");
+        }
+        redis.assert_unchanged_since(&before);
+
+        // Letters: out of stock, past the total, and, where users are recorded, somebody who changed.
+        let refused = [units("s", "-9"), units("x", "3")].concat();
+        assert_eq!(repair(&mut scripts, ["1", "0"], &refused), "1 8 sx", "{layout:?}");
+        assert_eq!(redis.hget(&layout.meta("1"), "repairs").as_deref(), Some("1"));
+        if layout.has_users() {
+            let rows = ["c", "7", "5", "0", "5", "o", "8", "1", "0", "1"];
+            assert_eq!(repair(&mut scripts, ["1", "1"], &rows), "1 9 co", "{layout:?}");
+            assert_eq!(redis.xrange(&layout.ledger("1")).last().unwrap().1["orders"], "[[\"8\",\"1\",\"0\"]]");
+            let after = redis.dump_all();
+            assert_eq!(repair(&mut scripts, ["1", "1"], &rows[5..]), "1 9 r", "{layout:?}: again");
+            assert_eq!(repair(&mut scripts, ["1", "2"], &["o", "7", "1", "0", "1"]), "1 9 q", "{layout:?}: reused");
+            redis.assert_unchanged_since(&after);
+            assert_eq!(repair(&mut scripts, ["1", "2"], &["b", "8", "0", "1", "-1"]), "1 8 o", "{layout:?}: back");
+        }
+        let key = layout.stock("1");
+        redis.cmd(("SET", &key, "abc"));
+        assert_eq!(repair(&mut scripts, ["1", "0"], &units("i", "1")), "-11 nil nil 1 abc", "{layout:?}");
+    }
+}
