@@ -62,7 +62,7 @@ pub fn by_script(scripts: &mut Scripts, step: &Step) -> String {
     }
 }
 
-/// Through the binary: the status in its words. A retry is for the network to make, so it is a first try here.
+/// Through the binary: the status in its words.
 pub fn by_binary(redis: &TestRedis, layout: Layout, step: &Step) -> String {
     let with_request = |line: String, id: usize| if id == 0 { line } else { format!("{line} --request r{id}") };
     let line = match step {
@@ -129,7 +129,8 @@ fn differs(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option
     let stock = it.meta.map(|_| it.stock.to_string());
     let mut fields = BTreeMap::new();
     if let Some(meta) = it.meta {
-        for (field, value) in [("total", meta.total), ("epoch", meta.epoch), ("repairs", 0), ("ledger", meta.ledger.into())]
+        for (field, value) in
+            [("total", meta.total), ("epoch", meta.epoch), ("repairs", 0), ("ledger", meta.ledger.into())]
         {
             fields.insert(field.to_owned(), value.to_string());
         }
@@ -138,7 +139,8 @@ fn differs(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option
     }
     let held: BTreeMap<String, u64> = it.held.iter().map(|(number, units)| (user(*number), *units)).collect();
     let requests: Vec<String> = it.requests.keys().map(|number| format!("r:{}", request(*number))).collect();
-    let found_requests: Vec<String> = redis.hgetall(&layout.requests(id)).into_keys().filter(|it| it.starts_with("r:")).collect();
+    let found_requests: Vec<String> =
+        redis.hgetall(&layout.requests(id)).into_keys().filter(|it| it.starts_with("r:")).collect();
     let ops: Vec<String> = redis.xrange(&layout.ledger(id)).iter().map(|(_, entry)| entry["op"].clone()).collect();
     check("stock", format!("{:?}", redis.get(&layout.stock(id))), format!("{stock:?}"))
         .or_else(|| check("meta", format!("{:?}", redis.hgetall(&layout.meta(id))), format!("{fields:?}")))

@@ -8,13 +8,36 @@ use crate::support::Layout;
 #[derive(Clone, Debug)]
 pub enum Step {
     /// `create`, `update` or `reset`.
-    Preheat { mode: &'static str, activity: usize, total: u64, limit: Option<u64>, ledger: bool },
-    Pause { activity: usize, paused: bool },
+    Preheat {
+        mode: &'static str,
+        activity: usize,
+        total: u64,
+        limit: Option<u64>,
+        ledger: bool,
+    },
+    Pause {
+        activity: usize,
+        paused: bool,
+    },
     /// One order or refund; a quantity of 0 is a refund of all.
-    One { refund: bool, retry: bool, activity: usize, order: Order },
+    One {
+        refund: bool,
+        retry: bool,
+        activity: usize,
+        order: Order,
+    },
     /// Several of them in one call.
-    Orders { refund: bool, activity: usize, orders: Vec<Order> },
-    Multi { retry: bool, user: usize, request: usize, items: Vec<(usize, u64)> },
+    Orders {
+        refund: bool,
+        activity: usize,
+        orders: Vec<Order>,
+    },
+    Multi {
+        retry: bool,
+        user: usize,
+        request: usize,
+        items: Vec<(usize, u64)>,
+    },
 }
 
 /// A user's wish; request 0 is none.
@@ -23,6 +46,17 @@ pub struct Order {
     pub user: usize,
     pub quantity: u64,
     pub request: usize,
+}
+
+impl Step {
+    /// The same as it is done when nothing is sent twice: a retry is for the network to make.
+    pub fn as_first_try(&self) -> Self {
+        let mut step = self.clone();
+        if let Self::One { retry, .. } | Self::Multi { retry, .. } = &mut step {
+            *retry = false;
+        }
+        step
+    }
 }
 
 /// How many activities there are.
@@ -63,7 +97,8 @@ fn step(layout: Layout) -> impl Strategy<Value = Step> {
             limit: limit.filter(|_| layout.kind == "hash"),
             ledger,
         });
-    let pause = (0..ACTIVITIES, prop::bool::weighted(0.3)).prop_map(|(activity, paused)| Step::Pause { activity, paused });
+    let pause =
+        (0..ACTIVITIES, prop::bool::weighted(0.3)).prop_map(|(activity, paused)| Step::Pause { activity, paused });
     let one = (any::<bool>(), prop::bool::weighted(0.2), 0..ACTIVITIES, order(), prop::bool::weighted(0.15)).prop_map(
         move |(refund, retry, activity, mut order, all)| {
             if refund && all && has_users {

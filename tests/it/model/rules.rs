@@ -148,16 +148,15 @@ impl Sale {
                 }
                 reply
             }
-            Step::Orders { refund, activity, orders } => {
-                self.activities[*activity].orders(layout, *refund, orders)
-            }
+            Step::Orders { refund, activity, orders } => self.activities[*activity].orders(layout, *refund, orders),
             Step::Multi { retry, user, request, items } => self.multi(*retry, *user, *request, items),
         }
     }
 
     fn multi(&mut self, retry: bool, user: usize, request: usize, items: &[(usize, u64)]) -> String {
         let layout = self.layout;
-        let mut asked: Vec<String> = items.iter().map(|(activity, quantity)| format!("{activity}={quantity}")).collect();
+        let mut asked: Vec<String> =
+            items.iter().map(|(activity, quantity)| format!("{activity}={quantity}")).collect();
         asked.sort();
         let body = format!("multi {user} {asked:?}");
         let mut whys: Vec<Option<i32>> = Vec::new();
