@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::report::{SummaryRow, is_refused, shows_rows};
 use super::{has_users, job_name};
-use crate::input::orders::{Blocks, Checked, Column, Mapping, MultiReader, MultiRow, Next, RowError};
+use crate::input::orders::{Blocks, Column, Mapping, MultiReader, MultiRow, Next, RowError};
 use crate::input::{Problem, Problems};
 use crate::interrupt;
 use crate::inventory::failure::{Exit, Failure};
