@@ -38,8 +38,8 @@
    -22 other job         {-22}: the job's name was used with another digest
   Only ok, and a refused retry, write; the stock first, so that a cut leaves fewer units to sell, never more.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS TIME DECRBY HSET
-  XADD; sets also SMISMEMBER SADD HDEL.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
+  HSET XADD; sets also SMISMEMBER SADD HDEL. One order is quicker where XLEN is allowed too.
 ]]
 local call, reply = read_call('deduct')
 if not call then return reply end
@@ -69,10 +69,12 @@ if records_lost(call) then return unfit('nothing, though units were sold', 5) en
 
 -- Decide, one order after the other.
 local users, texts, requests, held, seen = call.users, call.texts, call.requests, call.held, call.seen
-local now, kept, noted, quantities = {}, {}, {}, {}
--- What HSET of a hash takes, with the last value of a user last; the users of a set, each of them once.
-local set, touched = {}, {}
-local letters, written, bought = {}, digits_once(), not call.single and (call.rows or not call.job) and {} or nil
+local now, kept, touched = {}, {}, {}
+local letters, noted, quantities, bought = {unpack(users)}, {unpack(users)}, {unpack(users)}, nil
+if not call.single and (call.rows or not call.job) then bought = {unpack(users)} end
+local written = digits_once()
+-- What HSET of a hash takes, with the last value of a user last; `touched` are the users of a set, each of them once.
+local set = {unpack(ARGV, #ARGV - 2 * call.count + 1)}
 local left, refused, taken, last = stock, 0, 0, nil
 local most = limit or MOST_UNITS
 for i = 1, call.count do
@@ -133,14 +135,14 @@ if not call.dry then
     end
     redis.call('DECRBY', KEYS[1], digits(stock - left))
     if kind == 'hash' then
-      redis.call('HSET', KEYS[5], unpack(set))
+      redis.call('HSET', KEYS[5], unpack(set, 1, 2 * taken))
     elseif held then
       write_held(call, touched, now, written)
     end
   end
   if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
   if taken > 0 and rules.ledger then
-    local orders = ledger_orders(call, noted, quantities)
+    local orders = ledger_orders(call, noted, quantities, taken)
     redis.call('XADD', KEYS[4], '*', unpack(entry('deduct', call.by, call.reason, digits(left), 'orders', orders)))
   end
 end

@@ -57,9 +57,11 @@ if reply then return reply end
 -- Decide, one order after the other.
 local users, texts, requests, held, seen = call.users, call.texts, call.requests, call.held, call.seen
 local most = rules.total or MOST_UNITS
-local now, touched, is_touched, kept, noted, given = {}, {}, {}, {}, {}, {}
-local letters, written, bought = {}, digits_once(), not call.single and (call.rows or not call.job) and {} or nil
-local left, refused, last = stock, 0, nil
+local now, touched, is_touched, kept = {}, {}, {}, {}
+local letters, noted, given, bought = {unpack(users)}, {unpack(users)}, {unpack(users)}, nil
+if not call.single and (call.rows or not call.job) then bought = {unpack(users)} end
+local written = digits_once()
+local left, refused, given_back, last = stock, 0, 0, nil
 -- A user who holds nothing any more is no participant.
 call.clears = true
 for i = 1, call.count do
@@ -92,8 +94,8 @@ for i = 1, call.count do
         had = had - quantity
         if not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
       end
-      local n = #noted + 1
-      noted[n], given[n] = i, written[quantity]
+      given_back = given_back + 1
+      noted[given_back], given[given_back] = i, written[quantity]
     end
     if request ~= '' then keep(call, request, digest, status, kept) end
   end
@@ -105,7 +107,7 @@ end
 
 -- Write: the stock last.
 if not call.dry then
-  if #noted > 0 then
+  if given_back > 0 then
     if redis.acl_check_cmd then
       local denied = not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
         or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
@@ -118,9 +120,9 @@ if not call.dry then
     if held then write_held(call, touched, now, written) end
   end
   if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
-  if #noted > 0 then
+  if given_back > 0 then
     if rules.ledger then
-      local orders = ledger_orders(call, noted, given)
+      local orders = ledger_orders(call, noted, given, given_back)
       redis.call('XADD', KEYS[4], '*', unpack(entry('refund', call.by, call.reason, digits(left), 'orders', orders)))
     end
     redis.call('INCRBY', KEYS[1], digits(left - stock))
@@ -128,7 +130,7 @@ if not call.dry then
 end
 if call.single then
   local quantity = wanted[1]
-  if quantity == 'all' then quantity = tonumber(given[1]) or false end
+  if quantity == 'all' then quantity = given_back > 0 and tonumber(given[1]) end
   return {last, left, held and now[users[1]], quantity}
 end
 return packed(call, letters, bought, refused)

@@ -29,7 +29,11 @@ local function read_call(op)
   local count = (#ARGV - at + 1) / width
   if count < 1 or count ~= math.floor(count) then return nil, usage(op .. ': the orders are not complete') end
   if count > MOST_ORDERS then return nil, usage(op .. ': more than ' .. MOST_ORDERS .. ' orders in one call') end
-  local arguments, users, texts, requests, reasons = ARGV, {}, {}, nil, nil
+  -- A table that is made of values has its size at once; one that grows is copied again and again. So here, and below,
+  -- lists begin as a copy of one that is as long, and are then overwritten.
+  local arguments, requests, reasons = ARGV, nil, nil
+  local users = {unpack(ARGV, at, at + count - 1)}
+  local texts = {unpack(users)}
   local from = at
   for i = 1, count do
     users[i], texts[i] = arguments[from], arguments[from + 1]
@@ -60,7 +64,8 @@ end
 -- The quantities of a call as numbers, each within the bounds of an order, or nil and the number of the one that is not.
 -- Nearly all texts are alike, and a table is quicker than a pattern. `word` is a text that may stand for a quantity.
 local function read_quantities(call, word)
-  local wanted, known, texts = {}, {}, call.texts
+  local texts = call.texts
+  local wanted, known = {unpack(texts)}, {}
   for i = 1, call.count do
     local text = texts[i]
     local number = known[text]
@@ -196,6 +201,7 @@ end
 -- not 1.
 local function write_held(call, touched, now, written)
   local kind = call.kind
+  written = written or digits_once()
   local set, cleared, joined, left = {}, {}, {}, {}
   for i = 1, #touched do
     local user = touched[i]
@@ -233,34 +239,33 @@ local function write_requests(call, kept, refused)
   if #kept > 0 then redis.call('HSET', KEYS[3], unpack(kept)) end
 end
 
--- The orders of a call as the ledger keeps them: those whose numbers are in `noted`, with their quantities.
-local function ledger_orders(call, noted, quantities)
-  local users, requests, reasons, plain = call.users, call.requests, call.reasons, call.plain
-  local parts, tails = {}, {}
-  for n = 1, #noted do
-    local i, quantity = noted[n], quantities[n]
-    if plain and not requests then
-      -- What follows the user is alike in nearly all of them, up to the user of the next.
-      local tail = tails[quantity]
-      if not tail then
-        tail = '","' .. quantity .. '",""],["'
-        tails[quantity] = tail
-      end
-      parts[2 * n - 1], parts[2 * n] = users[i], tail
-    else
-      local order = '[' .. json(users[i]) .. ',"' .. quantity .. '",' .. json(requests and requests[i] or '')
+-- The orders of a call as the ledger keeps them: the first `count` whose numbers are in `noted`, with their quantities.
+local function ledger_orders(call, noted, quantities, count)
+  local users, requests, reasons = call.users, call.requests, call.reasons
+  local parts = {unpack(users, 1, count)}
+  if call.plain and not requests then
+    -- What follows the user is alike in nearly all of them, up to the user of the next: one joint serves all.
+    local first, alike = quantities[1], true
+    for n = 1, count do
+      parts[n] = users[noted[n]]
+      alike = alike and quantities[n] == first
+    end
+    if alike then return '[["' .. concat(parts, '","' .. first .. '",""],["') .. '","' .. first .. '",""]]' end
+    for n = 1, count do parts[n] = '["' .. parts[n] .. '","' .. quantities[n] .. '",""]' end
+  else
+    for n = 1, count do
+      local i = noted[n]
+      local order = '[' .. json(users[i]) .. ',"' .. quantities[n] .. '",' .. json(requests and requests[i] or '')
       if reasons and reasons[i] ~= '' then order = order .. ',' .. json(reasons[i]) end
-      parts[2 * n - 1], parts[2 * n] = order, n < #noted and '],' or ']'
+      parts[n] = order .. ']'
     end
   end
-  if not (plain and not requests) then return '[' .. concat(parts) .. ']' end
-  parts[#parts] = '","' .. quantities[#noted] .. '",""]]'
-  return '[["' .. concat(parts)
+  return '[' .. concat(parts, ',') .. ']'
 end
 
 -- The packed reply of many orders.
 local function packed(call, letters, bought, refused)
-  local reply = concat(letters) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused)
+  local reply = concat(letters, '', 1, call.count) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused)
   if not bought then return reply end
-  return reply .. ' ' .. concat(bought, ' ')
+  return reply .. ' ' .. concat(bought, ' ', 1, call.count)
 end

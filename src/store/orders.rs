@@ -152,7 +152,7 @@ impl Store {
 }
 
 /// Reads `status item item …` of one multi-order; `None` where it does not fit the order.
-fn multi_outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome> {
+pub(super) fn multi_outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome> {
     let mut words = text.split(' ');
     let status = Status::of_code(words.next()?.parse().ok()?)?;
     let mut items = Vec::with_capacity(order.items.len());

@@ -16,6 +16,7 @@ mod faults;
 mod fixtures;
 mod harness;
 mod input;
+mod ledger;
 mod model;
 mod one_round_trip;
 mod options;

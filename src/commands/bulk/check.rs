@@ -31,6 +31,19 @@ pub(super) struct Total {
     units: u64,
 }
 
+impl Total {
+    /// Nothing yet.
+    pub(super) fn of(activity: &str) -> Self {
+        Self { activity: activity.to_owned(), orders: 0, units: 0 }
+    }
+
+    /// One order more.
+    pub(super) fn add(&mut self, units: u64) {
+        self.orders += 1;
+        self.units += units;
+    }
+}
+
 impl Row for Total {
     const FIELDS: &'static [&'static str] = &["activity", "orders", "units"];
     const HEADINGS: &'static [&'static str] = &["activity", "orders", "units"];
@@ -66,13 +79,12 @@ pub(super) fn check(mut input: Input, args: &BulkArgs, task: &Task<'_>, out: &Ou
                         Some(nth) => *nth,
                         None => {
                             known.insert(activity.to_owned(), totals.len());
-                            totals.push(Total { activity: activity.to_owned(), orders: 0, units: 0 });
+                            totals.push(Total::of(activity));
                             totals.len() - 1
                         }
                     };
                 }
-                totals[last].orders += 1;
-                totals[last].units += row.quantity().unsigned_abs();
+                totals[last].add(row.quantity().unsigned_abs());
                 rows += 1;
                 if rows % 4096 == 0 {
                     progress.inc(4096);

@@ -2,6 +2,7 @@
 
 mod check;
 mod input;
+pub mod multi;
 mod report;
 mod run;
 

@@ -67,6 +67,12 @@ pub(super) struct SummaryRow {
     tone: Option<Status>,
 }
 
+impl SummaryRow {
+    pub(super) fn new(activity: &str, status: Status, orders: u64, units: u64) -> Self {
+        Self { activity: activity.to_owned(), status: status.name(), orders, units: Some(units), tone: Some(status) }
+    }
+}
+
 impl Row for SummaryRow {
     const FIELDS: &'static [&'static str] = &["activity", "status", "orders", "units"];
     const HEADINGS: &'static [&'static str] = Self::FIELDS;
@@ -139,17 +145,12 @@ impl<'o> Report<'o> {
         let mut summary = Vec::new();
         let none = Vec::new();
         for (nth, (activity, refused_before)) in bulk.refused_before().enumerate() {
-            let row = |status: Status, orders, units| SummaryRow {
-                activity: activity.to_owned(),
-                status: status.name(),
-                orders,
-                units: Some(units),
-                tone: Some(status),
-            };
             let mut tally = self.tallies.get(nth).unwrap_or(&none).clone();
             tally.sort_by_key(|(status, ..)| *status);
             let was_replayed = tally.iter().any(|(status, ..)| *status == Status::Replayed);
-            summary.extend(tally.into_iter().map(|(status, orders, units)| row(status, orders, units)));
+            summary.extend(
+                tally.into_iter().map(|(status, orders, units)| SummaryRow::new(activity, status, orders, units)),
+            );
             if refused_before > 0 && was_replayed {
                 summary.push(SummaryRow {
                     activity: activity.to_owned(),

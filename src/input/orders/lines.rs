@@ -61,6 +61,10 @@ impl Lines {
         &self.data[self.record.clone()]
     }
 
+    pub(super) fn is_regular(&self) -> bool {
+        self.blocks.is_regular()
+    }
+
     pub(super) fn checked(&self) -> Checked {
         self.blocks.checked()
     }

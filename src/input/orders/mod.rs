@@ -144,6 +144,11 @@ impl OrderReader {
         }
     }
 
+    /// Whether it can be read again from its start.
+    pub fn is_regular(&self) -> bool {
+        self.lines.is_regular()
+    }
+
     /// In what form the rows stand there.
     pub fn dialect(&self) -> Dialect {
         self.dialect

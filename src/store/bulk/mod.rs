@@ -7,6 +7,7 @@
 mod answer;
 mod frame;
 mod meet;
+mod multi;
 mod pace;
 mod queue;
 mod receive;

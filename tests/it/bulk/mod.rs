@@ -4,6 +4,7 @@ mod exactly_once;
 mod faults;
 mod input;
 mod model;
+mod multi;
 mod output;
 
 use std::path::PathBuf;

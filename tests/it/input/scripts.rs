@@ -127,8 +127,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let order = [layout.kind, "t", "", "", "first", "3", "", "8", "1", "r2"];
         let multi = [layout.kind, "t", "first", "8", "r2", "", "1", "1", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
-        let user = if layout.has_users() { "7" } else { "" };
-        let repair = [layout.kind, "t", "", "0", "1", "0", "id", user, "1", "0", "1"];
+        let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
         let full: [(&'static str, &[&str], usize); 8] = [
             ("deduct", &order, order.len()),
             ("refund", &order, order.len()),
