@@ -23,6 +23,7 @@ mod options;
 mod race;
 mod reconcile;
 mod run;
+mod snapshots;
 mod state;
 mod statuses;
 mod support;
