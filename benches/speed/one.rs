@@ -104,7 +104,10 @@ fn inspect_all(server: &Server) -> Vec<Line> {
         waits.push((rows.1, base.1));
         table.push((timed(server.seckill(&["inspect", "1001", "--all"])), base.0));
     }
-    memory.push((peak(server.seckill(&["inspect", "1001", "--all"])), peak(server.tool("redis-cli", &["hgetall", KEYS[4]]))));
+    memory.push((
+        peak(server.seckill(&["inspect", "1001", "--all"])),
+        peak(server.tool("redis-cli", &["hgetall", KEYS[4]])),
+    ));
     let seconds = |seconds: f64| format!("{seconds:.2} s");
     vec![
         paired("inspect --all of 1,000,000, csv: redis-cli HGETALL", &separated, seconds, "1"),
