@@ -30,7 +30,8 @@
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
   For many orders, or with a job: one string `letters stock refused [bought ...]`: a letter an order (o ok,
-  r replayed, l limit_exceeded, s out_of_stock, q request_conflict, c corrupt), the stock before the call, how
+  r replayed, l limit_exceeded, s out_of_stock, q request_conflict, c corrupt; without a job also p paused,
+  n not_started, e ended), the stock before the call, how
   many the job refused so far, and what each user holds after the order. What refuses the whole activity is {status,
   stock, line}, with the last line the job decided; and with a job also
    -20 gap               {-20, line}: the line before is not the last one decided

@@ -65,6 +65,8 @@ pub enum ServerKind {
     Cluster,
     /// A key of the wrong type.
     WrongType,
+    /// What was given does not fit together, as only the script could tell.
+    Usage,
     /// Anything else.
     Other,
 }
@@ -80,6 +82,7 @@ impl ServerKind {
             Self::NoReplicas => "has too few replicas and refuses writes",
             Self::Cluster => "is a Redis Cluster, which is not served yet",
             Self::WrongType => "found a key of the wrong type",
+            Self::Usage => "refused what was given",
             Self::Other => "answered with an error",
         }
     }
@@ -96,6 +99,7 @@ impl ServerKind {
             Self::NoReplicas => "nothing was changed; see `min-replicas-to-write` on the server",
             Self::Cluster => "give `--url` a single server; `--layout cluster` has the keys that will fit a cluster",
             Self::WrongType => "nothing was changed; see `TYPE` of the key, which another system may use",
+            Self::Usage => "nothing was changed; see what stands there with `seckill inspect`",
             Self::Other => return None,
         })
     }
@@ -112,7 +116,7 @@ impl ServerKind {
 }
 
 /// An error reply's first word and the kind it means.
-const SERVER_KINDS: [(&str, ServerKind); 13] = [
+const SERVER_KINDS: [(&str, ServerKind); 14] = [
     ("LOADING", ServerKind::Loading),
     ("READONLY", ServerKind::ReadOnly),
     ("OOM", ServerKind::OutOfMemory),
@@ -125,6 +129,7 @@ const SERVER_KINDS: [(&str, ServerKind); 13] = [
     ("CLUSTERDOWN", ServerKind::Cluster),
     ("TRYAGAIN", ServerKind::Cluster),
     ("WRONGTYPE", ServerKind::WrongType),
+    ("USAGE", ServerKind::Usage),
     ("MASTERDOWN", ServerKind::Loading),
 ];
 
@@ -188,6 +193,9 @@ impl From<StoreError> for Failure {
                 Exit::Denied,
                 Some("nothing was changed; the commands that a script needs are in its header: `seckill script show NAME`".to_owned()),
             ),
+            StoreError::Server { kind: ServerKind::Usage, .. } => {
+                (Exit::Usage, ServerKind::Usage.hint().map(str::to_owned))
+            }
             StoreError::Server { kind, .. } => (Exit::Failed, kind.hint().map(str::to_owned)),
             StoreError::Unknown { settle, .. } => (Exit::Unknown, settle.clone()),
             StoreError::Reset { .. } => (
