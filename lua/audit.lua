@@ -11,12 +11,13 @@
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  cursor         of a page of participants, 0 for the first; or empty: the users that follow
   ARGV[3]  count          how many participants a page has, about
-  ARGV[4..]               users; at most 2,000
+  ARGV[4..]               users; at most 2,000. Of a page: `list`, or nothing
 
   Returns {status, ms, stock, rules, last, length, cursor, held}: the server's clock in Unix ms, the stock's text or
   false, `{total, per_user_limit, epoch, repairs, ledger}` as texts or false (empty without a meta), the ledger's
-  last id or false, how many entries it has, the next page's cursor (0: there is none), and, of a page, users and the
-  text of what each holds in turn, or, for users, the text of what each holds, false for nothing. Status is
+  last id or false, how many entries it has, the next page's cursor (0: there is none), and held: for users, the text of
+  what each holds, false for nothing; of a page, users and the text of what each holds in turn, joined by zero bytes
+  behind their number and a space (quicker than a list, which `list` asks for where a user has such a byte). Status is
      1 ok
     -4 not_preheated  none of stock and meta is there
    -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
@@ -82,6 +83,7 @@ elseif cursor ~= '' then
       held[2 * i - 1], held[2 * i] = users[i], units[i] or '1'
     end
   end
+  if ARGV[4] ~= 'list' then held = #held .. ' ' .. concat(held, '\0') end
 elseif #ARGV > 3 then
   local users = {unpack(ARGV, 4)}
   held = redis.pcall(kind == 'hash' and 'HMGET' or 'SMISMEMBER', KEYS[5], unpack(users))

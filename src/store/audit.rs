@@ -42,7 +42,15 @@ struct Look {
     corrupt: Option<Corrupt>,
     instant: Instant,
     cursor: String,
-    held: Vec<Value>,
+    held: HeldBy,
+}
+
+/// Who holds what, as the script tells it.
+enum HeldBy {
+    /// Users and units in turn, joined by zero bytes.
+    Joined(Vec<u8>),
+    /// Users and units in turn; or units alone, of users that were asked for.
+    List(Vec<Value>),
 }
 
 impl Store {
@@ -122,7 +130,7 @@ impl Store {
                 return Ok(false);
             }
             let limit = limit(facts.kind, look.instant.rules);
-            for (name, holds) in pairs(&look.held) {
+            for (name, holds) in look.held.pairs() {
                 let user = facts.book.user(name);
                 if facts.book.see(user) {
                     facts.findings.extend(facts.book.finding(user, holds, limit, true));
@@ -166,7 +174,7 @@ impl Store {
             return Ok(false);
         }
         let limit = limit(facts.kind, look.instant.rules);
-        for (user, value) in users.iter().zip(&look.held) {
+        for (user, value) in users.iter().zip(look.held.units()) {
             let holds = match value {
                 Value::BulkString(units) => number(units),
                 _ => Ok(0),
@@ -213,7 +221,7 @@ impl Store {
                     return Ok(facts.corrupt.is_some());
                 }
                 let limit = limit(facts.kind, page.instant.rules);
-                for (name, holds) in pairs(&page.held) {
+                for (name, holds) in page.held.pairs() {
                     let user = facts.book.user(name);
                     if facts.book.see(user) {
                         digest = digest.wrapping_add(hasher.hash_one((name, &holds)));
@@ -254,16 +262,32 @@ impl Store {
         Ok(true)
     }
 
-    /// One call of the script.
+    /// What the script says.
     fn look(&mut self, keys: &Keys, ask: &Ask<'_>) -> Result<Look, StoreError> {
+        match self.call(keys, ask, false)? {
+            Some(look) => Ok(look),
+            // A user with a zero byte, which only a backend can have made.
+            None => self.call(keys, ask, true)?.ok_or_else(|| Reply::of(&AUDIT).unfit("no list")),
+        }
+    }
+
+    /// One call of the script.
+    fn call(&mut self, keys: &Keys, ask: &Ask<'_>, as_list: bool) -> Result<Option<Look>, StoreError> {
         let names: Vec<&str> = keys.in_order().collect();
         let kind = self.kind();
         let value = self.server.run(&AUDIT, &names, Again::Reads, None, |_| {
-            let (cursor, users) = match ask {
-                Ask::Page(cursor) => (*cursor, &[][..]),
-                Ask::Users(users) => ("", *users),
-            };
-            [kind.clone(), cursor.to_owned(), PAGE.to_string()].into_iter().chain(users.iter().cloned()).collect()
+            let mut arguments = vec![kind.clone()];
+            match ask {
+                Ask::Page(cursor) => {
+                    arguments.extend([(*cursor).to_owned(), PAGE.to_string()]);
+                    arguments.extend(as_list.then(|| "list".to_owned()));
+                }
+                Ask::Users(users) => {
+                    arguments.extend([String::new(), PAGE.to_string()]);
+                    arguments.extend_from_slice(users);
+                }
+            }
+            arguments
         })?;
         read(value, keys)
     }
@@ -288,16 +312,44 @@ impl Facts {
     }
 }
 
-/// Users and what each holds.
-fn pairs(flat: &[Value]) -> impl Iterator<Item = (&[u8], Result<u64, String>)> {
-    flat.chunks(2).filter_map(|pair| match pair {
-        [Value::BulkString(user), Value::BulkString(units)] => Some((&user[..], number(units))),
-        _ => None,
-    })
+impl HeldBy {
+    /// Users and what each holds.
+    fn pairs(&self) -> Box<dyn Iterator<Item = (&[u8], Result<u64, String>)> + '_> {
+        match self {
+            Self::Joined(bytes) => {
+                let mut parts = bytes.split(|byte| *byte == 0);
+                Box::new(std::iter::from_fn(move || Some((parts.next()?, number(parts.next()?)))))
+            }
+            Self::List(values) => Box::new(values.chunks(2).filter_map(|pair| match pair {
+                [Value::BulkString(user), Value::BulkString(units)] => Some((&user[..], number(units))),
+                _ => None,
+            })),
+        }
+    }
+
+    /// The units of users that were asked for.
+    fn units(&self) -> &[Value] {
+        match self {
+            Self::Joined(_) => &[],
+            Self::List(values) => values,
+        }
+    }
+
+    /// Takes a joined reply apart; `None` where a user has a zero byte.
+    fn joined(mut bytes: Vec<u8>) -> Option<Self> {
+        let space = bytes.iter().position(|byte| *byte == b' ')?;
+        let count: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
+        bytes.drain(..=space);
+        if count == 0 {
+            return Some(Self::List(Vec::new()));
+        }
+        let parts = bytes.iter().filter(|byte| **byte == 0).count() + 1;
+        (parts == count).then_some(Self::Joined(bytes))
+    }
 }
 
-/// Reads the script's reply.
-fn read(value: Value, keys: &Keys) -> Result<Look, StoreError> {
+/// Reads the script's reply; `None` where users and units cannot be told apart in it.
+fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError> {
     let reply = Reply::of(&AUDIT);
     let mut values = reply.array(value)?;
     let status = reply.status(values.first())?;
@@ -306,17 +358,23 @@ fn read(value: Value, keys: &Keys) -> Result<Look, StoreError> {
         corrupt: None,
         instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: 0 },
         cursor: "0".to_owned(),
-        held: Vec::new(),
+        held: HeldBy::List(Vec::new()),
     };
     if status == Status::Corrupt {
         look.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok(look);
+        return Ok(Some(look));
     }
-    let Some(Value::Array(held)) = values.pop() else { return Err(reply.unfit("no participants")) };
+    look.held = match values.pop() {
+        Some(Value::Array(values)) => HeldBy::List(values),
+        Some(Value::BulkString(bytes)) => match HeldBy::joined(bytes) {
+            Some(held) => held,
+            None => return Ok(None),
+        },
+        other => return Err(reply.unfit(other)),
+    };
     let [_, at, stock, Value::Array(rules), last, length, cursor] = &values[..] else {
         return Err(reply.unfit(&values));
     };
-    look.held = held;
     look.cursor = reply.text(Some(cursor))?.unwrap_or_default();
     look.instant = Instant {
         at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
@@ -337,5 +395,5 @@ fn read(value: Value, keys: &Keys) -> Result<Look, StoreError> {
         },
         length: reply.count(Some(length))?.unwrap_or_default(),
     };
-    Ok(look)
+    Ok(Some(look))
 }

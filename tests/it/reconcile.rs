@@ -170,6 +170,16 @@ fn activities_that_only_a_backend_knows_are_audited_too() {
 }
 
 #[test]
+fn a_user_whom_only_a_backend_could_have_named_so_is_counted() {
+    let redis = TestRedis::start();
+    redis.cmd(("SET", "seckill:stock:1001", 10));
+    for (user, units) in [(&b"a\0b"[..], 2), (b"\xff", 1), (b"1 2", 3)] {
+        redis.cmd(("HSET", "seckill:participants:1001", user, units));
+    }
+    redis.seckill(["reconcile", "1001", "--total", "16"]).code(0);
+}
+
+#[test]
 fn without_a_ledger_stock_and_participants_are_compared() {
     let redis = TestRedis::start();
     let fixture = "activities: [{id: 1001, stock: 10, ledger: false}]";

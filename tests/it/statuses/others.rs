@@ -178,7 +178,9 @@ fn audit_ok_not_preheated_and_corrupt() {
         let before = redis.dump_all();
         let last = redis.xrange(&layout.ledger("1"))[1].0.clone();
         let limit = if layout.records_once() { "1" } else { "nil" };
-        let (page, asked) = (audit(&mut scripts, "0", &[]), audit(&mut scripts, "", &["7", "8"]));
+        let page = audit(&mut scripts, "0", &[]);
+        assert!(page.ends_with(if layout.has_users() { " 0 2 7\01" } else { " 0 " }), "{layout:?}: {page:?}");
+        let (page, asked) = (audit(&mut scripts, "0", &["list"]), audit(&mut scripts, "", &["7", "8"]));
         for (reply, held) in [(page, "7 1"), (asked, "1 nil")] {
             let end = format!(" 9 10 {limit} 1 0 1 {last} 2 0 {}", if layout.has_users() { held } else { "" });
             assert!(reply.starts_with("1 1") && reply.ends_with(&end), "{layout:?}: {reply}");
