@@ -1,2 +1,7 @@
-//! placeholder
-fn main() {}
+//! What README says about speed, measured: `make bench`.
+
+mod bulk;
+
+fn main() {
+    bulk::run();
+}
