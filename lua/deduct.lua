@@ -38,8 +38,8 @@
    -22 other job         {-22}: the job's name was used with another digest
   Only ok, and a refused retry, write; the stock first, so that a cut leaves fewer units to sell, never more.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS TIME DECRBY HSET
-  XADD; sets also SMISMEMBER SADD HDEL.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
+  HSET XADD; sets also SMISMEMBER SADD HDEL. One order is quicker where XLEN is allowed too.
 ]]
 local call, reply = read_call('deduct')
 if not call then return reply end

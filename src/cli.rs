@@ -127,6 +127,7 @@ pub enum Command {
     Inspect(commands::inspect::InspectArgs),
     Reconcile(commands::reconcile::ReconcileArgs),
     Repair(commands::repair::RepairArgs),
+    Ledger(commands::ledger::LedgerArgs),
     Run(commands::run::RunArgs),
     Pause(commands::pause::PauseArgs),
     Resume(commands::pause::ResumeArgs),

@@ -3,6 +3,7 @@
 mod bulk;
 pub mod deduct;
 pub mod inspect;
+pub mod ledger;
 pub mod multi_deduct;
 pub mod pause;
 pub mod preheat;
@@ -34,6 +35,7 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
         Command::Reconcile(args) => reconcile::run(&args, &mut session),
         Command::Repair(args) => repair::run(&args, &mut session),
+        Command::Ledger(args) => session.with(|store, out| ledger::run(&args, store, out)),
         Command::Run(args) => run::run(&args, &mut session),
         Command::Pause(args) => session.with(|store, out| pause::pause(&args, store, out)),
         Command::Resume(args) => session.with(|store, out| pause::resume(&args, store, out)),

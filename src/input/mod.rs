@@ -13,4 +13,4 @@ pub mod records;
 mod source;
 mod yaml;
 
-pub use problem::{Location, Problem, Problems};
+pub use problem::{Problem, Problems};

@@ -26,6 +26,14 @@ impl EntryId {
         Millis::new(self.millis)
     }
 
+    /// The last that could be written before an instant.
+    pub fn before(at: Millis) -> Self {
+        match at.get().checked_sub(1) {
+            Some(millis) => Self { millis, number: u64::MAX },
+            None => Self::ZERO,
+        }
+    }
+
     /// The first that could be written at an instant.
     pub fn first_at(at: Millis) -> Self {
         Self { millis: at.get(), number: 0 }

@@ -12,6 +12,7 @@ pub mod progress;
 pub mod rows;
 pub mod sink;
 mod table;
+mod taken;
 pub mod terminal;
 #[cfg(test)]
 mod tests;

@@ -105,6 +105,15 @@ impl<'a, T: Row> RowStream<'a, T> {
         self.show()
     }
 
+    /// Shows what was pushed, and waits until the reader of a pipe has taken it.
+    ///
+    /// # Errors
+    /// The reader is gone, and did not take all of it.
+    pub fn taken(&mut self) -> Result<()> {
+        self.flush()?;
+        Ok(super::taken::taken().map_err(Unwritable::from)?)
+    }
+
     /// Ends the result.
     pub fn finish(mut self) -> Result<()> {
         if let Rows::Plain { sink, form, .. } = &mut self.rows {

@@ -86,9 +86,7 @@ fn columns(text: Option<&str>) -> Option<usize> {
 
 /// The width of the terminal that standard output is.
 fn measured() -> Option<usize> {
-    terminal_size::terminal_size_of(io::stdout())
-        .map(|(width, _)| usize::from(width.0))
-        .filter(|columns| *columns > 0)
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)).filter(|columns| *columns > 0)
 }
 
 #[cfg(test)]

@@ -44,9 +44,6 @@ pub enum StoreError {
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
     Reply { what: String, reply: String },
-    /// The private server cannot be started.
-    #[error("{0}")]
-    Embedded(Failure),
 }
 
 /// Errors that a server is known to answer with.
@@ -205,7 +202,6 @@ impl From<StoreError> for Failure {
                 Some("give the whole input again with the same `--job`: what stands is not applied twice".to_owned()),
             ),
             StoreError::Reply { .. } => (Exit::Failed, Some("does another version of the scripts run there?".to_owned())),
-            StoreError::Embedded(failure) => return failure.clone(),
         };
         Self { message: error.to_string(), hint, exit }
     }

@@ -43,11 +43,6 @@ impl Store {
         self.layout
     }
 
-    /// The server, as it may be shown.
-    pub fn shown(&self) -> &str {
-        &self.server.target.shown
-    }
-
     /// A second connection to the same server, made now.
     ///
     /// # Errors

@@ -187,7 +187,6 @@ fn unhex(hex: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use redis::Value;
 
     use super::*;
 

@@ -127,9 +127,7 @@ impl Store {
         if kind == Kind::Hash {
             return self.walk(
                 |cursor| redis::cmd("HSCAN").arg(&participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned(),
-                |members| {
-                    members.as_chunks().0.iter().try_for_each(|[user, units]| each(user, number(units)))
-                },
+                |members| members.as_chunks().0.iter().try_for_each(|[user, units]| each(user, number(units))),
             );
         }
         // The units of a set stand beside it, and are few: a page of them is read for each page of the set, on a

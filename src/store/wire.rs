@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn the_buffer_moves_what_is_unread_and_grows_only_for_what_does_not_fit() {
-        let text = |byte: u8, length: usize| [format!("${length}\r\n").as_bytes(), &vec![byte; length], b"\r\n"].concat();
+        let text =
+            |byte: u8, length: usize| [format!("${length}\r\n").as_bytes(), &vec![byte; length], b"\r\n"].concat();
         let many: Vec<u8> = (0..100).flat_map(|byte| text(byte, 1000)).collect();
         let mut wire = whole(&[many, text(b'x', BUFFER)].concat());
         for byte in 0..100 {

@@ -1,6 +1,8 @@
 //! `reconcile` without order records: stock, participants and ledger, in every layout, idle and live.
 
+mod databases;
 mod live;
+mod loss;
 mod orders;
 mod repair;
 

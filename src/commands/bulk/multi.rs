@@ -202,7 +202,7 @@ pub fn run(
         }
         args.keep_going
     };
-    let ended = run.to_the_end(&mut reader, reason, &mut added);
+    let ended = run.drive(&mut reader, reason, &mut added);
     let (done, summary, corrupt) = run.finish(ended.as_ref().err())?;
     for key in corrupt {
         terminal.warn(key);
@@ -270,7 +270,7 @@ fn check(
 
 impl Run<'_, '_> {
     /// False where it stopped before the end: interrupted, or at a bad line.
-    fn to_the_end(
+    fn drive(
         &mut self,
         reader: &mut MultiReader,
         reason: Option<&str>,

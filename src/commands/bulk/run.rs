@@ -92,7 +92,7 @@ pub(super) fn apply(
         has_ended: false,
         stopped: None,
     };
-    let end = run.to_the_end();
+    let end = run.drive();
     run.finish(end, &go_on)?.show(out)
 }
 
@@ -124,7 +124,7 @@ fn pace(args: &BulkArgs) -> Pace {
 }
 
 impl Run<'_, '_> {
-    fn to_the_end(&mut self) -> End {
+    fn drive(&mut self) -> End {
         loop {
             if interrupt::requested() {
                 return End::Interrupted;

@@ -51,11 +51,6 @@ impl Checked {
         }
         hasher.finalize().to_hex()[..32].to_owned()
     }
-
-    /// Bytes of the file.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
 }
 
 /// What became of asking for a block.

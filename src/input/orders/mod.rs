@@ -159,11 +159,6 @@ impl OrderReader {
         self.lines.name()
     }
 
-    /// The number of the line that was read last.
-    pub fn line(&self) -> u64 {
-        self.lines.line()
-    }
-
     /// What was read so far: of a file that was read to its end, what it is.
     pub fn checked(&self) -> Checked {
         self.lines.checked()

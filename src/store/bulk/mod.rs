@@ -297,11 +297,6 @@ impl<'s> Bulk<'s> {
         }
     }
 
-    /// The last line that was told of.
-    pub fn told(&self) -> u64 {
-        self.told
-    }
-
     /// The activities, in the order in which they were named first, each with how many orders the job refused
     /// before this run, or in another one at the same time.
     pub fn refused_before(&self) -> impl Iterator<Item = (&str, u64)> {

@@ -122,7 +122,7 @@ fn what_arrives_slowly_is_applied_as_it_comes() {
     for (user, line) in [("1", 2), ("2", 3)] {
         use std::io::Write;
         let header = if line == 2 { "activity,user\n" } else { "" };
-        write!(pipe, "{header}1001,{user}\n").unwrap();
+        writeln!(pipe, "{header}1001,{user}").unwrap();
         call.wait_for_stdout(&format!("\"line\":{line}"));
     }
     drop(pipe);

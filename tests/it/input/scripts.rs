@@ -127,7 +127,8 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let order = [layout.kind, "t", "", "", "first", "3", "", "8", "1", "r2"];
         let multi = [layout.kind, "t", "first", "8", "r2", "", "1", "1", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
-        let full: [(&'static str, &[&str], usize); 7] = [
+        let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
+        let full: [(&'static str, &[&str], usize); 8] = [
             ("deduct", &order, order.len()),
             ("refund", &order, order.len()),
             ("multi_deduct", &multi, multi.len()),
@@ -135,6 +136,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
             ("pause", &["paused", "t", "", "0"], 1), // the others may be left out
             ("snapshot", &[layout.kind], 1),
             ("audit", &[layout.kind, "0", "10"], 3),
+            ("repair", &repair, repair.len()),
         ];
         assert_eq!(full.len(), SCRIPTS.len());
         for (script, args, needed) in full {

@@ -113,7 +113,10 @@ impl Server {
 
     fn preheat(&self) {
         self.ask::<String>(&["FLUSHALL"]);
-        self.seckill(&["-q", "preheat", "--id", "1001", "--stock", "100000000", "--per-user-limit", "5"], Stdio::null());
+        self.seckill(
+            &["-q", "preheat", "--id", "1001", "--stock", "100000000", "--per-user-limit", "5"],
+            Stdio::null(),
+        );
     }
 }
 
@@ -188,8 +191,7 @@ fn measure(binary: &Path) {
     let dir = tempfile::tempdir().unwrap();
     let simple = file(dir.path(), "orders.csv", count, |nth| format!("1001,{},1\n", 100_000 + nth));
     let named = file(dir.path(), "requests.csv", count, |nth| format!("1001,{},1,order-{nth:09}\n", 100_000 + nth));
-    let mixed =
-        file(dir.path(), "mixed.csv", count, |nth| format!("{},{},1\n", nth * 7_919 % 10_000, 100_000 + nth));
+    let mixed = file(dir.path(), "mixed.csv", count, |nth| format!("{},{},1\n", nth * 7_919 % 10_000, 100_000 + nth));
     let server = Server::start(binary);
     let version = server.ask::<String>(&["INFO", "server"]);
     let version: Vec<&str> = version.lines().filter(|line| line.contains("_version:")).map(str::trim).collect();

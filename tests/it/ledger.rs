@@ -1,0 +1,143 @@
+//! `ledger`: the history as rows, followed as it grows, and fed to a database at least once and in order.
+
+use serde_json::json;
+
+use crate::support::{Call, TestRedis};
+
+/// A sale with a preheat, an update, orders, a refund, a multi-order and a pause.
+fn sale() -> TestRedis {
+    let redis = TestRedis::start();
+    let run = |line: &str| {
+        let call = redis.seckill([]).args(line.split(' '));
+        call.code(0);
+    };
+    run("preheat --id 1001 --stock 50 --reason launch");
+    run("preheat --id 1001 --stock 60 --update");
+    run("deduct 1001 --user a --quantity 2 --request r1");
+    run("refund 1001 --user a --request r2 --reason broken");
+    run("multi-deduct --user b 1001=3 --request r3");
+    run("pause 1001");
+    redis
+}
+
+/// Rows as `op user quantity stock request by reason`.
+#[track_caller]
+fn rows(call: Call) -> Vec<String> {
+    let fields = ["op", "user", "quantity", "stock", "request", "by", "reason"];
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let rows = call.args(["-o", "jsonl"]).code(0).jsonl();
+    rows.iter().map(|row| fields.map(|field| text(&row[field])).join(" ")).collect()
+}
+
+const ALL: [&str; 6] = [
+    "preheat null 50 50 null tester@test launch",
+    "update null 60 60 null tester@test null",
+    "deduct a 2 58 r1 tester@test null",
+    "refund a 1 59 r2 tester@test broken",
+    "deduct b 3 56 r3 tester@test null",
+    "pause null null 56 null tester@test null",
+];
+
+#[test]
+fn everything_that_happened_is_a_row() {
+    let redis = sale();
+    assert_eq!(rows(redis.seckill(["ledger", "1001"])), ALL);
+    let row = &redis.seckill(["ledger", "1001", "-o", "json"]).code(0).json()[2];
+    let id = redis.xrange("seckill:ledger:1001")[2].0.clone();
+    let millis: i64 = id.split('-').next().unwrap().parse().unwrap();
+    let time = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
+    assert_eq!(
+        *row,
+        json!({"id": id, "time": time, "op": "deduct", "user": "a", "quantity": 2, "stock": 58, "request": "r1",
+            "by": "tester@test", "reason": null})
+    );
+    redis.seckill(["ledger", "1001"]).code(0).stdout_has("QUANTITY").stderr("");
+}
+
+#[test]
+fn a_user_and_a_time_narrow_it() {
+    let redis = sale();
+    assert_eq!(rows(redis.seckill(["ledger", "1001", "--user", "a"])), [ALL[2], ALL[3]]);
+    let ids: Vec<String> = redis.xrange("seckill:ledger:1001").into_iter().map(|(id, _)| id).collect();
+    let millis: i64 = ids[3].split('-').next().unwrap().parse().unwrap();
+    let from = ids.iter().position(|id| id.starts_with(&format!("{millis}-"))).unwrap();
+    let since = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
+    assert_eq!(rows(redis.seckill(["ledger", "1001", "--since", &since])), ALL[from..]);
+    assert_eq!(rows(redis.seckill(["ledger", "1001", "--since", "2100-01-01T00:00:00Z"])), [""; 0]);
+}
+
+#[test]
+fn several_orders_of_one_entry_and_a_repair_are_a_row_each() {
+    let redis = sale();
+    redis.cmd(("HINCRBY", "seckill:participants:1001", "a", 1));
+    redis.cmd(("HINCRBY", "seckill:participants:1001", "b", -2));
+    redis.cmd(("INCR", "seckill:stock:1001"));
+    redis.seckill(["reconcile", "1001", "--fix", "--yes", "--reason", "night shift"]).code(0);
+    let repairs = rows(redis.seckill(["ledger", "1001"])).split_off(6);
+    assert_eq!(repairs, ["repair a 0 57 null tester@test night shift", "repair b 0 57 null tester@test night shift"]);
+}
+
+#[test]
+fn it_can_be_followed() {
+    let redis = sale();
+    let following = redis.seckill(["ledger", "1001", "--follow", "-o", "jsonl"]).spawn();
+    following.wait_for_stdout("pause");
+    redis.seckill(["refund", "1001", "--user", "b", "--request", "late"]).code(0);
+    following.wait_for_stdout("late");
+    following.signal(libc::SIGINT);
+    let ended = following.wait().code(130);
+    assert_eq!(ended.jsonl().len(), 7);
+}
+
+#[test]
+fn a_group_gets_each_row_once_and_goes_on_where_it_stopped() {
+    let redis = sale();
+    let group = || redis.seckill(["ledger", "1001", "--group", "db"]);
+    assert_eq!(rows(group()), ALL);
+    assert_eq!(rows(group()), [""; 0]);
+    redis.seckill(["refund", "1001", "--user", "b", "--request", "r4"]).code(0);
+    assert_eq!(rows(group()), ["refund b 1 57 r4 tester@test null"]);
+    assert_eq!(rows(redis.seckill(["ledger", "1001", "--group", "other"])).len(), 7);
+    redis.seckill(["ledger", "1001", "--group", "db", "--since", "2026-01-01T00:00:00Z"]).code(2);
+}
+
+#[test]
+fn what_the_output_did_not_take_comes_again() {
+    let redis = sale();
+    for user in 0..2000 {
+        let order = format!("[[\"u{user}\",\"1\",\"request-{user}\"]]");
+        redis.cmd(("XADD", "seckill:ledger:1001", "*", "op", "deduct", "stock", 1, "orders", order));
+    }
+    let group = || redis.seckill(["ledger", "1001", "--group", "db", "-o", "jsonl"]);
+    // The reader goes away in mid-stream.
+    let first = group().stdout_closed_after(20_000).run();
+    let taken = first.stdout.lines().count();
+    let rest = group().code(0).jsonl();
+    assert!(taken < 2006 && taken + rest.len() >= 2006, "{taken} and {}", rest.len());
+    // In order, and without a gap to what the reader got.
+    let users: Vec<u32> = rest.iter().filter_map(|row| row["user"].as_str()?.strip_prefix('u')?.parse().ok()).collect();
+    assert!(users.windows(2).all(|two| two[1] == two[0] + 1) && users.last() == Some(&1999), "{users:?}");
+    // Entries that somebody took and never acknowledged come first.
+    redis.cmd(("XGROUP", "SETID", "seckill:ledger:1001", "db", "0"));
+    redis.cmd(("XREADGROUP", "GROUP", "db", "seckill", "COUNT", 3, "STREAMS", "seckill:ledger:1001", ">"));
+    assert_eq!(group().code(0).jsonl().len(), 2006);
+}
+
+#[test]
+fn a_lost_reply_loses_no_row() {
+    let redis = sale();
+    let network = crate::support::Proxy::before(&redis);
+    for nth in 2..8 {
+        redis.try_ask::<i64>(("XGROUP", "DESTROY", "seckill:ledger:1001", "db")).unwrap();
+        network.inject(crate::support::When::Nth(nth), crate::support::Fault::LoseReply);
+        assert_eq!(rows(network.seckill(["ledger", "1001", "--group", "db"])), ALL, "reply {nth}");
+    }
+}
+
+#[test]
+fn an_activity_without_a_ledger_says_so() {
+    let redis = TestRedis::start();
+    redis.seckill(["ledger", "1001"]).code(3).stdout_is("").stderr_has("not_preheated");
+    redis.cmd(("SET", "seckill:stock:1001", 5));
+    redis.seckill(["ledger", "1001"]).code(0).stderr_has("`1001` has no ledger");
+}
