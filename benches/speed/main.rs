@@ -11,12 +11,13 @@
     reason = "a measurement that meets the unexpected should fail loudly, and print what it found"
 )]
 
+mod bulk;
 mod one;
 mod server;
 mod table;
 
 /// The parts by name, in the order in which they run.
-const PARTS: &[(&str, fn())] = &[("core", one::run)];
+const PARTS: &[(&str, fn())] = &[("core", one::run), ("bulk", bulk::run)];
 
 fn main() {
     // Cargo adds `--bench`.
