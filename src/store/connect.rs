@@ -43,7 +43,7 @@ impl Target {
 
     /// Connects, logs in and chooses the database, each within the timeout.
     pub fn connect(&self) -> Result<Connection, StoreError> {
-        if matches!(self.address.addr(), ConnectionAddr::TcpTls { .. }) {
+        if self.is_tls() {
             // Fails only where a provider is installed already, which serves as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
@@ -60,6 +60,10 @@ impl Target {
         Ok(connection)
     }
 
+    fn is_tls(&self) -> bool {
+        matches!(self.address.addr(), ConnectionAddr::TcpTls { .. })
+    }
+
     /// What to say first: the login and the database, where the URL has them.
     pub(super) fn handshake(&self) -> Vec<redis::Cmd> {
         let mut commands = Vec::new();
@@ -70,6 +74,10 @@ impl Target {
             }
             auth.arg(password);
             commands.push(auth);
+        }
+        // TLS shakes hands with the first bytes: a certificate that is refused must not look like an order in doubt.
+        if commands.is_empty() && self.is_tls() {
+            commands.push(redis::cmd("PING"));
         }
         if self.database != 0 {
             commands.push(redis::cmd("SELECT").arg(self.database).to_owned());

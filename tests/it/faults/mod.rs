@@ -3,6 +3,7 @@
 mod denied;
 mod network;
 mod refusing;
+mod tls;
 mod unavailable;
 
 use crate::support::{Dump, TestRedis};
