@@ -129,6 +129,7 @@ impl Store {
             if !self.catch_up(keys, facts, &look.instant, epoch)? {
                 return Ok(false);
             }
+            let asked = self.ask_ahead(keys, &look.cursor);
             let limit = limit(facts.kind, look.instant.rules);
             for (name, holds) in look.held.pairs() {
                 let user = facts.book.user(name);
@@ -139,7 +140,7 @@ impl Store {
             if look.cursor == "0" {
                 break;
             }
-            look = self.look(keys, &Ask::Page(&look.cursor))?;
+            look = self.answer(keys, &look.cursor, asked)?;
             if !facts.take(&look) {
                 return Ok(facts.corrupt.is_some());
             }
@@ -220,6 +221,7 @@ impl Store {
                 if !facts.take(&page) {
                     return Ok(facts.corrupt.is_some());
                 }
+                let asked = self.ask_ahead(keys, &page.cursor);
                 let limit = limit(facts.kind, page.instant.rules);
                 for (name, holds) in page.held.pairs() {
                     let user = facts.book.user(name);
@@ -232,7 +234,7 @@ impl Store {
                 if page.cursor == "0" {
                     break;
                 }
-                page = self.look(keys, &Ask::Page(&page.cursor))?;
+                page = self.answer(keys, &page.cursor, asked)?;
             }
             let seen = (stock, page.instant.stock, sum, digest);
             facts.held = facts.kind.has_users().then_some(sum);
@@ -260,6 +262,29 @@ impl Store {
             );
         }
         Ok(true)
+    }
+
+    /// Asks for the next page before this one is looked at, so that server and client work side by side. False where
+    /// nothing was asked.
+    fn ask_ahead(&mut self, keys: &Keys, cursor: &str) -> bool {
+        if cursor == "0" {
+            return false;
+        }
+        let names: Vec<&str> = keys.in_order().collect();
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
+        self.server.send(&command).is_ok()
+    }
+
+    /// The page that was asked for. Where the connection broke or the server lost the script, it is asked for anew.
+    fn answer(&mut self, keys: &Keys, cursor: &str, asked: bool) -> Result<Look, StoreError> {
+        if asked
+            && let Ok(value) = self.server.receive()
+            && let Some(look) = read(value, keys)?
+        {
+            return Ok(look);
+        }
+        self.look(keys, &Ask::Page(cursor))
     }
 
     /// What the script says.

@@ -37,6 +37,20 @@ impl Server {
             }
         }
     }
+
+    pub(super) fn send(&mut self, command: &Cmd) -> Result<(), StoreError> {
+        let packed = command.get_packed_command();
+        let sent = self.connection()?.send_packed_command(&packed);
+        sent.map_err(|error| self.broken(&error))
+    }
+
+    pub(super) fn receive(&mut self) -> Result<Value, StoreError> {
+        match self.connection()?.recv_response() {
+            Ok(Value::ServerError(error)) => Err(self.broken(&RedisError::from(error))),
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
 }
 
 impl Store {
