@@ -21,6 +21,9 @@ use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
+/// A user and what is held: units, or the text of a record that is no number.
+type Held<'a> = (&'a [u8], Result<u64, String>);
+
 /// Participants a page: about half a millisecond of the server's time.
 const PAGE: usize = 500;
 /// Users that are looked up at one instant.
@@ -339,7 +342,7 @@ impl Facts {
 
 impl HeldBy {
     /// Users and what each holds.
-    fn pairs(&self) -> Box<dyn Iterator<Item = (&[u8], Result<u64, String>)> + '_> {
+    fn pairs(&self) -> Box<dyn Iterator<Item = Held<'_>> + '_> {
         match self {
             Self::Joined(bytes) => {
                 let mut parts = bytes.split(|byte| *byte == 0);
