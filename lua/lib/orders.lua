@@ -49,11 +49,18 @@ local function read_call(op)
     end
   end
   if width > 2 then
-    requests, reasons = {}, {}
+    requests = {unpack(users)}
+    for i = 1, count do requests[i] = arguments[at + (i - 1) * width + 2] end
+    call.plain_requests = find(concat(requests), '^[ !#-%[%]-~]*$')
     for i = 1, count do
-      local request = arguments[at + (i - 1) * width + 2]
-      if request ~= '' and not is_request(request) then return nil, usage(op .. ': request id of order ' .. i) end
-      requests[i], reasons[i] = request, width > 3 and arguments[at + (i - 1) * width + 3] or ''
+      local request = requests[i]
+      if request ~= '' and not (call.plain_requests and #request <= 128) and not is_request(request) then
+        return nil, usage(op .. ': request id of order ' .. i)
+      end
+    end
+    if width > 3 then
+      reasons = {unpack(users)}
+      for i = 1, count do reasons[i] = arguments[at + (i - 1) * width + 3] end
     end
   end
   call.count, call.users, call.texts, call.requests, call.reasons = count, users, texts, requests, reasons
@@ -252,6 +259,21 @@ local function ledger_orders(call, noted, quantities, count)
     end
     if alike then return '[["' .. concat(parts, '","' .. first .. '",""],["') .. '","' .. first .. '",""]]' end
     for n = 1, count do parts[n] = '["' .. parts[n] .. '","' .. quantities[n] .. '",""]' end
+  elseif call.plain and call.plain_requests and not reasons then
+    -- No string for each order: Lua would hash it by every other byte, and numbers in a row then fall together.
+    local joints = {}
+    for n = 1, count do
+      local i, quantity = noted[n], quantities[n]
+      local joint = joints[quantity]
+      if not joint then
+        joint = '","' .. quantity .. '","'
+        joints[quantity] = joint
+      end
+      local at = 4 * n - 3
+      parts[at], parts[at + 1], parts[at + 2], parts[at + 3] = users[i], joint, requests[i], '"],["'
+    end
+    parts[4 * count] = '"]]'
+    return '[["' .. concat(parts, '', 1, 4 * count)
   else
     for n = 1, count do
       local i = noted[n]
