@@ -29,9 +29,11 @@ lint: ## Check format and clippy, warnings denied
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets -- -D warnings
 
-bench: build ## Measure what the README says about speed
+bench: ## Measure what the README says about speed; PART=core measures one part
 	@scripts/servers all >/dev/null
-	cargo bench --locked
+	@for tool in redis-cli redis-benchmark; do command -v $$tool >/dev/null || \
+		{ echo "bench: error: no $$tool here, which we are compared with; it comes with redis-tools" >&2; exit 1; }; done
+	cargo bench --locked --bench speed -- $(PART)
 
 install: ## Install seckill for this user
 	cargo install --locked --path .

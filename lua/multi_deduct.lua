@@ -17,7 +17,7 @@
 
   Returns one string an order, `status item item ...` with an item `status,stock,bought`; stock and bought are
   those after it, empty where there are none. An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
-  whose bytes are given in hexadecimal (empty: it is of the wrong type).
+  whose bytes are given in hexadecimal (`-`: it is of the wrong type).
   The order is
      1 ok                all units are taken
      2 replayed          this request was applied before
@@ -79,7 +79,7 @@ if #orders > MOST_ORDERS then return usage('multi_deduct: more than ' .. MOST_OR
 local sales = {}
 local function broken(sale, value, key)
   if type(value) == 'table' and value.err and not find(value.err, 'WRONGTYPE', 1, true) then return value end
-  sale.status, sale.key, sale.value = CORRUPT, key, type(value) == 'table' and '' or tostring(value)
+  sale.status, sale.key, sale.value = CORRUPT, key, type(value) ~= 'table' and tostring(value)
 end
 for which = 1, activities do
   local at = (which - 1) * stride
@@ -94,7 +94,7 @@ for which = 1, activities do
     local unfit_ledger = ledger_unfit(redis.call('TYPE', KEYS[at + 4]).ok, rules)
     sale.rules = rules
     if unfit_ledger then
-      sale.status, sale.key, sale.value = CORRUPT, at + unfit_ledger[4], unfit_ledger[5] or ''
+      sale.status, sale.key, sale.value = CORRUPT, at + unfit_ledger[4], unfit_ledger[5]
     elseif not stock_text then
       sale.status = NOT_PREHEATED
     else
@@ -162,6 +162,7 @@ local function refusal(sale, order, item)
 end
 
 local function hex(text)
+  if not text then return '-' end
   return (string.gsub(string.sub(text, 1, 64), '.', function(byte) return format('%02x', string.byte(byte)) end))
 end
 

@@ -112,10 +112,10 @@ elseif mode ~= 'reset' then
     action = 'unchanged'
   elseif mode == 'create' or not old.total or not stock or meta.ledger ~= plan.ledger then
     action, status = 'refused', EXISTS
-  elseif stock + total - old.total < 0 then
+  elseif stock + (total - old.total) < 0 then
     action, status = 'refused', OUT_OF_STOCK
   else
-    stock_after = stock + total - old.total
+    stock_after = stock + (total - old.total)
     if stock_after > MOST_UNITS then return usage('preheat: the stock would pass 2^53 - 1') end
   end
 end

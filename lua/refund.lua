@@ -19,7 +19,8 @@
   ARGV[7]  job            as for deduct, with ARGV[8..12]
   then     orders         user, quantity or `all`, and by width also request and reason, which may be empty
 
-  Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it:
+  Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it (quantity is
+  false where `all` gave nothing back now):
      1 ok                the units are back
      2 replayed          this request was applied before
     -4 not_preheated     KEYS[1] is absent
@@ -34,14 +35,12 @@
 ]]
 local call, reply = read_call('refund')
 if not call then return reply end
-local wanted = {}
-for i = 1, call.count do
-  local text = call.texts[i]
-  wanted[i] = text == 'all' and text or whole(text)
-  if not wanted[i] or (text ~= 'all' and (wanted[i] < 1 or wanted[i] > MOST_QUANTITY)) then
-    return usage('refund: quantity of order ' .. i)
+local wanted, odd = read_quantities(call, 'all')
+if not wanted then return usage('refund: quantity of order ' .. odd) end
+if call.kind == 'counter' then
+  for i = 1, call.count do
+    if wanted[i] == 'all' then return usage('refund: all, where no user is recorded') end
   end
-  if text == 'all' and call.kind == 'counter' then return usage('refund: all, where no user is recorded') end
 end
 
 -- Read, and check, everything.
@@ -58,16 +57,22 @@ if reply then return reply end
 -- Decide, one order after the other.
 local users, texts, requests, held, seen = call.users, call.texts, call.requests, call.held, call.seen
 local most = rules.total or MOST_UNITS
-local now, touched, is_touched, kept, statuses, bought, noted, given = {}, {}, {}, {}, {}, {}, {}, {}
-local left, refused = stock, 0
+local now, touched, is_touched, kept = {}, {}, {}, {}
+local letters, noted, given, bought = {unpack(users)}, {unpack(users)}, {unpack(users)}, nil
+if not call.single and (call.rows or not call.job) then bought = {unpack(users)} end
+local written = digits_once()
+local left, refused, given_back, last = stock, 0, 0, nil
+-- A user who holds nothing any more is no participant.
+call.clears = true
 for i = 1, call.count do
-  local user, quantity, request = users[i], wanted[i], requests[i]
+  local user, quantity, request = users[i], wanted[i], requests and requests[i] or ''
   local had, status, digest = 0, nil, nil
   if held then
     had = now[user]
     if not had then
-      had = held[i] and whole(held[i]) or (not held[i] and 0) or nil
-      if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
+      local text = held[i]
+      had = not text and 0 or whole(text)
+      if not had and call.single then return unfit(text, kind == 'set' and 6 or 5) end
     end
   end
   if i <= decided then
@@ -89,19 +94,20 @@ for i = 1, call.count do
         had = had - quantity
         if not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
       end
-      noted[#noted + 1] = i
-      given[#noted] = digits(quantity)
+      given_back = given_back + 1
+      noted[given_back], given[given_back] = i, written[quantity]
     end
-    keep(call, request, digest, status, kept)
+    if request ~= '' then keep(call, request, digest, status, kept) end
   end
   if status < 0 then refused = refused + 1 end
   if held then now[user] = had end
-  statuses[i], bought[i] = status, had and digits(had) or '0'
+  letters[i], last = LETTERS[status], status
+  if bought then bought[i] = held and had and written[had] or '0' end
 end
 
 -- Write: the stock last.
 if not call.dry then
-  if #noted > 0 then
+  if given_back > 0 then
     if redis.acl_check_cmd then
       local denied = not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
         or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
@@ -111,17 +117,20 @@ if not call.dry then
         or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
       if denied then return forbidden(denied) end
     end
-    if held then write_held(call, touched, now) end
+    if held then write_held(call, touched, now, written) end
   end
   if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
-  if #noted > 0 then
+  if given_back > 0 then
     if rules.ledger then
-      local orders = {}
-      for n = 1, #noted do orders[n] = ledger_order(call, noted[n], given[n]) end
-      redis.call('XADD', KEYS[4], '*', unpack(entry('refund', call.by, call.reason, digits(left), 'orders', '[' .. concat(orders, ',') .. ']')))
+      local orders = ledger_orders(call, noted, given, given_back)
+      redis.call('XADD', KEYS[4], '*', unpack(entry('refund', call.by, call.reason, digits(left), 'orders', orders)))
     end
     redis.call('INCRBY', KEYS[1], digits(left - stock))
   end
 end
-if call.single then return {statuses[1], left, held and now[users[1]], wanted[1] == 'all' and tonumber(given[1]) or wanted[1]} end
-return packed(call, statuses, bought, refused)
+if call.single then
+  local quantity = wanted[1]
+  if quantity == 'all' then quantity = given_back > 0 and tonumber(given[1]) end
+  return {last, left, held and now[users[1]], quantity}
+end
+return packed(call, letters, bought, refused)

@@ -119,7 +119,7 @@ if fresh and not dry then
   if call.rules.total then redis.call('HSET', KEYS[2], 'repairs', digits((whole(fields[2]) or 0) + 1)) end
   if applied > 0 then
     if left < call.stock then redis.call('DECRBY', KEYS[1], digits(call.stock - left)) end
-    if kind ~= 'counter' and #touched > 0 then write_held(call, touched, now) end
+    if kind ~= 'counter' and #touched > 0 then write_held(call, touched, now, digits_once()) end
     redis.call('HSET', KEYS[3], unpack(kept))
     if call.rules.ledger then
       local row = entry('repair', by, reason, digits(left), 'orders', '[' .. concat(noted, ',') .. ']')

@@ -1,7 +1,7 @@
 //! Ctrl-C, and SIGTERM and SIGHUP, which mean the same: stop at a whole order, say what was done, leave nothing behind.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 use crate::inventory::failure::Exit;
 
@@ -18,11 +18,13 @@ pub fn requested() -> bool {
 
 /// From now on the first Ctrl-C only asks: the command stops by itself. A second one ends it at once.
 pub fn stop_gracefully() {
+    listen();
     GRACEFUL.store(true, Ordering::Relaxed);
 }
 
 /// Does something that must not be cut short; a Ctrl-C meanwhile ends the process right after it.
 pub fn uncut<T>(action: impl FnOnce() -> T) -> T {
+    listen();
     let before = GRACEFUL.swap(true, Ordering::Relaxed);
     let done = action();
     GRACEFUL.store(before, Ordering::Relaxed);
@@ -46,17 +48,19 @@ pub fn clean_up() {
     }
 }
 
-/// Begins to listen.
-///
-/// # Errors
-/// The system does not let us.
-pub fn listen() -> Result<(), ctrlc::Error> {
-    ctrlc::set_handler(|| {
-        let again = REQUESTED.swap(true, Ordering::Relaxed);
-        if GRACEFUL.load(Ordering::Relaxed) && !again {
-            return;
-        }
-        clean_up();
-        std::process::exit(Exit::Interrupted as i32);
-    })
+/// Begins to listen, once. A command of one call does without: a thread costs more than an order, and the system ends
+/// it as well.
+fn listen() {
+    static LISTENING: Once = Once::new();
+    LISTENING.call_once(|| {
+        // Without it Ctrl-C ends the process at once, which every command survives: it can be sent again.
+        let _ = ctrlc::set_handler(|| {
+            let again = REQUESTED.swap(true, Ordering::Relaxed);
+            if GRACEFUL.load(Ordering::Relaxed) && !again {
+                return;
+            }
+            clean_up();
+            std::process::exit(Exit::Interrupted as i32);
+        });
+    });
 }

@@ -29,17 +29,63 @@ local function read_call(op)
   local count = (#ARGV - at + 1) / width
   if count < 1 or count ~= math.floor(count) then return nil, usage(op .. ': the orders are not complete') end
   if count > MOST_ORDERS then return nil, usage(op .. ': more than ' .. MOST_ORDERS .. ' orders in one call') end
-  local users, texts, requests, reasons = {}, {}, {}, {}
+  -- A table that is made of values has its size at once; one that grows is copied again and again. So here, and below,
+  -- lists begin as a copy of one that is as long, and are then overwritten.
+  local arguments, requests, reasons = ARGV, nil, nil
+  local users = {unpack(ARGV, at, at + count - 1)}
+  local texts = {unpack(users)}
+  local from = at
   for i = 1, count do
-    local user, request = ARGV[at], width > 2 and ARGV[at + 2] or ''
-    if not (is_user(user) or (kind == 'counter' and user == '')) then return nil, usage(op .. ': user id of order ' .. i) end
-    if request ~= '' and not is_request(request) then return nil, usage(op .. ': request id of order ' .. i) end
-    users[i], texts[i], requests[i], reasons[i] = user, ARGV[at + 1], request, width > 3 and ARGV[at + 3] or ''
-    at = at + width
+    users[i], texts[i] = arguments[from], arguments[from + 1]
+    from = from + width
+  end
+  -- One look at all ids of a call at once: nearly none holds anything that needs a closer one.
+  call.plain = find(concat(users), '^[^%c%s"\\\127]*$')
+  local plain, userless = call.plain, kind == 'counter'
+  for i = 1, count do
+    local user = users[i]
+    if not (plain and user ~= '' and #user <= 256) and not is_user(user) and not (userless and user == '') then
+      return nil, usage(op .. ': user id of order ' .. i)
+    end
+  end
+  if width > 2 then
+    requests, reasons = {}, {}
+    for i = 1, count do
+      local request = arguments[at + (i - 1) * width + 2]
+      if request ~= '' and not is_request(request) then return nil, usage(op .. ': request id of order ' .. i) end
+      requests[i], reasons[i] = request, width > 3 and arguments[at + (i - 1) * width + 3] or ''
+    end
   end
   call.count, call.users, call.texts, call.requests, call.reasons = count, users, texts, requests, reasons
   call.single = count == 1 and not call.job
   return call
+end
+
+-- The quantities of a call as numbers, each within the bounds of an order, or nil and the number of the one that is not.
+-- Nearly all texts are alike, and a table is quicker than a pattern. `word` is a text that may stand for a quantity.
+local function read_quantities(call, word)
+  local texts = call.texts
+  local wanted, known = {unpack(texts)}, {}
+  for i = 1, call.count do
+    local text = texts[i]
+    local number = known[text]
+    if not number then
+      number = text == word and word or whole(text)
+      if not number or (number ~= word and (number < 1 or number > MOST_QUANTITY)) then return nil, i end
+      known[text] = number
+    end
+    wanted[i] = number
+  end
+  return wanted
+end
+
+-- Numbers as the server must get them, each written once.
+local function digits_once()
+  return setmetatable({}, {__index = function(known, number)
+    local text = digits(number)
+    known[number] = text
+    return text
+  end})
 end
 
 -- Reads stock, meta and the ledger's type. Returns nil, or the reply that refuses the whole activity.
@@ -58,7 +104,7 @@ end
 -- Reads what is known of the request ids and the job. Returns nil, or the reply that refuses the call.
 local function read_requests(call)
   local fields, names = {}, {}
-  for i = 1, call.count do
+  for i = 1, call.requests and call.count or 0 do
     local request = call.requests[i]
     if request ~= '' then
       fields[#fields + 1], names[#names + 1] = 'r:' .. request, request
@@ -85,7 +131,7 @@ local function read_requests(call)
   end
   local epoch = call.rules.epoch and digits(call.rules.epoch) or ''
   if epoch ~= call.epoch then return {OTHER_EPOCH, epoch} end
-  local first, last = whole(string.match(call.lines, '^%d+')), whole(string.match(call.lines, '%d+$'))
+  local first, last = whole(string.match(call.lines, '^%d+')), whole(string.match(string.sub(call.lines, -17), '%d+$'))
   if not (first and last) then return usage(call.op .. ': lines of the job') end
   call.last = last
   -- How many of the orders the job decided before.
@@ -151,9 +197,11 @@ local function keep(call, request, digest, status, kept)
   kept[#kept + 1] = record
 end
 
--- Writes what the users hold now. Sets are told who joined, who left and whose units are not 1.
-local function write_held(call, touched, now)
+-- Writes what the users hold now, each in the text of `written`. Sets are told who joined, who left and whose units are
+-- not 1.
+local function write_held(call, touched, now, written)
   local kind = call.kind
+  written = written or digits_once()
   local set, cleared, joined, left = {}, {}, {}, {}
   for i = 1, #touched do
     local user = touched[i]
@@ -163,7 +211,7 @@ local function write_held(call, touched, now)
     end
     if units > (kind == 'hash' and 0 or 1) then
       set[#set + 1] = user
-      set[#set + 1] = digits(units)
+      set[#set + 1] = written[units]
     else
       cleared[#cleared + 1] = user
     end
@@ -191,18 +239,33 @@ local function write_requests(call, kept, refused)
   if #kept > 0 then redis.call('HSET', KEYS[3], unpack(kept)) end
 end
 
--- One order as the ledger keeps it.
-local function ledger_order(call, i, quantity)
-  local order = '[' .. json(call.users[i]) .. ',"' .. quantity .. '",' .. json(call.requests[i])
-  if call.reasons[i] ~= '' then order = order .. ',' .. json(call.reasons[i]) end
-  return order .. ']'
+-- The orders of a call as the ledger keeps them: the first `count` whose numbers are in `noted`, with their quantities.
+local function ledger_orders(call, noted, quantities, count)
+  local users, requests, reasons = call.users, call.requests, call.reasons
+  local parts = {unpack(users, 1, count)}
+  if call.plain and not requests then
+    -- What follows the user is alike in nearly all of them, up to the user of the next: one joint serves all.
+    local first, alike = quantities[1], true
+    for n = 1, count do
+      parts[n] = users[noted[n]]
+      alike = alike and quantities[n] == first
+    end
+    if alike then return '[["' .. concat(parts, '","' .. first .. '",""],["') .. '","' .. first .. '",""]]' end
+    for n = 1, count do parts[n] = '["' .. parts[n] .. '","' .. quantities[n] .. '",""]' end
+  else
+    for n = 1, count do
+      local i = noted[n]
+      local order = '[' .. json(users[i]) .. ',"' .. quantities[n] .. '",' .. json(requests and requests[i] or '')
+      if reasons and reasons[i] ~= '' then order = order .. ',' .. json(reasons[i]) end
+      parts[n] = order .. ']'
+    end
+  end
+  return '[' .. concat(parts, ',') .. ']'
 end
 
 -- The packed reply of many orders.
-local function packed(call, statuses, bought, refused)
-  local letters = {}
-  for i = 1, call.count do letters[i] = LETTERS[statuses[i]] end
-  local reply = concat(letters) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused)
-  if call.job and not call.rows then return reply end
-  return reply .. ' ' .. concat(bought, ' ')
+local function packed(call, letters, bought, refused)
+  local reply = concat(letters, '', 1, call.count) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused)
+  if not bought then return reply end
+  return reply .. ' ' .. concat(bought, ' ', 1, call.count)
 end

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::bulk::{self, BulkArgs, Task};
 use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
 use crate::inventory::failure::Exit;
@@ -10,6 +11,7 @@ use crate::inventory::number::{Limit, Quantity};
 use crate::inventory::order::Order;
 use crate::output::Output;
 use crate::store::Store;
+use crate::store::bulk::Operation;
 
 /// Take units of one activity for a user
 ///
@@ -18,15 +20,16 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 pub struct DeductArgs {
     /// Activity to take from
-    activity: ActivityId,
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    activity: Option<ActivityId>,
     /// User who receives the units; the layout `product` knows no users
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
     /// Units to take
-    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
     quantity: Quantity,
     /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     /// Most units the user may hold, for an activity that another system preheated
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
@@ -36,14 +39,36 @@ pub struct DeductArgs {
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
+    #[command(flatten)]
+    bulk: BulkArgs,
 }
 
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    required_user(args.user.as_ref(), store.layout())?;
     super::rows::fitting_limit(args.per_user_limit, store.layout())?;
+    match (&args.bulk.from, &args.activity) {
+        (Some(from), _) => {
+            let task = Task {
+                operation: Operation::Deduct,
+                reason: args.reason.as_deref(),
+                limit: args.per_user_limit,
+                dry_run: args.mutating.dry_run,
+            };
+            bulk::run(from, &args.bulk, &task, store, out)
+        }
+        (None, Some(activity)) => {
+            args.bulk.all_fit()?;
+            one(activity, args, store, out)
+        }
+        // clap has refused this.
+        (None, None) => Ok(Exit::Usage),
+    }
+}
+
+fn one(activity: &ActivityId, args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    required_user(args.user.as_ref(), store.layout())?;
     let order = Order {
-        activity: args.activity.clone(),
+        activity: activity.clone(),
         user: args.user.clone(),
         quantity: args.quantity,
         request: args.request.clone().unwrap_or_else(RequestId::new),

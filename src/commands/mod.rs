@@ -1,5 +1,6 @@
 //! One file per subcommand: its arguments, then its run. Here is only what all of them share.
 
+mod bulk;
 pub mod deduct;
 pub mod inspect;
 pub mod ledger;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use anyhow::Result;
 use serde::Serialize;
 
+use super::bulk::multi::{self, MultiBulkArgs};
 use super::rows::{exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
 use crate::inventory::failure::{Exit, Failure};
@@ -22,19 +23,21 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 pub struct MultiDeductArgs {
     /// What to take, as in `1001=2`
-    #[arg(required = true, value_name = "ACTIVITY=QUANTITY")]
+    #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "ACTIVITY=QUANTITY")]
     items: Vec<Item>,
     /// User who receives the units; the layout `product` knows no users
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
     /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     /// Why, for the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
+    #[command(flatten)]
+    bulk: MultiBulkArgs,
 }
 
 /// `ACTIVITY=QUANTITY`.
@@ -106,6 +109,10 @@ impl Row for ItemRow<'_> {
 
 /// Takes all the units, or none and says why.
 pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    if let Some(from) = &args.bulk.from {
+        return multi::run(from, &args.bulk, args.reason.as_deref(), args.mutating.dry_run, store, out);
+    }
+    args.bulk.all_fit()?;
     required_user(args.user.as_ref(), store.layout())?;
     let order = MultiOrder {
         user: args.user.clone(),

@@ -72,7 +72,8 @@ pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<
 fn set(which: &Which, paused: bool, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let mut rows = Vec::with_capacity(which.activities.len());
     for activity in &which.activities {
-        let status = store.set_paused(activity, paused, which.reason.as_deref(), which.mutating.dry_run)?;
+        let (status, corrupt) = store.set_paused(activity, paused, which.reason.as_deref(), which.mutating.dry_run)?;
+        super::rows::tell_corrupt(out, corrupt.as_ref());
         let state = status.is_done().then_some(if paused { "paused" } else { "resumed" });
         rows.push(PauseRow { activity: activity.as_str(), status, state });
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::session::Session;
 use crate::cli::Mutating;
-use crate::input::fixture;
+use crate::input::{activities, fixture};
 use crate::inventory::activity::{Action, Plan, Preheat, Preheated};
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
@@ -26,8 +26,12 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 pub struct PreheatArgs {
     /// YAML fixtures; `-` is standard input
-    #[arg(value_name = "FILE", required_unless_present = "id", conflicts_with = "id")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["id", "from"], conflicts_with_all = ["id", "from"])]
     files: Vec<String>,
+    /// A list of activities in csv or tsv, with the columns id, stock and, where wanted, per_user_limit, title, starts_at,
+    /// ends_at, ledger; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    from: Option<String>,
     /// Only these activities of the fixtures
     #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
     only: Vec<ActivityId>,
@@ -142,6 +146,11 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
         }
         return Ok((vec![plan], session.layout(None)?));
     }
+    if let Some(from) = &args.from {
+        let mut plans = activities::read(from)?;
+        only(&mut plans, &args.only, "the list")?;
+        return Ok((plans, session.layout(None)?));
+    }
     let fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
     let layout = session.layout(fixture::layout(&fixtures)?)?;
     for fixture in &fixtures {
@@ -154,16 +163,21 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
             return Err(Failure::usage(format!("activity `{}` is in more than one fixture", plan.id)).into());
         }
     }
-    for wanted in &args.only {
-        if !seen.contains(wanted.as_str()) {
-            return Err(Failure::usage(format!("no fixture has an activity `{wanted}`")).into());
-        }
-    }
-    if !args.only.is_empty() {
-        let only: HashSet<&ActivityId> = args.only.iter().collect();
-        plans.retain(|plan| only.contains(&plan.id));
-    }
+    only(&mut plans, &args.only, "a fixture")?;
     Ok((plans, layout))
+}
+
+/// Leaves only the activities that were asked for, each of which must be there.
+fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()> {
+    let known: HashSet<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+    if let Some(missing) = wanted.iter().find(|wanted| !known.contains(wanted.as_str())) {
+        return Err(Failure::usage(format!("no activity `{missing}` in {place}")).into());
+    }
+    if !wanted.is_empty() {
+        let wanted: HashSet<&ActivityId> = wanted.iter().collect();
+        plans.retain(|plan| wanted.contains(&plan.id));
+    }
+    Ok(())
 }
 
 fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
@@ -179,23 +193,23 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     };
     let reason = args.reason.as_deref();
     let progress = out.progress("planning", plans.len() as u64);
-    let mut results = Vec::with_capacity(plans.len());
-    for plan in plans {
-        results.push(store.preheat(plan, how, true, reason)?);
-        progress.inc(1);
-    }
+    let all: Vec<&Plan> = plans.iter().collect();
+    let mut results = store.preheat_all(&all, how, true, reason, |done| progress.inc(done))?;
     progress.finish();
     if !args.mutating.dry_run {
         if let Some(question) = question(&results) {
             out.confirm(&question, args.mutating.yes)?;
         }
         warn_of_eviction(store, out);
-        let progress = out.progress("preheating", plans.len() as u64);
-        for (plan, result) in plans.iter().zip(&mut results) {
-            if matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok {
-                *result = store.preheat(plan, how, false, reason)?;
-            }
-            progress.inc(1);
+        let moves = |result: &Preheated| {
+            matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok
+        };
+        let places: Vec<usize> = (0..plans.len()).filter(|nth| moves(&results[*nth])).collect();
+        let progress = out.progress("preheating", places.len() as u64);
+        let moved: Vec<&Plan> = places.iter().map(|nth| &plans[*nth]).collect();
+        let done = store.preheat_all(&moved, how, false, reason, |done| progress.inc(done))?;
+        for (nth, result) in places.into_iter().zip(done) {
+            results[nth] = result;
         }
         progress.finish();
     }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::bulk::{self, BulkArgs, Task};
 use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
 use crate::inventory::failure::{Exit, Failure};
@@ -10,6 +11,7 @@ use crate::inventory::number::Quantity;
 use crate::inventory::order::{Refund, RefundOf};
 use crate::output::Output;
 use crate::store::Store;
+use crate::store::bulk::Operation;
 
 /// Give units back, never more than the user holds
 ///
@@ -17,28 +19,47 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 pub struct RefundArgs {
     /// Activity the units were taken from
-    activity: ActivityId,
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    activity: Option<ActivityId>,
     /// User who gives them back; the layout `product` knows no users
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
     /// Units to give back
-    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
     quantity: Quantity,
     /// Give back all that the user holds
-    #[arg(long, conflicts_with = "quantity")]
+    #[arg(long, conflicts_with_all = ["quantity", "from"])]
     all: bool,
     /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     /// Why, for the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
+    #[command(flatten)]
+    bulk: BulkArgs,
 }
 
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    match (&args.bulk.from, &args.activity) {
+        (Some(from), _) => {
+            let (reason, dry_run) = (args.reason.as_deref(), args.mutating.dry_run);
+            let task = Task { operation: Operation::Refund, reason, limit: None, dry_run };
+            bulk::run(from, &args.bulk, &task, store, out)
+        }
+        (None, Some(activity)) => {
+            args.bulk.all_fit()?;
+            one(activity, args, store, out)
+        }
+        // clap has refused this.
+        (None, None) => Ok(Exit::Usage),
+    }
+}
+
+fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     required_user(args.user.as_ref(), store.layout())?;
     if args.all && !store.layout().kind().has_users() {
         return Err(Failure::usage("`--all` gives back what a user holds, and the layout `product` records no users")
@@ -46,7 +67,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
             .into());
     }
     let refund = Refund {
-        activity: args.activity.clone(),
+        activity: activity.clone(),
         user: args.user.clone(),
         of: if args.all { RefundOf::All } else { RefundOf::Quantity(args.quantity) },
         request: args.request.clone().unwrap_or_else(RequestId::new),

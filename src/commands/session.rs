@@ -26,7 +26,6 @@ impl Session {
     /// Nothing is connected or started yet.
     pub fn new(global: Global) -> Result<Self> {
         let out = Output::new(global.output, global.color, global.quiet, global.verbose);
-        interrupt::listen().map_err(|error| Failure::failed(format!("cannot listen for Ctrl-C: {error}")))?;
         Ok(Self { global, out })
     }
 
@@ -114,7 +113,11 @@ fn environment(name: &str) -> Option<String> {
 /// Who does this, for the ledger: the operating system's user at this host, unless `SECKILL_OPERATOR` says otherwise.
 fn operator() -> String {
     environment("SECKILL_OPERATOR").unwrap_or_else(|| {
-        let user = whoami::username().unwrap_or_else(|_| "unknown".to_owned());
+        // The variable first: asking the system reads its name service, which takes longer than an order.
+        let user = environment("USER")
+            .or_else(|| environment("LOGNAME"))
+            .or_else(|| whoami::username().ok())
+            .unwrap_or_else(|| "unknown".to_owned());
         let host = whoami::hostname().unwrap_or_else(|_| "unknown".to_owned());
         format!("{user}@{host}")
     })

@@ -3,6 +3,7 @@
 //! Whatever is not valid ends as one [`Failure`](crate::inventory::failure::Failure) with exit code 2 that says
 //! file, line and column, the offending text and what was expected.
 
+pub mod activities;
 mod fields;
 pub mod fixture;
 pub mod orders;
@@ -12,4 +13,4 @@ pub mod records;
 mod source;
 mod yaml;
 
-pub use problem::{Location, Problems};
+pub use problem::{Problem, Problems};

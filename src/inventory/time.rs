@@ -28,11 +28,6 @@ impl Millis {
     pub fn get(self) -> u64 {
         self.0
     }
-
-    /// This machine's clock.
-    pub fn now() -> Self {
-        Self(u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0))
-    }
 }
 
 impl FromStr for Millis {

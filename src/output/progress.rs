@@ -42,6 +42,11 @@ impl Progress {
         self.0.inc(done);
     }
 
+    /// Prints something while the bar is out of the way.
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
     /// Takes the bar away.
     pub fn finish(&self) {
         self.0.finish_and_clear();

@@ -76,9 +76,14 @@ impl<'a, T: Row> RowStream<'a, T> {
 
     /// Prints one more row.
     pub fn push(&mut self, row: &T) -> Result<()> {
+        self.push_borrowed(row)
+    }
+
+    /// The same for a row of the same fields that borrows from something short-lived.
+    pub fn push_borrowed<R: Row>(&mut self, row: &R) -> Result<()> {
         match &mut self.rows {
             Rows::Separated(writer) => writer.serialize(row).map_err(unwritable)?,
-            Rows::Plain { sink, form: Form::Table(page), .. } => page.push::<T>(row, sink, &self.terminal)?,
+            Rows::Plain { sink, form: Form::Table(page), .. } => page.push(row, sink, &self.terminal)?,
             Rows::Plain { sink, buffer, form } => {
                 buffer.clear();
                 form.encode(row, buffer)?;

@@ -85,24 +85,8 @@ fn columns(text: Option<&str>) -> Option<usize> {
 }
 
 /// The width of the terminal that standard output is.
-#[cfg(unix)]
-#[allow(unsafe_code)]
 fn measured() -> Option<usize> {
-    // SAFETY: TIOCGWINSZ fills the one winsize it is given, for which all zeroes is a value, and nothing else.
-    let size = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        if libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) != 0 {
-            return None;
-        }
-        size
-    };
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
-}
-
-/// The width of the terminal that standard output is.
-#[cfg(not(unix))]
-fn measured() -> Option<usize> {
-    None
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)).filter(|columns| *columns > 0)
 }
 
 #[cfg(test)]

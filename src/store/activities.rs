@@ -9,6 +9,7 @@ use super::scripts::{PAUSE, PREHEAT, SNAPSHOT};
 use super::{Store, StoreError};
 use crate::inventory::activity::{Action, Difference, Meta, Plan, Preheat, Preheated, Snapshot};
 use crate::inventory::id::{ActivityId, UserId};
+use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
@@ -16,6 +17,9 @@ use crate::inventory::time::Millis;
 fn given(field: Option<impl ToString>) -> String {
     field.map(|value| format!("={}", value.to_string())).unwrap_or_default()
 }
+
+/// Activities of one round trip: a few milliseconds of the server's time.
+const AT_ONCE: usize = 200;
 
 impl Store {
     /// Makes one activity what the plan says, or tells how it differs. With `dry_run` nothing is written.
@@ -36,7 +40,6 @@ impl Store {
         }
         let keys = self.keys(&plan.id);
         let names: Vec<&str> = keys.in_order().collect();
-        let (kind, by) = (self.kind(), self.operator.clone());
         // A reset that is sent twice would remove what was bought in between.
         let again = match (dry_run, how) {
             (true, _) => Again::Reads,
@@ -44,27 +47,75 @@ impl Store {
             (false, _) => Again::Safe,
         };
         let settle = Some(format!("look at it with `seckill inspect {}` before anything is sent again", plan.id));
-        let mode = match how {
-            Preheat::Create => "create",
-            Preheat::Update => "update",
-            Preheat::Reset => "reset",
-        };
-        let value = self.server.run(&PREHEAT, &names, again, settle, |_: Try| {
-            vec![
-                kind.clone(),
-                by.clone(),
-                reason.unwrap_or_default().to_owned(),
-                mode.to_owned(),
-                if dry_run { "1" } else { "0" }.to_owned(),
-                plan.total.to_string(),
-                given(plan.per_user_limit),
-                given(plan.title.as_deref()),
-                given(plan.starts_at.map(Millis::get)),
-                given(plan.ends_at.map(Millis::get)),
-                given(plan.ledger.map(u8::from)),
-            ]
-        })?;
+        let arguments = preheat_arguments(self, plan, how, dry_run, reason);
+        let value = self.server.run(&PREHEAT, &names, again, settle, |_: Try| arguments.clone())?;
         preheated(plan, value, &keys)
+    }
+
+    /// Makes several activities what their plans say, in the order given, many at once. `each` is told how many are
+    /// done since the last time.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; refusals are statuses.
+    pub fn preheat_all(
+        &mut self,
+        plans: &[&Plan],
+        how: Preheat,
+        dry_run: bool,
+        reason: Option<&str>,
+        each: impl Fn(u64),
+    ) -> Result<Vec<Preheated>, StoreError> {
+        let mut all = Vec::with_capacity(plans.len());
+        // The first call loads the script, which a pipeline could not. A reset is never sent twice, so one by one.
+        let singly = if how == Preheat::Reset && !dry_run { plans.len() } else { plans.len().min(1) };
+        let (first, rest) = plans.split_at(singly);
+        for plan in first {
+            all.push(self.preheat(plan, how, dry_run, reason)?);
+            each(1);
+        }
+        for chunk in rest.chunks(AT_ONCE) {
+            match self.preheat_chunk(chunk, how, dry_run, reason)? {
+                Some(some) => {
+                    each(some.len() as u64);
+                    all.extend(some);
+                }
+                None => {
+                    for plan in chunk {
+                        all.push(self.preheat(plan, how, dry_run, reason)?);
+                        each(1);
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The same for a few, in one round trip; `None` where they are better sent one by one, which settles what went wrong.
+    fn preheat_chunk(
+        &mut self,
+        plans: &[&Plan],
+        how: Preheat,
+        dry_run: bool,
+        reason: Option<&str>,
+    ) -> Result<Option<Vec<Preheated>>, StoreError> {
+        if !dry_run && how != Preheat::Update {
+            let mut index = redis::cmd("SADD");
+            index.arg(Keys::index(self.layout));
+            plans.iter().for_each(|plan| {
+                index.arg(plan.id.as_str());
+            });
+            self.server.command(&index)?;
+        }
+        let keys: Vec<Keys> = plans.iter().map(|plan| self.keys(&plan.id)).collect();
+        let mut pipeline = redis::pipe();
+        for (plan, keys) in plans.iter().zip(&keys) {
+            let names: Vec<&str> = keys.in_order().collect();
+            let arguments = preheat_arguments(self, plan, how, dry_run, reason);
+            pipeline.cmd("EVALSHA").arg(&PREHEAT.sha1).arg(names.len()).arg(names).arg(arguments);
+        }
+        let Ok(values) = self.server.pipeline(&pipeline, plans.len()) else { return Ok(None) };
+        let results = plans.iter().zip(&keys).zip(values).map(|((plan, keys), value)| preheated(plan, value, keys));
+        results.collect::<Result<Vec<_>, _>>().map(Some)
     }
 
     /// What the server does when it is out of memory; `None` where it does not say.
@@ -88,7 +139,8 @@ impl Store {
         Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
     }
 
-    /// Refuses purchases of an activity, or allows them again: `ok`, `replayed` where it was so already, or why not.
+    /// Refuses purchases of an activity, or allows them again: `ok`, `replayed` where it was so already, or why not,
+    /// with the key that is corrupt.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -98,7 +150,7 @@ impl Store {
         paused: bool,
         reason: Option<&str>,
         dry_run: bool,
-    ) -> Result<Status, StoreError> {
+    ) -> Result<(Status, Option<Corrupt>), StoreError> {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
         let by = self.operator.clone();
@@ -109,7 +161,10 @@ impl Store {
                 .to_vec()
         })?;
         let reply = Reply::of(&PAUSE);
-        reply.status(reply.array(value)?.first())
+        let values = reply.array(value)?;
+        let status = reply.status(values.first())?;
+        let corrupt = (status == Status::Corrupt).then(|| reply.corrupt(&values, &keys)).transpose()?;
+        Ok((status, corrupt))
     }
 
     /// One activity at one instant.
@@ -199,6 +254,28 @@ impl Store {
         found.retain(|activity| !known.contains(activity));
         Ok(sorted(found))
     }
+}
+
+/// What the script preheat takes after its keys.
+fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, reason: Option<&str>) -> Vec<String> {
+    let mode = match how {
+        Preheat::Create => "create",
+        Preheat::Update => "update",
+        Preheat::Reset => "reset",
+    };
+    vec![
+        store.kind(),
+        store.operator.clone(),
+        reason.unwrap_or_default().to_owned(),
+        mode.to_owned(),
+        if dry_run { "1" } else { "0" }.to_owned(),
+        plan.total.to_string(),
+        given(plan.per_user_limit),
+        given(plan.title.as_deref()),
+        given(plan.starts_at.map(Millis::get)),
+        given(plan.ends_at.map(Millis::get)),
+        given(plan.ledger.map(u8::from)),
+    ]
 }
 
 /// Sorted by size where both are numbers of a plausible length, else as text; without doubles, which a scan may give.

@@ -337,9 +337,12 @@ impl Facts {
     }
 }
 
+/// A user, and the units held or the text that is no number.
+type Holding<'a> = (&'a [u8], Result<u64, String>);
+
 impl HeldBy {
     /// Users and what each holds.
-    fn pairs(&self) -> Box<dyn Iterator<Item = (&[u8], Result<u64, String>)> + '_> {
+    fn pairs(&self) -> Box<dyn Iterator<Item = Holding<'_>> + '_> {
         match self {
             Self::Joined(bytes) => {
                 let mut parts = bytes.split(|byte| *byte == 0);

@@ -12,7 +12,7 @@ use super::error::StoreError;
 /// Where the server is and how to log in.
 #[derive(Debug, Clone)]
 pub struct Target {
-    address: ConnectionInfo,
+    pub(super) address: ConnectionInfo,
     username: Option<String>,
     password: Option<String>,
     database: i64,
@@ -43,7 +43,7 @@ impl Target {
 
     /// Connects, logs in and chooses the database, each within the timeout.
     pub fn connect(&self) -> Result<Connection, StoreError> {
-        if matches!(self.address.addr(), ConnectionAddr::TcpTls { .. }) {
+        if self.is_tls() {
             // Fails only where a provider is installed already, which serves as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
@@ -54,18 +54,35 @@ impl Target {
             .set_read_timeout(Some(self.timeout))
             .and_then(|()| connection.set_write_timeout(Some(self.timeout)))
             .map_err(|error| self.unreachable(&error))?;
+        for command in self.handshake() {
+            self.shake(&mut connection, &command)?;
+        }
+        Ok(connection)
+    }
+
+    fn is_tls(&self) -> bool {
+        matches!(self.address.addr(), ConnectionAddr::TcpTls { .. })
+    }
+
+    /// What to say first: the login and the database, where the URL has them.
+    pub(super) fn handshake(&self) -> Vec<redis::Cmd> {
+        let mut commands = Vec::new();
         if let Some(password) = &self.password {
             let mut auth = redis::cmd("AUTH");
             if let Some(username) = &self.username {
                 auth.arg(username);
             }
             auth.arg(password);
-            self.shake(&mut connection, &auth)?;
+            commands.push(auth);
+        }
+        // TLS shakes hands with the first bytes: a certificate that is refused must not look like an order in doubt.
+        if commands.is_empty() && self.is_tls() {
+            commands.push(redis::cmd("PING"));
         }
         if self.database != 0 {
-            self.shake(&mut connection, redis::cmd("SELECT").arg(self.database))?;
+            commands.push(redis::cmd("SELECT").arg(self.database).to_owned());
         }
-        Ok(connection)
+        commands
     }
 
     fn shake(&self, connection: &mut Connection, command: &redis::Cmd) -> Result<(), StoreError> {

@@ -30,12 +30,20 @@ pub enum StoreError {
         "the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}"
     )]
     Unknown { server: String, why: String, settle: Option<String> },
+    /// The activity was reset while a job was being applied to it.
+    #[error("activity `{activity}` was reset after this run began, so the run stopped")]
+    Reset { activity: String },
+    /// The name of a job stands for another input.
+    #[error("the job `{job}` was another input for activity `{activity}`")]
+    OtherJob { job: String, activity: String },
+    /// The server has forgotten what it had decided, and the input cannot be read again.
+    #[error(
+        "the server lost what it had decided of `{activity}` after line {line}, and this input cannot be read again"
+    )]
+    Lost { activity: String, line: u64 },
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
     Reply { what: String, reply: String },
-    /// The private server cannot be started.
-    #[error("{0}")]
-    Embedded(Failure),
 }
 
 /// Errors that a server is known to answer with.
@@ -57,6 +65,8 @@ pub enum ServerKind {
     Cluster,
     /// A key of the wrong type.
     WrongType,
+    /// What was given does not fit together, as only the script could tell.
+    Usage,
     /// Anything else.
     Other,
 }
@@ -72,6 +82,7 @@ impl ServerKind {
             Self::NoReplicas => "has too few replicas and refuses writes",
             Self::Cluster => "is a Redis Cluster, which is not served yet",
             Self::WrongType => "found a key of the wrong type",
+            Self::Usage => "refused what was given",
             Self::Other => "answered with an error",
         }
     }
@@ -88,8 +99,14 @@ impl ServerKind {
             Self::NoReplicas => "nothing was changed; see `min-replicas-to-write` on the server",
             Self::Cluster => "give `--url` a single server; `--layout cluster` has the keys that will fit a cluster",
             Self::WrongType => "nothing was changed; see `TYPE` of the key, which another system may use",
+            Self::Usage => "nothing was changed; see what stands there with `seckill inspect`",
             Self::Other => return None,
         })
+    }
+
+    /// Whether nothing ran and somebody may be about to mend it: a run that can wait sends again.
+    pub fn may_pass(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::OutOfMemory | Self::Misconfigured | Self::NoReplicas) || self.passes()
     }
 
     /// Whether nothing ran, so that waiting and sending again is safe and may help.
@@ -99,7 +116,7 @@ impl ServerKind {
 }
 
 /// An error reply's first word and the kind it means.
-const SERVER_KINDS: [(&str, ServerKind); 13] = [
+const SERVER_KINDS: [(&str, ServerKind); 14] = [
     ("LOADING", ServerKind::Loading),
     ("READONLY", ServerKind::ReadOnly),
     ("OOM", ServerKind::OutOfMemory),
@@ -112,6 +129,7 @@ const SERVER_KINDS: [(&str, ServerKind); 13] = [
     ("CLUSTERDOWN", ServerKind::Cluster),
     ("TRYAGAIN", ServerKind::Cluster),
     ("WRONGTYPE", ServerKind::WrongType),
+    ("USAGE", ServerKind::Usage),
     ("MASTERDOWN", ServerKind::Loading),
 ];
 
@@ -124,14 +142,17 @@ impl StoreError {
         let code = error.code().unwrap_or_default();
         let detail = error.detail().unwrap_or_default();
         let why = if detail.is_empty() { error.to_string() } else { detail.to_owned() };
+        // A call of more than ten arguments is refused before NOAUTH would be: `unauthenticated multibulk length`.
         let login = matches!(code, "NOAUTH" | "WRONGPASS")
             || error.kind() == ErrorKind::AuthenticationFailed
-            || why.contains("AUTH");
+            || why.contains("AUTH")
+            || why.contains("unauthenticated");
         if login {
             return Some(Self::Login { server: server.to_owned(), why });
         }
         // A script's own call that is refused says so in its text: the code is then ERR.
-        if code == "NOPERM" || why.contains("NOPERM") || why.contains("ACL failure") {
+        let refused = ["NOPERM", "ACL failure", "The user executing the script"];
+        if code == "NOPERM" || refused.iter().any(|words| why.contains(words)) {
             return Some(Self::Permission { why });
         }
         let kind = SERVER_KINDS
@@ -172,10 +193,23 @@ impl From<StoreError> for Failure {
                 Exit::Denied,
                 Some("nothing was changed; the commands that a script needs are in its header: `seckill script show NAME`".to_owned()),
             ),
+            StoreError::Server { kind: ServerKind::Usage, .. } => {
+                (Exit::Usage, ServerKind::Usage.hint().map(str::to_owned))
+            }
             StoreError::Server { kind, .. } => (Exit::Failed, kind.hint().map(str::to_owned)),
             StoreError::Unknown { settle, .. } => (Exit::Unknown, settle.clone()),
+            StoreError::Reset { .. } => (
+                Exit::Failed,
+                Some("the rest was not applied; the same command again would apply the whole input to the new sale".to_owned()),
+            ),
+            StoreError::OtherJob { .. } => {
+                (Exit::Usage, Some("nothing of it was applied; give another name to `--job`, or leave it out".to_owned()))
+            }
+            StoreError::Lost { .. } => (
+                Exit::Unknown,
+                Some("give the whole input again with the same `--job`: what stands is not applied twice".to_owned()),
+            ),
             StoreError::Reply { .. } => (Exit::Failed, Some("does another version of the scripts run there?".to_owned())),
-            StoreError::Embedded(failure) => return failure.clone(),
         };
         Self { message: error.to_string(), hint, exit }
     }

@@ -46,15 +46,6 @@ impl Keys {
         Self { stock, meta: own("meta"), requests: own("requests"), ledger: own("ledger"), participants, units }
     }
 
-    /// How many keys the scripts take for one activity.
-    pub fn count(kind: Kind) -> usize {
-        match kind {
-            Kind::Counter => 4,
-            Kind::Hash | Kind::Coupon => 5,
-            Kind::Set => 6,
-        }
-    }
-
     /// In the order of the scripts' `KEYS`.
     pub fn in_order(&self) -> impl Iterator<Item = &str> {
         [&self.stock, &self.meta, &self.requests, &self.ledger]

@@ -2,6 +2,7 @@
 
 mod activities;
 mod audit;
+pub mod bulk;
 mod call;
 pub mod connect;
 pub mod embedded;
@@ -13,6 +14,7 @@ mod repair;
 mod reply;
 mod scan;
 pub mod scripts;
+mod wire;
 
 use call::Server;
 use connect::Target;
@@ -39,11 +41,6 @@ impl Store {
     /// The layout of all keys.
     pub fn layout(&self) -> Layout {
         self.layout
-    }
-
-    /// The server, as it may be shown.
-    pub fn shown(&self) -> &str {
-        &self.server.target.shown
     }
 
     /// A second connection to the same server, made now.

@@ -152,7 +152,7 @@ impl Store {
 }
 
 /// Reads `status item item …` of one multi-order; `None` where it does not fit the order.
-fn multi_outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome> {
+pub(super) fn multi_outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome> {
     let mut words = text.split(' ');
     let status = Status::of_code(words.next()?.parse().ok()?)?;
     let mut items = Vec::with_capacity(order.items.len());
@@ -165,7 +165,7 @@ fn multi_outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiO
         if item_status == Status::Corrupt {
             let number: usize = stock.parse().ok()?;
             let each = keys.first()?.in_order().count();
-            let value = (!bought.is_empty()).then(|| unhex(bought));
+            let value = (bought != "-").then(|| unhex(bought));
             outcome.corrupt = Some(corrupt(keys.get((number - 1) / each)?, (number - 1) % each + 1, value.as_deref()));
         } else {
             outcome.stock = stock.parse().ok();
@@ -187,7 +187,6 @@ fn unhex(hex: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use redis::Value;
 
     use super::*;
 

@@ -4,6 +4,7 @@ use redis::{Cmd, ConnectionLike, Pipeline, RedisError, Value};
 
 use super::call::Server;
 use super::reply::Reply;
+use super::wire::Wire;
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
@@ -26,6 +27,22 @@ impl Server {
             .collect()
     }
 
+    /// Sends a command that only reads; its reply must be [received](Self::receive) before anything else is sent.
+    pub(super) fn send(&mut self, command: &Cmd) -> Result<(), StoreError> {
+        let packed = command.get_packed_command();
+        let sent = self.connection()?.send_packed_command(&packed);
+        sent.map_err(|error| self.broken(&error))
+    }
+
+    /// The reply to what was sent.
+    pub(super) fn receive(&mut self) -> Result<Value, StoreError> {
+        match self.connection()?.recv_response() {
+            Ok(Value::ServerError(error)) => Err(self.broken(&RedisError::from(error))),
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
     /// What an error means, forgetting the connection where it failed.
     fn broken(&mut self, error: &RedisError) -> StoreError {
         match StoreError::of_reply(error, &self.target.shown) {
@@ -36,20 +53,6 @@ impl Server {
             }
         }
     }
-
-    pub(super) fn send(&mut self, command: &Cmd) -> Result<(), StoreError> {
-        let packed = command.get_packed_command();
-        let sent = self.connection()?.send_packed_command(&packed);
-        sent.map_err(|error| self.broken(&error))
-    }
-
-    pub(super) fn receive(&mut self) -> Result<Value, StoreError> {
-        match self.connection()?.recv_response() {
-            Ok(Value::ServerError(error)) => Err(self.broken(&RedisError::from(error))),
-            Ok(value) => Ok(value),
-            Err(error) => Err(self.broken(&error)),
-        }
-    }
 }
 
 impl Store {
@@ -57,27 +60,54 @@ impl Store {
     fn walk(
         &mut self,
         page: impl Fn(&str) -> Cmd,
-        mut each: impl FnMut(Vec<Value>) -> anyhow::Result<()>,
+        mut each: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let Some(mut wire) = Wire::connect(&self.server.target)? else { return self.walk_encrypted(page, each) };
+        let reply = Reply::of_command("SCAN");
+        wire.send(&page("0").get_packed_command())?;
+        loop {
+            let parts = wire.array()?;
+            if parts != 2 {
+                return Err(reply.unfit("no cursor and page").into());
+            }
+            let cursor = wire.texts(1)?.concat();
+            let last = cursor == b"0";
+            if !last {
+                // While the server makes the next page, we read this one.
+                wire.send(&page(&String::from_utf8_lossy(&cursor)).get_packed_command())?;
+            }
+            let count = wire.array()?;
+            each(&wire.texts(count)?)?;
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// As [`Store::walk`], where redis-rs must read because it speaks TLS: each page whole, before the next is asked for.
+    fn walk_encrypted(
+        &mut self,
+        page: impl Fn(&str) -> Cmd,
+        mut each: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let reply = Reply::of_command("SCAN");
-        self.server.send(&page("0"))?;
+        let mut cursor = "0".to_owned();
         loop {
-            let value = self.server.receive()?;
+            let value = self.server.command(&page(&cursor))?;
             let Value::Array(parts) = value else { return Err(reply.unfit(value).into()) };
-            let Ok([cursor, Value::Array(members)]) = <[Value; 2]>::try_from(parts) else {
+            let Ok([next, Value::Array(members)]) = <[Value; 2]>::try_from(parts) else {
                 return Err(reply.unfit("no cursor and page").into());
             };
-            let cursor = reply.text(Some(&cursor))?.unwrap_or_default();
-            let last = cursor == "0";
-            if !last {
-                self.server.send(&page(&cursor))?;
-            }
-            if let Err(error) = each(members) {
-                // The page that is under way must not be taken for the next command's reply.
-                self.server.disconnect();
-                return Err(error);
-            }
-            if last {
+            let texts: Vec<&[u8]> = members
+                .iter()
+                .filter_map(|member| match member {
+                    Value::BulkString(bytes) => Some(bytes.as_slice()),
+                    _ => None,
+                })
+                .collect();
+            each(&texts)?;
+            cursor = reply.text(Some(&next))?.unwrap_or_default();
+            if cursor == "0" {
                 return Ok(());
             }
         }
@@ -86,13 +116,7 @@ impl Store {
     /// As [`Store::walk`], for members that are texts.
     pub(super) fn pages(&mut self, page: impl Fn(&str) -> Cmd, mut each: impl FnMut(&str)) -> Result<(), StoreError> {
         let walked = self.walk(page, |members| {
-            for member in &members {
-                if let Value::BulkString(bytes) = member
-                    && let Ok(text) = std::str::from_utf8(bytes)
-                {
-                    each(text);
-                }
-            }
+            members.iter().filter_map(|bytes| std::str::from_utf8(bytes).ok()).for_each(&mut each);
             Ok(())
         });
         match walked {
@@ -119,14 +143,7 @@ impl Store {
         if kind == Kind::Hash {
             return self.walk(
                 |cursor| redis::cmd("HSCAN").arg(&participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned(),
-                |members| {
-                    for pair in members.chunks(2) {
-                        if let [Value::BulkString(user), Value::BulkString(units)] = pair {
-                            each(user, number(units))?;
-                        }
-                    }
-                    Ok(())
-                },
+                |members| members.as_chunks().0.iter().try_for_each(|[user, units]| each(user, number(units))),
             );
         }
         // The units of a set stand beside it, and are few: a page of them is read for each page of the set, on a
@@ -141,18 +158,12 @@ impl Store {
                 let units = match &mut beside {
                     Some((store, units)) if !members.is_empty() => {
                         let mut command = redis::cmd("HMGET");
-                        command.arg(&*units);
-                        for member in &members {
-                            if let Value::BulkString(user) = member {
-                                command.arg(&user[..]);
-                            }
-                        }
+                        command.arg(&*units).arg(members);
                         Reply::of_command("HMGET").array(store.server.command(&command)?)?
                     }
                     _ => Vec::new(),
                 };
-                for (at, member) in members.iter().enumerate() {
-                    let Value::BulkString(user) = member else { continue };
+                for (at, user) in members.iter().enumerate() {
                     match units.get(at) {
                         Some(Value::BulkString(units)) => each(user, number(units))?,
                         _ => each(user, Ok(1))?,

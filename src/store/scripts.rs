@@ -2,8 +2,6 @@
 
 use std::sync::LazyLock;
 
-use crate::inventory::layout::Kind;
-
 /// One script that a backend can share.
 #[derive(Debug)]
 pub struct Script {
@@ -50,10 +48,5 @@ impl Script {
     /// All of them, in the order in which a sale needs them.
     pub fn all() -> [&'static Self; 8] {
         [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR]
-    }
-
-    /// The names of its `KEYS` for an activity, in order.
-    pub fn keys(&self, kind: Kind) -> Vec<&'static str> {
-        ["stock", "meta", "requests", "ledger", "participants", "units"][..super::keys::Keys::count(kind)].to_vec()
     }
 }

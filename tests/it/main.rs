@@ -9,13 +9,21 @@
     reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
 )]
 
+mod backends;
+mod bulk;
 mod embedded;
+mod faults;
 mod fixtures;
 mod harness;
 mod input;
 mod ledger;
+mod model;
+mod one_round_trip;
 mod options;
+mod race;
 mod reconcile;
 mod run;
+mod snapshots;
+mod state;
 mod statuses;
 mod support;

@@ -44,8 +44,8 @@ pub fn perform(operation: &Operation, store: &mut Store, out: &Output) -> Result
     })
 }
 
-fn of_status(status: Status) -> Observed {
-    Observed { word: status.name(), ..Observed::default() }
+fn of_status((status, corrupt): (Status, Option<Corrupt>)) -> Observed {
+    Observed { word: status.name(), corrupt, ..Observed::default() }
 }
 
 fn of_outcome(outcome: Outcome) -> Observed {

@@ -33,7 +33,7 @@ enum Source {
 }
 
 /// What a file was when it was read whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
     digests: Vec<Digest>,
     bytes: u64,
@@ -50,11 +50,6 @@ impl Checked {
             hasher.update(digest);
         }
         hasher.finalize().to_hex()[..32].to_owned()
-    }
-
-    /// Bytes of the file.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::problem::{Location, Problem};
-use super::blocks::{Blocks, Filled};
+use super::blocks::{Blocks, Checked, Filled};
 use super::{Next, RowError};
 use crate::inventory::failure::Failure;
 
@@ -59,6 +59,14 @@ impl Lines {
     /// The record that was read last, with its line end.
     pub(super) fn raw(&self) -> &[u8] {
         &self.data[self.record.clone()]
+    }
+
+    pub(super) fn is_regular(&self) -> bool {
+        self.blocks.is_regular()
+    }
+
+    pub(super) fn checked(&self) -> Checked {
+        self.blocks.checked()
     }
 
     pub(super) fn into_blocks(self) -> Blocks {

@@ -36,7 +36,8 @@ impl Mapping {
 
     /// As one text, alike for mappings that are alike.
     pub fn text(&self) -> String {
-        let mut pairs: Vec<String> = self.0.iter().map(|(column, name)| format!("{}={name}", column.name())).collect();
+        let renamed = self.0.iter().filter(|(column, name)| column.name() != name);
+        let mut pairs: Vec<String> = renamed.map(|(column, name)| format!("{}={name}", column.name())).collect();
         pairs.sort();
         pairs.join(",")
     }

@@ -58,6 +58,7 @@ impl From<Failure> for RowError {
 /// Rows of one input, in its order.
 pub struct OrderReader {
     lines: Lines,
+    dialect: Dialect,
     form: Form,
     shape: Shape,
     mapping: Mapping,
@@ -90,7 +91,7 @@ impl OrderReader {
             Dialect::Mysql => Form::Batch(Batch::new(&mut lines, mapping, &shape)?),
             Dialect::Jsonl => Form::Json(JsonLines::new(mapping, &shape)),
         };
-        Ok(Self { lines, form, shape, mapping: mapping.clone() })
+        Ok(Self { lines, dialect, form, shape, mapping: mapping.clone() })
     }
 
     /// Reads the next row into `row`, which is only valid after [`Next::Row`].
@@ -143,17 +144,27 @@ impl OrderReader {
         }
     }
 
+    /// Whether it can be read again from its start.
+    pub fn is_regular(&self) -> bool {
+        self.lines.is_regular()
+    }
+
+    /// In what form the rows stand there.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
     /// What messages call the input.
     pub fn name(&self) -> &str {
         self.lines.name()
     }
 
-    /// The number of the line that was read last.
-    pub fn line(&self) -> u64 {
-        self.lines.line()
+    /// What was read so far: of a file that was read to its end, what it is.
+    pub fn checked(&self) -> Checked {
+        self.lines.checked()
     }
 
-    /// The blocks below, once all was read: what a checked file was.
+    /// The blocks below.
     pub fn into_blocks(self) -> Blocks {
         self.lines.into_blocks()
     }

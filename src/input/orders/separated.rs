@@ -167,12 +167,15 @@ fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
+/// What is wrong with a header, and a hint.
+type Refusal = (String, Option<String>);
+
 /// Where our columns stand in a header, or what is wrong with it and what to do.
 pub(super) fn found_columns(
     names: &[String],
     mapping: &Mapping,
     shape: &Shape,
-) -> Result<Vec<(Column, usize)>, (String, Option<String>)> {
+) -> Result<Vec<(Column, usize)>, Refusal> {
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
     let mapped: Vec<Column> = mapping.columns().collect();
     let mut columns = Vec::new();

@@ -16,7 +16,7 @@ pub use dump::Dump;
 pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 pub use proxy::{Fault, Proxy, When};
 pub use scripts::Scripts;
-pub use seckill::{Call, seckill};
+pub use seckill::{Call, Outcome, seckill};
 pub use server::TestRedis;
 
 use std::path::PathBuf;

@@ -127,6 +127,13 @@ impl Proxy {
         self.network.state().commands.clone()
     }
 
+    /// Waits until clients have sent that many commands, but no longer than that; false where they have not.
+    pub fn try_wait_for_commands(&self, count: usize, at_most: Duration) -> bool {
+        let few = |state: &mut State| state.commands.len() < count;
+        let (state, _) = self.network.changed.wait_timeout_while(self.network.state(), at_most, few).unwrap();
+        state.commands.len() >= count
+    }
+
     /// Waits until clients have sent that many commands.
     #[track_caller]
     pub fn wait_for_commands(&self, count: usize) {

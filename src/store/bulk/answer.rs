@@ -1,0 +1,114 @@
+//! What a call of many orders is answered with: see the headers of `deduct.lua` and `refund.lua`.
+
+use redis::Value;
+
+use super::super::StoreError;
+use super::super::keys::Keys;
+use super::super::reply::Reply;
+use crate::inventory::number::whole;
+use crate::inventory::order::Corrupt;
+use crate::inventory::status::Status;
+
+/// The answer to one batch.
+#[derive(Debug)]
+pub(super) enum Answer<'a> {
+    /// Each order was decided, now or before.
+    Decided(Packed<'a>),
+    /// The whole activity is refused; lines up to this one were decided before.
+    Shut { status: Status, line: u64, corrupt: Option<Corrupt> },
+    /// Lines before this batch are not decided yet: this one was decided last.
+    Gap { line: u64 },
+    /// The activity was reset.
+    OtherEpoch,
+    /// The job's name was used for something else.
+    OtherJob,
+}
+
+/// `letters stock refused [bought …]`.
+#[derive(Debug)]
+pub(super) struct Packed<'a> {
+    letters: &'a str,
+    /// The stock before the call.
+    pub(super) stock: u64,
+    /// How many orders the job refused so far.
+    pub(super) refused: u64,
+    bought: Option<&'a str>,
+}
+
+impl<'a> Packed<'a> {
+    fn of(text: &'a str, count: usize) -> Option<Self> {
+        let mut words = text.splitn(4, ' ');
+        let (letters, stock, refused) = (words.next()?, whole(words.next()?)?, whole(words.next()?)?);
+        (letters.len() == count).then_some(Self { letters, stock, refused, bought: words.next() })
+    }
+
+    /// Status of each order, and what its user holds after it. A letter that no header names ends them.
+    pub(super) fn orders(&self) -> impl Iterator<Item = (Status, Option<u64>)> + use<'a> {
+        let mut bought = self.bought.map(|bought| bought.split(' '));
+        self.letters.bytes().map_while(move |letter| {
+            let held = bought.as_mut().and_then(Iterator::next).and_then(whole);
+            Some((status_of(letter)?, held))
+        })
+    }
+}
+
+fn status_of(letter: u8) -> Option<Status> {
+    Some(match letter {
+        b'o' => Status::Ok,
+        b'r' => Status::Replayed,
+        b'l' => Status::LimitExceeded,
+        b's' => Status::OutOfStock,
+        b'x' => Status::ExceedsBought,
+        b'q' => Status::RequestConflict,
+        b'c' => Status::Corrupt,
+        _ => return None,
+    })
+}
+
+impl<'a> Answer<'a> {
+    /// Reads a reply that is no error.
+    pub(super) fn of(value: &'a Value, count: usize, keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
+        match value {
+            Value::BulkString(bytes) => std::str::from_utf8(bytes)
+                .ok()
+                .and_then(|text| Packed::of(text, count))
+                .filter(|packed| packed.orders().count() == count)
+                .map(Self::Decided)
+                .ok_or_else(|| reply.unfit(value)),
+            Value::Array(values) => Self::of_status(values, keys, reply),
+            other => Err(reply.unfit(other)),
+        }
+    }
+
+    fn of_status(values: &[Value], keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
+        let line = |at: usize| Ok::<_, StoreError>(reply.count(values.get(at))?.unwrap_or_default());
+        match values.first() {
+            Some(Value::Int(-20)) => Ok(Self::Gap { line: line(1)? }),
+            Some(Value::Int(-21)) => Ok(Self::OtherEpoch),
+            Some(Value::Int(-22)) => Ok(Self::OtherJob),
+            first => {
+                let status = reply.status(first)?;
+                let (line, corrupt) = match status {
+                    Status::Corrupt => (0, Some(reply.corrupt(values, keys)?)),
+                    _ => (line(2)?, None),
+                };
+                Ok(Self::Shut { status, line, corrupt })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_reply_tells_of_each_order() {
+        let packed = Packed::of("ors 7 2 1 1 0", 3).unwrap();
+        assert_eq!((packed.stock, packed.refused), (7, 2));
+        let orders: Vec<_> = packed.orders().collect();
+        assert_eq!(orders, [(Status::Ok, Some(1)), (Status::Replayed, Some(1)), (Status::OutOfStock, Some(0))]);
+        assert!(Packed::of("ors 7 2", 2).is_none());
+        assert_eq!(Packed::of("o 7 0", 1).unwrap().orders().next(), Some((Status::Ok, None)));
+    }
+}

@@ -1,0 +1,391 @@
+//! Many orders, as fast as the server takes them, each applied exactly once.
+//!
+//! Rows go into a window, in the order of the input. Those of one activity are sent together, a batch a call, with
+//! more than one call in flight; the script's watermark keeps them in order and applies none of them twice, so a
+//! batch whose reply was lost is simply sent again. Rows leave the window in the order of the input, decided.
+
+mod answer;
+mod frame;
+mod meet;
+mod multi;
+mod pace;
+mod queue;
+mod receive;
+mod recover;
+mod window;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use super::keys::Keys;
+use super::scripts::{DEDUCT, REFUND, Script};
+use super::{Store, StoreError};
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Kind;
+use crate::inventory::number::Limit;
+use crate::inventory::order::Corrupt;
+use crate::inventory::status::Status;
+use frame::Frame;
+pub use pace::Pace;
+use queue::{Batch, Queue};
+use recover::Trouble;
+use window::Window;
+
+/// What is done with the orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Units are taken.
+    Deduct,
+    /// Units are given back.
+    Refund,
+}
+
+/// One input being applied: what makes that it is applied once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// What it is made of: the same name with another digest is another job.
+    pub digest: String,
+}
+
+/// How a run is meant.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// What is done.
+    pub operation: Operation,
+    /// Which job it is.
+    pub job: Job,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+    /// The caller's limit, for activities that another system preheated.
+    pub limit: Option<Limit>,
+    /// Whether stock and units held after each order are wanted.
+    pub rows: bool,
+    /// How fast.
+    pub pace: Pace,
+    /// How long to try when the server is gone or refuses writes.
+    pub retry_for: Duration,
+}
+
+/// One order as it stands in the input.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// The line where it begins; each is higher than the one before.
+    pub line: u64,
+    /// What is sold; a valid id.
+    pub activity: &'a str,
+    /// Who buys; empty where the layout records nobody.
+    pub user: &'a str,
+    /// How many units.
+    pub quantity: u32,
+    /// Its own request id, or empty.
+    pub request: &'a str,
+    /// Why, or empty.
+    pub reason: &'a str,
+}
+
+/// One order, and how it ended.
+#[derive(Debug)]
+pub struct Decided<'a> {
+    /// The order.
+    pub entry: Entry<'a>,
+    /// Which activity it is, counted from 0 in the order in which they were named first.
+    pub nth: usize,
+    /// How it ended.
+    pub status: Status,
+    /// Units left after it.
+    pub stock: Option<u64>,
+    /// Units the user holds after it.
+    pub bought: Option<u64>,
+}
+
+/// What the run did when it was told to go on.
+#[derive(Debug)]
+pub enum Step {
+    /// It went on.
+    On,
+    /// There is nothing to do: it wants more rows, or is done.
+    Idle,
+    /// It waits for a server that is gone, or that refuses; said once for each trouble.
+    Trouble(StoreError),
+    /// A key holds what it must not, and all orders of the activity are refused.
+    Corrupt(Corrupt),
+    /// The server forgot what it had decided after this line of this activity: the input must be read again.
+    Rewind { activity: String, line: u64 },
+}
+
+/// A run.
+pub struct Bulk<'s> {
+    store: &'s mut Store,
+    terms: Terms,
+    script: &'static Script,
+    kind: Kind,
+    frame: Frame,
+    window: Window,
+    queues: Vec<Queue>,
+    names: HashMap<String, u32>,
+    /// The activity of the last row: most rows name it again.
+    last: u32,
+    /// How many activities the server was not asked about.
+    unmet: usize,
+    /// Activities that have a full batch.
+    ready: VecDeque<u32>,
+    /// All rows before this one are sent or decided.
+    oldest: u64,
+    flight: VecDeque<Batch>,
+    weight: usize,
+    out: Vec<u8>,
+    trouble: Option<Trouble>,
+    /// Nothing more is sent until nothing is in flight: what follows a batch that failed would overtake it.
+    is_draining: bool,
+    /// The last line that was told of.
+    told: u64,
+}
+
+impl<'s> Bulk<'s> {
+    /// Loads the script; nothing else is sent yet.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn new(store: &'s mut Store, terms: Terms) -> Result<Self, StoreError> {
+        let script: &'static Script = match terms.operation {
+            Operation::Deduct => &DEDUCT,
+            Operation::Refund => &REFUND,
+        };
+        let kind = store.layout.kind();
+        let limit = terms.limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let reason = terms.reason.as_deref().unwrap_or_default();
+        let run = [kind.name(), &store.operator, reason, &limit, "first"];
+        let frame = Frame::new(script, run, [&terms.job.name, &terms.job.digest], terms.rows);
+        store.server.command(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+        Ok(Self {
+            store,
+            terms,
+            script,
+            kind,
+            frame,
+            window: Window::default(),
+            queues: Vec::new(),
+            names: HashMap::new(),
+            last: 0,
+            unmet: 0,
+            ready: VecDeque::new(),
+            oldest: 0,
+            flight: VecDeque::new(),
+            weight: 0,
+            out: Vec::new(),
+            trouble: None,
+            is_draining: false,
+            told: 0,
+        })
+    }
+
+    /// Whether another row can be pushed, and is of use before [`advance`](Self::advance).
+    pub fn takes_more(&self) -> bool {
+        self.ready.is_empty() && !self.window.is_full()
+    }
+
+    /// Whether no more rows fit in before some are told of.
+    pub fn is_full(&self) -> bool {
+        self.window.is_full()
+    }
+
+    /// Whether no row is left.
+    pub fn is_empty(&self) -> bool {
+        self.window.is_empty()
+    }
+
+    /// Whether anything is in flight.
+    pub fn is_waiting(&self) -> bool {
+        !self.flight.is_empty()
+    }
+
+    /// Takes a row.
+    pub fn push(&mut self, entry: &Entry<'_>) {
+        let nth = self.queue(entry.activity);
+        let number = self.window.push(entry.line, nth, entry.quantity, [entry.user, entry.request, entry.reason]);
+        let queue = &mut self.queues[nth as usize];
+        // Rows are sent again for the stock and the units they tell of, not because they must be.
+        let known = entry.line <= queue.line && (!self.terms.rows || entry.line <= self.told);
+        match queue.shut {
+            _ if known => {
+                queue.pass(entry.line);
+                self.window.row_mut(number).done(Status::Replayed, None, None);
+            }
+            Some(status) => {
+                queue.pass(entry.line);
+                self.window.row_mut(number).done(status, None, None);
+            }
+            None => {
+                queue.append(number, &mut self.window);
+                self.make_ready(nth);
+            }
+        }
+    }
+
+    /// The next row in the order of the input, where it is decided. [`pop`](Self::pop) goes on to the one behind it.
+    pub fn front(&self) -> Option<Decided<'_>> {
+        let (row, status) = self.window.front_done()?;
+        Some(self.decided(row, status))
+    }
+
+    /// Forgets the first row.
+    pub fn pop(&mut self) {
+        if let Some(row) = self.window.front() {
+            self.told = self.told.max(row.line);
+        }
+        self.window.pop();
+    }
+
+    /// Forgets the rows before the first decided one; false where none is. For a run that ends early.
+    pub fn skip_undecided(&mut self) -> bool {
+        while !self.window.is_empty() {
+            if self.window.front_done().is_some() {
+                return true;
+            }
+            self.window.pop();
+        }
+        false
+    }
+
+    /// Sends what is ready, or receives what is in flight. `pressing` sends batches that are not full too.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`], when trying again did not help or would not.
+    pub fn advance(&mut self, pressing: bool) -> Result<Step, StoreError> {
+        if self.is_draining && self.flight.is_empty() {
+            self.is_draining = false;
+        }
+        if self.trouble.as_ref().is_some_and(|trouble| !trouble.is_over) && self.flight.is_empty() {
+            return self.recover();
+        }
+        let wants = !self.ready.is_empty() || (pressing && self.find_oldest().is_some());
+        if wants && !self.is_draining && self.weight <= self.terms.pace.most_weight() / 2 {
+            if self.unmet > 0 {
+                return if self.flight.is_empty() { self.meet() } else { self.receive() };
+            }
+            if self.terms.pace.is_due() {
+                return Ok(self.send(pressing));
+            }
+            if self.flight.is_empty() {
+                self.terms.pace.wait();
+                return Ok(Step::On);
+            }
+        }
+        if self.flight.is_empty() { Ok(Step::Idle) } else { self.receive() }
+    }
+
+    /// Receives what is in flight and sends nothing more.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn drain(&mut self) -> Result<(), StoreError> {
+        while !self.flight.is_empty() {
+            self.receive()?;
+        }
+        Ok(())
+    }
+
+    /// Forgets all rows, because the input is read again from its begin.
+    pub fn start_over(&mut self) {
+        self.window.clear();
+        self.ready.clear();
+        self.oldest = 0;
+        for queue in &mut self.queues {
+            queue.start_over();
+        }
+    }
+
+    /// The activities, in the order in which they were named first, each with how many orders the job refused
+    /// before this run, or in another one at the same time.
+    pub fn refused_before(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.queues.iter().map(|queue| (queue.activity.as_str(), queue.refused.saturating_sub(queue.refused_now)))
+    }
+
+    fn decided<'a>(&'a self, row: &window::Row, status: Status) -> Decided<'a> {
+        let [user, request, reason] = self.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+        let activity = self.queues[row.activity as usize].activity.as_str();
+        let entry = Entry { line: row.line, activity, user, quantity: row.quantity, request, reason };
+        Decided { entry, nth: row.activity as usize, status, stock: row.stock(), bought: row.bought() }
+    }
+
+    /// The queue of an activity, made now if there is none.
+    fn queue(&mut self, activity: &str) -> u32 {
+        if self.queues.get(self.last as usize).is_some_and(|queue| queue.activity.as_str() == activity) {
+            return self.last;
+        }
+        self.last = match self.names.get(activity) {
+            Some(nth) => *nth,
+            // Whoever pushes has validated the id; one that is not valid shares a queue with nobody's orders.
+            None => match activity.parse::<ActivityId>() {
+                Ok(id) => {
+                    #[allow(clippy::cast_possible_truncation)] // Four billion activities do not fit into memory.
+                    let nth = self.queues.len() as u32;
+                    self.queues.push(Queue::new(id));
+                    self.names.insert(activity.to_owned(), nth);
+                    self.unmet += 1;
+                    nth
+                }
+                Err(_) => self.last,
+            },
+        };
+        self.last
+    }
+
+    fn make_ready(&mut self, nth: u32) {
+        let queue = &mut self.queues[nth as usize];
+        if queue.waiting >= self.terms.pace.most_orders() && !queue.is_ready {
+            queue.is_ready = true;
+            self.ready.push_back(nth);
+        }
+    }
+
+    /// The activity of the oldest row that waits.
+    fn find_oldest(&mut self) -> Option<u32> {
+        let (first, end) = self.window.span();
+        self.oldest = self.oldest.max(first);
+        while self.oldest < end {
+            let row = self.window.row(self.oldest);
+            if row.state == window::State::Waiting {
+                return Some(row.activity);
+            }
+            self.oldest += 1;
+        }
+        None
+    }
+
+    /// Sends batches until as much is in flight as one go may hold.
+    fn send(&mut self, pressing: bool) -> Step {
+        let (most_orders, most_weight) = (self.terms.pace.most_orders(), self.terms.pace.most_weight() / 2);
+        let (mut weight, mut orders) = (0, 0);
+        self.out.clear();
+        while weight < most_weight {
+            let nth = match self.ready.pop_front() {
+                Some(nth) => {
+                    self.queues[nth as usize].is_ready = false;
+                    nth
+                }
+                None if pressing => match self.find_oldest() {
+                    Some(nth) => nth,
+                    None => break,
+                },
+                None => break,
+            };
+            let queue = &mut self.queues[nth as usize];
+            let Some(batch) = queue.take(nth, most_orders, &mut self.window) else { continue };
+            let keys = Keys::of(self.store.layout, &queue.activity);
+            self.frame.write(&mut self.out, &batch, queue, &keys, &self.window);
+            weight += pace::CALL + batch.count;
+            orders += batch.count;
+            self.flight.push_back(batch);
+            self.make_ready(nth);
+        }
+        self.weight += weight;
+        self.terms.pace.sent(orders);
+        if let Err(error) = self.write() {
+            self.lose_connection(error);
+        }
+        Step::On
+    }
+}

@@ -1,0 +1,163 @@
+//! The same file again, from elsewhere, later or the other way round.
+
+use super::{Orders, held, preheat, statuses, summary};
+use crate::support::{Fault, Proxy, TestRedis, When};
+
+#[test]
+fn a_run_that_was_killed_is_gone_on_with() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 900, None);
+    let orders = Orders::of_users("1001", 1_000);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Nth(9), Fault::HangReply);
+    let call = proxy.seckill(["deduct", "--from", orders.path()]).spawn();
+    proxy.wait_for_commands(10);
+    call.signal(libc::SIGKILL);
+    call.wait().killed_by(libc::SIGKILL);
+    // What it had sent may still be on its way: the server hangs up once it has run that.
+    drop(proxy);
+    while redis.ask::<String>(&["CLIENT", "LIST"]).lines().count() > 1 {
+        std::thread::yield_now();
+    }
+    let applied = held(&redis, "1001");
+    assert!((1..900).contains(&applied), "{applied} were applied");
+
+    // With batches of another size.
+    let outcome = redis.seckill(["deduct", "--fast", "-o", "json", "--from", orders.path()]).code(3);
+    let rest = 900 - applied;
+    assert_eq!(
+        summary(&outcome),
+        [format!("1001 ok {rest}"), format!("1001 replayed {applied}"), "1001 out_of_stock 100".to_owned()]
+    );
+    assert_eq!((held(&redis, "1001"), redis.int("seckill:stock:1001")), (900, 0));
+}
+
+#[test]
+fn the_same_file_from_two_terminals_is_applied_once() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 15_000, None);
+    let orders = Orders::of_users("1001", 20_000);
+    let call = || redis.seckill(["deduct", "-o", "json", "--from", orders.path()]).spawn();
+    let (one, other) = (call(), call());
+    let (one, other) = (one.wait(), other.wait());
+    assert_eq!((held(&redis, "1001"), redis.int("seckill:stock:1001")), (15_000, 0));
+    let mut all: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
+    for row in summary(&one).iter().chain(&summary(&other)) {
+        let (name, orders) = row.rsplit_once(' ').unwrap();
+        *all.entry(name.to_owned()).or_default() += orders.parse::<u64>().unwrap();
+    }
+    assert_eq!((all["1001 ok"], all["1001 out_of_stock"], all["1001 replayed"]), (15_000, 5_000, 20_000));
+}
+
+#[test]
+fn what_a_file_took_the_same_file_gives_back() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 1_000, None);
+    let orders = Orders::of_users("1001", 1_000);
+    redis.seckill(["deduct", "--from", orders.path()]).code(0);
+    assert_eq!(redis.int("seckill:stock:1001"), 0);
+    let outcome = redis.seckill(["refund", "-o", "json", "--from", orders.path()]).code(0);
+    assert_eq!(summary(&outcome), ["1001 ok 1000"]);
+    assert_eq!(redis.int("seckill:stock:1001"), 1_000);
+    assert!(!redis.exists("seckill:participants:1001"));
+    let outcome = redis.seckill(["refund", "-o", "json", "--from", orders.path()]).code(0);
+    assert_eq!(summary(&outcome), ["1001 replayed 1000"]);
+    assert_eq!(redis.int("seckill:stock:1001"), 1_000);
+}
+
+#[test]
+fn a_request_decides_order_by_order_besides() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 100, None);
+    redis.seckill(["deduct", "1001", "--user", "7", "--request", "r-7"]).code(0);
+    let orders = Orders::new("activity,user,request\n1001,7,r-7\n1001,8,r-7\n1001,8,r-8\n1001,8,r-8\n");
+    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
+    assert_eq!(statuses(&outcome), ["2 replayed", "3 request_conflict", "4 ok", "5 replayed"]);
+    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--job", "again", "--from", orders.path()]).code(3);
+    assert_eq!(statuses(&outcome), ["2 replayed", "3 request_conflict", "4 replayed", "5 replayed"]);
+    assert_eq!(held(&redis, "1001"), 2);
+}
+
+#[test]
+fn ctrl_c_stops_at_a_whole_batch_and_the_same_command_goes_on() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 1_000, None);
+    let orders = Orders::of_users("1001", 500);
+    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":60,");
+    call.signal(libc::SIGINT);
+    let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command goes on");
+    let told = outcome.jsonl().len() as u64;
+    assert_eq!(held(&redis, "1001"), told, "every order that was applied was told of");
+    let rest = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(0);
+    let replayed = statuses(&rest).iter().filter(|status| status.ends_with("replayed")).count() as u64;
+    assert_eq!((replayed, held(&redis, "1001")), (told, 500));
+}
+
+#[test]
+fn a_closed_output_stops_the_run_and_the_same_command_goes_on() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 100_000, None);
+    let orders = Orders::of_users("1001", 50_000);
+    redis
+        .seckill(["deduct", "-o", "jsonl", "--from", orders.path()])
+        .stdout_closed_after(1_000)
+        .code(1)
+        .stderr_has("standard output was closed")
+        .stderr_has("the same command goes on");
+    let applied = held(&redis, "1001");
+    assert!(applied < 50_000, "{applied}");
+    redis.seckill(["deduct", "--from", orders.path()]).code(0);
+    assert_eq!(held(&redis, "1001"), 50_000);
+}
+
+#[test]
+fn a_reset_stops_a_run_that_began_before_it() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 1_000, None);
+    let orders = Orders::of_users("1001", 500);
+    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":60,");
+    redis.seckill(["preheat", "--id", "1001", "--stock", "77", "--reset", "--yes"]).code(0);
+    call.wait().code(1).stderr_has("activity `1001` was reset after this run began");
+    assert_eq!(redis.int("seckill:stock:1001"), 77);
+}
+
+#[test]
+fn a_pause_in_mid_run_refuses_the_rest_and_a_later_run_decides_it() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 1_000, None);
+    let orders = Orders::of_users("1001", 500);
+    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":60,");
+    redis.seckill(["pause", "1001"]).code(0);
+    let outcome = call.wait().code(3);
+    let paused = outcome.jsonl().iter().filter(|row| row["status"] == "paused").count() as u64;
+    assert!(paused > 0);
+    assert_eq!(held(&redis, "1001") + paused, 500);
+    redis.seckill(["resume", "1001"]).code(0);
+    redis.seckill(["deduct", "--from", orders.path()]).code(0);
+    assert_eq!(held(&redis, "1001"), 500);
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_applied_stops_the_run() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 1_000_000, None);
+    let orders = Orders::of_users("1001", 100_000);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Next("EVALSHA"), Fault::Delay(std::time::Duration::from_millis(300)));
+    let call = proxy.seckill(["deduct", "--from", orders.path()]).spawn();
+    let sent = |commands: Vec<String>| commands.iter().filter(|name| *name == "EVALSHA").count();
+    while sent(proxy.commands()) == 0 {
+        proxy.wait_for_commands(proxy.commands().len() + 1);
+    }
+    let text = std::fs::read_to_string(orders.path()).unwrap();
+    std::fs::write(orders.path(), text.replace("u99999,1", "u99999,9")).unwrap();
+    call.wait().code(1).stderr_has("changed after it was checked");
+    let applied = held(&redis, "1001");
+    assert!(applied > 0 && applied < 100_000, "{applied}");
+    std::fs::write(orders.path(), text).unwrap();
+    redis.seckill(["deduct", "--from", orders.path()]).code(0);
+    assert_eq!(held(&redis, "1001"), 100_000);
+}

@@ -1,0 +1,95 @@
+//! Passwords and permissions: exit 4, nothing changed, and no password shown.
+
+use super::{WRITES, sale};
+use crate::support::{SECKILL, TestRedis};
+
+#[test]
+fn a_wrong_or_missing_password_is_exit_4_and_is_never_shown() {
+    let redis = TestRedis::with(["--requirepass", "correct-horse"]);
+    let before = redis.dump_all();
+    let url = redis.url();
+    for wrong in ["", "hunter2"] {
+        for format in ["table", "json"] {
+            let call = redis.seckill(["deduct", "1", "--user", "7", "-v", "-o", format]).env("SECKILL_PASSWORD", wrong);
+            call.code(4)
+                .stdout_is("")
+                .stderr_has("SECKILL_PASSWORD")
+                .stderr_lacks("hunter2")
+                .stderr_lacks("correct-horse");
+        }
+    }
+    let in_url = format!("{url}?pass=hunter2");
+    redis.seckill(["inspect", "-v", "-u", &in_url]).code(4).stderr_lacks("hunter2").stderr_has("***");
+    redis.assert_unchanged_since(&before);
+    redis.seckill(["inspect", "-v"]).env("SECKILL_PASSWORD", "correct-horse").code(0).stderr_lacks("correct-horse");
+}
+
+#[test]
+fn a_password_of_a_server_that_wants_none_is_said_plainly() {
+    let redis = TestRedis::start();
+    redis.seckill(["inspect"]).env("SECKILL_PASSWORD", "hunter2").code(4).stderr_lacks("hunter2").stderr_has("error: ");
+}
+
+#[test]
+fn a_password_in_a_tcp_url_is_masked() {
+    let redis = TestRedis::with_tcp(["--requirepass", "correct-horse"]);
+    let url = |login: &str| redis.url().replace("redis://", &format!("redis://{login}@"));
+    for login in [":hunter2", "default:hunter2", "nobody:hunter2"] {
+        redis.seckill(["inspect", "-v", "-u", &url(login)]).code(4).stderr_has("***").stderr_lacks("hunter2");
+    }
+    redis.seckill(["inspect", "-v", "-u", &url("default:correct-horse")]).code(0).stderr_lacks("correct-horse");
+}
+
+#[test]
+fn a_user_without_a_command_is_refused_before_anything_is_written() {
+    let redis = TestRedis::with_tcp([]);
+    let before = sale(&redis);
+    let url = redis.url().replace("redis://", "redis://op:pw@");
+    for (rule, lines) in [
+        ("-xadd", &WRITES[..]),
+        ("-hset", &WRITES[..]),
+        ("-decrby", &["deduct 1 --user 8", "multi-deduct --user 8 1=1 2=1", "preheat --id 1 --stock 5 --update"]),
+        ("-incrby", &["refund 1 --user 7", "preheat --id 1 --stock 20 --update"]),
+        ("-hdel", &["refund 1 --user 7"]),
+        ("-get", &WRITES[..]),
+        ("-hmget", &["deduct 1 --user 8", "refund 1 --user 7", "pause 1"]),
+        ("-@scripting", &WRITES[..]),
+    ] {
+        redis.cmd(&["ACL", "SETUSER", "op", "reset", "on", ">pw", "~*", "&*", "+@all", rule]);
+        for line in lines {
+            let call = redis.seckill(["-o", "json", "-u", &url]).args(line.split(' '));
+            let error = call.code(4).stdout_is("").error_json();
+            assert!(error["error"].as_str().unwrap().contains("permission"), "{rule}: {line}: {error}");
+            assert!(error["hint"].is_string(), "{rule}: {line}: {error}");
+        }
+        let changes = before.changes_to(&redis.dump_all());
+        assert!(changes.is_empty(), "{rule}: something changed:\n{changes}");
+    }
+}
+
+#[test]
+fn a_user_without_the_keys_is_refused_too() {
+    let redis = TestRedis::with_tcp([]);
+    let before = sale(&redis);
+    let url = redis.url().replace("redis://", "redis://op:pw@");
+    for kept in [SECKILL.stock("*"), "shop:*".to_owned()] {
+        let keys = format!("~{kept}");
+        redis.cmd(&["ACL", "SETUSER", "op", "reset", "on", ">pw", &keys, "+@all"]);
+        redis.seckill(["deduct", "1", "--user", "8", "-u", &url]).code(4).stderr_has("permission");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_user_with_what_the_headers_name_can_sell() {
+    let redis = TestRedis::with_tcp([]);
+    sale(&redis);
+    let url = redis.url().replace("redis://", "redis://op:pw@");
+    let commands = "+evalsha +eval +get +hmget +hget +type +exists +time +decrby +hset +xadd +incrby +hdel";
+    let rules = ["reset", "on", ">pw", "~seckill:*"].into_iter().chain(commands.split(' '));
+    let line: Vec<&str> = ["ACL", "SETUSER", "op"].into_iter().chain(rules).collect();
+    redis.cmd(&line[..]);
+    for line in ["deduct 1 --user 8", "refund 1 --user 8", "multi-deduct --user 8 1=1 2=1"] {
+        redis.seckill(["-u", &url]).args(line.split(' ')).code(0).stderr("");
+    }
+}

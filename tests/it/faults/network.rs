@@ -1,0 +1,161 @@
+//! A reply that is lost, late or cut: each order exactly once.
+
+use std::time::Duration;
+
+use super::sale;
+use crate::support::layout::json_call;
+use crate::support::{Fault, LAYOUTS, Proxy, SECKILL, TestRedis, When};
+
+/// Commands that carry a request id, and by how much each moves the stock of activity 1.
+const ONCE: [(&str, i64); 3] = [
+    ("deduct 1 --user 8 --request x", -1),
+    ("refund 1 --user 7 --request x", 1),
+    ("multi-deduct --user 8 1=1 2=1 --request x", -1),
+];
+
+#[test]
+fn a_lost_reply_is_asked_for_again_and_the_order_happens_once() {
+    for (line, moves) in ONCE {
+        for fault in [Fault::LoseReply, Fault::CutReply(2), Fault::LoseRequest, Fault::CutRequest(40)] {
+            let redis = TestRedis::start();
+            sale(&redis);
+            let proxy = Proxy::before(&redis);
+            proxy.inject(When::Next("EVALSHA"), fault);
+            let outcome = proxy.seckill(["-o", "json"]).args(line.split(' ')).code(0).stderr("");
+            let ran = matches!(fault, Fault::LoseReply | Fault::CutReply(_));
+            // The retry finds what the first try did: `replayed` is the truth, and as good as `ok`.
+            assert_eq!(outcome.json()["status"], if ran { "replayed" } else { "ok" }, "{line} {fault:?}");
+            assert_eq!(redis.int(&SECKILL.stock("1")), 9 + moves, "{line} {fault:?}");
+            assert_eq!(redis.xrange(&SECKILL.ledger("1")).len(), 3, "{line} {fault:?}");
+            assert_eq!(proxy.connections(), 2);
+        }
+    }
+}
+
+#[test]
+fn a_lost_reply_costs_nothing_in_any_layout() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        json_call(&redis, layout, "preheat --id 1 --stock 10").code(0);
+        redis.seckill(["script", "load"]).code(0);
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
+        proxy.seckill(["deduct", "1", "--user", "7", "-l", layout.name]).code(0).stdout_has("replayed");
+        proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
+        proxy.seckill(["pause", "1", "-l", layout.name]).code(0);
+        assert_eq!(redis.int(&layout.stock("1")), 9, "{layout:?}");
+        assert_eq!(redis.hget(&layout.meta("1"), "state").as_deref(), Some("paused"));
+    }
+}
+
+#[test]
+fn a_preheat_and_an_update_whose_reply_is_lost_are_applied_once() {
+    let redis = TestRedis::start();
+    let proxy = Proxy::before(&redis);
+    for (line, stock) in [("preheat --id 1 --stock 10", 10), ("preheat --id 1 --stock 15 --update", 15)] {
+        // The second EVALSHA writes; the first one plans.
+        redis.seckill(["script", "load"]).code(0);
+        for nth in 1..=4 {
+            proxy.inject(When::Nth(nth), Fault::LoseReply);
+            proxy.seckill([]).args(line.split(' ')).code(0);
+            assert_eq!(redis.int(&SECKILL.stock("1")), stock, "{line}, command {nth}");
+        }
+    }
+    assert_eq!(redis.xrange(&SECKILL.ledger("1")).len(), 2, "one preheat and one update");
+}
+
+#[test]
+fn a_reset_whose_reply_is_lost_is_not_sent_again() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    let proxy = Proxy::before(&redis);
+    let reset = ["preheat", "--id", "1", "--stock", "5", "--reset", "--yes", "-o", "json"];
+    // Plan, eviction policy, index, reset.
+    proxy.inject(When::Nth(4), Fault::LoseReply);
+    let error = proxy.seckill(reset).code(6).stdout_is("").error_json();
+    assert!(error["hint"].as_str().unwrap().contains("seckill inspect 1"), "{error}");
+    assert_eq!(redis.hget(&SECKILL.meta("1"), "epoch").as_deref(), Some("2"), "once");
+}
+
+#[test]
+fn without_any_answer_the_outcome_is_unknown_and_the_hint_settles_it() {
+    for (line, moves) in ONCE {
+        let redis = TestRedis::start();
+        sale(&redis);
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::Always, Fault::HangReply);
+        let call = proxy.seckill(["-o", "json", "--timeout", "60ms"]).args(line.split(' '));
+        let error = call.code(6).stdout_is("").error_json();
+        assert!(error["hint"].as_str().unwrap().contains("--request x"), "{error}");
+        proxy.heal();
+        let settled = proxy.seckill(["-o", "json"]).args(line.split(' ')).code(0).json();
+        assert_eq!(settled["status"], "replayed", "{line}");
+        assert_eq!(redis.int(&SECKILL.stock("1")), 9 + moves, "{line}: once");
+    }
+}
+
+#[test]
+fn a_made_up_request_id_is_named_where_it_is_needed_to_settle() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Always, Fault::HangReply);
+    let call = proxy.seckill(["deduct", "1", "--user", "8", "-o", "json", "--timeout", "60ms"]);
+    let error = call.code(6).error_json();
+    let request = error["hint"].as_str().unwrap().split("--request ").nth(1).unwrap();
+    let request = &request[..request.find('`').unwrap()];
+    assert!(redis.hget(&SECKILL.requests("1"), &format!("r:{request}")).is_some(), "{error}");
+}
+
+#[test]
+fn a_request_that_arrives_after_its_retry_changes_nothing() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "1"]).code(0);
+    redis.seckill(["script", "load"]).code(0);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Next("EVALSHA"), Fault::HangRequest);
+    proxy.seckill(["deduct", "1", "--user", "8", "--timeout", "500ms"]).code(0).stdout_has("ok");
+    let before = redis.dump_all();
+    proxy.deliver_late();
+    redis.assert_unchanged_since(&before);
+
+    // The same where the retry was refused: what was reported refused is not sold later.
+    proxy.inject(When::Next("EVALSHA"), Fault::HangRequest);
+    proxy.seckill(["deduct", "1", "--user", "9", "--timeout", "500ms"]).code(3).stdout_has("out_of_stock");
+    redis.seckill(["preheat", "--id", "1", "--stock", "5", "--update"]).code(0);
+    let before = redis.dump_all();
+    proxy.deliver_late();
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_command_that_only_reads_times_out_as_unreachable() {
+    let redis = TestRedis::start();
+    let before = sale(&redis);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Always, Fault::HangReply);
+    for line in ["inspect 1", "inspect", "deduct 1 --user 8 --dry-run"] {
+        let call = proxy.seckill(["-o", "json", "--timeout", "60ms"]).args(line.split(' '));
+        let error = call.code(5).stdout_is("").error_json();
+        assert!(error["error"].as_str().unwrap().contains("did not answer within 60ms"), "{line}: {error}");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn being_stopped_and_continued_while_it_waits_is_no_error() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Next("EVALSHA"), Fault::Delay(Duration::from_millis(300)));
+    let call = proxy.seckill(["deduct", "1", "--user", "8", "-o", "json"]).spawn();
+    proxy.wait_for_commands(1);
+    for _ in 0..5 {
+        call.signal(libc::SIGSTOP);
+        call.signal(libc::SIGCONT);
+    }
+    let outcome = call.wait().code(0);
+    let status = outcome.json()["status"].as_str().unwrap().to_owned();
+    assert!(status == "ok" || status == "replayed", "{status}");
+    assert_eq!(redis.int(&SECKILL.stock("1")), 8);
+}

@@ -1,0 +1,70 @@
+//! A server that answers but will not write: named, nothing changed, exit 1.
+
+use super::{WRITES, all_fail, fails, sale};
+use crate::support::TestRedis;
+
+#[test]
+fn a_replica_is_read_only() {
+    let primary = TestRedis::with_tcp([]);
+    let redis = TestRedis::start();
+    sale(&redis);
+    // A replica of nobody it can reach keeps its data, serves it, and takes no writes.
+    let port = primary.port().unwrap().to_string();
+    drop(primary);
+    redis.cmd(&["REPLICAOF", "127.0.0.1", &port]);
+    let before = redis.dump_all();
+    all_fail(&redis, &before, 1, "is read-only");
+    redis.seckill(["inspect", "1"]).code(0);
+}
+
+#[test]
+fn a_server_out_of_memory_refuses_before_anything_is_written() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "3", "--stock", "5"]).code(0);
+    let before = sale(&redis);
+    redis.config_set("maxmemory", "1");
+    for line in WRITES {
+        if !line.starts_with("refund") {
+            fails(&redis, line, 1, "is out of memory");
+        }
+    }
+    redis.assert_unchanged_since(&before);
+    // A refund of all that a user holds frees memory first: the server lets it go through, as a whole.
+    redis.seckill(["refund", "1", "--user", "7"]).code(0);
+    redis.seckill(["reconcile", "1"]).code(0);
+    redis.config_set("maxmemory", "0");
+    redis.seckill(["deduct", "1", "--user", "8"]).code(0);
+}
+
+#[test]
+fn too_few_replicas_refuse_writes() {
+    let redis = TestRedis::start();
+    let before = sale(&redis);
+    redis.config_set("min-replicas-to-write", "1");
+    all_fail(&redis, &before, 1, "has too few replicas");
+}
+
+#[test]
+fn a_server_that_cannot_save_refuses_writes() {
+    let redis = TestRedis::start();
+    let before = sale(&redis);
+    // A save that failed, as with a full disk: a directory is where its file should be.
+    redis.config_set("save", "3600 1");
+    let dir: Vec<String> = redis.ask(&["CONFIG", "GET", "dir"]);
+    std::fs::create_dir(std::path::Path::new(&dir[1]).join("dump.rdb")).unwrap();
+    redis.cmd(&["BGSAVE"]);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !redis.ask::<String>(&["INFO", "persistence"]).contains("rdb_last_bgsave_status:err") {
+        assert!(std::time::Instant::now() < deadline, "{}", redis.log());
+    }
+    all_fail(&redis, &before, 1, "cannot save its data");
+}
+
+#[test]
+fn preheat_warns_of_every_eviction_policy_but_the_right_one() {
+    let redis = TestRedis::start();
+    redis.config_set("maxmemory-policy", "allkeys-lru");
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0).stderr_has("allkeys-lru").stderr_has("noeviction");
+    redis.config_set("maxmemory-policy", "noeviction");
+    redis.seckill(["preheat", "--id", "2", "--stock", "5"]).code(0).stderr("");
+}

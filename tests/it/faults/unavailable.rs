@@ -1,0 +1,135 @@
+//! A server that is not there, not ready, frozen or new again.
+
+use std::time::{Duration, Instant};
+
+use super::{WRITES, sale};
+use crate::support::{SECKILL, TestRedis, seckill};
+
+#[test]
+fn no_server_is_exit_5_and_the_hint_names_embedded() {
+    let gone = {
+        let redis = TestRedis::with_tcp([]);
+        redis.url()
+    };
+    for url in [gone.as_str(), "unix:///nonexistent/redis.sock", "redis://no-such-host.invalid:6379"] {
+        for line in WRITES {
+            let start = Instant::now();
+            let error = seckill(["-o", "json", "-u", url, "--timeout", "500ms"]).args(line.split(' ')).code(5);
+            let error = error.stdout_is("").error_json();
+            assert!(error["error"].as_str().unwrap().contains("cannot reach the server at"), "{error}");
+            assert!(error["hint"].as_str().unwrap().contains("--embedded"), "{error}");
+            assert!(start.elapsed() < Duration::from_secs(20));
+        }
+    }
+}
+
+#[test]
+fn scripts_that_the_server_lost_are_loaded_once_and_the_order_goes_on() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    for line in WRITES.into_iter().chain(["inspect 1"]) {
+        redis.cmd(&["SCRIPT", "FLUSH"]);
+        redis.seckill([]).args(line.split(' ')).code(0);
+    }
+    assert_eq!(redis.int(&SECKILL.stock("1")), 18);
+}
+
+#[test]
+fn a_restart_between_two_commands_loses_nothing_that_was_persisted() {
+    let mut redis = TestRedis::with(["--appendonly", "yes", "--appendfsync", "always"]);
+    let before = sale(&redis);
+    redis.kill9();
+    redis.seckill(["inspect", "1", "--timeout", "200ms"]).code(5);
+    redis.restart();
+    redis.assert_unchanged_since(&before);
+    redis.seckill(["deduct", "1", "--user", "8"]).code(0);
+    redis.seckill(["reconcile", "1"]).code(0);
+}
+
+#[test]
+fn a_frozen_server_is_waited_for_and_then_the_outcome_is_unknown() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    redis.freeze();
+    redis.seckill(["inspect", "1", "--timeout", "60ms"]).code(5).stderr_has("did not answer within 60ms");
+    let call = redis.seckill(["deduct", "1", "--user", "8", "--request", "x", "--timeout", "60ms", "-o", "json"]);
+    let error = call.code(6).stdout_is("").error_json();
+    assert!(error["hint"].as_str().unwrap().contains("--request x"), "{error}");
+    redis.thaw();
+    redis.seckill(["deduct", "1", "--user", "8", "--request", "x"]).code(0);
+    assert_eq!(redis.int(&SECKILL.stock("1")), 8, "once, however often it was sent");
+}
+
+#[test]
+fn a_server_that_thaws_in_time_is_served() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    redis.freeze();
+    let call = redis.seckill(["deduct", "1", "--user", "8"]).spawn();
+    redis.thaw();
+    call.wait().code(0);
+    assert_eq!(redis.int(&SECKILL.stock("1")), 8);
+}
+
+#[test]
+fn a_loading_server_is_waited_for_and_named_where_it_takes_too_long() {
+    let mut redis = TestRedis::with(["--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024"]);
+    sale(&redis);
+    for key in 0..900 {
+        redis.cmd(("SET", key, "x".repeat(100)));
+    }
+    redis.cmd(&["SAVE"]);
+    redis.restart_loading();
+    let impatient = redis.seckill(["deduct", "1", "--user", "8", "--timeout", "200ms", "-o", "json"]).code(1);
+    let error = impatient.stdout_is("").error_json();
+    assert!(error["error"].as_str().unwrap().contains("is still loading its data"), "{error}");
+    redis.seckill(["deduct", "1", "--user", "8", "--timeout", "60s"]).code(0);
+    assert_eq!(redis.int(&SECKILL.stock("1")), 8);
+}
+
+#[test]
+fn a_server_busy_with_a_script_is_named_and_nothing_is_changed() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    redis.config_set("busy-reply-threshold", "10");
+    let mut looping = redis.connection();
+    let handle = std::thread::spawn(move || {
+        redis::cmd("EVAL").arg("while true do end").arg(0).query::<redis::Value>(&mut looping).unwrap_err()
+    });
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while redis.try_ask::<String>(&["GET", "k"]).err().is_none_or(|error| error.code() != Some("BUSY")) {
+        assert!(Instant::now() < deadline, "the server is not busy");
+    }
+    let error = redis.seckill(["deduct", "1", "--user", "8", "--timeout", "100ms", "-o", "json"]).code(1);
+    let error = error.stdout_is("").error_json();
+    assert!(error["error"].as_str().unwrap().contains("is busy with a script"), "{error}");
+    // And one that is patient goes on once the script is killed.
+    let patient = redis.seckill(["deduct", "2", "--user", "8", "--timeout", "20s"]).spawn();
+    redis.cmd(&["SCRIPT", "KILL"]);
+    patient.wait().code(0);
+    handle.join().unwrap();
+    assert_eq!(redis.int(&SECKILL.stock("1")), 9);
+}
+
+#[test]
+fn a_redis_cluster_is_said_not_to_be_served_yet() {
+    let redis = TestRedis::with_tcp(["--cluster-enabled", "yes"]);
+    let empty = redis.dump_all();
+    let preheat = "preheat --id 1 --stock 10";
+    let check = |line: &str, layout: &str| {
+        let call = redis.seckill(["-o", "json", "--timeout", "200ms", "-l", layout]).args(line.split(' '));
+        let error = call.code(1).stdout_is("").error_json();
+        assert!(error["error"].as_str().unwrap().contains("Redis Cluster"), "{line}: {error}");
+        assert!(error["hint"].as_str().unwrap().contains("--layout cluster"), "{line}: {error}");
+    };
+    check(preheat, "seckill"); // CLUSTERDOWN: no slot is served
+    check("deduct 1 --user 7", "cluster");
+    let slots: Vec<String> = ["CLUSTER", "ADDSLOTSRANGE", "0", "16383"].map(str::to_owned).to_vec();
+    redis.cmd(&slots[..]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !redis.ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok") {
+        assert!(Instant::now() < deadline);
+    }
+    check("deduct 1 --user 7", "seckill"); // CROSSSLOT
+    redis.assert_unchanged_since(&empty);
+}

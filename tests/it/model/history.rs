@@ -1,0 +1,123 @@
+//! Random histories: few activities, users, quantities and request ids, so that they meet.
+
+use proptest::prelude::*;
+
+use crate::support::Layout;
+
+/// One thing that is done.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// `create`, `update` or `reset`.
+    Preheat {
+        mode: &'static str,
+        activity: usize,
+        total: u64,
+        limit: Option<u64>,
+        ledger: bool,
+    },
+    Pause {
+        activity: usize,
+        paused: bool,
+    },
+    /// One order or refund; a quantity of 0 is a refund of all.
+    One {
+        refund: bool,
+        retry: bool,
+        activity: usize,
+        order: Order,
+    },
+    /// Several of them in one call.
+    Orders {
+        refund: bool,
+        activity: usize,
+        orders: Vec<Order>,
+    },
+    Multi {
+        retry: bool,
+        user: usize,
+        request: usize,
+        items: Vec<(usize, u64)>,
+    },
+}
+
+/// A user's wish; request 0 is none.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    pub user: usize,
+    pub quantity: u64,
+    pub request: usize,
+}
+
+impl Step {
+    /// The same as it is done when nothing is sent twice: a retry is for the network to make.
+    pub fn as_first_try(&self) -> Self {
+        let mut step = self.clone();
+        if let Self::One { retry, .. } | Self::Multi { retry, .. } = &mut step {
+            *retry = false;
+        }
+        step
+    }
+}
+
+/// How many activities there are.
+pub const ACTIVITIES: usize = 2;
+
+pub fn histories(layout: Layout, steps: usize) -> impl Strategy<Value = Vec<Step>> {
+    // Begins with something to sell.
+    let first = (5..12_u64, proptest::option::of(1..5_u64)).prop_map(move |(total, limit)| Step::Preheat {
+        mode: "create",
+        activity: 0,
+        total,
+        limit: limit.filter(|_| layout.kind == "hash"),
+        ledger: true,
+    });
+    (first, proptest::collection::vec(step(layout), steps)).prop_map(|(first, mut rest)| {
+        rest.insert(0, first);
+        rest
+    })
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    (0..4_usize, 1..4_u64, 0..7_usize).prop_map(|(user, quantity, request)| Order { user, quantity, request })
+}
+
+fn step(layout: Layout) -> impl Strategy<Value = Step> {
+    let has_users = layout.has_users();
+    let preheat = (
+        prop_oneof![4 => Just("create"), 4 => Just("update"), 1 => Just("reset")],
+        0..ACTIVITIES,
+        0..15_u64,
+        proptest::option::of(1..5_u64),
+        prop::bool::weighted(0.8),
+    )
+        .prop_map(move |(mode, activity, total, limit, ledger)| Step::Preheat {
+            mode,
+            activity,
+            total,
+            limit: limit.filter(|_| layout.kind == "hash"),
+            ledger,
+        });
+    let pause =
+        (0..ACTIVITIES, prop::bool::weighted(0.3)).prop_map(|(activity, paused)| Step::Pause { activity, paused });
+    let one = (any::<bool>(), prop::bool::weighted(0.2), 0..ACTIVITIES, order(), prop::bool::weighted(0.15)).prop_map(
+        move |(refund, retry, activity, mut order, all)| {
+            if refund && all && has_users {
+                order.quantity = 0;
+            }
+            Step::One { refund, retry, activity, order }
+        },
+    );
+    let orders = (any::<bool>(), 0..ACTIVITIES, proptest::collection::vec(order(), 2..6))
+        .prop_map(|(refund, activity, orders)| Step::Orders { refund, activity, orders });
+    let multi = (prop::bool::weighted(0.2), 0..4_usize, 0..7_usize, 1..4_u64, 1..4_u64, 0..3_usize).prop_map(
+        |(retry, user, request, a, b, which)| {
+            let items = match which {
+                0 => vec![(0, a)],
+                1 => vec![(0, a), (1, b)],
+                _ => vec![(1, b), (0, a)],
+            };
+            Step::Multi { retry, user, request, items }
+        },
+    );
+    prop_oneof![2 => preheat, 1 => pause, 8 => one, 3 => orders, 3 => multi]
+}

@@ -1,0 +1,276 @@
+//! The rules of a sale, as plain as they can be said: maps, and one order after the other.
+
+use std::collections::BTreeMap;
+
+use super::history::{ACTIVITIES, Order, Step};
+use crate::support::Layout;
+
+/// All activities of one layout.
+pub struct Sale {
+    pub layout: Layout,
+    pub activities: Vec<Activity>,
+}
+
+/// One activity; `meta` is there once it is preheated.
+#[derive(Clone, Default)]
+pub struct Activity {
+    pub meta: Option<Meta>,
+    pub stock: u64,
+    pub held: BTreeMap<usize, u64>,
+    /// What each request id did: a body, and a status where it was refused.
+    pub requests: BTreeMap<usize, (String, i32)>,
+    pub ledger: Vec<&'static str>,
+}
+
+#[derive(Clone, Copy)]
+pub struct Meta {
+    pub total: u64,
+    pub limit: Option<u64>,
+    pub ledger: bool,
+    pub paused: bool,
+    pub epoch: u64,
+}
+
+const OK: i32 = 1;
+const REPLAYED: i32 = 2;
+const REFUSED: i32 = -1;
+const LIMIT_EXCEEDED: i32 = -2;
+const OUT_OF_STOCK: i32 = -3;
+const NOT_PREHEATED: i32 = -4;
+const PAUSED: i32 = -7;
+const EXCEEDS_BOUGHT: i32 = -8;
+const REQUEST_CONFLICT: i32 = -9;
+
+impl Activity {
+    fn note(&mut self, op: &'static str) {
+        if self.meta.is_some_and(|meta| meta.ledger) {
+            self.ledger.push(op);
+        }
+    }
+
+    /// Why these units cannot be bought now.
+    fn refusal(&self, layout: Layout, user: usize, quantity: u64) -> Option<i32> {
+        let Some(meta) = self.meta else { return Some(NOT_PREHEATED) };
+        let had = self.held.get(&user).copied().unwrap_or(0);
+        let over = match layout.kind {
+            "hash" => meta.limit.is_some_and(|limit| had + quantity > limit),
+            "set" => had > 0,
+            "coupon" => had > 0 || quantity > 1,
+            _ => false,
+        };
+        if meta.paused {
+            Some(PAUSED)
+        } else if over {
+            Some(LIMIT_EXCEEDED)
+        } else {
+            (quantity > self.stock).then_some(OUT_OF_STOCK)
+        }
+    }
+
+    fn hold(&mut self, layout: Layout, user: usize, units: u64) {
+        if !layout.has_users() {
+        } else if units == 0 {
+            self.held.remove(&user);
+        } else {
+            self.held.insert(user, units);
+        }
+    }
+
+    /// What is known of a request id: replayed, refused as before, or used for something else.
+    fn settled(&self, request: usize, body: &str) -> Option<i32> {
+        let (known, status) = self.requests.get(&request)?;
+        Some(match (known == body, *status) {
+            (true, OK) => REPLAYED,
+            (true, refused) => refused,
+            (false, _) => REQUEST_CONFLICT,
+        })
+    }
+
+    /// One order or refund: its status, and how many units it moved.
+    fn order(&mut self, layout: Layout, refund: bool, retry: bool, order: Order) -> (i32, u64) {
+        let Order { user, quantity, request } = order;
+        let body = format!("{refund} {user} {quantity}");
+        if request > 0
+            && let Some(status) = self.settled(request, &body)
+        {
+            return (status, 0);
+        }
+        let had = self.held.get(&user).copied().unwrap_or(0);
+        let units = if quantity == 0 { had } else { quantity };
+        let status = if refund {
+            let total = self.meta.map_or(u64::MAX, |meta| meta.total);
+            let exceeds = units == 0 || (layout.has_users() && units > had) || self.stock + units > total;
+            if exceeds { EXCEEDS_BOUGHT } else { OK }
+        } else {
+            self.refusal(layout, user, units).unwrap_or(OK)
+        };
+        if status == OK {
+            self.stock = if refund { self.stock + units } else { self.stock - units };
+            self.hold(layout, user, if refund { had.saturating_sub(units) } else { had + units });
+        }
+        if request > 0 && (status == OK || retry) {
+            self.requests.insert(request, (body, status));
+        }
+        (status, units)
+    }
+}
+
+impl Sale {
+    pub fn new(layout: Layout) -> Self {
+        Self { layout, activities: vec![Activity::default(); ACTIVITIES] }
+    }
+
+    /// Does a step, and says what a script replies to it.
+    pub fn apply(&mut self, step: &Step) -> String {
+        let layout = self.layout;
+        match step {
+            Step::Preheat { mode, activity, total, limit, ledger } => {
+                self.activities[*activity].preheat(layout, mode, *total, *limit, *ledger)
+            }
+            Step::Pause { activity, paused } => self.activities[*activity].pause(*paused),
+            Step::One { refund, retry, activity, order } => {
+                let it = &mut self.activities[*activity];
+                if it.meta.is_none() {
+                    return format!("{NOT_PREHEATED} nil nil");
+                }
+                let (status, units) = it.order(layout, *refund, *retry, *order);
+                if status == OK {
+                    it.note(if *refund { "refund" } else { "deduct" });
+                }
+                let mut reply = format!("{status} {}", it.stock);
+                if layout.has_users() {
+                    reply += &format!(" {}", it.held.get(&order.user).copied().unwrap_or(0));
+                }
+                if layout.has_users() && *refund {
+                    let told = if order.quantity > 0 { order.quantity } else { units };
+                    let known = order.quantity > 0 || status == OK;
+                    reply += &if known { format!(" {told}") } else { " nil".to_owned() };
+                }
+                reply
+            }
+            Step::Orders { refund, activity, orders } => self.activities[*activity].orders(layout, *refund, orders),
+            Step::Multi { retry, user, request, items } => self.multi(*retry, *user, *request, items),
+        }
+    }
+
+    fn multi(&mut self, retry: bool, user: usize, request: usize, items: &[(usize, u64)]) -> String {
+        let layout = self.layout;
+        let mut asked: Vec<String> =
+            items.iter().map(|(activity, quantity)| format!("{activity}={quantity}")).collect();
+        asked.sort();
+        let body = format!("multi {user} {asked:?}");
+        let mut whys: Vec<Option<i32>> = Vec::new();
+        let (mut known, mut conflict, mut refused) = (0, false, false);
+        for (activity, quantity) in items {
+            let it = &self.activities[*activity];
+            let past = if request > 0 && it.meta.is_some() { it.settled(request, &body) } else { None };
+            known += usize::from(past == Some(REPLAYED));
+            conflict |= past == Some(REQUEST_CONFLICT);
+            whys.push(it.refusal(layout, user, *quantity));
+            refused |= past == Some(REFUSED);
+        }
+        let status = if known == items.len() {
+            REPLAYED
+        } else if conflict || known > 0 {
+            for why in whys.iter_mut().filter(|why| **why != Some(NOT_PREHEATED)) {
+                *why = Some(REQUEST_CONFLICT);
+            }
+            REFUSED
+        } else if refused || whys.iter().any(Option::is_some) {
+            REFUSED
+        } else {
+            OK
+        };
+        let mut reply = status.to_string();
+        for ((activity, quantity), why) in items.iter().zip(whys) {
+            let it = &mut self.activities[*activity];
+            if status == OK {
+                it.stock -= quantity;
+                let had = it.held.get(&user).copied().unwrap_or(0);
+                it.hold(layout, user, had + quantity);
+                it.note("deduct");
+            }
+            let keeps = status == OK || (status == REFUSED && retry && !conflict && known == 0);
+            if request > 0 && keeps && it.meta.is_some() {
+                it.requests.insert(request, (body.clone(), status));
+            }
+            let told = if status == REFUSED { why.unwrap_or(REFUSED) } else { status };
+            let bought = it.held.get(&user).copied().unwrap_or(0);
+            reply += &match (it.meta, layout.has_users()) {
+                (None, _) => format!(" {told},,"),
+                (_, true) => format!(" {told},{},{bought}", it.stock),
+                (_, false) => format!(" {told},{},", it.stock),
+            };
+        }
+        reply
+    }
+}
+
+impl Activity {
+    fn orders(&mut self, layout: Layout, refund: bool, orders: &[Order]) -> String {
+        if self.meta.is_none() {
+            return format!("{NOT_PREHEATED} nil nil");
+        }
+        let before = self.stock;
+        let (mut letters, mut refused, mut moved, mut bought) = (String::new(), 0, false, String::new());
+        for order in orders {
+            let (status, _) = self.order(layout, refund, false, *order);
+            letters.push(match status {
+                OK => 'o',
+                REPLAYED => 'r',
+                LIMIT_EXCEEDED => 'l',
+                OUT_OF_STOCK => 's',
+                PAUSED => 'p',
+                EXCEEDS_BOUGHT => 'x',
+                _ => 'q',
+            });
+            refused += u32::from(status < 0);
+            moved |= status == OK;
+            bought += &format!(" {}", self.held.get(&order.user).copied().unwrap_or(0));
+        }
+        if moved {
+            self.note(if refund { "refund" } else { "deduct" });
+        }
+        format!("{letters} {before} {refused}{bought}")
+    }
+
+    fn pause(&mut self, paused: bool) -> String {
+        let Some(meta) = &mut self.meta else { return NOT_PREHEATED.to_string() };
+        if meta.paused == paused {
+            return REPLAYED.to_string();
+        }
+        meta.paused = paused;
+        self.note(if paused { "pause" } else { "resume" });
+        OK.to_string()
+    }
+
+    /// Only the status and what was done: the rest of the reply is fields, which other tests hold.
+    fn preheat(&mut self, layout: Layout, mode: &str, total: u64, limit: Option<u64>, ledger: bool) -> String {
+        let limit = if layout.records_once() { Some(1) } else { limit };
+        let Some(old) = self.meta.filter(|_| mode != "reset") else {
+            let epoch = self.meta.map_or(0, |meta| meta.epoch) + 1;
+            let done = if mode == "reset" { "reset" } else { "create" };
+            if mode != "update" || self.meta.is_none() {
+                *self = Self::default();
+            }
+            self.meta = Some(Meta { total, limit, ledger, paused: false, epoch });
+            self.stock = total;
+            self.note("preheat");
+            return format!("{OK} {done}");
+        };
+        let limit = if mode == "update" { limit.or(old.limit) } else { limit };
+        if (old.total, old.limit, old.ledger) == (total, limit, ledger) {
+            return format!("{OK} unchanged");
+        }
+        if mode == "create" || old.ledger != ledger {
+            return "-10 refused".to_owned();
+        }
+        let Some(stock) = (self.stock + total).checked_sub(old.total) else {
+            return format!("{OUT_OF_STOCK} refused");
+        };
+        self.stock = stock;
+        self.meta = Some(Meta { total, limit, ..old });
+        self.note("update");
+        format!("{OK} update")
+    }
+}

@@ -1,0 +1,129 @@
+//! What people read, whole: the help of every command, and the main tables at a fixed width.
+//!
+//! `SNAPSHOTS=overwrite cargo test --test it snapshots` writes them anew; read the difference before it is committed.
+
+use std::path::Path;
+
+use snapbox::{Assert, Data};
+
+use crate::support::{TestRedis, seckill};
+
+#[track_caller]
+fn is_as_stored(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/snapshots").join(name);
+    Assert::new().action_env("SNAPSHOTS").eq(text, Data::read_from(&path, None).raw());
+}
+
+/// The names in the list of commands of a help.
+fn commands(help: &str) -> Vec<String> {
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    list.lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .map(|line| line.split_whitespace().next().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_help_of_every_command() {
+    let top = seckill(["--help"]).code(0).stderr("").stdout;
+    is_as_stored("help.txt", &top);
+    is_as_stored("help_short.txt", &seckill(["-h"]).code(0).stdout);
+    for command in commands(&top) {
+        let help = seckill([&*command, "--help"]).code(0).stderr("").stdout;
+        is_as_stored(&format!("help_{command}.txt"), &help);
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}: a line is longer than 100");
+        if command == "script" {
+            for below in commands(&help) {
+                let help = seckill([&*command, &*below, "--help"]).code(0).stderr("").stdout;
+                is_as_stored(&format!("help_{command}_{below}.txt"), &help);
+            }
+        }
+    }
+}
+
+const FIXTURE: &str = "
+activities:
+  - {id: 1001, title: Double-11 phone, stock: 50, per_user_limit: 2}
+  - {id: 1002, title: 双11 手机壳 📱 限量版, stock: 8}
+  - {id: later, title: Upcoming, stock: 1000000, starts_at: 2200-11-11T00:00:00+08:00}
+  - {id: over, stock: 5, ends_at: 2001-01-01T00:00:00Z}
+  - {id: paused, stock: 5}
+";
+
+/// A sale night whose tables say the same at every run.
+fn sale() -> TestRedis {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "-"]).stdin(FIXTURE).code(0);
+    for line in [
+        "deduct 1001 --user 12345 --quantity 2",
+        "deduct 1001 --user 7",
+        "deduct 1002 --user 用户甲 --quantity 6",
+        "deduct 1002 --user 👑queen --quantity 2",
+        "pause paused",
+    ] {
+        redis.seckill([]).args(line.split(' ')).code(0);
+    }
+    redis
+}
+
+/// The call, what it printed and how it ended, in a terminal of that many columns.
+fn session(redis: &TestRedis, columns: &str, lines: &[&str]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        let outcome = redis.seckill([]).env("COLUMNS", columns).args(line.split(' ')).run();
+        text += &format!("$ seckill {line}\n{}{}", outcome.stdout, outcome.stderr);
+        text += &format!("exit {}\n\n", outcome.status.code().unwrap());
+    }
+    text
+}
+
+#[test]
+fn the_tables_of_a_sale() {
+    let redis = sale();
+    for columns in ["100", "60"] {
+        let text = session(
+            &redis,
+            columns,
+            &["inspect", "inspect 1001", "inspect 1002", "inspect 1001 --user 7 --user 8", "inspect gone"],
+        );
+        is_as_stored(&format!("inspect_{columns}.txt"), &text);
+    }
+    let lines = [
+        "deduct 1001 --user 7 --request r1",
+        "deduct 1001 --user 7 --request r1",
+        "deduct 1001 --user 7 --request r2",
+        "deduct paused --user 7 --request r3",
+        "multi-deduct --user 8 1001=1 1002=1 --request r4",
+        "multi-deduct --user 8 1001=1 paused=1 gone=1 --request r5",
+        "refund 1001 --user 7 --all --request r6",
+        "refund 1001 --user 7 --request r7",
+        "preheat --id 1001 --stock 60",
+        "preheat --id 1001 --stock 60 --update",
+        "pause 1001 gone",
+        "resume 1001",
+    ];
+    is_as_stored("orders.txt", &session(&redis, "100", &lines));
+    is_as_stored("reconcile.txt", &session(&redis, "100", &["reconcile", "reconcile 1001 gone"]));
+}
+
+#[test]
+fn every_format_of_an_order_and_of_a_list() {
+    let redis = sale();
+    let mut lines = Vec::new();
+    for format in ["json", "jsonl", "csv", "tsv", "yaml"] {
+        lines.extend([
+            format!("deduct 1001 --user 7 --request r-{format} --dry-run -q -o {format}"),
+            format!("multi-deduct --user 8 1001=1 over=1 --request m-{format} -q -o {format}"),
+            format!("inspect -o {format}"),
+            format!("inspect 1001 -o {format}"),
+        ]);
+    }
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    is_as_stored("formats.txt", &session(&redis, "100", &lines));
+}
+
+#[test]
+fn a_run_of_a_fixture() {
+    let redis = TestRedis::start();
+    is_as_stored("run.txt", &session(&redis, "100", &["run fixtures/seckill.yaml"]));
+}
