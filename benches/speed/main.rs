@@ -11,13 +11,14 @@
     reason = "a measurement that meets the unexpected should fail loudly, and print what it found"
 )]
 
+mod audit;
 mod bulk;
 mod one;
 mod server;
 mod table;
 
 /// The parts by name, in the order in which they run.
-const PARTS: &[(&str, fn())] = &[("core", one::run), ("bulk", bulk::run)];
+const PARTS: &[(&str, fn())] = &[("core", one::run), ("bulk", bulk::run), ("audit", audit::run)];
 
 fn main() {
     // Cargo adds `--bench`.

@@ -21,9 +21,6 @@ use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
-/// A user and what is held: units, or the text of a record that is no number.
-type Held<'a> = (&'a [u8], Result<u64, String>);
-
 /// Participants a page: about half a millisecond of the server's time.
 const PAGE: usize = 500;
 /// Users that are looked up at one instant.
@@ -340,9 +337,12 @@ impl Facts {
     }
 }
 
+/// A user, and the units held or the text that is no number.
+type Holding<'a> = (&'a [u8], Result<u64, String>);
+
 impl HeldBy {
     /// Users and what each holds.
-    fn pairs(&self) -> Box<dyn Iterator<Item = Held<'_>> + '_> {
+    fn pairs(&self) -> Box<dyn Iterator<Item = Holding<'_>> + '_> {
         match self {
             Self::Joined(bytes) => {
                 let mut parts = bytes.split(|byte| *byte == 0);

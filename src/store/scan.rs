@@ -27,6 +27,22 @@ impl Server {
             .collect()
     }
 
+    /// Sends a command that only reads; its reply must be [received](Self::receive) before anything else is sent.
+    pub(super) fn send(&mut self, command: &Cmd) -> Result<(), StoreError> {
+        let packed = command.get_packed_command();
+        let sent = self.connection()?.send_packed_command(&packed);
+        sent.map_err(|error| self.broken(&error))
+    }
+
+    /// The reply to what was sent.
+    pub(super) fn receive(&mut self) -> Result<Value, StoreError> {
+        match self.connection()?.recv_response() {
+            Ok(Value::ServerError(error)) => Err(self.broken(&RedisError::from(error))),
+            Ok(value) => Ok(value),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
     /// What an error means, forgetting the connection where it failed.
     fn broken(&mut self, error: &RedisError) -> StoreError {
         match StoreError::of_reply(error, &self.target.shown) {
@@ -35,20 +51,6 @@ impl Server {
                 self.disconnect();
                 self.target.unreachable(error)
             }
-        }
-    }
-
-    pub(super) fn send(&mut self, command: &Cmd) -> Result<(), StoreError> {
-        let packed = command.get_packed_command();
-        let sent = self.connection()?.send_packed_command(&packed);
-        sent.map_err(|error| self.broken(&error))
-    }
-
-    pub(super) fn receive(&mut self) -> Result<Value, StoreError> {
-        match self.connection()?.recv_response() {
-            Ok(Value::ServerError(error)) => Err(self.broken(&RedisError::from(error))),
-            Ok(value) => Ok(value),
-            Err(error) => Err(self.broken(&error)),
         }
     }
 }

@@ -93,7 +93,7 @@ fn an_update_that_would_lift_the_stock_beyond_is_refused() {
         json_call(&redis, layout, "preheat --id 1 --stock 10").code(0);
         redis.cmd(("SET", layout.stock("1"), 20)); // somebody else's doing
         let before = redis.dump_all();
-        json_call(&redis, layout, &format!("preheat --id 1 --stock {MOST} --update")).code(1).stderr_has("2^53");
+        json_call(&redis, layout, &format!("preheat --id 1 --stock {MOST} --update")).code(2).stderr_has("2^53");
         redis.assert_unchanged_since(&before);
     }
 }

@@ -179,7 +179,7 @@ fn audit_ok_not_preheated_and_corrupt() {
         let last = redis.xrange(&layout.ledger("1"))[1].0.clone();
         let limit = if layout.records_once() { "1" } else { "nil" };
         let page = audit(&mut scripts, "0", &[]);
-        assert!(page.ends_with(if layout.has_users() { " 0 2 7\x001" } else { " 0 " }), "{layout:?}: {page:?}");
+        assert!(page.ends_with(if layout.has_users() { " 0 2 7\u{0}1" } else { " 0 " }), "{layout:?}: {page:?}");
         let (page, asked) = (audit(&mut scripts, "0", &["list"]), audit(&mut scripts, "", &["7", "8"]));
         for (reply, held) in [(page, "7 1"), (asked, "1 nil")] {
             let end = format!(" 9 10 {limit} 1 0 1 {last} 2 0 {}", if layout.has_users() { held } else { "" });
