@@ -9,6 +9,7 @@ pub mod embedded;
 pub mod error;
 pub mod keys;
 mod ledger;
+mod multi_orders;
 mod orders;
 mod repair;
 mod reply;

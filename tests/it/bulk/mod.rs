@@ -3,9 +3,9 @@
 mod exactly_once;
 mod faults;
 mod input;
-mod model;
 mod multi;
 mod output;
+mod property;
 
 use std::path::PathBuf;
 

@@ -33,6 +33,10 @@ pub enum Fault {
     CutRequest(usize),
     /// The server runs it; that many bytes of the reply come back, then the connection breaks.
     CutReply(usize),
+    /// That many bytes of it reach the server, and nothing more; the connection stays.
+    StallRequest(usize),
+    /// The server runs it; that many bytes of the reply come back, and nothing more; the connection stays.
+    StallReply(usize),
     /// Its reply comes that much later.
     Delay(Duration),
 }
@@ -283,6 +287,10 @@ impl Link {
                     network.state().held.push(command);
                     return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
                 }
+                Some(Fault::StallRequest(bytes)) => {
+                    server.write_all(&command[..bytes.min(command.len())]).ok()?;
+                    return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
+                }
                 _ => {
                     self.in_flight.lock().unwrap().fates.push_back(fate);
                     server.write_all(&command).ok()?;
@@ -304,6 +312,10 @@ impl Link {
                     return client.write_all(&reply[..bytes.min(reply.len())]).ok();
                 }
                 Some(Fault::HangReply) => {
+                    return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
+                }
+                Some(Fault::StallReply(bytes)) => {
+                    client.write_all(&reply[..bytes.min(reply.len())]).ok()?;
                     return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
                 }
                 Some(Fault::Delay(time)) => thread::sleep(time),
