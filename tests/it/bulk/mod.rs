@@ -5,6 +5,7 @@ mod faults;
 mod input;
 mod multi;
 mod output;
+mod preheat;
 mod property;
 
 use std::path::PathBuf;

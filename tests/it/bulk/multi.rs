@@ -1,4 +1,4 @@
-//! Files of orders of several activities, and lists of activities.
+//! Files of orders of several activities.
 
 use super::{Orders, held, preheat, summary};
 use crate::support::{Fault, Proxy, TestRedis, When, seckill};
@@ -91,47 +91,4 @@ fn a_bad_line_is_named_and_nothing_applied_unless_asked() {
     for flags in [&["a=1", "--from", "f"][..], &["--from", "f", "--user", "7"], &["a=1", "--job", "x", "--user", "7"]] {
         seckill(["multi-deduct"]).args(flags).code(2);
     }
-}
-
-#[test]
-fn many_activities_are_preheated_in_few_round_trips() {
-    let redis = TestRedis::start();
-    let rows: String = (0..1_000).map(|nth| format!("{nth},{},\"Item, {nth}\",2,false\n", nth + 1)).collect();
-    let list = Orders::named("activities.csv", format!("id,stock,title,per_user_limit,ledger\n{rows}"));
-    let proxy = Proxy::before(&redis);
-    let outcome = proxy.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0);
-    assert_eq!(outcome.json().as_array().unwrap().len(), 1_000);
-    assert_eq!(redis.int("seckill:stock:999"), 1_000);
-    let meta = redis.hgetall("seckill:meta:7");
-    assert_eq!(
-        (meta["title"].as_str(), meta["per_user_limit"].as_str(), meta["ledger"].as_str()),
-        ("Item, 7", "2", "0")
-    );
-    assert_eq!(redis.smembers("seckill:activities").len(), 1_000);
-    assert!(proxy.round_trips() < 25, "{} round trips", proxy.round_trips());
-
-    redis.cmd(("SCRIPT", "FLUSH"));
-    let again = redis.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0).json();
-    assert!(again.as_array().unwrap().iter().all(|row| row["action"] == "unchanged"));
-    let one = redis.seckill(["preheat", "-o", "json", "--activity", "5", "--from", list.path()]).code(0).json();
-    assert_eq!(one.as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn a_list_of_activities_says_what_is_wrong_with_it() {
-    let redis = TestRedis::start();
-    for (text, expected) in [
-        ("id,stock\n1,-5\n", "list.csv:2:1: stock: `-5` is not a whole number"),
-        ("id,stock\n1,5\n1,6\n", "list.csv:3:1: activity `1` is given twice, first in line 2"),
-        ("id,stock\n1\n", "list.csv:2:1: 1 values, where the header has 2"),
-        ("id,stok\n1,5\n", "unknown column `stok`"),
-        ("id\n1\n", "no column `stock`"),
-        ("id,stock,starts_at,ends_at\n1,5,2026-11-11T00:00:00Z,2026-11-10T00:00:00Z\n", "the window ends"),
-    ] {
-        let list = Orders::named("list.csv", text);
-        redis.seckill(["preheat", "--from", list.path()]).code(2).stderr_has(expected);
-    }
-    assert!(redis.dump_all().is_empty());
-    redis.seckill(["preheat", "--from", "-"]).stdin("id\tstock\n1\t5\n").code(0);
-    assert_eq!(redis.int("seckill:stock:1"), 5);
 }
