@@ -6,6 +6,7 @@ mod input;
 mod multi;
 mod output;
 mod preheat;
+mod progress;
 mod property;
 
 use std::path::PathBuf;
