@@ -1,5 +1,6 @@
 //! Files of orders: each order is applied exactly once, whatever breaks on the way.
 
+mod dialects;
 mod exactly_once;
 mod faults;
 mod input;

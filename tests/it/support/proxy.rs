@@ -39,6 +39,8 @@ pub enum Fault {
     StallReply(usize),
     /// Its reply comes that much later.
     Delay(Duration),
+    /// The server refuses it with these words, and nothing of it runs; what is in flight behind it runs.
+    Refuse(&'static str),
 }
 
 /// Which command a fault happens to.
@@ -293,7 +295,9 @@ impl Link {
                 }
                 _ => {
                     self.in_flight.lock().unwrap().fates.push_back(fate);
-                    server.write_all(&command).ok()?;
+                    let is_refused = matches!(fate, Some(Fault::Refuse(_)));
+                    // Something else gets a reply in its turn, which is not passed on.
+                    server.write_all(if is_refused { b"*1\r\n$4\r\nPING\r\n" } else { &command }).ok()?;
                 }
             }
         }
@@ -304,7 +308,7 @@ impl Link {
         let (mut client, mut server) = (&self.client, &self.server);
         let mut read = Vec::new();
         loop {
-            let reply = read_value(&mut server, &mut read)?;
+            let mut reply = read_value(&mut server, &mut read)?;
             let fate = *self.in_flight.lock().unwrap().fates.front()?;
             match fate {
                 Some(Fault::LoseReply) => return None,
@@ -318,6 +322,7 @@ impl Link {
                     client.write_all(&reply[..bytes.min(reply.len())]).ok()?;
                     return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
                 }
+                Some(Fault::Refuse(words)) => reply = format!("-{words}\r\n").into_bytes(),
                 Some(Fault::Delay(time)) => thread::sleep(time),
                 _ => {}
             }

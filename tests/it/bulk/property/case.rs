@@ -101,6 +101,9 @@ fn broken() -> impl Strategy<Value = Break> {
         Just(Fault::LoseRequest),
         bytes.clone().prop_map(Fault::CutReply),
         bytes.clone().prop_map(Fault::CutRequest),
+        Just(Fault::Refuse("NOSCRIPT No matching script.")),
+        Just(Fault::Refuse("OOM command not allowed.")),
+        Just(Fault::Refuse("BUSY Redis is busy running a script.")),
     ];
     let stall = prop_oneof![bytes.clone().prop_map(Fault::StallReply), bytes.prop_map(Fault::StallRequest)];
     prop_oneof![
