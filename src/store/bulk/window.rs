@@ -56,13 +56,12 @@ impl Row {
         Some(self.bought).filter(|bought| *bought != NOTHING)
     }
 
-    /// How many values an order needs for this row: user and quantity, request, reason.
-    pub(super) fn width(&self) -> usize {
-        match (self.request_len, self.reason_len) {
-            (0, 0) => 2,
-            (_, 0) => 3,
-            _ => 4,
-        }
+    pub(super) fn has_request(&self) -> bool {
+        self.request_len > 0
+    }
+
+    pub(super) fn has_reason(&self) -> bool {
+        self.reason_len > 0
     }
 }
 
