@@ -44,6 +44,7 @@ local STALE, UNREAD = -20, -21
 -- What one call may take: a millisecond or two.
 local MOST_ENTRIES, MOST_PAGES = 2000, 100
 if #KEYS < 4 then return usage('trim: at least 4 keys are wanted, not ' .. #KEYS) end
+if not (epoch and name) then return usage('trim: ARGV[2] is no epoch, or ARGV[3] nothing') end
 local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'checkpoint', 'draft')
 local rules, odd = rules_of(fields)
 if not rules then return unfit(odd, 2) end
@@ -97,7 +98,7 @@ local function held_back(from)
 end
 
 if step == 'plan' then
-  if not (name and find(name, '^%d+%-%d+$')) then return usage('trim: ARGV[3] is no id') end
+  if not find(name, '^%d+%-%d+$') then return usage('trim: ARGV[3] is no id') end
   local first, from, holder = false, false, nil
   if ledger_type == 'stream' then first = first_of('-') or false end
   if first then
@@ -107,7 +108,7 @@ if step == 'plan' then
   end
   return {OK, fields[7], from, holder or false, first, fields[8] and active ~= '' and fields[8], fields[9]}
 end
-if not name or step ~= 'cut' and step ~= 'clear' and not find(name, '^[%w%-]+$') then return usage('trim: ARGV[3] is no name') end
+if step ~= 'cut' and step ~= 'clear' and not find(name, '^[%w%-]+$') then return usage('trim: ARGV[3] is no name') end
 if redis.acl_check_cmd then
   local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
     or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
