@@ -57,13 +57,16 @@ pub static AUDIT: LazyLock<Script> = script!("audit", "lib/values.lua", "lib/met
 pub static REPAIR: LazyLock<Script> =
     script!("repair", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "repair.lua");
 
+/// Removes old ledger entries and leaves a checkpoint.
+pub static TRIM: LazyLock<Script> = script!("trim", "lib/values.lua", "lib/meta.lua", "trim.lua");
+
 impl Script {
     fn new(name: &'static str, text: &'static str) -> Self {
         Self { name, text, sha1: redis::Script::new(text).get_hash().to_owned() }
     }
 
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 8] {
-        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR]
+    pub fn all() -> [&'static Self; 9] {
+        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR, &TRIM]
     }
 }

@@ -128,7 +128,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let multi = [layout.kind, "t", "first", "8", "r2", "", "1", "1", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
-        let full: [(&'static str, &[&str], usize); 8] = [
+        let full: [(&'static str, &[&str], usize); 9] = [
             ("deduct", &order, order.len() - 1), // the request may be left out
             ("refund", &order, order.len() - 1),
             ("multi_deduct", &multi, multi.len()),
@@ -137,6 +137,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
             ("snapshot", &[layout.kind], 1),
             ("audit", &[layout.kind, "0", "10"], 3),
             ("repair", &repair, repair.len()),
+            ("trim", &["switch", "1", "a", "0", "", "1-0 0-0 1 1 1"], 6),
         ];
         assert_eq!(full.len(), SCRIPTS.len());
         for (script, args, needed) in full {
@@ -145,13 +146,13 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
                 is_usage(&scripts.call(script, &keys, &args[..count]), script);
             }
             for count in 0..keys.len() {
-                if script == "pause" && count >= 4 {
-                    continue; // it takes the four that every kind has, or more
+                if ["pause", "trim"].contains(&script) && count >= 4 {
+                    continue; // they take the four that every kind has, or more
                 }
                 is_usage(&scripts.call(script, &keys[..count], args), script);
                 is_usage(&scripts.call(script, &keys[..count], &[]), script);
             }
-            if script != "pause" {
+            if !["pause", "trim"].contains(&script) {
                 let more = [&keys[..], &["one more".to_owned()]].concat();
                 is_usage(&scripts.call(script, &more, args), script);
             }
