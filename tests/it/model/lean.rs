@@ -101,7 +101,7 @@ fn keys(redis: &TestRedis) -> Dump {
 #[test]
 fn the_lean_and_the_general_path_agree_in_reply_and_keys() {
     let redis = TestRedis::start();
-    let mut runner = runner(400);
+    let mut runner = runner(400, "lean");
     runner
         .run(&cases(), |case| {
             let (lean, lean_keys) = send(&redis, &case, &[]);
