@@ -199,7 +199,7 @@ fn send_many(redis: &TestRedis, many: &Many, is_general: bool) -> (String, Dump)
 #[test]
 fn the_lean_path_of_many_orders_agrees_with_the_general_one() {
     let redis = TestRedis::start();
-    let mut runner = runner(500);
+    let mut runner = runner(500, "many");
     runner
         .run(&many(), |many| {
             let (lean, lean_keys) = send_many(&redis, &many, false);
