@@ -16,13 +16,15 @@ demo: ## Watch a sale night on a private server that is gone afterwards
 build: ## Build the release binary
 	cargo build --release --locked
 
-# Redis and Valkey differ in places, so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one.
+# Redis and Valkey differ in places, so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one, and
+# SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL.
 test: ## Run all tests, once on each server this machine has or can get
-	@servers=$${SECKILL_TEST_SERVER:-$$(scripts/servers all)} && \
+	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
+	servers=$${SECKILL_TEST_SERVER:-$$(scripts/servers all)} && \
 	printf '%s\n' "$$servers" | while IFS= read -r server; do \
 		server=$${server#*=}; \
 		echo "== tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')"; \
-		SECKILL_TEST_SERVER="$$server" cargo test --locked </dev/null || exit 1; \
+		SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES="$$databases" cargo test --locked </dev/null || exit 1; \
 	done
 
 lint: ## Check format and clippy, warnings denied

@@ -14,7 +14,7 @@
   ARGV[4..]               users; at most 2,000. Of a page: `list`, or nothing
 
   Returns {status, ms, stock, rules, last, length, cursor, held}: the server's clock in Unix ms, the stock's text or
-  false, `{total, per_user_limit, epoch, repairs, ledger}` as texts or false (empty without a meta), the ledger's
+  false, `{total, per_user_limit, epoch, repairs, ledger, checkpoint}` as texts or false (empty without a meta), the ledger's
   last id or false, how many entries it has, the next page's cursor (0: there is none), and held: for users, the text of
   what each holds, false for nothing; of a page, users and the text of what each holds in turn, joined by zero bytes
   behind their number and a space (quicker than a list, which `list` asks for where a user has such a byte). Status is
@@ -38,7 +38,7 @@ end
 
 local stock_text = redis.pcall('GET', KEYS[1])
 if stock_text and not whole(stock_text) then return corrupt(stock_text, 1) end
-local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'repairs')
+local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'repairs', 'checkpoint')
 local rules, odd = rules_of(fields)
 if not rules then return corrupt(odd, 2) end
 if fields[8] and not whole(fields[8]) then return corrupt(fields[8], 2) end
@@ -97,5 +97,5 @@ elseif #ARGV > 3 then
     for i = 1, #users do held[i] = held[i] == 1 and (units[i] or '1') end
   end
 end
-local told = rules.total and {fields[1], fields[2], fields[7], fields[8], fields[6]} or {}
+local told = rules.total and {fields[1], fields[2], fields[7], fields[8], fields[6], fields[9]} or {}
 return {(stock_text or rules.total) and OK or NOT_PREHEATED, now, stock_text, told, last, length, next_cursor, held}

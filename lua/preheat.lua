@@ -164,7 +164,8 @@ if action == 'reset' then
 end
 for _, text in ipairs({'state', 'live', 'epoch', digits(epoch), 'repairs', '0'}) do set[#set + 1] = text end
 redis.call('HSET', KEYS[2], unpack(set))
-if #cleared > 0 then redis.call('HDEL', KEYS[2], unpack(cleared)) end
+-- With the requests the checkpoint of a ledger that was trimmed goes.
+redis.call('HDEL', KEYS[2], 'checkpoint', 'draft', unpack(cleared))
 if action == 'reset' then
   redis.call('UNLINK', KEYS[3], KEYS[4])
   if kind ~= 'counter' then redis.call('UNLINK', KEYS[5]) end

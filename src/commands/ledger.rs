@@ -1,5 +1,7 @@
 //! `seckill ledger`: what happened to an activity, as rows.
 
+mod trim;
+
 use anyhow::Result;
 use serde::Serialize;
 
@@ -17,8 +19,24 @@ use crate::store::Store;
 /// An order is a row; `quantity` is what was taken or given back, of preheat and update the total, of a repair by
 /// how much it moved what the user holds. With `--group`, every row comes at least once and in order, and a later
 /// run goes on where this one stopped: what was printed is acknowledged, nothing else.
+/// An activity whose name is a command's is meant after `--`: `seckill ledger -- trim`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
 pub struct LedgerArgs {
+    #[command(subcommand)]
+    command: Option<LedgerCommand>,
+    #[command(flatten)]
+    shown: Option<ShowArgs>,
+}
+
+/// What else can be done to a ledger.
+#[derive(Debug, clap::Subcommand)]
+enum LedgerCommand {
+    Trim(trim::TrimArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowArgs {
     /// Activity
     #[arg(value_name = "ACTIVITY")]
     activity: ActivityId,
@@ -71,8 +89,16 @@ impl Row for LedgerRow {
     }
 }
 
-/// Shows the ledger.
+/// Shows the ledger, or does with it what is asked for.
 pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    match (&args.command, &args.shown) {
+        (Some(LedgerCommand::Trim(args)), _) => trim::run(args, store, out),
+        (None, Some(args)) => show(args, store, out),
+        (None, None) => Err(Failure::usage("`ledger` of which activity?").into()),
+    }
+}
+
+fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let snapshot = store.snapshot(&args.activity)?;
     if snapshot.status == Status::NotPreheated {
         return Err(
@@ -82,6 +108,11 @@ pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     if snapshot.ledger_last.is_none() && !args.follow {
         out.note(format!("`{}` has no ledger", args.activity));
     }
+    let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
+    if let Some(checkpoint) = checkpoint {
+        let by = if checkpoint.by.is_empty() { String::new() } else { format!(" by {}", checkpoint.by) };
+        out.note(format!("entries up to {} were trimmed at {}{by}", checkpoint.upto.at(), checkpoint.at));
+    }
     if args.follow || args.group.is_some() {
         // Rows are shown, and acknowledged, whole.
         interrupt::stop_gracefully();
@@ -90,14 +121,21 @@ pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     match &args.group {
         Some(_) if snapshot.ledger_last.is_none() => (),
         Some(group) => by_group(args, group, store, &mut rows)?,
-        None => by_reading(args, store, &mut rows)?,
+        None => by_reading(args, checkpoint.map(|checkpoint| checkpoint.upto), store, &mut rows)?,
     }
     rows.finish()?;
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
-fn by_reading(args: &LedgerArgs, store: &mut Store, rows: &mut RowStream<'_, LedgerRow>) -> Result<()> {
-    let mut after = args.since.map_or(EntryId::ZERO, EntryId::before);
+fn by_reading(
+    args: &ShowArgs,
+    trimmed: Option<EntryId>,
+    store: &mut Store,
+    rows: &mut RowStream<'_, LedgerRow>,
+) -> Result<()> {
+    let since = args.since.map_or(EntryId::ZERO, EntryId::before);
+    // What a trim has not come to yet is gone all the same.
+    let mut after = trimmed.map_or(since, |trimmed| since.max(trimmed));
     while !interrupt::requested() {
         let page = store.ledger(&args.activity, after, false)?;
         let page = match page.is_empty() {
@@ -116,7 +154,7 @@ fn by_reading(args: &LedgerArgs, store: &mut Store, rows: &mut RowStream<'_, Led
     Ok(())
 }
 
-fn by_group(args: &LedgerArgs, group: &str, store: &mut Store, rows: &mut RowStream<'_, LedgerRow>) -> Result<()> {
+fn by_group(args: &ShowArgs, group: &str, store: &mut Store, rows: &mut RowStream<'_, LedgerRow>) -> Result<()> {
     store.make_group(&args.activity, group)?;
     while !interrupt::requested() {
         let page = store.group(&args.activity, group, args.follow)?;

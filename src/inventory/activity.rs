@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::checkpoint::Checkpoint;
 use super::id::ActivityId;
 use super::layout::Layout;
 use super::number::{Limit, Units};
@@ -181,6 +182,8 @@ pub struct Meta {
     pub epoch: u64,
     /// How many repairs were applied.
     pub repairs: u64,
+    /// Where its ledger begins, if it was trimmed.
+    pub checkpoint: Option<Checkpoint>,
 }
 
 impl Meta {

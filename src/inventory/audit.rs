@@ -1,6 +1,7 @@
 //! From what was found in Redis to what it means.
 
 use super::book::{Book, Newer};
+use super::checkpoint::Checkpoint;
 use super::drift::{Audit, Class, Difference, Held, Verdict};
 use super::id::ActivityId;
 use super::layout::{Kind, Layout};
@@ -35,8 +36,10 @@ pub struct Instant {
     pub rules: Option<Rules>,
     /// The ledger's last entry.
     pub last: Option<EntryId>,
-    /// How many entries the ledger has.
+    /// How many entries the ledger has, with those that were removed behind its checkpoint.
     pub length: u64,
+    /// Where the ledger begins, if it was trimmed.
+    pub checkpoint: Option<Checkpoint>,
 }
 
 /// A user of whom not all is as it should be.
@@ -171,7 +174,7 @@ pub fn judge(mut facts: Facts) -> Audit {
     let verdict = match (&facts.end, &facts.corrupt) {
         (None, None) => Verdict::NotPreheated,
         _ if differences.iter().any(|difference| difference.class != Class::Timing) => Verdict::Drift,
-        _ if !facts.settled => Verdict::Unsettled,
+        _ if !facts.settled || facts.book.orders_too_old() => Verdict::Unsettled,
         _ => Verdict::Match,
     };
     let plan = repair::plan(&facts, drift);

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::checkpoint::Checkpoint;
 use super::layout::Kind;
 use super::ledger::{Entry, EntryId, Op};
 use super::records::Records;
@@ -26,14 +27,18 @@ pub struct Book {
     pub end: EntryId,
     /// How many entries are in here.
     pub entries: u64,
-    /// What its first entry began: the epoch of a preheat; `None` where the beginning is lost.
+    /// What its first entry or its checkpoint began: the epoch of a preheat; `None` where the beginning is lost.
     pub epoch: Option<u64>,
+    /// The entry that must come next, behind a checkpoint.
+    expected: Option<EntryId>,
     /// Entries that cannot be read, and why.
     pub unreadable: Vec<(EntryId, String)>,
     /// What order records say each user bought, by number; `None` where there are none.
     orders: Option<Vec<i64>>,
     /// The first entry that the order records cannot know.
     newer_from: Option<EntryId>,
+    /// Whether the checkpoint holds what they cannot know: what is newer cannot be told from what differs.
+    orders_too_old: bool,
     /// What happened since then, of those users to whom something did.
     newer: HashMap<u32, Newer>,
 }
@@ -70,12 +75,14 @@ impl Book {
             users,
             orders,
             newer_from,
+            orders_too_old: false,
             newer: HashMap::new(),
             total: None,
             sum: 0,
             end: EntryId::ZERO,
             entries: 0,
             epoch: None,
+            expected: None,
             unreadable: Vec::new(),
         }
     }
@@ -87,6 +94,41 @@ impl Book {
         self.newer.clear();
         self.unreadable.clear();
         (self.total, self.sum, self.end, self.entries, self.epoch) = (None, 0, EntryId::ZERO, 0, None);
+        (self.expected, self.orders_too_old) = (None, false);
+    }
+
+    /// Begins, instead of with a preheat, with what a checkpoint says, of which each user's units come by
+    /// [`carry`](Self::carry).
+    pub fn begin_at(&mut self, checkpoint: &Checkpoint) {
+        self.begin_again();
+        (self.total, self.end, self.entries) = (Some(checkpoint.total), checkpoint.upto, checkpoint.entries);
+        (self.epoch, self.expected) = (Some(checkpoint.epoch), Some(checkpoint.from));
+        self.orders_too_old = self.newer_from.is_some_and(|from| from <= checkpoint.upto);
+    }
+
+    /// Takes over a user's units from a checkpoint.
+    pub fn carry(&mut self, user: &str, units: i64) {
+        let user = self.user_of(user);
+        self.ledger[user as usize] += units;
+        self.sum += units;
+    }
+
+    /// Whether this is the ledger of an epoch, without a gap from its preheat or its checkpoint on.
+    pub fn is_whole(&self, epoch: u64) -> bool {
+        self.epoch == Some(epoch) && self.expected.is_none()
+    }
+
+    /// Users who hold something by the ledger, and how much.
+    pub fn held(&self) -> impl Iterator<Item = (&[u8], i64)> {
+        (0u32..)
+            .zip(&self.ledger)
+            .filter(|(_, units)| **units != 0)
+            .map(|(user, units)| (self.users.name(user), *units))
+    }
+
+    /// Whether order records were given that are older than the ledger's beginning.
+    pub fn orders_too_old(&self) -> bool {
+        self.orders_too_old
     }
 
     /// The number of a user, who is now known.
@@ -104,12 +146,12 @@ impl Book {
 
     /// Whether there are order records.
     pub fn has_orders(&self) -> bool {
-        self.orders.is_some()
+        self.orders.is_some() && !self.orders_too_old
     }
 
     /// What the order records say a user bought; `None` where there are none.
     pub fn ordered(&self, user: u32) -> Option<i64> {
-        self.orders.as_ref().map(|orders| orders[user as usize])
+        self.orders.as_ref().filter(|_| !self.orders_too_old).map(|orders| orders[user as usize])
     }
 
     /// How far a user's units moved since the order records were written.
@@ -136,6 +178,10 @@ impl Book {
     /// Adds the next entry.
     pub fn add(&mut self, entry: &Entry) {
         let is_first = self.entries == 0;
+        if self.expected.take().is_some_and(|expected| expected != entry.id) {
+            // What came behind the checkpoint is gone.
+            self.epoch = None;
+        }
         self.entries += 1;
         self.end = entry.id;
         if let Err(why) = self.fold(entry, is_first) {

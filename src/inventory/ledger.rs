@@ -34,6 +34,15 @@ impl EntryId {
         }
     }
 
+    /// The id right before this one.
+    pub fn previous(self) -> Self {
+        match (self.number.checked_sub(1), self.millis.checked_sub(1)) {
+            (Some(number), _) => Self { number, ..self },
+            (None, Some(millis)) => Self { millis, number: u64::MAX },
+            (None, None) => Self::ZERO,
+        }
+    }
+
     /// The first that could be written at an instant.
     pub fn first_at(at: Millis) -> Self {
         Self { millis: at.get(), number: 0 }

@@ -5,6 +5,7 @@
 pub mod activity;
 pub mod audit;
 pub mod book;
+pub mod checkpoint;
 pub mod drift;
 pub mod failure;
 pub mod id;

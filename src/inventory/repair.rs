@@ -126,7 +126,7 @@ pub fn plan(facts: &Facts, drift: Option<i64>) -> Plan {
         plan.keep(Class::Corrupt, "a key that is corrupt must be looked at first");
         return plan;
     }
-    if !facts.settled {
+    if !facts.settled || facts.book.orders_too_old() {
         return plan;
     }
     // Units that neither stock nor participants have.

@@ -9,6 +9,7 @@ use super::scan::Unanswered;
 use super::scripts::{PAUSE, PREHEAT, SNAPSHOT};
 use super::{Store, StoreError};
 use crate::inventory::activity::{Action, Difference, Meta, Plan, Preheat, Preheated, Snapshot};
+use crate::inventory::checkpoint::Checkpoint;
 use crate::inventory::id::{ActivityId, UserId};
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
@@ -397,6 +398,8 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, StoreErr
             .and_then(|pair| pair.get(1))
     };
     let Some(total) = reply.count(field("total"))? else { return Ok(None) };
+    let epoch = reply.count(field("epoch"))?.unwrap_or_default();
+    let checkpoint = reply.text(field("checkpoint"))?.and_then(|text| text.parse::<Checkpoint>().ok());
     Ok(Some(Meta {
         total,
         per_user_limit: reply.count(field("per_user_limit"))?,
@@ -405,8 +408,9 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, StoreErr
         ends_at: reply.count(field("ends_at"))?.map(Millis::new),
         paused: reply.text(field("state"))?.as_deref() == Some("paused"),
         ledger: reply.text(field("ledger"))?.as_deref() == Some("1"),
-        epoch: reply.count(field("epoch"))?.unwrap_or_default(),
+        epoch,
         repairs: reply.count(field("repairs"))?.unwrap_or_default(),
+        checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == epoch),
     }))
 }
 

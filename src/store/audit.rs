@@ -8,50 +8,19 @@ use std::hash::BuildHasher;
 
 use redis::Value;
 
-use super::call::Again;
 use super::keys::Keys;
-use super::reply::Reply;
+use super::look::{Ask, Look};
 use super::scan::number;
-use super::scripts::AUDIT;
 use super::{Store, StoreError};
-use crate::inventory::audit::{Facts, Instant, Rules, limit, signed};
+use crate::inventory::audit::{Facts, Instant, limit, signed};
 use crate::inventory::book::{Book, Compared};
 use crate::inventory::id::ActivityId;
-use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
-use crate::inventory::time::Millis;
 
-/// Participants a page: about half a millisecond of the server's time.
-const PAGE: usize = 500;
 /// Users that are looked up at one instant.
 const MOST_USERS: usize = 1000;
 /// How often an audit begins again where the activity was reset meanwhile, and how many scans may differ.
 const TRIES: usize = 3;
-
-/// What a call asks for.
-enum Ask<'a> {
-    /// A page of participants from a cursor on.
-    Page(&'a str),
-    /// These users.
-    Users(&'a [String]),
-}
-
-/// What a call found.
-struct Look {
-    status: Status,
-    corrupt: Option<Corrupt>,
-    instant: Instant,
-    cursor: String,
-    held: HeldBy,
-}
-
-/// Who holds what, as the script tells it.
-enum HeldBy {
-    /// Users and units in turn, joined by zero bytes.
-    Joined(Vec<u8>),
-    /// Users and units in turn; or units alone, of users that were asked for.
-    List(Vec<Value>),
-}
 
 impl Store {
     /// All facts about an activity. `total` is what the caller says it has; `compared` is what its users are compared
@@ -70,19 +39,17 @@ impl Store {
         for _ in 0..TRIES {
             facts.begin_again();
             let Some(first) = self.first_look(&keys, &mut facts)? else { return Ok(facts) };
-            let whole = match first.instant.last {
-                Some(last) if first.instant.rules.is_some_and(|rules| rules.ledger) => {
-                    self.fold(&keys.ledger, &mut facts.book, last)?;
-                    facts.book.epoch.is_some() && facts.book.epoch == first.instant.rules.map(|rules| rules.epoch)
-                }
-                _ => false,
-            };
+            let whole = self.open_book(&keys, &mut facts, &first.instant)?;
+            if !whole && self.began_anew(&keys, &first.instant)? {
+                continue;
+            }
             let done = if whole {
                 self.by_ledger(&keys, &mut facts, first)?
             } else {
                 self.by_rounds(&keys, &mut facts, first)?
             };
             if done {
+                facts.say_what_is_lost();
                 return Ok(facts);
             }
         }
@@ -117,6 +84,29 @@ impl Store {
     fn first_look(&mut self, keys: &Keys, facts: &mut Facts) -> Result<Option<Look>, StoreError> {
         let look = self.look(keys, &Ask::Page("0"))?;
         Ok(facts.take(&look).then_some(look))
+    }
+
+    /// Reads the ledger from its checkpoint, or else its beginning, up to an instant. False where it is not whole.
+    fn open_book(&mut self, keys: &Keys, facts: &mut Facts, instant: &Instant) -> Result<bool, StoreError> {
+        let (Some(rules), Some(last)) = (instant.rules.filter(|rules| rules.ledger), instant.last) else {
+            return Ok(false);
+        };
+        if let Some(checkpoint) = &instant.checkpoint
+            && !self.begin_at(keys, &mut facts.book, checkpoint)?
+        {
+            return Ok(false);
+        }
+        self.fold(&keys.ledger, &mut facts.book, last)?;
+        Ok(facts.book.is_whole(rules.epoch))
+    }
+
+    /// Whether the ledger was reset or trimmed since an instant.
+    fn began_anew(&mut self, keys: &Keys, since: &Instant) -> Result<bool, StoreError> {
+        let begins = |instant: &Instant| {
+            let name = instant.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
+            (instant.rules.map(|rules| rules.epoch), name)
+        };
+        Ok(begins(&self.look(keys, &Ask::Users(&[]))?.instant) != begins(since))
     }
 
     /// Compares each counter with the ledger at one instant. False where the ledger began anew meanwhile.
@@ -257,64 +247,12 @@ impl Store {
         } else if lost_beginning {
             facts.settled = false;
             facts.notes.push(
-                "its ledger does not begin with this sale's preheat, so no counter could be compared with it"
+                "its ledger does not begin with this sale's preheat, nor goes on behind a checkpoint, so no counter could be \
+                 compared with it"
                     .to_owned(),
             );
         }
         Ok(true)
-    }
-
-    /// Asks for the next page before this one is looked at, so that server and client work side by side. False where
-    /// nothing was asked.
-    fn ask_ahead(&mut self, keys: &Keys, cursor: &str) -> bool {
-        if cursor == "0" {
-            return false;
-        }
-        let names: Vec<&str> = keys.in_order().collect();
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
-        self.server.send(&command).is_ok()
-    }
-
-    /// The page that was asked for. Where the connection broke or the server lost the script, it is asked for anew.
-    fn answer(&mut self, keys: &Keys, cursor: &str, asked: bool) -> Result<Look, StoreError> {
-        if asked
-            && let Ok(value) = self.server.receive()
-            && let Some(look) = read(value, keys)?
-        {
-            return Ok(look);
-        }
-        self.look(keys, &Ask::Page(cursor))
-    }
-
-    /// What the script says.
-    fn look(&mut self, keys: &Keys, ask: &Ask<'_>) -> Result<Look, StoreError> {
-        match self.call(keys, ask, false)? {
-            Some(look) => Ok(look),
-            // A user with a zero byte, which only a backend can have made.
-            None => self.call(keys, ask, true)?.ok_or_else(|| Reply::of(&AUDIT).unfit("no list")),
-        }
-    }
-
-    /// One call of the script.
-    fn call(&mut self, keys: &Keys, ask: &Ask<'_>, as_list: bool) -> Result<Option<Look>, StoreError> {
-        let names: Vec<&str> = keys.in_order().collect();
-        let kind = self.kind();
-        let value = self.server.run(&AUDIT, &names, Again::Reads, None, |_| {
-            let mut arguments = vec![kind.clone()];
-            match ask {
-                Ask::Page(cursor) => {
-                    arguments.extend([(*cursor).to_owned(), PAGE.to_string()]);
-                    arguments.extend(as_list.then(|| "list".to_owned()));
-                }
-                Ask::Users(users) => {
-                    arguments.extend([String::new(), PAGE.to_string()]);
-                    arguments.extend_from_slice(users);
-                }
-            }
-            arguments
-        })?;
-        read(value, keys)
     }
 }
 
@@ -327,6 +265,17 @@ impl Facts {
         (self.end, self.corrupt, self.held, self.by_ledger, self.settled) = (None, None, None, false, false);
     }
 
+    /// What a checkpoint cannot tell.
+    fn say_what_is_lost(&mut self) {
+        let upto = self.end.as_ref().and_then(|end| end.checkpoint.as_ref()).map(|checkpoint| checkpoint.upto.at());
+        if let Some(upto) = upto.filter(|_| self.book.orders_too_old()) {
+            self.notes.push(format!(
+                "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
+                 cannot be told from what is missing in them: they were not compared, export them again"
+            ));
+        }
+    }
+
     /// Takes over what a look says of the activity as a whole. False where there is nothing to go on with.
     fn take(&mut self, look: &Look) -> bool {
         self.corrupt.clone_from(&look.corrupt);
@@ -335,93 +284,4 @@ impl Facts {
         }
         look.status == Status::Ok
     }
-}
-
-/// A user, and the units held or the text that is no number.
-type Holding<'a> = (&'a [u8], Result<u64, String>);
-
-impl HeldBy {
-    /// Users and what each holds.
-    fn pairs(&self) -> Box<dyn Iterator<Item = Holding<'_>> + '_> {
-        match self {
-            Self::Joined(bytes) => {
-                let mut parts = bytes.split(|byte| *byte == 0);
-                Box::new(std::iter::from_fn(move || Some((parts.next()?, number(parts.next()?)))))
-            }
-            Self::List(values) => Box::new(values.chunks(2).filter_map(|pair| match pair {
-                [Value::BulkString(user), Value::BulkString(units)] => Some((&user[..], number(units))),
-                _ => None,
-            })),
-        }
-    }
-
-    /// The units of users that were asked for.
-    fn units(&self) -> &[Value] {
-        match self {
-            Self::Joined(_) => &[],
-            Self::List(values) => values,
-        }
-    }
-
-    /// Takes a joined reply apart; `None` where a user has a zero byte.
-    fn joined(mut bytes: Vec<u8>) -> Option<Self> {
-        let space = bytes.iter().position(|byte| *byte == b' ')?;
-        let count: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
-        bytes.drain(..=space);
-        if count == 0 {
-            return Some(Self::List(Vec::new()));
-        }
-        let parts = bytes.iter().filter(|byte| **byte == 0).count() + 1;
-        (parts == count).then_some(Self::Joined(bytes))
-    }
-}
-
-/// Reads the script's reply; `None` where users and units cannot be told apart in it.
-fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError> {
-    let reply = Reply::of(&AUDIT);
-    let mut values = reply.array(value)?;
-    let status = reply.status(values.first())?;
-    let mut look = Look {
-        status,
-        corrupt: None,
-        instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: 0 },
-        cursor: "0".to_owned(),
-        held: HeldBy::List(Vec::new()),
-    };
-    if status == Status::Corrupt {
-        look.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok(Some(look));
-    }
-    look.held = match values.pop() {
-        Some(Value::Array(values)) => HeldBy::List(values),
-        Some(Value::BulkString(bytes)) => match HeldBy::joined(bytes) {
-            Some(held) => held,
-            None => return Ok(None),
-        },
-        other => return Err(reply.unfit(other)),
-    };
-    let [_, at, stock, Value::Array(rules), last, length, cursor] = &values[..] else {
-        return Err(reply.unfit(&values));
-    };
-    look.cursor = reply.text(Some(cursor))?.unwrap_or_default();
-    look.instant = Instant {
-        at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
-        stock: reply.count(Some(stock))?,
-        rules: match reply.count(rules.first())? {
-            None => None,
-            Some(total) => Some(Rules {
-                total,
-                per_user_limit: reply.count(rules.get(1))?,
-                epoch: reply.count(rules.get(2))?.unwrap_or_default(),
-                repairs: reply.count(rules.get(3))?.unwrap_or_default(),
-                ledger: reply.text(rules.get(4))?.as_deref() == Some("1"),
-            }),
-        },
-        last: match reply.text(Some(last))? {
-            None => None,
-            Some(id) => Some(id.parse().map_err(|why: String| reply.unfit(why))?),
-        },
-        length: reply.count(Some(length))?.unwrap_or_default(),
-    };
-    Ok(Some(look))
 }

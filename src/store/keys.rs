@@ -16,7 +16,7 @@ pub struct Keys {
     pub stock: String,
     /// `KEYS[2]`: what preheat wrote, a hash.
     pub meta: String,
-    /// `KEYS[3]`: request ids and jobs, a hash.
+    /// `KEYS[3]`: request ids, jobs, and the pages of a checkpoint, a hash.
     pub requests: String,
     /// `KEYS[4]`: everything that changed the activity, a stream.
     pub ledger: String,

@@ -91,7 +91,7 @@ impl Store {
                 one.reason.unwrap_or_default(),
                 &one.limit,
                 mode(dry_run, nth),
-                "3",
+                "1",
                 "",
                 user_text(one.user),
                 &one.quantity,

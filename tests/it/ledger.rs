@@ -1,5 +1,7 @@
 //! `ledger`: the history as rows, followed as it grows, and fed to a database at least once and in order.
 
+mod trim;
+
 use serde_json::json;
 
 use crate::support::{Call, TestRedis};

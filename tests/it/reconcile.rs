@@ -1,7 +1,7 @@
 //! `reconcile` without order records: stock, participants and ledger, in every layout, idle and live.
 
 mod databases;
-mod live;
+pub mod live;
 mod loss;
 mod orders;
 mod repair;

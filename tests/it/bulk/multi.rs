@@ -99,18 +99,18 @@ fn a_bad_line_is_named_and_nothing_applied_unless_asked() {
 #[test]
 fn rows_come_in_the_order_of_the_file_and_calls_without_a_common_activity_go_side_by_side() {
     let redis = TestRedis::start();
-    let list: String = (0..400).map(|nth| format!("m{nth},9\n")).collect();
+    let list: String = (0..800).map(|nth| format!("m{nth},9\n")).collect();
     redis.seckill(["preheat", "--from", "-"]).stdin(format!("id,stock\n{list}")).code(0);
     // Twice over all activities: in between, calls have nothing in common.
     let line = |nth: usize| {
-        let (one, other) = (2 * nth % 400, (2 * nth + 1) % 400);
+        let (one, other) = (2 * nth % 800, (2 * nth + 1) % 800);
         format!("{{\"user\":{nth},\"items\":{{\"m{one}\":4,\"m{other}\":5}}}}\n")
     };
-    let orders = Orders::named("o.jsonl", (0..400).map(line).collect::<String>());
+    let orders = Orders::named("o.jsonl", (0..800).map(line).collect::<String>());
     let proxy = Proxy::before(&redis);
     let outcome = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
-    let expected = |nth: usize| format!("{} {}", nth + 1, if nth < 200 { "ok" } else { "refused" });
-    assert_eq!(statuses(&outcome), (0..400).map(expected).collect::<Vec<_>>());
+    let expected = |nth: usize| format!("{} {}", nth + 1, if nth < 400 { "ok" } else { "refused" });
+    assert_eq!(statuses(&outcome), (0..800).map(expected).collect::<Vec<_>>());
     let calls = proxy.commands().iter().filter(|name| *name == "EVALSHA").count();
     assert!(calls > 8 && proxy.round_trips() < calls, "{} round trips, {calls} calls", proxy.round_trips());
     assert_eq!(redis.int("seckill:stock:m1"), 4);

@@ -50,7 +50,7 @@ fn header_and_code_name_the_same_keys_and_arguments() {
             let unread = unread(header, what);
             let forgotten: Vec<_> = said.difference(&used).filter(|number| !unread.contains(*number)).collect();
             // `ARGV[6 + i]`, and a list that is read from somewhere on, are used without a number of their own.
-            let open = computed || header.contains("ARGV[2..]") || header.contains("ARGV[4..]");
+            let open = computed || header.contains("..] ");
             assert!(open || forgotten.is_empty(), "{name}: the header promises {what}{forgotten:?}");
         }
     }
@@ -61,7 +61,8 @@ fn keys_are_never_built_nor_renamed_in_lua() {
     for name in SCRIPTS {
         for call in shown(name).split("redis.call('").chain(shown(name).split("redis.pcall('")).skip(1) {
             let Some((command, rest)) = call.split_once('\'') else { continue };
-            if ["TIME"].contains(&command) || !command.chars().all(|c| c.is_ascii_uppercase()) {
+            // One has no key, and the other names what it asks for first.
+            if ["TIME", "XINFO"].contains(&command) || !command.chars().all(|c| c.is_ascii_uppercase()) {
                 continue;
             }
             let literal = rest.starts_with(", KEYS[") || rest.starts_with(", unpack(KEYS)");

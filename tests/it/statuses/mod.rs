@@ -10,6 +10,7 @@ mod names;
 mod others;
 mod refund;
 mod repair;
+mod trim;
 
 use crate::support::{Layout, Scripts, TestRedis};
 

@@ -1,0 +1,180 @@
+--[[
+  trim: removes old entries of the ledger, and leaves a checkpoint from which an audit stays exact. One step a call:
+  a million users fit into no single one, and each step may be the last that runs.
+
+  KEYS[1]  stock     of which nothing is read
+  KEYS[2]  meta      hash    checkpoint: what counts now; draft: pages that do not count, of the next or the last one
+  KEYS[3]  requests  hash    c:<name>:<n> -> page n of a checkpoint: `[["user","units"],...]`, from 0 on
+  KEYS[4]  ledger    stream
+  further keys of the activity may be given
+
+  ARGV[1]  step      plan, page, switch, cut or clear
+  ARGV[2]  epoch     as it was planned; empty for plan, and for any
+  ARGV[3]  plan: the id from which on entries should be kept; else the name of the checkpoint, of no use to cut and clear
+  ARGV[4]  page: its number; switch: how many pages there are
+  ARGV[5]  page: its text; switch: the name of the checkpoint that is replaced, empty for none
+  ARGV[6]  switch: `<first kept> <last removed> <entries> <total> <sum>`, as in meta's checkpoint
+  ARGV[7]  switch: by, who runs this; may be empty
+
+  meta's checkpoint is `<removed> <name> <pages> <epoch> <first kept> <last removed> <entries> <total> <sum> <ms> <by>`: how
+  many entries were removed since the preheat; where its pages are; and, of all entries before the first kept one: the
+  last, how many they were, the total they left, the units their users hold, when that was written down, and by whom.
+  meta's draft is `<name> <pages> <open>`; only an open one (1) takes pages.
+
+  The order that is safe wherever it ends: pages into a draft, which nobody reads; switch, at which instant the draft
+  is the checkpoint, and the old checkpoint a draft that is not open; cut, again and again, which takes entries that
+  no audit reads any more, and counts them; clear, again and again. Before a new draft the old one is cleared.
+
+  Returns {status, ...}
+     1 ok             plan: {1, epoch, first kept, held by, first, checkpoint, draft}, as texts, false where there is none;
+                      `held by` is the consumer group that has not read and acknowledged all that should go
+                      page, switch: {1}, also where that very call was applied before
+                      cut: {1, removed, more}: since the preheat; more is 1 where the next call has something to do
+                      clear: {1, more}
+    -4 not_preheated  KEYS[2] is absent
+   -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -20 stale          it was reset, or somebody else trims it
+   -21 unread         cut: {-21, removed, group}: a consumer group has not read and acknowledged all that would go
+
+  Commands it needs (checked before the first write from Redis 7.0 on): HMGET TYPE TIME XRANGE XREVRANGE XINFO XPENDING
+  HSET HDEL XTRIM.
+]]
+local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]
+local STALE, UNREAD = -20, -21
+-- What one call may take: a millisecond or two.
+local MOST_ENTRIES, MOST_PAGES = 2000, 100
+if #KEYS < 4 then return usage('trim: at least 4 keys are wanted, not ' .. #KEYS) end
+if not (epoch and name) then return usage('trim: ARGV[2] is no epoch, or ARGV[3] nothing') end
+local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'checkpoint', 'draft')
+local rules, odd = rules_of(fields)
+if not rules then return unfit(odd, 2) end
+local ledger_type = redis.call('TYPE', KEYS[4]).ok
+local bad = ledger_unfit(ledger_type, rules)
+if bad then return bad end
+local requests_type = redis.call('TYPE', KEYS[3]).ok
+if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
+if not rules.total then return {NOT_PREHEATED} end
+
+-- What meta says of checkpoint and draft. A checkpoint of another epoch is none.
+local removed, active, active_pages, rest = 0, '', nil, nil
+if fields[8] then
+  local count, called, pages, of_epoch, words = string.match(fields[8], '^(%d+) (%S+) (%d+) (%d+) (.+)$')
+  if not (whole(count) and whole(pages) and find(words, '^%d+%-%d+ ')) then return unfit(fields[8], 2) end
+  if of_epoch == fields[7] then removed, active, active_pages, rest = whole(count), called, pages, of_epoch .. ' ' .. words end
+end
+local draft, draft_pages, open
+if fields[9] then
+  draft, draft_pages, open = string.match(fields[9], '^(%S+) (%d+) ([01])$')
+  draft_pages = whole(draft_pages)
+  if not draft_pages or draft == active then return unfit(fields[9], 2) end
+end
+if epoch ~= '' and epoch ~= fields[7] then return {STALE} end
+
+-- Whether one id comes before another. Their parts may pass what Lua counts exactly, so texts are compared.
+local function earlier(one, other)
+  local ms, n = string.match(one, '^(%d+)%-(%d+)$')
+  local other_ms, other_n = string.match(other, '^(%d+)%-(%d+)$')
+  if ms == other_ms then ms, other_ms = n, other_n end
+  return #ms < #other_ms or (#ms == #other_ms and ms < other_ms)
+end
+
+-- The id of the first entry in a range, or nil.
+local function first_of(from)
+  local found = redis.call('XRANGE', KEYS[4], from, '+', 'COUNT', 1)
+  return found[1] and found[1][1]
+end
+
+-- The first entry that must be kept for the consumer groups' sake, where that is before one, and the group.
+local function held_back(from)
+  local holder
+  for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[4])) do
+    local about = {}
+    for i = 1, #group, 2 do about[group[i]] = group[i + 1] end
+    local needed = first_of('(' .. about['last-delivered-id'])
+    if about.pending > 0 then needed = first_of(redis.call('XPENDING', KEYS[4], about.name)[2]) or needed end
+    if needed and earlier(needed, from) then from, holder = needed, about.name end
+  end
+  return from, holder
+end
+
+if step == 'plan' then
+  if not find(name, '^%d+%-%d+$') then return usage('trim: ARGV[3] is no id') end
+  local first, from, holder = false, false, nil
+  if ledger_type == 'stream' then first = first_of('-') or false end
+  if first then
+    -- The last entry is always kept: its id is what a lost tail is told by.
+    from = first_of(name) or redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1][1]
+    from, holder = held_back(from)
+  end
+  return {OK, fields[7], from, holder or false, first, fields[8] and active ~= '' and fields[8], fields[9]}
+end
+if step ~= 'cut' and step ~= 'clear' and not find(name, '^[%w%-]+$') then return usage('trim: ARGV[3] is no name') end
+if redis.acl_check_cmd then
+  local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
+    or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
+    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
+    or not redis.acl_check_cmd('HDEL', KEYS[3], 'f') and 'HDEL'
+    or not redis.acl_check_cmd('XTRIM', KEYS[4], 'MINID', '0') and 'XTRIM'
+  if denied then return forbidden(denied) end
+end
+
+if step == 'page' then
+  local number, text = whole(ARGV[4]), ARGV[5]
+  if not (number and text) then return usage('trim: a page has a number and a text') end
+  if not draft and number == 0 then draft, draft_pages, open = name, 0, '1' end
+  if draft ~= name or open ~= '1' then return {STALE} end
+  if number == draft_pages - 1 then return {OK} end
+  if number ~= draft_pages then return {STALE} end
+  -- Counted first: what is counted and not there is cleared like the rest.
+  redis.call('HSET', KEYS[2], 'draft', name .. ' ' .. digits(number + 1) .. ' 1')
+  redis.call('HSET', KEYS[3], 'c:' .. name .. ':' .. ARGV[4], text)
+  return {OK}
+end
+
+if step == 'switch' then
+  local pages, replaced, sums, by = whole(ARGV[4]), ARGV[5], ARGV[6] or '', ARGV[7] or ''
+  if not (pages and replaced and find(sums, '^%d+%-%d+ %d+%-%d+ %d+ %d+ %-?%d+$')) then return usage('trim: sums of the checkpoint') end
+  if active == name then return {OK} end
+  if active ~= replaced then return {STALE} end
+  if (draft ~= name or open ~= '1' or draft_pages ~= pages) and not (pages == 0 and not draft) then return {STALE} end
+  local clock = redis.call('TIME')
+  local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
+  local words = concat({digits(removed), name, digits(pages), fields[7], sums, now, by}, ' ')
+  if active ~= '' then
+    redis.call('HSET', KEYS[2], 'checkpoint', words, 'draft', active .. ' ' .. active_pages .. ' 0')
+  else
+    redis.call('HSET', KEYS[2], 'checkpoint', words)
+    redis.call('HDEL', KEYS[2], 'draft')
+  end
+  return {OK}
+end
+
+if step == 'cut' then
+  if not rest or ledger_type ~= 'stream' then return {OK, removed, 0} end
+  local from = string.match(rest, '^%d+ (%d+%-%d+)')
+  local first = first_of('-')
+  if not first or not earlier(first, from) then return {OK, removed, 0} end
+  local _, holder = held_back(from)
+  if holder then return {UNREAD, removed, holder} end
+  -- Whole nodes, as long as there are any; then what is left of one.
+  local count, more = redis.call('XTRIM', KEYS[4], 'MINID', '~', from, 'LIMIT', MOST_ENTRIES), 1
+  if count == 0 then count, more = redis.call('XTRIM', KEYS[4], 'MINID', from), 0 end
+  removed = removed + count
+  redis.call('HSET', KEYS[2], 'checkpoint', concat({digits(removed), active, active_pages, rest}, ' '))
+  return {OK, removed, more}
+end
+
+if step == 'clear' then
+  if not draft then return {OK, 0} end
+  local left = math.max(draft_pages - MOST_PAGES, 0)
+  local pages = {}
+  for n = left, draft_pages - 1 do pages[#pages + 1] = 'c:' .. draft .. ':' .. digits(n) end
+  if #pages > 0 then redis.call('HDEL', KEYS[3], unpack(pages)) end
+  if left == 0 then
+    redis.call('HDEL', KEYS[2], 'draft')
+  else
+    redis.call('HSET', KEYS[2], 'draft', draft .. ' ' .. digits(left) .. ' 0')
+  end
+  return {OK, left > 0 and 1 or 0}
+end
+return usage('trim: ARGV[1] is no step')

@@ -1,0 +1,149 @@
+//! `seckill ledger trim`: remove old entries, and keep every audit exact.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::cli::Mutating;
+use crate::commands::rows::tell_corrupt;
+use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::id::ActivityId;
+use crate::inventory::ledger::EntryId;
+use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
+use crate::output::{Cell, Output, Row, Tone};
+use crate::store::Store;
+use crate::store::trim::{Sums, Trim, Untrimmed};
+
+/// Remove old entries of a ledger; what they come to is kept, so that audits stay exact
+///
+/// Units of each user, total and stock of all that goes are written down as a checkpoint, and audits begin there. The
+/// sale goes on meanwhile. Entries that a consumer group has not read and acknowledged are kept (`unread`, exit 3), and
+/// so is always the last one. Ended in the middle, the same command goes on.
+///
+/// Lost are the single orders: who bought when, by which request. Order records that are older than what was removed
+/// cannot be compared any more. Request ids stay, so that no order is applied twice.
+#[derive(Debug, clap::Args)]
+pub struct TrimArgs {
+    /// Activity
+    #[arg(value_name = "ACTIVITY")]
+    activity: ActivityId,
+    /// Remove what is older than this
+    #[arg(long, value_name = "TIME")]
+    before: Millis,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// What became of a ledger.
+#[derive(Debug, Serialize)]
+struct TrimRow<'a> {
+    activity: &'a str,
+    status: &'static str,
+    removed: u64,
+    users: Option<usize>,
+    from: Option<EntryId>,
+    time: Option<Millis>,
+}
+
+impl Row for TrimRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "status", "removed", "users", "from", "time"];
+    const HEADINGS: &'static [&'static str] = &["activity", "status", "removed", "users", "begins at", "time"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.activity).flexible(),
+            Cell::text(self.status).tone(if self.status == OK { Tone::Good } else { Tone::Bad }),
+            Cell::number(self.removed),
+            Cell::known(self.users),
+            Cell::known(self.from),
+            Cell::known(self.time),
+        ]
+    }
+}
+
+const OK: &str = "ok";
+/// A consumer group still needs what should go.
+const UNREAD: &str = "unread";
+
+/// Trims.
+pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let activity = &args.activity;
+    let trim = store.plan_trim(activity, args.before)?;
+    let mut row = TrimRow {
+        activity: activity.as_str(),
+        status: trim.status.name(),
+        removed: 0,
+        users: None,
+        from: None,
+        time: None,
+    };
+    if trim.status != Status::Ok {
+        tell_corrupt(out, trim.corrupt.as_ref());
+        out.object(&row)?;
+        return Ok(Exit::Refused);
+    }
+    if trim.from.is_none() {
+        out.note(format!("`{activity}` has no ledger"));
+    }
+    let sums = match trim.needs_checkpoint() {
+        true => Some(store.sum_up(activity, &trim)?.map_err(|why| untrimmed(activity, why))?),
+        false => None,
+    };
+    let mut held_by = trim.held_by.clone();
+    if args.mutating.dry_run {
+        row.removed = sums.as_ref().map_or(0, |sums| sums.entries);
+    } else if sums.is_some() || trim.is_unfinished() {
+        out.confirm(&question(activity, &trim, sums.as_ref()), args.mutating.yes)?;
+        if let Some(sums) = &sums {
+            store.switch(activity, &trim, sums)?.map_err(|why| untrimmed(activity, why))?;
+        }
+        let (removed, group) = store.cut(activity, &trim)?;
+        row.removed = removed;
+        held_by = group.or(held_by);
+    }
+    let unchanged = trim.checkpoint.as_ref().filter(|_| sums.is_none()).map(|checkpoint| checkpoint.from);
+    row.from = unchanged.or(trim.from);
+    row.time = row.from.map(EntryId::at);
+    row.users = sums.map(|sums| sums.users);
+    row.status = if held_by.is_some() { UNREAD } else { OK };
+    out.object(&row)?;
+    if args.mutating.dry_run {
+        out.note("dry run: nothing was changed");
+    }
+    if let Some(group) = held_by {
+        out.warn(format!(
+            "the consumer group `{group}` has not read and acknowledged all that is older, so what it needs was kept"
+        ));
+        out.hint(format!(
+            "let it read on, or, where nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
+        ));
+        return Ok(Exit::Refused);
+    }
+    Ok(Exit::Done)
+}
+
+fn question(activity: &ActivityId, trim: &Trim, sums: Option<&Sums>) -> String {
+    let upto = trim.from.map(|from| from.at().to_string()).unwrap_or_default();
+    match sums {
+        Some(sums) => {
+            format!("Remove {} ledger entries of `{activity}`, older than {upto}, for good?", sums.entries)
+        }
+        None => format!("Remove what an unfinished trim left of the ledger of `{activity}`, for good?"),
+    }
+}
+
+fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
+    match why {
+        Untrimmed::Stale => Failure::failed(format!("somebody else trimmed or reset `{activity}` meanwhile"))
+            .hint("what was not removed is still there; audits are as exact as before"),
+        Untrimmed::Headless => Failure::failed(format!(
+            "the ledger of `{activity}` does not begin with its preheat, nor goes on behind a checkpoint: what is gone \
+             cannot be written down"
+        ))
+        .hint("an audit of it is `unsettled`; `preheat --reset` begins anew"),
+        Untrimmed::Unreadable(id, why) => {
+            Failure::failed(format!("ledger entry `{id}` of `{activity}` cannot be read: {why}; nothing was removed"))
+                .hint("it is evidence: `seckill reconcile` first, or trim what is older than it")
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! One look at an activity at one instant: a page of its participants, or some users, with the stock, the rules and the
+//! ledger's end.
+
+use redis::Value;
+
+use super::call::Again;
+use super::keys::Keys;
+use super::reply::{Reply, corrupt};
+use super::scan::number;
+use super::scripts::AUDIT;
+use super::{Store, StoreError};
+use crate::inventory::audit::{Instant, Rules};
+use crate::inventory::checkpoint::Checkpoint;
+use crate::inventory::order::Corrupt;
+use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
+
+/// Participants a page: about half a millisecond of the server's time.
+const PAGE: usize = 500;
+
+/// What a call asks for.
+pub enum Ask<'a> {
+    /// A page of participants from a cursor on.
+    Page(&'a str),
+    /// These users.
+    Users(&'a [String]),
+}
+
+/// What a call found.
+pub struct Look {
+    pub status: Status,
+    pub corrupt: Option<Corrupt>,
+    pub instant: Instant,
+    pub cursor: String,
+    pub held: HeldBy,
+}
+
+/// Who holds what, as the script tells it.
+pub enum HeldBy {
+    /// Users and units in turn, joined by zero bytes.
+    Joined(Vec<u8>),
+    /// Users and units in turn; or units alone, of users that were asked for.
+    List(Vec<Value>),
+}
+
+impl Store {
+    /// Asks for the next page before this one is looked at, so that server and client work side by side. False where
+    /// nothing was asked.
+    pub(super) fn ask_ahead(&mut self, keys: &Keys, cursor: &str) -> bool {
+        if cursor == "0" {
+            return false;
+        }
+        let names: Vec<&str> = keys.in_order().collect();
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
+        self.server.send(&command).is_ok()
+    }
+
+    /// The page that was asked for. Where the connection broke or the server lost the script, it is asked for anew.
+    pub(super) fn answer(&mut self, keys: &Keys, cursor: &str, asked: bool) -> Result<Look, StoreError> {
+        if asked
+            && let Ok(value) = self.server.receive()
+            && let Some(look) = read(value, keys)?
+        {
+            return Ok(look);
+        }
+        self.look(keys, &Ask::Page(cursor))
+    }
+
+    /// What the script says.
+    pub(super) fn look(&mut self, keys: &Keys, ask: &Ask<'_>) -> Result<Look, StoreError> {
+        match self.call(keys, ask, false)? {
+            Some(look) => Ok(look),
+            // A user with a zero byte, which only a backend can have made.
+            None => self.call(keys, ask, true)?.ok_or_else(|| Reply::of(&AUDIT).unfit("no list")),
+        }
+    }
+
+    /// One call of the script.
+    fn call(&mut self, keys: &Keys, ask: &Ask<'_>, as_list: bool) -> Result<Option<Look>, StoreError> {
+        let names: Vec<&str> = keys.in_order().collect();
+        let kind = self.kind();
+        let value = self.server.run(&AUDIT, &names, Again::Reads, None, |_| {
+            let mut arguments = vec![kind.clone()];
+            match ask {
+                Ask::Page(cursor) => {
+                    arguments.extend([(*cursor).to_owned(), PAGE.to_string()]);
+                    arguments.extend(as_list.then(|| "list".to_owned()));
+                }
+                Ask::Users(users) => {
+                    arguments.extend([String::new(), PAGE.to_string()]);
+                    arguments.extend_from_slice(users);
+                }
+            }
+            arguments
+        })?;
+        read(value, keys)
+    }
+}
+
+/// A user, and the units held or the text that is no number.
+pub type Holding<'a> = (&'a [u8], Result<u64, String>);
+
+impl HeldBy {
+    /// Users and what each holds.
+    pub fn pairs(&self) -> Box<dyn Iterator<Item = Holding<'_>> + '_> {
+        match self {
+            Self::Joined(bytes) => {
+                let mut parts = bytes.split(|byte| *byte == 0);
+                Box::new(std::iter::from_fn(move || Some((parts.next()?, number(parts.next()?)))))
+            }
+            Self::List(values) => Box::new(values.chunks(2).filter_map(|pair| match pair {
+                [Value::BulkString(user), Value::BulkString(units)] => Some((&user[..], number(units))),
+                _ => None,
+            })),
+        }
+    }
+
+    /// The units of users that were asked for.
+    pub fn units(&self) -> &[Value] {
+        match self {
+            Self::Joined(_) => &[],
+            Self::List(values) => values,
+        }
+    }
+
+    /// Takes a joined reply apart; `None` where a user has a zero byte.
+    fn joined(mut bytes: Vec<u8>) -> Option<Self> {
+        let space = bytes.iter().position(|byte| *byte == b' ')?;
+        let count: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
+        bytes.drain(..=space);
+        if count == 0 {
+            return Some(Self::List(Vec::new()));
+        }
+        let parts = bytes.iter().filter(|byte| **byte == 0).count() + 1;
+        (parts == count).then_some(Self::Joined(bytes))
+    }
+}
+
+/// Reads the script's reply; `None` where users and units cannot be told apart in it.
+fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError> {
+    let reply = Reply::of(&AUDIT);
+    let mut values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    let mut look = Look {
+        status,
+        corrupt: None,
+        instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: 0, checkpoint: None },
+        cursor: "0".to_owned(),
+        held: HeldBy::List(Vec::new()),
+    };
+    if status == Status::Corrupt {
+        look.corrupt = Some(reply.corrupt(&values, keys)?);
+        return Ok(Some(look));
+    }
+    look.held = match values.pop() {
+        Some(Value::Array(values)) => HeldBy::List(values),
+        Some(Value::BulkString(bytes)) => match HeldBy::joined(bytes) {
+            Some(held) => held,
+            None => return Ok(None),
+        },
+        other => return Err(reply.unfit(other)),
+    };
+    let [_, at, stock, Value::Array(rules), last, length, cursor] = &values[..] else {
+        return Err(reply.unfit(&values));
+    };
+    look.cursor = reply.text(Some(cursor))?.unwrap_or_default();
+    let checkpoint = match reply.text(rules.get(5))? {
+        None => None,
+        Some(text) => match text.parse::<Checkpoint>() {
+            Ok(checkpoint) => Some(checkpoint),
+            Err(_) => {
+                look.status = Status::Corrupt;
+                look.corrupt = Some(corrupt(keys, 2, Some(&text)));
+                return Ok(Some(look));
+            }
+        },
+    };
+    look.instant = Instant {
+        at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
+        stock: reply.count(Some(stock))?,
+        rules: match reply.count(rules.first())? {
+            None => None,
+            Some(total) => Some(Rules {
+                total,
+                per_user_limit: reply.count(rules.get(1))?,
+                epoch: reply.count(rules.get(2))?.unwrap_or_default(),
+                repairs: reply.count(rules.get(3))?.unwrap_or_default(),
+                ledger: reply.text(rules.get(4))?.as_deref() == Some("1"),
+            }),
+        },
+        last: match reply.text(Some(last))? {
+            None => None,
+            Some(id) => Some(id.parse().map_err(|why: String| reply.unfit(why))?),
+        },
+        length: reply.count(Some(length))?.unwrap_or_default(),
+        checkpoint: None,
+    };
+    let epoch = look.instant.rules.map(|rules| rules.epoch);
+    if let Some(checkpoint) = checkpoint.filter(|checkpoint| Some(checkpoint.epoch) == epoch) {
+        look.instant.length += checkpoint.removed;
+        look.instant.checkpoint = Some(checkpoint);
+    }
+    Ok(Some(look))
+}

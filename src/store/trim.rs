@@ -1,0 +1,229 @@
+//! Removes old ledger entries. What they come to is written down first, piece by piece, where nobody reads it; then,
+//! in one step, an audit begins there; only then entries go, piece by piece. Wherever it ends, the next call goes on.
+
+use redis::Value;
+
+use super::call::Again;
+use super::checkpoint::pages;
+use super::keys::Keys;
+use super::reply::Reply;
+use super::scripts::TRIM;
+use super::{Store, StoreError};
+use crate::inventory::book::Book;
+use crate::inventory::checkpoint::Checkpoint;
+use crate::inventory::id::ActivityId;
+use crate::inventory::ledger::EntryId;
+use crate::inventory::order::Corrupt;
+use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
+
+/// The script's code where somebody else trims or reset it meanwhile.
+const STALE: i64 = -20;
+/// The script's code where a consumer group still needs what would go.
+const UNREAD: i64 = -21;
+
+/// What can be removed of a ledger.
+#[derive(Debug)]
+pub struct Trim {
+    /// `ok`, `not_preheated` or `corrupt`.
+    pub status: Status,
+    /// Which key is corrupt, and what it holds.
+    pub corrupt: Option<Corrupt>,
+    /// The first entry that is kept; `None` where there is no ledger.
+    pub from: Option<EntryId>,
+    /// The consumer group that has not read and acknowledged all that should go: less is removed, for its sake.
+    pub held_by: Option<String>,
+    /// The ledger's first entry now.
+    first: Option<EntryId>,
+    /// Where an audit begins now.
+    pub checkpoint: Option<Checkpoint>,
+    /// Whether pages are left that do not count.
+    litter: bool,
+    epoch: String,
+}
+
+impl Trim {
+    /// Whether entries that an audit still reads should go.
+    pub fn needs_checkpoint(&self) -> bool {
+        let begins = self.checkpoint.as_ref().map(|checkpoint| checkpoint.from).or(self.first);
+        self.from > begins
+    }
+
+    /// Whether entries or pages are left that no audit reads: an earlier trim did not come to its end.
+    pub fn is_unfinished(&self) -> bool {
+        self.litter
+            || self.checkpoint.as_ref().zip(self.first).is_some_and(|(checkpoint, first)| first < checkpoint.from)
+    }
+}
+
+/// What the entries that should go come to.
+pub struct Sums {
+    book: Book,
+    /// How many entries would go.
+    pub entries: u64,
+    /// Users who hold something by them.
+    pub users: usize,
+}
+
+/// Why a ledger cannot be trimmed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Untrimmed {
+    /// Somebody else trims it, or it was reset.
+    Stale,
+    /// It begins with neither a preheat nor a checkpoint.
+    Headless,
+    /// An entry cannot be read, and why: its evidence would be lost.
+    Unreadable(EntryId, String),
+}
+
+impl Store {
+    /// Says what can be removed of a ledger, of what is older than a time. Nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn plan_trim(&mut self, activity: &ActivityId, before: Millis) -> Result<Trim, StoreError> {
+        let keys = self.keys(activity);
+        let reply = Reply::of(&TRIM);
+        let values = reply.array(self.trim(&keys, "plan", "", &[EntryId::first_at(before).to_string()])?)?;
+        let status = reply.status(values.first())?;
+        let corrupt = match status {
+            Status::Corrupt => Some(reply.corrupt(&values, &keys)?),
+            _ => None,
+        };
+        let text = |at: usize| if status == Status::Ok { reply.text(values.get(at)) } else { Ok(None) };
+        let id = |at: usize| match text(at)? {
+            None => Ok(None),
+            Some(id) => id.parse().map(Some).map_err(|why: String| reply.unfit(why)),
+        };
+        Ok(Trim {
+            status,
+            corrupt,
+            epoch: text(1)?.unwrap_or_default(),
+            from: id(2)?,
+            held_by: text(3)?,
+            first: id(4)?,
+            // One that takes pages is somebody else's, who may be at work.
+            litter: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
+            checkpoint: match text(5)? {
+                None => None,
+                Some(words) => Some(words.parse().map_err(|_| reply.unfit(&words))?),
+            },
+        })
+    }
+
+    /// Adds up what would go. It never changes again, so that this is exact while the sale goes on.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn sum_up(&mut self, activity: &ActivityId, trim: &Trim) -> Result<Result<Sums, Untrimmed>, StoreError> {
+        let keys = self.keys(activity);
+        let mut book = Book::new(self.layout.kind(), None);
+        let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
+        let known = match &trim.checkpoint {
+            Some(checkpoint) if !self.begin_at(&keys, &mut book, checkpoint)? => return Ok(Err(Untrimmed::Headless)),
+            Some(checkpoint) => checkpoint.entries,
+            None => 0,
+        };
+        self.fold(&keys.ledger, &mut book, from.previous())?;
+        let whole = trim.epoch.parse().is_ok_and(|epoch| book.is_whole(epoch));
+        if let Some((id, why)) = book.unreadable.pop() {
+            return Ok(Err(Untrimmed::Unreadable(id, why)));
+        }
+        if !whole || book.total.is_none() {
+            return Ok(Err(Untrimmed::Headless));
+        }
+        let (entries, users) = (book.entries - known, book.held().count());
+        Ok(Ok(Sums { book, entries, users }))
+    }
+
+    /// Writes a checkpoint down, from which on audits begin there.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn switch(
+        &mut self,
+        activity: &ActivityId,
+        trim: &Trim,
+        sums: &Sums,
+    ) -> Result<Result<(), Untrimmed>, StoreError> {
+        let keys = self.keys(activity);
+        let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
+        self.clear(&keys, &trim.epoch)?;
+        let name = uuid::Uuid::now_v7().to_string();
+        let pages = pages(&sums.book);
+        let count = pages.len().to_string();
+        for (number, page) in pages.into_iter().enumerate() {
+            let value = self.trim(&keys, "page", &trim.epoch, &[name.clone(), number.to_string(), page])?;
+            if done(value)?.is_none() {
+                return Ok(Err(Untrimmed::Stale));
+            }
+        }
+        let book = &sums.book;
+        let replaced = trim.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone()).unwrap_or_default();
+        let words = Checkpoint::sums(from, book.end, book.entries, book.total.unwrap_or_default(), book.sum);
+        let by = self.operator.clone();
+        let value = self.trim(&keys, "switch", &trim.epoch, &[name, count, replaced, words, by])?;
+        Ok(done(value)?.map(|_| ()).ok_or(Untrimmed::Stale))
+    }
+
+    /// Removes what no audit reads any more: how many entries went, and the group that needs the rest.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn cut(&mut self, activity: &ActivityId, trim: &Trim) -> Result<(u64, Option<String>), StoreError> {
+        let keys = self.keys(activity);
+        let reply = Reply::of(&TRIM);
+        let before = trim.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
+        let mut removed = 0;
+        loop {
+            let value = self.trim(&keys, "cut", &trim.epoch, &[String::new()])?;
+            if let Value::Array(values) = &value
+                && let [Value::Int(UNREAD), _, group] = &values[..]
+            {
+                return Ok((removed, reply.text(Some(group))?));
+            }
+            let Some(values) = done(value)? else { return Ok((removed, None)) };
+            // Counted from the preheat on, so that a reply that was lost hides nothing.
+            removed = reply.count(values.get(1))?.unwrap_or_default().saturating_sub(before);
+            if reply.count(values.get(2))? != Some(1) {
+                break;
+            }
+        }
+        self.clear(&keys, &trim.epoch)?;
+        Ok((removed, None))
+    }
+
+    /// Removes pages that do not count.
+    fn clear(&mut self, keys: &Keys, epoch: &str) -> Result<(), StoreError> {
+        let reply = Reply::of(&TRIM);
+        while let Some(values) = done(self.trim(keys, "clear", epoch, &[String::new()])?)? {
+            if reply.count(values.get(1))? != Some(1) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value, StoreError> {
+        let names: Vec<&str> = keys.in_order().collect();
+        let settle = Some("trim it again: it goes on where this ended".to_owned());
+        let again = if step == "plan" { Again::Reads } else { Again::Safe };
+        self.server.run(&TRIM, &names, again, settle, |_| {
+            [step.to_owned(), epoch.to_owned()].into_iter().chain(more.iter().cloned()).collect()
+        })
+    }
+}
+
+/// A reply that begins with `ok`; `None` for one that says that the activity is not what it was.
+fn done(value: Value) -> Result<Option<Vec<Value>>, StoreError> {
+    let reply = Reply::of(&TRIM);
+    let values = reply.array(value)?;
+    match values.first() {
+        Some(Value::Int(STALE)) => Ok(None),
+        first => match reply.status(first)? {
+            Status::Ok => Ok(Some(values)),
+            Status::NotPreheated | Status::Corrupt => Ok(None),
+            _ => Err(reply.unfit(&values)),
+        },
+    }
+}
