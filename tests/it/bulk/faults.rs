@@ -65,10 +65,10 @@ fn scripts_that_were_flushed_are_loaded_again() {
     let orders = Orders::of_users("1001", 600);
     let proxy = Proxy::before(&redis);
     let call = start_and_hold(&proxy, 4, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
+    // Each time one batch more may be through, and one in flight: the last one always finds its script gone.
     for _ in 0..2 {
         redis.cmd(("SCRIPT", "FLUSH"));
-        // Behind a batch or two that the server did not know, and the script.
-        proxy.inject(When::Nth(4), Fault::Hold);
+        proxy.inject(When::Next("EVALSHA"), Fault::Hold);
         proxy.release();
         proxy.wait_until_held();
     }
@@ -78,7 +78,7 @@ fn scripts_that_were_flushed_are_loaded_again() {
     assert!(statuses(&outcome).iter().all(|status| status.ends_with(" ok")), "nothing that did not run is replayed");
     assert_eq!(held(&redis, "1001"), 600);
     let loads = proxy.commands().iter().filter(|name| *name == "SCRIPT").count();
-    assert!(loads >= 3, "{:?}", proxy.commands());
+    assert!(loads > 1, "{:?}", proxy.commands());
 }
 
 #[test]
@@ -182,8 +182,8 @@ fn what_a_server_forgot_is_applied_again() {
         redis.cmd(("DEL", "seckill:participants:1001"));
     };
     let proxy = Proxy::before(&redis);
-    // Behind SCRIPT LOAD, four HGET and three batches.
-    let call = start_and_hold(&proxy, 9, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
+    // Behind SCRIPT LOAD, four HGET and a batch of each: the second of 1001, which has three.
+    let call = start_and_hold(&proxy, 8, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     forget();
     proxy.release();
     let outcome = call.wait().code(0).stderr_has("the server lost what it had decided of `1001` after line 0");
