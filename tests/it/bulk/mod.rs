@@ -3,6 +3,7 @@
 mod dialects;
 mod exactly_once;
 mod faults;
+mod forgotten;
 mod input;
 mod multi;
 mod output;

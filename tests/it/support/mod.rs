@@ -2,6 +2,7 @@
 //! demand, and the scripts of a shop's own backend.
 
 pub mod backend;
+mod copy;
 mod dump;
 pub mod layout;
 mod proxy;
@@ -13,6 +14,7 @@ mod server;
 mod server_binary;
 mod terminal;
 
+pub use copy::Copy;
 pub use dump::Dump;
 pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 pub use proxy::{Fault, Proxy, When};

@@ -117,14 +117,16 @@ impl Proxy {
         }
     }
 
+    /// Waits until a `Hold` holds, but no longer than that; false where none does.
+    pub fn try_wait_until_held(&self, at_most: Duration) -> bool {
+        let not_yet = |state: &mut State| !state.is_holding;
+        self.network.changed.wait_timeout_while(self.network.state(), at_most, not_yet).unwrap().0.is_holding
+    }
+
     /// Waits until a `Hold` holds: the server has run that command, and what came before it is answered.
     #[track_caller]
     pub fn wait_until_held(&self) {
-        let not_yet = |state: &mut State| !state.is_holding;
-        let (state, waited) = self.network.changed.wait_timeout_while(self.network.state(), PATIENCE, not_yet).unwrap();
-        let sent = state.commands.clone();
-        drop(state);
-        assert!(!waited.timed_out(), "nothing is held after {sent:?}");
+        assert!(self.try_wait_until_held(PATIENCE), "nothing is held after {:?}", self.commands());
     }
 
     /// Lets the reply go that a `Hold` holds.

@@ -1,14 +1,14 @@
 //! Consecutive orders as one call: how many fit, what it says, and beside which others it may be sent.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
-use super::super::super::call::evaluate;
-use super::super::super::multi_orders::Asked;
-use super::super::super::scripts::MULTI_DEDUCT;
+use super::super::frame::{argument, begin, number};
 use super::super::pace::{self, Pace};
 use super::{MultiBulk, State};
 use crate::inventory::id::ActivityId;
 use crate::inventory::order::MultiOrder;
+use crate::store::multi_orders::Asked;
+use crate::store::scripts::MULTI_DEDUCT;
 
 /// Consecutive orders, sent in one call.
 #[derive(Debug)]
@@ -16,11 +16,14 @@ pub(super) struct Call {
     /// The number of the first, and how many they are.
     pub(super) first: u64,
     pub(super) count: usize,
-    activities: HashSet<ActivityId>,
     pub(super) items: usize,
     pub(super) weight: usize,
     pub(super) asked: Asked,
-    packed: Vec<u8>,
+    /// The activities, each with the last line that names it.
+    pub(super) lasts: HashMap<ActivityId, u64>,
+    /// What it says before and behind what the run knows of each activity, which it may learn while the call waits.
+    head: Vec<u8>,
+    orders: Vec<u8>,
 }
 
 impl MultiBulk<'_> {
@@ -52,25 +55,52 @@ impl MultiBulk<'_> {
         if !(is_full || pressing || items >= self.most_items()) {
             return None;
         }
+        let mut lasts = HashMap::new();
+        for (entry, _) in self.rows.range(from..from + count) {
+            for (activity, _) in &entry.order.items {
+                lasts.insert(activity.clone(), entry.line);
+            }
+        }
         let orders: Vec<&MultiOrder> = self.rows.range(from..from + count).map(|(entry, _)| &entry.order).collect();
-        let activities = orders.iter().flat_map(|order| &order.items).map(|(activity, _)| activity.clone()).collect();
         let asked = Asked::of(self.store.layout, &orders);
-        let mode = if keeps_refusals { "retry" } else { "first" };
-        let mut arguments = vec![self.store.kind(), self.store.operator.clone(), mode.to_owned()];
-        arguments.extend_from_slice(&asked.orders);
-        let packed = evaluate("EVALSHA", &MULTI_DEDUCT.sha1, &asked.names(), &arguments).get_packed_command();
+        let (head, orders) = self.written(&asked, if keeps_refusals { "retry" } else { "first" });
         let first = self.first + from as u64;
         self.next = first + count as u64;
         self.waiting -= items;
-        Some(Call { first, count, activities, weight: pace::CALL + 2 * items, items, asked, packed })
+        Some(Call { first, count, items, weight: pace::CALL + 2 * items, asked, lasts, head, orders })
     }
 
+    /// What a call says, but for what the run knows of each activity, which goes between the two.
+    fn written(&self, asked: &Asked, mode: &str) -> (Vec<u8>, Vec<u8>) {
+        let (mut head, mut orders) = (Vec::new(), Vec::new());
+        let keys = asked.names();
+        begin(&mut head, 3 + keys.len() + 5 + 3 * asked.activities.len() + asked.orders.len());
+        for text in ["EVALSHA", &MULTI_DEDUCT.sha1] {
+            argument(&mut head, text.as_bytes());
+        }
+        number(&mut head, keys.len() as u64);
+        let run = [&self.store.kind(), &self.store.operator, mode, &self.job.name, &self.job.digest];
+        keys.into_iter().chain(run).for_each(|text| argument(&mut head, text.as_bytes()));
+        asked.orders.iter().for_each(|text| argument(&mut orders, text.as_bytes()));
+        (head, orders)
+    }
+
+    /// Sends a call, all of whose activities were met.
     pub(super) fn send(&mut self, call: Call) {
         self.mark(&call, || State::Sent);
         self.weight += call.weight;
         self.pace.sent(call.count);
+        self.out.clear();
+        self.out.extend_from_slice(&call.head);
+        for activity in &call.asked.activities {
+            let (epoch, line) = self.places.get(activity).map_or(("", 0), |place| (place.epoch.as_str(), place.line));
+            argument(&mut self.out, epoch.as_bytes());
+            number(&mut self.out, line);
+            number(&mut self.out, call.lasts.get(activity).copied().unwrap_or_default());
+        }
+        self.out.extend_from_slice(&call.orders);
         let server = &mut self.store.server;
-        let sent = server.connection().map(|connection| connection.send_packed_command(&call.packed));
+        let sent = server.connection().map(|connection| connection.send_packed_command(&self.out));
         let sent = sent.and_then(|sent| sent.map_err(|error| server.target.unreachable(&error)));
         self.flight.push_back(call);
         if let Err(error) = sent {
@@ -81,7 +111,6 @@ impl MultiBulk<'_> {
 
 /// Whether a call may be sent while others are in flight.
 pub(super) fn may_follow(call: &Call, flight: &VecDeque<Call>, weight: usize, pace: &Pace) -> bool {
-    flight.is_empty()
-        || (weight <= pace.most_weight() / 2
-            && flight.iter().all(|before| before.activities.is_disjoint(&call.activities)))
+    let is_apart = |before: &Call| call.lasts.keys().all(|activity| !before.lasts.contains_key(activity));
+    flight.is_empty() || (weight <= pace.most_weight() / 2 && flight.iter().all(is_apart))
 }

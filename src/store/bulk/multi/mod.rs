@@ -1,22 +1,29 @@
 //! Many orders of several activities each: several of them a call, each all or nothing, each applied exactly once.
 //!
-//! They overlap, so no watermark can order them: each carries an id, and a call that failed must not be overtaken by one
-//! that takes from the same activities. So the next call is packed while one is in flight, and sent meanwhile only if it
-//! shares no activity with it: in what order those two run makes no difference.
+//! Each carries an id, by which it is known to have been applied. They overlap, so a call that failed must not be
+//! overtaken by one that takes from the same activities: the next call is packed while one is in flight, and sent
+//! meanwhile only if it shares no activity with it. In what order those two run makes no difference.
+//!
+//! So calls that name an activity are decided there one after the other, in the order of the input, in every run of the
+//! job. The highest line that was decided therefore says what the server knows of the job in that activity; each call
+//! says what the run was told, and a server that knows less has forgotten something.
 
 mod call;
+mod places;
 mod receive;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use super::super::scripts::MULTI_DEDUCT;
-use super::super::{Store, StoreError};
-use super::Step;
 use super::pace::Pace;
 use super::recover::Trouble;
+use super::{Job, Step};
+use crate::inventory::id::ActivityId;
 use crate::inventory::order::{Corrupt, MultiOrder, MultiOutcome};
+use crate::store::scripts::MULTI_DEDUCT;
+use crate::store::{Store, StoreError};
 use call::{Call, may_follow};
+use places::Place;
 
 /// One order of the input.
 #[derive(Debug)]
@@ -41,6 +48,7 @@ enum State {
 /// A run of multi-orders.
 pub struct MultiBulk<'s> {
     store: &'s mut Store,
+    job: Job,
     pace: Pace,
     retry_for: Duration,
     /// Orders from the first one that nobody was told of, and that one's number.
@@ -53,6 +61,8 @@ pub struct MultiBulk<'s> {
     ready: Option<Call>,
     flight: VecDeque<Call>,
     weight: usize,
+    out: Vec<u8>,
+    places: HashMap<ActivityId, Place>,
     trouble: Option<Trouble>,
     /// Nothing more is sent until nothing is in flight: what follows a call that failed would overtake it.
     is_draining: bool,
@@ -66,10 +76,11 @@ impl<'s> MultiBulk<'s> {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn new(store: &'s mut Store, pace: Pace, retry_for: Duration) -> Result<Self, StoreError> {
+    pub fn new(store: &'s mut Store, job: Job, pace: Pace, retry_for: Duration) -> Result<Self, StoreError> {
         store.server.command(redis::cmd("SCRIPT").arg("LOAD").arg(MULTI_DEDUCT.text))?;
         Ok(Self {
             store,
+            job,
             pace,
             retry_for,
             rows: VecDeque::new(),
@@ -79,6 +90,8 @@ impl<'s> MultiBulk<'s> {
             ready: None,
             flight: VecDeque::new(),
             weight: 0,
+            out: Vec::new(),
+            places: HashMap::new(),
             trouble: None,
             is_draining: false,
             known_corrupt: HashSet::new(),
@@ -150,6 +163,11 @@ impl<'s> MultiBulk<'s> {
                 self.ready = self.form(pressing);
             }
             if let Some(call) = self.ready.take_if(|call| may_follow(call, &self.flight, self.weight, &self.pace)) {
+                let unmet = self.unmet(&call);
+                if !unmet.is_empty() {
+                    self.ready = Some(call);
+                    return if self.flight.is_empty() { self.ask(&unmet) } else { self.receive() };
+                }
                 if self.pace.is_due() {
                     self.send(call);
                     return Ok(Step::On);
@@ -162,6 +180,15 @@ impl<'s> MultiBulk<'s> {
             }
         }
         if self.flight.is_empty() { Ok(Step::Idle) } else { self.receive() }
+    }
+
+    /// Forgets all orders, because the input is read again from its begin; nothing is in flight.
+    pub fn start_over(&mut self) {
+        self.first += self.rows.len() as u64;
+        self.rows.clear();
+        (self.next, self.waiting, self.ready) = (self.first, 0, None);
+        // All is sent again, so that nothing is known of what the server decided.
+        self.places.values_mut().for_each(|place| place.line = 0);
     }
 
     /// Receives what is in flight and sends nothing more.

@@ -2,13 +2,14 @@
 
 use redis::{RedisError, Value};
 
-use super::super::super::StoreError;
-use super::super::super::scripts::MULTI_DEDUCT;
 use super::super::Step;
 use super::super::recover::{Trouble, may_have_moved, may_pass};
 use super::call::Call;
 use super::{MultiBulk, State};
 use crate::inventory::order::MultiOrder;
+use crate::store::StoreError;
+use crate::store::reply::Reply;
+use crate::store::scripts::MULTI_DEDUCT;
 
 impl MultiBulk<'_> {
     /// Receives the next reply.
@@ -26,12 +27,31 @@ impl MultiBulk<'_> {
         self.weight -= call.weight;
         if let Value::ServerError(error) = value {
             self.put_back(&call);
-            return self.refused(&RedisError::from(error));
+            let (error, target) = (RedisError::from(error), &self.store.server.target);
+            if error.code() == Some("NOSCRIPT") {
+                let error = StoreError::Reply { what: MULTI_DEDUCT.name.to_owned(), reply: error.to_string() };
+                Trouble::note(&mut self.trouble, error, false);
+                return Ok(Step::On);
+            }
+            let error = StoreError::of_reply(&error, &target.shown).unwrap_or_else(|| target.unreachable(&error));
+            return self.refused(error);
         }
+        let values = Reply::of(&MULTI_DEDUCT).array(value)?;
+        if let Some(Value::Int(code)) = values.first() {
+            return self.forgotten(&call, *code, &values);
+        }
+        self.decide(&call, &values)?;
+        Ok(Step::On)
+    }
+
+    /// All orders of a call were decided.
+    fn decide(&mut self, call: &Call, values: &[Value]) -> Result<(), StoreError> {
+        let reply = Reply::of(&MULTI_DEDUCT);
+        let Some((keeps, values)) = values.split_last() else { return Err(reply.unfit(values)) };
         let from = self.place(call.first);
         let orders: Vec<&MultiOrder> =
             self.rows.range(from..from + call.count).map(|(entry, _)| &entry.order).collect();
-        let outcomes = call.asked.outcomes(&orders, value)?;
+        let outcomes = call.asked.outcomes(&orders, values)?;
         for corrupt in outcomes.iter().flat_map(|outcome| &outcome.items).filter_map(|item| item.corrupt.as_ref()) {
             if self.known_corrupt.insert(corrupt.key.clone()) {
                 self.corrupt.push_back(corrupt.clone());
@@ -40,19 +60,41 @@ impl MultiBulk<'_> {
         for ((_, state), outcome) in self.rows.range_mut(from..).zip(outcomes) {
             *state = State::Done(outcome);
         }
+        let keeps = reply.text(Some(keeps))?.unwrap_or_default();
+        for (activity, _) in call.asked.activities.iter().zip(keeps.bytes()).filter(|(_, kept)| *kept == b'1') {
+            if let (Some(place), Some(last)) = (self.places.get_mut(activity), call.lasts.get(activity)) {
+                place.line = *last;
+            }
+        }
         self.trouble = None;
-        Ok(Step::On)
+        Ok(())
+    }
+
+    /// An activity does not know what the run does, so nothing of the call ran.
+    fn forgotten(&mut self, call: &Call, code: i64, values: &[Value]) -> Result<Step, StoreError> {
+        self.put_back(call);
+        let reply = Reply::of(&MULTI_DEDUCT);
+        let which = reply.count(values.get(1))?.and_then(|which| usize::try_from(which).ok()).unwrap_or_default();
+        let activity = call.asked.activities.get(which.wrapping_sub(1)).ok_or_else(|| reply.unfit(values))?;
+        let place = self.places.get_mut(activity).ok_or_else(|| reply.unfit(values))?;
+        match code {
+            -20 => {
+                let line = reply.count(values.get(2))?.unwrap_or_default();
+                Ok(Step::Rewind { activity: activity.to_string(), line })
+            }
+            // It was preheated meanwhile, and nothing was sold before.
+            -21 if place.epoch.is_empty() && place.line == 0 => {
+                place.epoch = reply.text(values.get(2))?.unwrap_or_default();
+                Ok(Step::On)
+            }
+            -21 => Err(StoreError::Reset { activity: activity.to_string() }),
+            -22 => Err(self.job.was_other(activity)),
+            _ => Err(reply.unfit(values)),
+        }
     }
 
     /// The server refused a call, and nothing of it ran: some refusals pass.
-    fn refused(&mut self, error: &RedisError) -> Result<Step, StoreError> {
-        let target = &self.store.server.target;
-        if error.code() == Some("NOSCRIPT") {
-            let error = StoreError::Reply { what: MULTI_DEDUCT.name.to_owned(), reply: error.to_string() };
-            Trouble::note(&mut self.trouble, error, false);
-            return Ok(Step::On);
-        }
-        let error = StoreError::of_reply(error, &target.shown).unwrap_or_else(|| target.unreachable(error));
+    pub(super) fn refused(&mut self, error: StoreError) -> Result<Step, StoreError> {
         if !may_pass(&error) {
             // What else is in flight should be told of before the run ends.
             self.drain()?;
