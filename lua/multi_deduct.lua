@@ -5,7 +5,7 @@
   KEYS for each of the activities, in turn (4, 5 or 6 of them, by kind):
     KEYS[at + 1]  stock          string  units left
     KEYS[at + 2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch; may be absent
-    KEYS[at + 3]  requests       hash    r:<request> -> what it did; j:multi_deduct:<job> -> line, digest
+    KEYS[at + 3]  requests       hash    r:<request> -> what it did; j:multi_deduct:<job> -> line, or line and digest
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
     KEYS[at + 6]  units          hash    units of a set's members; kind set only
@@ -13,15 +13,15 @@
   ARGV[1]  kind      hash, set, coupon or counter
   ARGV[2]  by        who runs this, for the ledger; may be empty
   ARGV[3]  mode      `first`, `retry` (may have been sent before: a refusal is kept under its request id), or `dry`
-  ARGV[4]  job       empty, or: name, and then in ARGV[5] its digest, and for each activity: its epoch, the last line that
-                     the caller knows to be decided there, and the last line of this call that names it
+  ARGV[4]  job       empty, or: name, and then in ARGV[5..6] its digest (empty where the name tells), the last line of this
+                     call, and for each activity: its epoch, and the last line that the caller knows to be decided there
   then     orders    user, request, reason, number of items, and for each item: which activity (from 1), quantity
 
   Returns one string an order, `status item item ...` with an item `status,stock,bought`; stock and bought are
   those after it, empty where there are none. An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
   whose bytes are given in hexadecimal (`-`: it is of the wrong type).
-  With a job one string more: for each activity `1` where the job's highest line is kept there, `0` where the
-  activity refuses by itself and keeps none. A call writes nothing where an activity does not know what the caller does:
+  With a job one string more: the numbers of the activities that refuse by themselves, and keep no line, joined by
+  spaces. The others keep the highest line so far. A call writes nothing where one of them knows less than the caller:
    -20 gap               {-20, n, line}: activity n (from 1) has decided up to that line, and no further
    -21 other epoch       {-21, n, epoch}: activity n was reset since the job began
    -22 other job         {-22, n}: the job's name was used with another digest in activity n
@@ -39,7 +39,7 @@
   XADD; sets also SMISMEMBER SADD HDEL.
 ]]
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
-local kind, by, mode, job, digest = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local kind, by, mode, job = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local stride = KEYS_OF[kind]
 if not stride then return usage('multi_deduct: ARGV[1] is not hash, set, coupon or counter') end
 local activities = #KEYS / stride
@@ -68,18 +68,13 @@ local texts = setmetatable({}, {__index = function(known, number)
   return text
 end})
 
--- What the caller knows of the job in each activity.
-local known, at = {}, 5
+-- The job: its field, its last line, and what it keeps.
+local field, last, digest, record, at = nil, nil, nil, nil, 5
 if job and job ~= '' then
-  at = 6
-  for which = 1, activities do
-    local before, last = numbers[ARGV[at + 1] or ''], numbers[ARGV[at + 2] or '']
-    if not (before and last) or last < 1 then return usage('multi_deduct: lines of the job in activity ' .. which) end
-    known[which] = {epoch = ARGV[at], before = before, last = last}
-    at = at + 3
-  end
-else
-  job = nil
+  field, last, digest, at = 'j:multi_deduct:' .. job, numbers[ARGV[6] or ''], ARGV[5], 7 + 2 * activities
+  if not last or last < 1 or at > #ARGV then return usage('multi_deduct: lines of the job') end
+  digest = digest == '' and '' or ' ' .. digest
+  record = ARGV[6] .. digest
 end
 
 -- The orders: each with a digest of all it asks for.
@@ -159,26 +154,35 @@ for _, order in ipairs(orders) do
   end
 end
 
+-- What an activity knows of the job: `kept`, or false. Returns a fault of the call itself, or what refuses it.
+local function read_job(sale, kept)
+  local which = sale.which
+  local epoch, text = ARGV[5 + 2 * which], ARGV[6 + 2 * which]
+  local before = numbers[text]
+  if not before then return usage('multi_deduct: lines of the job in activity ' .. which) end
+  sale.line = before
+  kept = kept or '0' .. digest
+  -- Nearly always it knows what the caller does, and no more.
+  if kept ~= text .. digest then
+    local line, rest = string.match(kept, '^(%d+)(.*)$')
+    sale.line = whole(line)
+    if not sale.line then return broken(sale, kept, sale.at + 3) end
+    if rest ~= digest then return {OTHER_JOB, which} end
+  end
+  local now = sale.rules.epoch and texts[sale.rules.epoch] or ''
+  if epoch ~= now then return {OTHER_EPOCH, which, now} end
+  if before > sale.line then return {GAP, which, sale.line} end
+end
+
 -- What is known of the requests and the job of an activity. Returns a fault of the call itself, or what refuses it.
 local function read_requests(sale)
-  if job then sale.fields[#sale.fields + 1] = 'j:multi_deduct:' .. job end
+  if field then sale.fields[#sale.fields + 1] = field end
   if #sale.fields == 0 then return nil end
   local at = sale.at
   local found = redis.pcall('HMGET', KEYS[at + 3], unpack(sale.fields))
   if found.err then return broken(sale, found, at + 3) end
   for i, request in ipairs(sale.names) do sale.seen[request] = found[i] end
-  if not job then return nil end
-  local record, said = found[#sale.fields], known[sale.which]
-  sale.line = 0
-  if record then
-    local line, text = string.match(record, '^(%d+) (.*)$')
-    sale.line = whole(line)
-    if not sale.line then return broken(sale, record, at + 3) end
-    if text ~= digest then return {OTHER_JOB, sale.which} end
-  end
-  local epoch = sale.rules.epoch and texts[sale.rules.epoch] or ''
-  if epoch ~= said.epoch then return {OTHER_EPOCH, sale.which, epoch} end
-  if said.before > sale.line then return {GAP, sale.which, sale.line} end
+  if field then return read_job(sale, found[#sale.fields]) end
 end
 
 -- What the users of an activity hold. Returns a fault of the call itself.
@@ -300,17 +304,16 @@ for number, order in ipairs(orders) do
   end
   replies[number] = concat(parts, ' ')
 end
-if job then
-  local keeps = {}
+if field then
+  local unfit = {}
   for which, sale in ipairs(sales) do
-    keeps[which] = sale.status and '0' or '1'
-    local last = known[which].last
-    if not sale.status and last > sale.line then
-      sale.kept[#sale.kept + 1] = 'j:multi_deduct:' .. job
-      sale.kept[#sale.kept + 1] = texts[last] .. ' ' .. digest
+    if sale.status then
+      unfit[#unfit + 1] = which
+    elseif last > sale.line then
+      sale.kept[#sale.kept + 1], sale.kept[#sale.kept + 2] = field, record
     end
   end
-  replies[#replies + 1] = concat(keeps)
+  replies[#replies + 1] = concat(unfit, ' ')
 end
 if mode == 'dry' then return replies end
 

@@ -193,9 +193,9 @@ fn words_that_no_header_knows_are_told() {
 fn lines_of_a_job_of_multi_orders_are_plain_digits() {
     for layout in LAYOUTS {
         let (redis, mut scripts, before) = sale(layout);
-        for (before, last) in [("", "1"), ("x", "1"), ("-1", "1"), ("01", "2"), ("0", ""), ("0", "0"), ("0", "1e3")] {
-            let args = [layout.kind, "t", "first", "j", "d", "1", before, last, "8", "r2", "", "1", "1", "1"];
-            is_usage(&scripts.call("multi_deduct", &layout.keys("1"), &args), "lines of the job in activity 1");
+        for (last, before) in [("1", ""), ("1", "x"), ("1", "-1"), ("2", "01"), ("", "0"), ("0", "0"), ("1e3", "0")] {
+            let args = [layout.kind, "t", "first", "j", "d", last, "1", before, "8", "r2", "", "1", "1", "1"];
+            is_usage(&scripts.call("multi_deduct", &layout.keys("1"), &args), "lines of the job");
         }
         redis.assert_unchanged_since(&before);
     }

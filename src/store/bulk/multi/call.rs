@@ -1,6 +1,6 @@
 //! Consecutive orders as one call: how many fit, what it says, and beside which others it may be sent.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use super::super::frame::{argument, begin, number};
 use super::super::pace::{self, Pace};
@@ -19,8 +19,9 @@ pub(super) struct Call {
     pub(super) items: usize,
     pub(super) weight: usize,
     pub(super) asked: Asked,
-    /// The activities, each with the last line that names it.
-    pub(super) lasts: HashMap<ActivityId, u64>,
+    /// The line of the last order.
+    pub(super) last: u64,
+    activities: HashSet<ActivityId>,
     /// What it says before and behind what the run knows of each activity, which it may learn while the call waits.
     head: Vec<u8>,
     orders: Vec<u8>,
@@ -55,32 +56,29 @@ impl MultiBulk<'_> {
         if !(is_full || pressing || items >= self.most_items()) {
             return None;
         }
-        let mut lasts = HashMap::new();
-        for (entry, _) in self.rows.range(from..from + count) {
-            for (activity, _) in &entry.order.items {
-                lasts.insert(activity.clone(), entry.line);
-            }
-        }
         let orders: Vec<&MultiOrder> = self.rows.range(from..from + count).map(|(entry, _)| &entry.order).collect();
         let asked = Asked::of(self.store.layout, &orders);
-        let (head, orders) = self.written(&asked, if keeps_refusals { "retry" } else { "first" });
+        let activities = asked.activities.iter().cloned().collect();
+        let last = self.rows.get(from + count - 1).map_or(0, |(entry, _)| entry.line);
+        let (head, orders) = self.written(&asked, if keeps_refusals { "retry" } else { "first" }, last);
         let first = self.first + from as u64;
         self.next = first + count as u64;
         self.waiting -= items;
-        Some(Call { first, count, items, weight: pace::CALL + 2 * items, asked, lasts, head, orders })
+        Some(Call { first, count, items, weight: pace::CALL + 2 * items, asked, last, activities, head, orders })
     }
 
     /// What a call says, but for what the run knows of each activity, which goes between the two.
-    fn written(&self, asked: &Asked, mode: &str) -> (Vec<u8>, Vec<u8>) {
+    fn written(&self, asked: &Asked, mode: &str, last: u64) -> (Vec<u8>, Vec<u8>) {
         let (mut head, mut orders) = (Vec::new(), Vec::new());
         let keys = asked.names();
-        begin(&mut head, 3 + keys.len() + 5 + 3 * asked.activities.len() + asked.orders.len());
+        begin(&mut head, 3 + keys.len() + 6 + 2 * asked.activities.len() + asked.orders.len());
         for text in ["EVALSHA", &MULTI_DEDUCT.sha1] {
             argument(&mut head, text.as_bytes());
         }
         number(&mut head, keys.len() as u64);
-        let run = [&self.store.kind(), &self.store.operator, mode, &self.job.name, &self.job.digest];
+        let run = [&self.store.kind(), &self.store.operator, mode, &self.job.name, self.job.digest_to_keep()];
         keys.into_iter().chain(run).for_each(|text| argument(&mut head, text.as_bytes()));
+        number(&mut head, last);
         asked.orders.iter().for_each(|text| argument(&mut orders, text.as_bytes()));
         (head, orders)
     }
@@ -96,7 +94,6 @@ impl MultiBulk<'_> {
             let (epoch, line) = self.places.get(activity).map_or(("", 0), |place| (place.epoch.as_str(), place.line));
             argument(&mut self.out, epoch.as_bytes());
             number(&mut self.out, line);
-            number(&mut self.out, call.lasts.get(activity).copied().unwrap_or_default());
         }
         self.out.extend_from_slice(&call.orders);
         let server = &mut self.store.server;
@@ -111,6 +108,7 @@ impl MultiBulk<'_> {
 
 /// Whether a call may be sent while others are in flight.
 pub(super) fn may_follow(call: &Call, flight: &VecDeque<Call>, weight: usize, pace: &Pace) -> bool {
-    let is_apart = |before: &Call| call.lasts.keys().all(|activity| !before.lasts.contains_key(activity));
-    flight.is_empty() || (weight <= pace.most_weight() / 2 && flight.iter().all(is_apart))
+    flight.is_empty()
+        || (weight <= pace.most_weight() / 2
+            && flight.iter().all(|before| before.activities.is_disjoint(&call.activities)))
 }

@@ -12,7 +12,7 @@ use crate::store::StoreError;
 pub(super) struct Place {
     /// The sale that the run is bound to; empty where nothing was preheated.
     pub(super) epoch: String,
-    /// The last line that the server said it decided there, in this reading of the input.
+    /// The last line of a call that was decided there, in this reading of the input.
     pub(super) line: u64,
 }
 
@@ -51,9 +51,9 @@ impl MultiBulk<'_> {
     }
 }
 
-/// Whether `line digest` is what another input left under the job's name.
+/// Whether `line`, or `line digest`, is what another input left under the job's name.
 fn is_of_another(record: &str, job: &Job) -> bool {
-    record.split_once(' ').is_none_or(|(_, digest)| digest != job.digest)
+    record.split_once(' ').map_or("", |(_, digest)| digest) != job.digest_to_keep()
 }
 
 #[cfg(test)]
@@ -64,7 +64,8 @@ mod tests {
     fn a_record_is_of_the_job_whose_digest_it_has() {
         let job = Job { name: "night".to_owned(), digest: "a b".to_owned() };
         assert!(!is_of_another("7 a b", &job));
-        assert!(is_of_another("7 a", &job));
-        assert!(is_of_another("7", &job));
+        assert!(is_of_another("7 a", &job) && is_of_another("7", &job));
+        let job = Job { name: "a".to_owned(), digest: "a".to_owned() };
+        assert!(!is_of_another("7", &job) && is_of_another("7 a", &job));
     }
 }

@@ -47,7 +47,7 @@ impl MultiBulk<'_> {
     /// All orders of a call were decided.
     fn decide(&mut self, call: &Call, values: &[Value]) -> Result<(), StoreError> {
         let reply = Reply::of(&MULTI_DEDUCT);
-        let Some((keeps, values)) = values.split_last() else { return Err(reply.unfit(values)) };
+        let Some((unfit, values)) = values.split_last() else { return Err(reply.unfit(values)) };
         let from = self.place(call.first);
         let orders: Vec<&MultiOrder> =
             self.rows.range(from..from + call.count).map(|(entry, _)| &entry.order).collect();
@@ -60,10 +60,13 @@ impl MultiBulk<'_> {
         for ((_, state), outcome) in self.rows.range_mut(from..).zip(outcomes) {
             *state = State::Done(outcome);
         }
-        let keeps = reply.text(Some(keeps))?.unwrap_or_default();
-        for (activity, _) in call.asked.activities.iter().zip(keeps.bytes()).filter(|(_, kept)| *kept == b'1') {
-            if let (Some(place), Some(last)) = (self.places.get_mut(activity), call.lasts.get(activity)) {
-                place.line = *last;
+        let unfit = reply.text(Some(unfit))?.unwrap_or_default();
+        let unfit: Vec<usize> = unfit.split(' ').filter_map(|which| which.parse().ok()).collect();
+        for (nth, activity) in call.asked.activities.iter().enumerate() {
+            if !unfit.contains(&(nth + 1))
+                && let Some(place) = self.places.get_mut(activity)
+            {
+                place.line = call.last;
             }
         }
         self.trouble = None;
