@@ -21,7 +21,7 @@
   those after it, empty where there are none. An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
   whose bytes are given in hexadecimal (`-`: it is of the wrong type).
   With a job one string more: the numbers of the activities that refuse by themselves, and keep no line, joined by
-  spaces. The others keep the highest line so far. A call writes nothing where one of them knows less than the caller:
+  spaces. The others keep the highest line so far. A call writes nothing where one of them does not know what the caller does:
    -20 gap               {-20, n, line}: activity n (from 1) has decided up to that line, and no further
    -21 other epoch       {-21, n, epoch}: activity n was reset since the job began
    -22 other job         {-22, n}: the job's name was used with another digest in activity n
@@ -33,7 +33,7 @@
      1 ok, 2 replayed, -1 refused (alone it would have been fine), -2 limit_exceeded, -3 out_of_stock,
     -4 not_preheated, -5 not_started, -6 ended, -7 paused, -9 request_conflict (the id was used for something
     else, or is known to some of the activities only), -11 corrupt
-  Only ok, and a refused retry, write; all stocks first, so that a cut leaves fewer units to sell, never more.
+  Only ok, a refused retry and the line of a job write; all stocks first, so that a cut leaves fewer units to sell, never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS TIME DECRBY HSET
   XADD; sets also SMISMEMBER SADD HDEL.
