@@ -13,10 +13,12 @@ mod ledger;
 mod look;
 mod multi_orders;
 mod orders;
+mod preheat;
 mod repair;
 mod reply;
 mod scan;
 pub mod scripts;
+mod snapshot;
 pub mod trim;
 mod wire;
 
