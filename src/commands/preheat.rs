@@ -242,7 +242,7 @@ fn carry_out(
     let mut is_told = vec![false; places.len()];
     let done = store.preheat_all(&moved, how, false, reason, |nth, result| {
         progress.inc(1);
-        results[places[nth]] = result;
+        results[places[nth]] = result.of_plan(&results[places[nth]]);
         is_told[nth] = true;
     });
     progress.finish();

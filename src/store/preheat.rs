@@ -1,5 +1,7 @@
 //! Activities made what they should be: one, or many in few round trips.
 
+use std::cell::Cell;
+
 use redis::Value;
 
 use super::call::{Again, Try};
@@ -21,16 +23,14 @@ fn given(field: Option<impl ToString>) -> String {
 const AT_ONCE: usize = 200;
 
 impl Store {
-    /// Makes one activity what the plan says, or tells how it differs. With `dry_run` nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; refusals are statuses.
-    pub fn preheat(
+    /// Makes one activity what the plan says, or tells how it differs; `tried` says whether that was sent before.
+    fn preheat(
         &mut self,
         plan: &Plan,
         how: Preheat,
         dry_run: bool,
         reason: Option<&str>,
+        tried: Try,
     ) -> Result<Preheated, StoreError> {
         let index = Keys::index(self.layout);
         if !dry_run && how != Preheat::Update {
@@ -47,12 +47,23 @@ impl Store {
         };
         let settle = Some(settle_preheat(plan));
         let arguments = preheat_arguments(self, plan, how, dry_run, reason);
-        let value = self.server.run(&PREHEAT, &names, again, settle, |_: Try| arguments.clone())?;
-        preheated(plan, value, &keys)
+        let last_try = Cell::new(tried);
+        let value = self.server.run(&PREHEAT, &names, again, settle, |nth| {
+            if nth == Try::Retry {
+                last_try.set(nth);
+            }
+            arguments.clone()
+        })?;
+        let mut preheated = preheated(plan, value, &keys)?;
+        if !dry_run && preheated.action == Action::Unchanged && last_try.get() == Try::Retry {
+            preheated.status = Status::Replayed;
+        }
+        Ok(preheated)
     }
 
-    /// Makes several activities what their plans say, many at once, each atomically. `each` gets the number of a plan
-    /// and what became of it, also before an error: what it was not told of was not done, or is in doubt.
+    /// Makes several activities what their plans say, many at once, each atomically, or tells how they differ. With
+    /// `dry_run` nothing is written. `each` gets the number of a plan and what became of it, also before an error: what
+    /// it was not told of was not done, or is in doubt. What was found done by a try whose reply was lost is `replayed`.
     ///
     /// # Errors
     /// Any of [`StoreError`]; refusals are statuses.
@@ -66,7 +77,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let Some((first, rest)) = plans.split_first() else { return Ok(()) };
         // The first call loads the script, which a pipeline could not.
-        each(0, self.preheat(first, how, dry_run, reason)?);
+        each(0, self.preheat(first, how, dry_run, reason, Try::First)?);
         for (nth, chunk) in rest.chunks(AT_ONCE).enumerate() {
             self.preheat_chunk(chunk, how, dry_run, reason, |at, done| each(1 + nth * AT_ONCE + at, done))?;
         }
@@ -112,8 +123,9 @@ impl Store {
                     let settle = Some(settle_preheat(plan));
                     return Err(StoreError::Unknown { server: self.server.target.shown.clone(), why, settle });
                 }
-                // Nothing of it ran, or it says what should be.
-                Unanswered::Lost(_) | Unanswered::NotRun => each(nth, self.preheat(plan, how, dry_run, reason)?),
+                // It says what should be.
+                Unanswered::Lost(_) => each(nth, self.preheat(plan, how, dry_run, reason, Try::Retry)?),
+                Unanswered::NotRun => each(nth, self.preheat(plan, how, dry_run, reason, Try::First)?),
                 Unanswered::Refused(error) => return Err(error),
             }
         }

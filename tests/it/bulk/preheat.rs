@@ -123,7 +123,12 @@ fn what_a_broken_connection_left_open_is_sent_again_where_that_is_safe() {
         // In the midst of the second page of what is done.
         proxy.inject(When::Nth(2 * MANY - 100), fault);
         let rows = proxy.seckill(["preheat", "--update", "-o", "json", "--from", list(12).path()]).code(0).json();
-        assert_eq!(rows.as_array().unwrap().len(), MANY, "{fault:?}");
+        let rows = rows.as_array().unwrap();
+        assert_eq!(rows.len(), MANY, "{fault:?}");
+        assert!(rows.iter().all(|row| row["action"] == "update" && row["total_before"] == 10 && row["stock"] == 12));
+        let replayed = rows.iter().filter(|row| row["status"] == "replayed").count();
+        let ran = matches!(fault, Fault::LoseReply | Fault::CutReply(_));
+        assert!(if ran { (1..=100).contains(&replayed) } else { replayed == 0 }, "{fault:?}: {replayed}");
         let ledger = |nth: usize| redis.xrange(&format!("seckill:ledger:a{nth}")).len();
         assert!((0..MANY).all(|nth| redis.int(&format!("seckill:stock:a{nth}")) == 12), "{fault:?}");
         assert!((0..MANY).all(|nth| ledger(nth) == 2), "{fault:?}: each is updated once");
