@@ -121,12 +121,14 @@ pub(super) struct Report<'o> {
     /// Orders that were told of before, and that a second time are refused.
     pub(super) refused_again: u64,
     pub(super) done: u64,
+    /// Those of them that are `ok`.
+    pub(super) applied: u64,
 }
 
 impl<'o> Report<'o> {
     pub(super) fn new(out: &'o mut Output) -> Result<Self> {
         let rows = if shows_rows(out.format()) { Some(out.stream()?) } else { None };
-        Ok(Self { rows, tallies: Vec::new(), told: 0, refused_again: 0, done: 0 })
+        Ok(Self { rows, tallies: Vec::new(), told: 0, refused_again: 0, done: 0, applied: 0 })
     }
 
     /// Tells of one order.
@@ -137,6 +139,7 @@ impl<'o> Report<'o> {
         }
         self.told = decided.entry.line;
         self.done += 1;
+        self.applied += u64::from(decided.status == Status::Ok);
         if self.tallies.len() <= decided.nth {
             self.tallies.resize_with(decided.nth + 1, Tally::default);
         }

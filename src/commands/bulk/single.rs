@@ -120,6 +120,10 @@ impl Course for Orders<'_, '_> {
         self.report.flush()
     }
 
+    fn applied(&self) -> u64 {
+        self.report.applied
+    }
+
     fn refused_again(&self) -> u64 {
         self.report.refused_again
     }
