@@ -75,7 +75,9 @@ impl Course for Orders<'_, '_> {
     }
 
     fn push(&mut self, row: &OrderRow) -> Result<()> {
-        self.bulk.push(&entry(row));
+        if !self.report.told.is_refused(row.line()) {
+            self.bulk.push(&entry(row));
+        }
         Ok(())
     }
 
@@ -125,7 +127,7 @@ impl Course for Orders<'_, '_> {
     }
 
     fn refused_again(&self) -> u64 {
-        self.report.refused_again
+        self.report.told.refused_again
     }
 
     fn finish(self) -> Result<Vec<SummaryRow>> {
