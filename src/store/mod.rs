@@ -12,6 +12,7 @@ pub mod keys;
 mod ledger;
 mod look;
 mod orders;
+mod pages;
 mod repair;
 mod reply;
 mod scan;
