@@ -14,11 +14,13 @@
   ARGV[4]  limit          the caller's limit a user; holds only where KEYS[2] is absent; empty: none
   ARGV[5]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id),
                           or `dry` (nothing is written)
-  ARGV[6]  width          values an order: 2, 3 or 4
-  ARGV[7]  job            empty, or: name, and then in ARGV[8..12] its digest, the epoch, the line before the
-                          first of this activity, the lines of the orders joined by spaces, and 1 where the
-                          reply should tell what each user holds
-  then     orders         user, quantity, and by width also request and reason, which may be empty
+  ARGV[6]  count          how many orders
+  ARGV[7]  job            empty, or: name, and then in ARGV[8..13] its digest, the epoch, the line before the
+                          first of this activity, the lines of the orders (`first-last` where they follow each
+                          other, else all, joined by spaces), 1 where the reply should tell what each user
+                          holds, and the quantity of every order, or empty
+  then     orders         all users, then all quantities (unless ARGV[13] tells), then all requests, then all
+                          reasons; both may be empty, or left out
 
   Returns for one order without a job {status, stock, bought}, with stock and bought after it:
      1 ok                the units are taken
@@ -40,7 +42,7 @@
   Only ok, and a refused retry, write; the stock first, so that a cut leaves fewer units to sell, never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
-  HSET XADD; sets also SMISMEMBER SADD HDEL. One order is quicker where XLEN is allowed too.
+  HSET XADD; sets also SMISMEMBER SADD HDEL. Plain orders are quicker where XLEN is allowed too.
 ]]
 local call, reply = read_call('deduct')
 if not call then return reply end

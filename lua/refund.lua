@@ -15,9 +15,9 @@
   ARGV[4]                 empty
   ARGV[5]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id),
                           or `dry` (nothing is written)
-  ARGV[6]  width          values an order: 2, 3 or 4
-  ARGV[7]  job            as for deduct, with ARGV[8..12]
-  then     orders         user, quantity or `all`, and by width also request and reason, which may be empty
+  ARGV[6]  count          how many orders
+  ARGV[7]  job            as for deduct, with ARGV[8..13]
+  then     orders         all users, quantities (`all` is one), requests and reasons, as for deduct
 
   Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it (quantity is
   false where `all` gave nothing back now):
@@ -31,7 +31,7 @@
   Only ok, and a refused retry, write; the stock comes last, so that a cut leaves fewer units to sell, never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS INCRBY HSET HDEL
-  XADD; sets also SMISMEMBER SADD SREM.
+  XADD; sets also SMISMEMBER SADD SREM. The orders of a job are quicker where XLEN is allowed too.
 ]]
 local call, reply = read_call('refund')
 if not call then return reply end

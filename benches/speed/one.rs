@@ -70,7 +70,7 @@ fn in_the_server(server: &Server) -> [Line; 2] {
         preheat(server);
         // A random user and a random request each, so that hardly any is replayed or over the limit.
         let arguments =
-            ["hash", "me@host", "", "", "first", "3", "", "__rand_int__", "1", "0198c0de-7000-7000-8000-__rand_int__"];
+            ["hash", "me@host", "", "", "first", "1", "", "__rand_int__", "1", "0198c0de-7000-7000-8000-__rand_int__"];
         let ours = run(&[&[ours.as_str(), "5"], &KEYS[..], &arguments].concat());
         let buyers: u32 = server.ask(&["HLEN", KEYS[4]]);
         assert!(buyers > CALLS / 100 * 99, "only {buyers} of {CALLS} orders were sold");

@@ -3,7 +3,7 @@
 -- out_of_stock; whatever else it meets, it has written nothing and leaves the order to the general path below.
 -- A text is checked before it is a number, and only then `+ 0` makes it one; numbers here have up to 13 digits, so that
 -- every sum of them becomes its digits by `..` again, which Lua does up to 14.
-if ARGV[1] == 'hash' and ARGV[5] == 'first' and ARGV[6] == '3' and ARGV[7] == '' and #ARGV == 10 and #KEYS == 5 then
+if ARGV[1] == 'hash' and ARGV[5] == 'first' and ARGV[6] == '1' and ARGV[7] == '' and #ARGV == 10 and #KEYS == 5 then
   local find, user, quantity_text, request = string.find, ARGV[8], ARGV[9], ARGV[10]
   local plain = ARGV[2] ~= '' and ARGV[3] == '' and #quantity_text < 10 and find(quantity_text, '^[1-9]%d*$')
     and #user <= 256 and #request <= 128
@@ -13,8 +13,15 @@ if ARGV[1] == 'hash' and ARGV[5] == 'first' and ARGV[6] == '3' and ARGV[7] == ''
   local stock_text = plain and redis.pcall('GET', KEYS[1])
   if type(stock_text) == 'string' and #stock_text < 14 and (stock_text == '0' or find(stock_text, '^[1-9]%d*$')) then
     local meta = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch')
-    local total_text, limit_text, epoch = meta[1], meta[2], meta[7]
-    if meta[5] == 'live' and meta[6] == '1' and meta[3] == false and meta[4] == false
+    local total_text, limit_text, starts, ends, epoch = meta[1], meta[2], meta[3], meta[4], meta[7]
+    local open = starts == false and ends == false
+    if not open and (starts == false or starts and #starts < 14 and find(starts, '^[1-9]%d*$'))
+      and (ends == false or ends and #ends < 14 and find(ends, '^[1-9]%d*$')) then
+      local clock = redis.call('TIME')
+      local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+      open = (not starts or now >= starts + 0) and (not ends or now < ends + 0)
+    end
+    if open and meta[5] == 'live' and meta[6] == '1'
       and total_text and #total_text < 14 and find(total_text, '^[1-9]%d*$')
       and (limit_text == false or limit_text and #limit_text < 14 and find(limit_text, '^[1-9]%d*$'))
       and epoch and #epoch < 14 and find(epoch, '^[1-9]%d*$') then

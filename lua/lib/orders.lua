@@ -1,5 +1,5 @@
--- What deduct and refund have in common: how orders come in, what is read and checked before any is decided,
--- how a job's line is kept, and how replies go out.
+-- What deduct and refund have in common, and repair in part: what is read and checked before any order is decided, how
+-- a job's line is kept, and how replies go out.
 
 -- Letters of the statuses in a packed reply, one an order.
 local LETTERS = {
@@ -7,84 +7,6 @@ local LETTERS = {
   [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c', [PAUSED] = 'p', [NOT_STARTED] = 'n', [ENDED] = 'e',
 }
 local GAP, OTHER_EPOCH, OTHER_JOB = -20, -21, -22
-
--- HMGET and HSET take two values an order, and unpack fails near 8,000.
-local MOST_ORDERS = 2000
-
--- Reads the arguments of a call. Returns a table of all that is in them, or nil and a usage error.
-local function read_call(op)
-  local kind, mode, width, job = ARGV[1], ARGV[5], tonumber(ARGV[6] or ''), ARGV[7]
-  if not KEYS_OF[kind] then return nil, usage(op .. ': ARGV[1] is not hash, set, coupon or counter') end
-  if #KEYS ~= KEYS_OF[kind] then return nil, usage(op .. ': kind ' .. kind .. ' has ' .. KEYS_OF[kind] .. ' keys, not ' .. #KEYS) end
-  if mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return nil, usage(op .. ': ARGV[5] is not first, retry or dry') end
-  if width ~= 2 and width ~= 3 and width ~= 4 then return nil, usage(op .. ': ARGV[6] is not 2, 3 or 4') end
-  local call = {op = op, kind = kind, by = ARGV[2], reason = ARGV[3], dry = mode == 'dry', retry = mode == 'retry'}
-  local at = 8
-  if job and job ~= '' then
-    call.job, call.digest, call.epoch, call.lines, call.rows = job, ARGV[8], ARGV[9], ARGV[11], ARGV[12] == '1'
-    call.before = whole(ARGV[10])
-    if not (call.before and call.lines and find(call.lines, '^%d[%d ]*$')) then return nil, usage(op .. ': lines of the job') end
-    at = 13
-  end
-  local count = (#ARGV - at + 1) / width
-  if count < 1 or count ~= math.floor(count) then return nil, usage(op .. ': the orders are not complete') end
-  if count > MOST_ORDERS then return nil, usage(op .. ': more than ' .. MOST_ORDERS .. ' orders in one call') end
-  -- A table that is made of values has its size at once; one that grows is copied again and again. So here, and below,
-  -- lists begin as a copy of one that is as long, and are then overwritten.
-  local arguments, requests, reasons = ARGV, nil, nil
-  local users = {unpack(ARGV, at, at + count - 1)}
-  local texts = {unpack(users)}
-  local from = at
-  for i = 1, count do
-    users[i], texts[i] = arguments[from], arguments[from + 1]
-    from = from + width
-  end
-  -- One look at all ids of a call at once: nearly none holds anything that needs a closer one.
-  call.plain = find(concat(users), '^[^%c%s"\\\127]*$')
-  local plain, userless = call.plain, kind == 'counter'
-  for i = 1, count do
-    local user = users[i]
-    if not (plain and user ~= '' and #user <= 256) and not is_user(user) and not (userless and user == '') then
-      return nil, usage(op .. ': user id of order ' .. i)
-    end
-  end
-  if width > 2 then
-    requests = {unpack(users)}
-    for i = 1, count do requests[i] = arguments[at + (i - 1) * width + 2] end
-    call.plain_requests = find(concat(requests), '^[ !#-%[%]-~]*$')
-    for i = 1, count do
-      local request = requests[i]
-      if request ~= '' and not (call.plain_requests and #request <= 128) and not is_request(request) then
-        return nil, usage(op .. ': request id of order ' .. i)
-      end
-    end
-    if width > 3 then
-      reasons = {unpack(users)}
-      for i = 1, count do reasons[i] = arguments[at + (i - 1) * width + 3] end
-    end
-  end
-  call.count, call.users, call.texts, call.requests, call.reasons = count, users, texts, requests, reasons
-  call.single = count == 1 and not call.job
-  return call
-end
-
--- The quantities of a call as numbers, each within the bounds of an order, or nil and the number of the one that is not.
--- Nearly all texts are alike, and a table is quicker than a pattern. `word` is a text that may stand for a quantity.
-local function read_quantities(call, word)
-  local texts = call.texts
-  local wanted, known = {unpack(texts)}, {}
-  for i = 1, call.count do
-    local text = texts[i]
-    local number = known[text]
-    if not number then
-      number = text == word and word or whole(text)
-      if not number or (number ~= word and (number < 1 or number > MOST_QUANTITY)) then return nil, i end
-      known[text] = number
-    end
-    wanted[i] = number
-  end
-  return wanted
-end
 
 -- Numbers as the server must get them, each written once.
 local function digits_once()
@@ -138,19 +60,9 @@ local function read_requests(call)
   end
   local epoch = call.rules.epoch and digits(call.rules.epoch) or ''
   if epoch ~= call.epoch then return {OTHER_EPOCH, epoch} end
-  local first, last = whole(string.match(call.lines, '^%d+')), whole(string.match(string.sub(call.lines, -17), '%d+$'))
-  if not (first and last) then return usage(call.op .. ': lines of the job') end
-  call.last = last
   -- How many of the orders the job decided before.
-  call.decided = 0
-  if call.line >= last then
-    call.decided = call.count
-  elseif call.line >= first then
-    for line in string.gmatch(call.lines, '%d+') do
-      if tonumber(line) > call.line then break end
-      call.decided = call.decided + 1
-    end
-  end
+  call.decided, call.last = 0, call.lines[call.count]
+  while call.decided < call.count and call.lines[call.decided + 1] <= call.line do call.decided = call.decided + 1 end
 end
 
 -- Whether orders before those of this call were not decided yet: they must not be overtaken.

@@ -5,6 +5,7 @@ pub mod deduct;
 pub mod inspect;
 pub mod ledger;
 pub mod multi_deduct;
+mod multi_rows;
 pub mod pause;
 pub mod preheat;
 pub mod reconcile;

@@ -3,17 +3,16 @@
 use std::str::FromStr;
 
 use anyhow::Result;
-use serde::Serialize;
 
-use super::bulk::multi::{self, MultiBulkArgs};
+use super::bulk::{self, MultiBulkArgs};
+use super::multi_rows::{ItemRow, MultiDocument};
 use super::rows::{exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{MultiOrder, MultiOutcome};
-use crate::inventory::status::Status;
-use crate::output::{Cell, Format, Output, Row};
+use crate::output::{Format, Output};
 use crate::store::Store;
 
 /// Take units of several activities in one all-or-nothing step
@@ -60,57 +59,10 @@ impl FromStr for Item {
     }
 }
 
-/// How the order ended, with its items.
-#[derive(Debug, Serialize)]
-struct MultiDocument<'a> {
-    user: Option<&'a str>,
-    status: Status,
-    request: &'a str,
-    items: Vec<ItemDocument<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ItemDocument<'a> {
-    activity: &'a str,
-    quantity: u64,
-    status: Status,
-    stock: Option<u64>,
-    bought: Option<u64>,
-}
-
-/// One item as a flat row.
-#[derive(Debug, Serialize)]
-struct ItemRow<'a> {
-    user: Option<&'a str>,
-    activity: &'a str,
-    quantity: u64,
-    status: Status,
-    stock: Option<u64>,
-    bought: Option<u64>,
-    request: &'a str,
-}
-
-impl Row for ItemRow<'_> {
-    const FIELDS: &'static [&'static str] = &["user", "activity", "quantity", "status", "stock", "bought", "request"];
-    const HEADINGS: &'static [&'static str] = &["user", "activity", "quantity", "status", "stock", "bought", "request"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.user.unwrap_or_default()).flexible(),
-            Cell::text(self.activity).flexible(),
-            Cell::number(self.quantity),
-            Cell::status(self.status),
-            Cell::known(self.stock),
-            Cell::known(self.bought),
-            Cell::text(self.request),
-        ]
-    }
-}
-
 /// Takes all the units, or none and says why.
 pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if let Some(from) = &args.bulk.from {
-        return multi::run(from, &args.bulk, args.reason.as_deref(), args.mutating.dry_run, store, out);
+        return bulk::run_multi(from, &args.bulk, args.reason.as_deref(), args.mutating.dry_run, store, out);
     }
     args.bulk.all_fit()?;
     required_user(args.user.as_ref(), store.layout())?;
@@ -132,34 +84,10 @@ fn show(order: &MultiOrder, outcome: &MultiOutcome, out: &mut Output) -> Result<
     for item in &outcome.items {
         tell_corrupt(out, item.corrupt.as_ref());
     }
-    let items: Vec<ItemDocument<'_>> = order
-        .items
-        .iter()
-        .zip(&outcome.items)
-        .map(|((activity, quantity), item)| ItemDocument {
-            activity: activity.as_str(),
-            quantity: quantity.get(),
-            status: item.status,
-            stock: item.stock,
-            bought: item.bought,
-        })
-        .collect();
-    let (user, request) = (order.user.as_ref().map(UserId::as_str), order.request.as_str());
     if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {
-        return out.document(&MultiDocument { user, status: outcome.status, request, items });
+        return out.document(&MultiDocument::new(order, outcome));
     }
-    let rows: Vec<ItemRow<'_>> = items
-        .into_iter()
-        .map(|ItemDocument { activity, quantity, status, stock, bought }| ItemRow {
-            user,
-            activity,
-            quantity,
-            status,
-            stock,
-            bought,
-            request,
-        })
-        .collect();
+    let rows: Vec<ItemRow<'_>> = ItemRow::of(order, outcome).collect();
     out.array(&rows)
 }
 

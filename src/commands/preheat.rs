@@ -1,6 +1,6 @@
 //! `seckill preheat`: create or change activities.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Result;
 use serde::Serialize;
@@ -194,33 +194,69 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     let reason = args.reason.as_deref();
     let progress = out.progress("planning", plans.len() as u64);
     let all: Vec<&Plan> = plans.iter().collect();
-    let mut results = store.preheat_all(&all, how, true, reason, |done| progress.inc(done))?;
+    let mut looked = BTreeMap::new();
+    store.preheat_all(&all, how, true, reason, |nth, result| {
+        progress.inc(1);
+        looked.insert(nth, result);
+    })?;
+    let mut results: Vec<Preheated> = looked.into_values().collect();
     progress.finish();
+    let mut failed = None;
     if !args.mutating.dry_run {
         if let Some(question) = question(&results) {
             out.confirm(&question, args.mutating.yes)?;
         }
         warn_of_eviction(store, out);
-        let moves = |result: &Preheated| {
-            matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok
-        };
-        let places: Vec<usize> = (0..plans.len()).filter(|nth| moves(&results[*nth])).collect();
-        let progress = out.progress("preheating", places.len() as u64);
-        let moved: Vec<&Plan> = places.iter().map(|nth| &plans[*nth]).collect();
-        let done = store.preheat_all(&moved, how, false, reason, |done| progress.inc(done))?;
-        for (nth, result) in places.into_iter().zip(done) {
-            results[nth] = result;
-        }
-        progress.finish();
+        failed = carry_out(&all, how, reason, store, &mut results, out).err();
     }
     tell(&results, how, out);
-    let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
-    out.array(&rows)?;
+    if failed.is_none() || !results.is_empty() {
+        let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
+        out.array(&rows)?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
     if args.mutating.dry_run {
         out.note("dry run: nothing was changed");
     }
     let refused = results.iter().any(|result| !result.status.is_done());
     Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+/// Does what was planned. Where that fails, only the results of what was done, or needed nothing, are left.
+fn carry_out(
+    plans: &[&Plan],
+    how: Preheat,
+    reason: Option<&str>,
+    store: &mut Store,
+    results: &mut Vec<Preheated>,
+    out: &Output,
+) -> Result<()> {
+    let moves = |result: &Preheated| {
+        matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok
+    };
+    let places: Vec<usize> = (0..plans.len()).filter(|nth| moves(&results[*nth])).collect();
+    let moved: Vec<&Plan> = places.iter().map(|nth| plans[*nth]).collect();
+    let progress = out.progress("preheating", places.len() as u64);
+    let mut is_told = vec![false; places.len()];
+    let done = store.preheat_all(&moved, how, false, reason, |nth, result| {
+        progress.inc(1);
+        results[places[nth]] = result;
+        is_told[nth] = true;
+    });
+    progress.finish();
+    let Err(error) = done else { return Ok(()) };
+    let left: HashSet<usize> = places.into_iter().zip(is_told).filter(|(_, told)| !told).map(|(nth, _)| nth).collect();
+    if left.len() < moved.len() {
+        out.warn(format!("{} of {} activities are done, as shown", moved.len() - left.len(), moved.len()));
+    }
+    let mut nth = 0;
+    results.retain(|_| {
+        nth += 1;
+        !left.contains(&(nth - 1))
+    });
+    Err(error.into())
 }
 
 /// What a reset destroys, as a question; `None` where it destroys nothing.

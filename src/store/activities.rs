@@ -5,6 +5,7 @@ use redis::Value;
 use super::call::{Again, Try};
 use super::keys::Keys;
 use super::reply::Reply;
+use super::scan::Unanswered;
 use super::scripts::{PAUSE, PREHEAT, SNAPSHOT};
 use super::{Store, StoreError};
 use crate::inventory::activity::{Action, Difference, Meta, Plan, Preheat, Preheated, Snapshot};
@@ -47,14 +48,14 @@ impl Store {
             (false, Preheat::Reset) => Again::Harm,
             (false, _) => Again::Safe,
         };
-        let settle = Some(format!("look at it with `seckill inspect {}` before anything is sent again", plan.id));
+        let settle = Some(settle_preheat(plan));
         let arguments = preheat_arguments(self, plan, how, dry_run, reason);
         let value = self.server.run(&PREHEAT, &names, again, settle, |_: Try| arguments.clone())?;
         preheated(plan, value, &keys)
     }
 
-    /// Makes several activities what their plans say, in the order given, many at once. `each` is told how many are
-    /// done since the last time.
+    /// Makes several activities what their plans say, many at once, each atomically. `each` gets the number of a plan
+    /// and what became of it, also before an error: what it was not told of was not done, or is in doubt.
     ///
     /// # Errors
     /// Any of [`StoreError`]; refusals are statuses.
@@ -64,41 +65,26 @@ impl Store {
         how: Preheat,
         dry_run: bool,
         reason: Option<&str>,
-        each: impl Fn(u64),
-    ) -> Result<Vec<Preheated>, StoreError> {
-        let mut all = Vec::with_capacity(plans.len());
-        // The first call loads the script, which a pipeline could not. A reset is never sent twice, so one by one.
-        let singly = if how == Preheat::Reset && !dry_run { plans.len() } else { plans.len().min(1) };
-        let (first, rest) = plans.split_at(singly);
-        for plan in first {
-            all.push(self.preheat(plan, how, dry_run, reason)?);
-            each(1);
+        mut each: impl FnMut(usize, Preheated),
+    ) -> Result<(), StoreError> {
+        let Some((first, rest)) = plans.split_first() else { return Ok(()) };
+        // The first call loads the script, which a pipeline could not.
+        each(0, self.preheat(first, how, dry_run, reason)?);
+        for (nth, chunk) in rest.chunks(AT_ONCE).enumerate() {
+            self.preheat_chunk(chunk, how, dry_run, reason, |at, done| each(1 + nth * AT_ONCE + at, done))?;
         }
-        for chunk in rest.chunks(AT_ONCE) {
-            match self.preheat_chunk(chunk, how, dry_run, reason)? {
-                Some(some) => {
-                    each(some.len() as u64);
-                    all.extend(some);
-                }
-                None => {
-                    for plan in chunk {
-                        all.push(self.preheat(plan, how, dry_run, reason)?);
-                        each(1);
-                    }
-                }
-            }
-        }
-        Ok(all)
+        Ok(())
     }
 
-    /// The same for a few, in one round trip; `None` where they are better sent one by one, which settles what went wrong.
+    /// The same for a few, in one round trip. What was not answered is sent again, one by one, where that is safe.
     fn preheat_chunk(
         &mut self,
         plans: &[&Plan],
         how: Preheat,
         dry_run: bool,
         reason: Option<&str>,
-    ) -> Result<Option<Vec<Preheated>>, StoreError> {
+        mut each: impl FnMut(usize, Preheated),
+    ) -> Result<(), StoreError> {
         if !dry_run && how != Preheat::Update {
             let mut index = redis::cmd("SADD");
             index.arg(Keys::index(self.layout));
@@ -114,9 +100,27 @@ impl Store {
             let arguments = preheat_arguments(self, plan, how, dry_run, reason);
             pipeline.cmd("EVALSHA").arg(&PREHEAT.sha1).arg(names.len()).arg(names).arg(arguments);
         }
-        let Ok(values) = self.server.pipeline(&pipeline, plans.len()) else { return Ok(None) };
-        let results = plans.iter().zip(&keys).zip(values).map(|((plan, keys), value)| preheated(plan, value, keys));
-        results.collect::<Result<Vec<_>, _>>().map(Some)
+        let replies = self.server.each_reply(&pipeline, plans.len());
+        let mut left = Vec::new();
+        for (nth, reply) in replies.into_iter().enumerate() {
+            match reply {
+                Ok(value) => each(nth, preheated(plans[nth], value, &keys[nth])?),
+                Err(failed) => left.push((nth, failed)),
+            }
+        }
+        for (nth, failed) in left {
+            let plan = plans[nth];
+            match failed {
+                Unanswered::Lost(why) if how == Preheat::Reset && !dry_run => {
+                    let settle = Some(settle_preheat(plan));
+                    return Err(StoreError::Unknown { server: self.server.target.shown.clone(), why, settle });
+                }
+                // Nothing of it ran, or it says what should be.
+                Unanswered::Lost(_) | Unanswered::NotRun => each(nth, self.preheat(plan, how, dry_run, reason)?),
+                Unanswered::Refused(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// What the server does when it is out of memory; `None` where it does not say.
@@ -255,6 +259,11 @@ impl Store {
         found.retain(|activity| !known.contains(activity));
         Ok(sorted(found))
     }
+}
+
+/// What to tell where it stays unknown whether a reset happened.
+fn settle_preheat(plan: &Plan) -> String {
+    format!("look at it with `seckill inspect {}` before anything is sent again", plan.id)
 }
 
 /// What the script preheat takes after its keys.

@@ -139,7 +139,8 @@ impl Server {
     }
 }
 
-fn evaluate(command: &str, script: &str, keys: &[&str], arguments: &[String]) -> Cmd {
+/// A call of a script, by its text or by its SHA-1.
+pub fn evaluate(command: &str, script: &str, keys: &[&str], arguments: &[String]) -> Cmd {
     let mut cmd = redis::cmd(command);
     cmd.arg(script).arg(keys.len()).arg(keys).arg(arguments);
     cmd

@@ -11,6 +11,7 @@ pub mod error;
 pub mod keys;
 mod ledger;
 mod look;
+mod multi_orders;
 mod orders;
 mod pages;
 mod repair;

@@ -1,12 +1,11 @@
-//! Orders of one call: deduct, refund, multi-deduct. One connection, one round trip.
+//! Single orders: deduct and refund. One connection, one round trip.
 
 use super::call::{Again, Try};
-use super::keys::Keys;
-use super::reply::{Reply, corrupt};
-use super::scripts::{DEDUCT, MULTI_DEDUCT, REFUND, Script};
+use super::reply::Reply;
+use super::scripts::{DEDUCT, REFUND, Script};
 use super::{Store, StoreError};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
-use crate::inventory::order::{MultiOrder, MultiOutcome, Order, Outcome, Refund, RefundOf};
+use crate::inventory::order::{Order, Outcome, Refund, RefundOf};
 use crate::inventory::status::Status;
 
 /// One order for a script that takes one or many.
@@ -20,7 +19,7 @@ struct One<'a> {
 }
 
 /// The scripts' name for how a call is meant.
-fn mode(dry_run: bool, nth: Try) -> &'static str {
+pub(super) fn mode(dry_run: bool, nth: Try) -> &'static str {
     match (dry_run, nth) {
         (true, _) => "dry",
         (false, Try::First) => "first",
@@ -29,12 +28,12 @@ fn mode(dry_run: bool, nth: Try) -> &'static str {
 }
 
 /// What to tell where the outcome of a request stays unknown.
-fn settle(request: &RequestId) -> Option<String> {
+pub(super) fn settle(request: &RequestId) -> Option<String> {
     Some(format!("send the same command again with `--request {request}`: it changes nothing if it was applied"))
 }
 
 /// The text of an optional user: only the layout `product` does without.
-fn user_text(user: Option<&UserId>) -> &str {
+pub(super) fn user_text(user: Option<&UserId>) -> &str {
     user.map_or("", UserId::as_str)
 }
 
@@ -92,7 +91,7 @@ impl Store {
                 one.reason.unwrap_or_default(),
                 &one.limit,
                 mode(dry_run, nth),
-                "3",
+                "1",
                 "",
                 user_text(one.user),
                 &one.quantity,
@@ -116,73 +115,6 @@ impl Store {
             corrupt: None,
         })
     }
-
-    /// Takes units of several activities, all or nothing. With `dry_run` nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; refusals are statuses of the outcome.
-    pub fn multi_deduct(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
-        let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| self.keys(activity)).collect();
-        let names: Vec<&str> = keys.iter().flat_map(Keys::in_order).collect();
-        let (kind, by) = (self.kind(), self.operator.clone());
-        let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.server.run(&MULTI_DEDUCT, &names, again, settle(&order.request), |nth| {
-            let mut arguments: Vec<String> = [
-                &kind,
-                &by,
-                mode(dry_run, nth),
-                user_text(order.user.as_ref()),
-                order.request.as_str(),
-                order.reason.as_deref().unwrap_or_default(),
-                &order.items.len().to_string(),
-            ]
-            .map(str::to_owned)
-            .to_vec();
-            for (at, (_, quantity)) in order.items.iter().enumerate() {
-                arguments.push((at + 1).to_string());
-                arguments.push(quantity.to_string());
-            }
-            arguments
-        })?;
-        let reply = Reply::of(&MULTI_DEDUCT);
-        let values = reply.array(value)?;
-        let text = reply.text(values.first())?.unwrap_or_default();
-        multi_outcome(&text, order, &keys).ok_or_else(|| reply.unfit(&text))
-    }
-}
-
-/// Reads `status item item …` of one multi-order; `None` where it does not fit the order.
-pub(super) fn multi_outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome> {
-    let mut words = text.split(' ');
-    let status = Status::of_code(words.next()?.parse().ok()?)?;
-    let mut items = Vec::with_capacity(order.items.len());
-    for ((_, quantity), word) in order.items.iter().zip(words) {
-        let parts: Vec<&str> = word.split(',').collect();
-        let [code, stock, bought] = parts[..] else { return None };
-        let item_status = Status::of_code(code.parse().ok()?)?;
-        let mut outcome =
-            Outcome { status: item_status, quantity: Some(quantity.get()), stock: None, bought: None, corrupt: None };
-        if item_status == Status::Corrupt {
-            let number: usize = stock.parse().ok()?;
-            let each = keys.first()?.in_order().count();
-            let value = (bought != "-").then(|| unhex(bought));
-            outcome.corrupt = Some(corrupt(keys.get((number - 1) / each)?, (number - 1) % each + 1, value.as_deref()));
-        } else {
-            outcome.stock = stock.parse().ok();
-            outcome.bought = bought.parse().ok();
-        }
-        items.push(outcome);
-    }
-    (items.len() == order.items.len()).then_some(MultiOutcome { status, items })
-}
-
-fn unhex(hex: &str) -> String {
-    let bytes: Vec<u8> = hex
-        .as_bytes()
-        .chunks(2)
-        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -195,11 +127,6 @@ mod tests {
         assert_eq!(mode(false, Try::First), "first");
         assert_eq!(mode(false, Try::Retry), "retry");
         assert_eq!(mode(true, Try::Retry), "dry");
-    }
-
-    #[test]
-    fn hexadecimal_is_read_back() {
-        assert_eq!(unhex("61620a"), "ab\n");
     }
 
     #[test]

@@ -12,6 +12,17 @@ use crate::inventory::layout::Kind;
 /// How many fields a page asks for: about half a millisecond of the server's time.
 const PAGE: usize = 1000;
 
+/// Why there is no reply to one of several commands.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// It did not run, and another try may help.
+    NotRun,
+    /// The server refused it.
+    Refused(StoreError),
+    /// The connection broke, and nobody knows whether it ran.
+    Lost(String),
+}
+
 impl Server {
     /// Sends commands that only read at once, and gives their replies.
     pub fn pipeline(&mut self, pipeline: &Pipeline, count: usize) -> Result<Vec<Value>, StoreError> {
@@ -25,6 +36,38 @@ impl Server {
                 value => Ok(value),
             })
             .collect()
+    }
+
+    /// Sends commands, and gives what became of each: replies that came before the connection broke are not lost.
+    pub(super) fn each_reply(&mut self, pipeline: &Pipeline, count: usize) -> Vec<Result<Value, Unanswered>> {
+        let packed = pipeline.get_packed_pipeline();
+        let sent = self.connection().map(|connection| connection.send_packed_command(&packed));
+        let mut lost = match sent.and_then(|sent| sent.map_err(|error| self.broken(&error))) {
+            Ok(()) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let mut replies = Vec::with_capacity(count);
+        for _ in 0..count {
+            if let Some(why) = &lost {
+                replies.push(Err(Unanswered::Lost(why.clone())));
+                continue;
+            }
+            let received = self.connection().map(|connection| connection.recv_response());
+            replies.push(match received {
+                Ok(Ok(Value::ServerError(error))) if error.code() == "NOSCRIPT" => Err(Unanswered::NotRun),
+                Ok(Ok(Value::ServerError(error))) => match self.broken(&RedisError::from(error)) {
+                    error if error.passes() => Err(Unanswered::NotRun),
+                    error => Err(Unanswered::Refused(error)),
+                },
+                Ok(Ok(value)) => Ok(value),
+                Ok(Err(error)) => {
+                    let why = self.broken(&error).to_string();
+                    Err(Unanswered::Lost(lost.insert(why).clone()))
+                }
+                Err(error) => Err(Unanswered::Lost(lost.insert(error.to_string()).clone())),
+            });
+        }
+        replies
     }
 
     /// Sends a command that only reads; its reply must be [received](Self::receive) before anything else is sent.

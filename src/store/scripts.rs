@@ -22,14 +22,31 @@ macro_rules! script {
 /// Makes an activity what it should be.
 pub static PREHEAT: LazyLock<Script> = script!("preheat", "lib/values.lua", "lib/meta.lua", "preheat.lua");
 /// Takes units of one activity.
-pub static DEDUCT: LazyLock<Script> =
-    script!("deduct", "lib/one_order.lua", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "deduct.lua");
+pub static DEDUCT: LazyLock<Script> = script!(
+    "deduct",
+    "lib/one_order.lua",
+    "lib/many_orders.lua",
+    "lib/lean_deduct.lua",
+    "lib/values.lua",
+    "lib/meta.lua",
+    "lib/orders.lua",
+    "lib/call.lua",
+    "deduct.lua"
+);
 /// Takes units of several activities, all or nothing.
 pub static MULTI_DEDUCT: LazyLock<Script> =
     script!("multi_deduct", "lib/values.lua", "lib/meta.lua", "multi_deduct.lua");
 /// Gives units back.
-pub static REFUND: LazyLock<Script> =
-    script!("refund", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "refund.lua");
+pub static REFUND: LazyLock<Script> = script!(
+    "refund",
+    "lib/many_orders.lua",
+    "lib/lean_refund.lua",
+    "lib/values.lua",
+    "lib/meta.lua",
+    "lib/orders.lua",
+    "lib/call.lua",
+    "refund.lua"
+);
 /// Refuses purchases for a while.
 pub static PAUSE: LazyLock<Script> = script!("pause", "lib/values.lua", "lib/meta.lua", "pause.lua");
 /// Reads one activity at one instant.

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use anyhow::Result;
 use serde::Serialize;
 
+use super::args::RunArgs;
+use super::course::Line;
 use super::input::{BadLines, Input};
-use super::{BulkArgs, Task};
-use crate::input::orders::{Checked, Column, Next, OrderRow, RowError};
+use crate::input::orders::{Checked, Next, RowError};
 use crate::interrupt;
 use crate::inventory::failure::Exit;
 use crate::output::{Cell, Output, Row};
@@ -25,20 +26,19 @@ pub(super) struct CheckedInput {
 
 /// What is asked of one activity.
 #[derive(Debug, Serialize)]
-pub(super) struct Total {
-    pub(super) activity: String,
+struct Total {
+    activity: String,
     orders: u64,
     units: u64,
 }
 
 impl Total {
-    /// Nothing yet.
-    pub(super) fn of(activity: &str) -> Self {
+    fn of(activity: &str) -> Self {
         Self { activity: activity.to_owned(), orders: 0, units: 0 }
     }
 
     /// One order more.
-    pub(super) fn add(&mut self, units: u64) {
+    fn add(&mut self, units: u64) {
         self.orders += 1;
         self.units += units;
     }
@@ -53,38 +53,55 @@ impl Row for Total {
     }
 }
 
+/// The totals of a file.
+#[derive(Default)]
+struct Totals {
+    of: Vec<Total>,
+    known: HashMap<String, usize>,
+    /// The one that was added to last: most rows name it again.
+    last: usize,
+}
+
+impl Totals {
+    fn add(&mut self, activity: &str, units: u64) {
+        if self.of.get(self.last).is_none_or(|total| total.activity != activity) {
+            self.last = match self.known.get(activity) {
+                Some(nth) => *nth,
+                None => {
+                    self.known.insert(activity.to_owned(), self.of.len());
+                    self.of.push(Total::of(activity));
+                    self.of.len() - 1
+                }
+            };
+        }
+        self.of[self.last].add(units);
+    }
+}
+
 /// Reads a regular file whole, and with `--dry-run` whatever else it is. `None` where the user asked to stop.
-pub(super) fn check(mut input: Input, args: &BulkArgs, task: &Task<'_>, out: &Output) -> Result<Option<CheckedInput>> {
-    let mut bad = BadLines::new(input.reader.name(), args, &input.from, task.dry_run)?;
-    let mut totals: Vec<Total> = Vec::new();
+pub(super) fn check<L: Line>(
+    mut input: Input,
+    args: &RunArgs,
+    dry_run: bool,
+    out: &Output,
+) -> Result<Option<CheckedInput>> {
+    let mut bad = BadLines::new(input.reader.name(), args, &input.from, dry_run)?;
+    let mut totals = Totals::default();
     let mut rows = 0;
-    if !input.is_regular && !task.dry_run {
-        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals }));
+    if !input.is_regular && !dry_run {
+        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals: totals.of }));
     }
     let progress = out.progress("checking", 0);
-    let mut known: HashMap<String, usize> = HashMap::new();
-    let mut last = usize::MAX;
-    let mut row = OrderRow::default();
+    let mut line = L::default();
     loop {
         if rows % 1024 == 0 && interrupt::requested() {
             progress.finish();
             out.note("stopped while the file was checked; nothing was applied");
             return Ok(None);
         }
-        match input.reader.next(&mut row) {
+        match line.read(&mut input.reader) {
             Ok(Next::Row) => {
-                let activity = row.text(Column::Activity);
-                if totals.get(last).is_none_or(|total| total.activity != activity) {
-                    last = match known.get(activity) {
-                        Some(nth) => *nth,
-                        None => {
-                            known.insert(activity.to_owned(), totals.len());
-                            totals.push(Total::of(activity));
-                            totals.len() - 1
-                        }
-                    };
-                }
-                totals[last].add(row.quantity().unsigned_abs());
+                line.each(|activity, units| totals.add(activity, units));
                 rows += 1;
                 if rows % 4096 == 0 {
                     progress.inc(4096);
@@ -103,11 +120,11 @@ pub(super) fn check(mut input: Input, args: &BulkArgs, task: &Task<'_>, out: &Ou
             None => Ok(None),
         };
     }
-    let content = (input.is_regular && !task.dry_run).then(|| input.reader.checked());
+    let content = (input.is_regular && !dry_run).then(|| input.reader.checked());
     if let Some(content) = &content {
         input = input.again(content)?;
     }
-    Ok(Some(CheckedInput { input, content, bad, rows, totals }))
+    Ok(Some(CheckedInput { input, content, bad, rows, totals: totals.of }))
 }
 
 impl CheckedInput {

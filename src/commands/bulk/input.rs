@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{BulkArgs, has_users, mapping};
+use super::args::{BulkArgs, RunArgs};
 use crate::input::Problems;
 use crate::input::orders::{Blocks, Checked, Column, Dialect, Mapping, OrderReader, Quantities, Shape};
 use crate::input::{self};
@@ -25,6 +25,18 @@ const USERLESS: Shape = Shape {
     quantities: Quantities::Orders,
 };
 
+/// The same of orders of several activities.
+const MULTI: Shape = Shape {
+    required: &[Column::User, Column::Items],
+    optional: &[Column::Request, Column::Reason],
+    quantities: Quantities::Orders,
+};
+const USERLESS_MULTI: Shape = Shape {
+    required: &[Column::Items],
+    optional: &[Column::User, Column::Request, Column::Reason],
+    quantities: Quantities::Orders,
+};
+
 /// A file that was opened.
 pub(super) struct Input {
     /// As it was given.
@@ -37,13 +49,23 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn new(from: &str, args: &BulkArgs, layout: Layout) -> Result<Self> {
-        let shape = if has_users(layout) { ORDERS } else { USERLESS };
+    /// Orders of one activity each.
+    pub(super) fn of_orders(from: &str, args: &BulkArgs, layout: Layout) -> Result<Self> {
+        let shape = if layout.kind().has_users() { ORDERS } else { USERLESS };
         let columns: Vec<Column> = shape.columns().collect();
-        let mapping = mapping(args, &columns)?;
+        Self::new(from, args.format, args.mapping(&columns)?, shape)
+    }
+
+    /// Orders of several activities each.
+    pub(super) fn of_multi_orders(from: &str, layout: Layout) -> Result<Self> {
+        let shape = if layout.kind().has_users() { MULTI } else { USERLESS_MULTI };
+        Self::new(from, Some(Dialect::Jsonl), Mapping::default(), shape)
+    }
+
+    fn new(from: &str, dialect: Option<Dialect>, mapping: Mapping, shape: Shape) -> Result<Self> {
         let blocks = Blocks::open(from)?;
         let is_regular = blocks.is_regular();
-        let reader = OrderReader::new(blocks, args.format, &mapping, shape)?;
+        let reader = OrderReader::new(blocks, dialect, &mapping, shape)?;
         let dialect = reader.dialect();
         Ok(Self { from: from.to_owned(), reader, is_regular, dialect, mapping, shape })
     }
@@ -71,7 +93,7 @@ pub(super) struct BadLines {
 impl BadLines {
     /// None yet. The file for them is made now, so that a path that cannot be written is known before anything is
     /// applied.
-    pub(super) fn new(name: &str, args: &BulkArgs, from: &str, dry_run: bool) -> Result<Self> {
+    pub(super) fn new(name: &str, args: &RunArgs, from: &str, dry_run: bool) -> Result<Self> {
         let rejects = match &args.rejects {
             Some(path) if !dry_run => {
                 let same = |one: &std::path::Path| one.canonicalize().ok();

@@ -67,9 +67,32 @@ pub(super) struct SummaryRow {
     tone: Option<Status>,
 }
 
-impl SummaryRow {
-    pub(super) fn new(activity: &str, status: Status, orders: u64, units: u64) -> Self {
-        Self { activity: activity.to_owned(), status: status.name(), orders, units: Some(units), tone: Some(status) }
+/// Orders and units of one activity, by status.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally(Vec<(Status, u64, u64)>);
+
+impl Tally {
+    /// One order more.
+    pub(super) fn add(&mut self, status: Status, units: u64) {
+        match self.0.iter_mut().find(|(known, ..)| *known == status) {
+            Some((_, orders, all)) => {
+                *orders += 1;
+                *all += units;
+            }
+            None => self.0.push((status, 1, units)),
+        }
+    }
+
+    /// A row a status, in their own order.
+    pub(super) fn rows(mut self, activity: &str) -> impl Iterator<Item = SummaryRow> {
+        self.0.sort_by_key(|(status, ..)| *status);
+        self.0.into_iter().map(move |(status, orders, units)| SummaryRow {
+            activity: activity.to_owned(),
+            status: status.name(),
+            orders,
+            units: Some(units),
+            tone: Some(status),
+        })
     }
 }
 
@@ -91,8 +114,8 @@ pub(super) fn shows_rows(format: Format) -> bool {
 /// Counts of a run, and its rows.
 pub(super) struct Report<'o> {
     rows: Option<RowStream<'o, LineRow<'static>>>,
-    /// Orders and units by status, for each activity.
-    tallies: Vec<Vec<(Status, u64, u64)>>,
+    /// One for each activity.
+    tallies: Vec<Tally>,
     /// The last line that was told of: after a rewind, lines come a second time.
     told: u64,
     /// Orders that were told of before, and that a second time are refused.
@@ -115,17 +138,9 @@ impl<'o> Report<'o> {
         self.told = decided.entry.line;
         self.done += 1;
         if self.tallies.len() <= decided.nth {
-            self.tallies.resize_with(decided.nth + 1, Vec::new);
+            self.tallies.resize_with(decided.nth + 1, Tally::default);
         }
-        let tally = &mut self.tallies[decided.nth];
-        let units = u64::from(decided.entry.quantity);
-        match tally.iter_mut().find(|(status, ..)| *status == decided.status) {
-            Some((_, orders, all)) => {
-                *orders += 1;
-                *all += units;
-            }
-            None => tally.push((decided.status, 1, units)),
-        }
+        self.tallies[decided.nth].add(decided.status, u64::from(decided.entry.quantity));
         match &mut self.rows {
             Some(rows) => rows.push_borrowed(&LineRow::new(decided)),
             None => Ok(()),
@@ -142,15 +157,11 @@ impl<'o> Report<'o> {
         if let Some(rows) = self.rows {
             rows.finish()?;
         }
-        let mut summary = Vec::new();
-        let none = Vec::new();
+        let mut summary: Vec<SummaryRow> = Vec::new();
         for (nth, (activity, refused_before)) in bulk.refused_before().enumerate() {
-            let mut tally = self.tallies.get(nth).unwrap_or(&none).clone();
-            tally.sort_by_key(|(status, ..)| *status);
-            let was_replayed = tally.iter().any(|(status, ..)| *status == Status::Replayed);
-            summary.extend(
-                tally.into_iter().map(|(status, orders, units)| SummaryRow::new(activity, status, orders, units)),
-            );
+            let before = summary.len();
+            summary.extend(self.tallies.get(nth).cloned().unwrap_or_default().rows(activity));
+            let was_replayed = summary[before..].iter().any(|row| row.tone == Some(Status::Replayed));
             if refused_before > 0 && was_replayed {
                 summary.push(SummaryRow {
                     activity: activity.to_owned(),

@@ -1,23 +1,26 @@
-//! The run itself: rows in, batches out, rows told of, until the end or until something stops it.
+//! The run itself: lines in, batches out, lines told of, until the end or until something stops it.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
+use super::args::RunArgs;
 use super::check::CheckedInput;
+use super::course::{Course, Line};
+use super::end::{Finished, with_hint};
 use super::input::{BadLines, Input};
-use super::report::{Report, is_refused, shows_rows};
-use super::{BulkArgs, Task};
-use crate::input::orders::{Checked, Column, Next, OrderRow, RowError};
+use super::report::is_refused;
+use crate::input::orders::{Checked, Next, RowError};
 use crate::interrupt;
-use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::failure::Failure;
+use crate::inventory::id::RequestId;
 use crate::output::{Output, Progress, Terminal, is_broken_pipe};
-use crate::store::bulk::{Bulk, Entry, Job, Operation, Pace, Step, Terms};
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
+use crate::store::bulk::{Job, Step};
 
 /// Why a run is over.
 enum End {
-    /// All rows are decided.
+    /// All lines are decided.
     Done,
     /// The user asked to stop.
     Interrupted,
@@ -25,83 +28,35 @@ enum End {
     Failed(anyhow::Error),
 }
 
-/// A run under way.
-struct Run<'r, 'o> {
-    bulk: Bulk<'r>,
-    input: Option<Input>,
-    row: OrderRow,
-    content: Option<Checked>,
-    bad: BadLines,
+/// What a run needs beside its lines.
+pub(super) struct Manner {
     keep_going: bool,
-    report: Report<'o>,
+    /// How to go on with a job that was stopped.
+    go_on: String,
     terminal: Terminal,
     progress: Progress,
-    has_ended: bool,
-    /// What ended the input before its end.
-    stopped: Option<Failure>,
 }
 
-/// Applies a file that was checked.
-pub(super) fn apply(
-    checked: CheckedInput,
-    args: &BulkArgs,
-    task: &Task<'_>,
-    store: &mut Store,
-    out: &mut Output,
-) -> Result<Exit> {
-    let job = job(&checked, args, task);
-    let go_on = match checked.content {
-        Some(_) => "the same command goes on; what was applied is not applied again".to_owned(),
-        None => format!(
-            "to go on, give the whole input again with `--job {}`; what was applied is not applied again",
-            job.name
-        ),
-    };
-    if checked.content.is_none() && args.job.is_none() {
-        out.note(format!("this input is applied as the job `{}`", job.name));
+impl Manner {
+    /// Says what the job is called, where nobody else could know.
+    pub(super) fn new(checked: &CheckedInput, job: &Job, args: &RunArgs, out: &Output) -> Self {
+        let go_on = match checked.content {
+            Some(_) => "the same command goes on; what was applied is not applied again".to_owned(),
+            None => format!(
+                "to go on, give the whole input again with `--job {}`; what was applied is not applied again",
+                job.name
+            ),
+        };
+        if checked.content.is_none() && args.job.is_none() {
+            out.note(format!("this input is applied as the job `{}`", job.name));
+        }
+        let progress = out.progress("applying", checked.rows);
+        Self { keep_going: args.keep_going, go_on, terminal: out.terminal(), progress }
     }
-    let terms = Terms {
-        operation: task.operation,
-        job,
-        reason: task.reason.map(str::to_owned),
-        limit: task.limit,
-        rows: shows_rows(out.format()),
-        pace: pace(args),
-        retry_for: args.retry_for(),
-    };
-    let mut bulk = Bulk::new(store, terms)?;
-    for activity in checked.activities() {
-        bulk.expect(activity);
-    }
-    if checked.content.is_some() {
-        bulk.meet()?;
-    }
-    let terminal = out.terminal();
-    let progress = out.progress("applying", checked.rows);
-    let CheckedInput { input, content, bad, .. } = checked;
-    let mut run = Run {
-        bulk,
-        input: Some(input),
-        row: OrderRow::default(),
-        content,
-        bad,
-        keep_going: args.keep_going,
-        report: Report::new(out)?,
-        terminal,
-        progress,
-        has_ended: false,
-        stopped: None,
-    };
-    let end = run.drive();
-    run.finish(end, &go_on)?.show(out)
 }
 
 /// What the job is called: by its content, unless it was named; what cannot be read twice gets a name by chance.
-fn job(checked: &CheckedInput, args: &BulkArgs, task: &Task<'_>) -> Job {
-    let operation = match task.operation {
-        Operation::Deduct => "deduct",
-        Operation::Refund => "refund",
-    };
+pub(super) fn job(checked: &CheckedInput, args: &RunArgs, operation: &str) -> Job {
     let of = format!("{operation} {}", checked.input.way());
     match &checked.content {
         Some(content) => {
@@ -109,21 +64,46 @@ fn job(checked: &CheckedInput, args: &BulkArgs, task: &Task<'_>) -> Job {
             Job { name: args.job.clone().unwrap_or_else(|| digest.clone()), digest }
         }
         None => {
-            let name = args.job.clone().unwrap_or_else(|| crate::inventory::id::RequestId::new().to_string());
+            let name = args.job.clone().unwrap_or_else(|| RequestId::new().to_string());
             Job { name, digest: Checked::default().digest(&of) }
         }
     }
 }
 
-fn pace(args: &BulkArgs) -> Pace {
-    let pace = if args.fast { Pace::fast() } else { Pace::gentle() };
-    match args.rate {
-        Some(rate) => pace.bounded(rate),
-        None => pace,
-    }
+/// Applies a file that was checked.
+pub(super) fn apply<C: Course>(checked: CheckedInput, course: C, manner: Manner) -> Result<Finished> {
+    let CheckedInput { input, content, bad, .. } = checked;
+    let mut run = Run {
+        course,
+        input: Some(input),
+        line: C::Line::default(),
+        content,
+        bad,
+        manner,
+        done: 0,
+        has_ended: false,
+        stopped: None,
+    };
+    let end = run.drive();
+    run.finish(end)
 }
 
-impl Run<'_, '_> {
+/// A run under way.
+struct Run<C: Course> {
+    course: C,
+    input: Option<Input>,
+    line: C::Line,
+    content: Option<Checked>,
+    bad: BadLines,
+    manner: Manner,
+    /// Orders that were told of.
+    done: u64,
+    has_ended: bool,
+    /// What ended the input before its end.
+    stopped: Option<Failure>,
+}
+
+impl<C: Course> Run<C> {
     fn drive(&mut self) -> End {
         loop {
             if interrupt::requested() {
@@ -140,12 +120,12 @@ impl Run<'_, '_> {
     /// Reads what there is room for, sends or receives, and tells of what was decided. False at the end.
     fn step(&mut self) -> Result<bool> {
         let is_starving = self.read()?;
-        let pressing = self.has_ended || self.bulk.is_full() || (is_starving && !self.bulk.is_waiting());
-        match self.bulk.advance(pressing)? {
+        let pressing = self.has_ended || self.course.is_full() || (is_starving && !self.course.is_waiting());
+        match self.course.advance(pressing)? {
             Step::On => (),
-            Step::Idle if self.has_ended && self.bulk.is_empty() => return Ok(false),
+            Step::Idle if self.has_ended && self.course.is_empty() => return Ok(false),
             Step::Idle if is_starving => {
-                self.report.flush()?;
+                self.course.flush()?;
                 if let Some(input) = &mut self.input {
                     input.reader.wait(Duration::from_millis(100));
                 }
@@ -153,7 +133,7 @@ impl Run<'_, '_> {
             Step::Idle => (),
             Step::Trouble(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
             Step::Corrupt(corrupt) => {
-                self.warn(&format!("key `{}` {}; no order of its activity is applied", corrupt.key, corrupt.what));
+                self.warn(&format!("key `{}` {}; no order that needs it is applied", corrupt.key, corrupt.what));
             }
             Step::Rewind { activity, line } => self.rewind(activity, line)?,
         }
@@ -161,19 +141,19 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
-    /// Reads rows while they are of use; true where none is there yet.
+    /// Reads lines while they are of use; true where none is there yet.
     fn read(&mut self) -> Result<bool> {
         let Some(input) = &mut self.input else { return Ok(false) };
-        while !self.has_ended && self.bulk.takes_more() {
-            match input.reader.next(&mut self.row) {
-                Ok(Next::Row) => self.bulk.push(&entry(&self.row)),
+        while !self.has_ended && self.course.takes_more() {
+            match self.line.read(&mut input.reader) {
+                Ok(Next::Row) => self.course.push(&self.line)?,
                 Ok(Next::NotYet) => return Ok(true),
                 Ok(Next::End) => self.has_ended = true,
                 Err(RowError::Bad(problem)) => {
                     // A file was checked before, and its bad lines are known.
                     if self.content.is_none() {
                         self.bad.add(problem, &input.reader)?;
-                        self.has_ended = !self.keep_going;
+                        self.has_ended = !self.manner.keep_going;
                     }
                 }
                 Err(RowError::Fatal(failure)) => {
@@ -187,12 +167,9 @@ impl Run<'_, '_> {
 
     /// Tells of the orders at the front that are decided.
     fn tell(&mut self) -> Result<()> {
-        let before = self.report.done;
-        while let Some(decided) = self.bulk.front() {
-            self.report.tell(&decided)?;
-            self.bulk.pop();
-        }
-        self.progress.inc(self.report.done - before);
+        let told = self.course.tell()?;
+        self.done += told;
+        self.manner.progress.inc(told);
         Ok(())
     }
 
@@ -204,21 +181,21 @@ impl Run<'_, '_> {
         self.warn(&format!(
             "the server lost what it had decided of `{activity}` after line {line}; it is applied again"
         ));
-        self.bulk.drain()?;
-        self.bulk.start_over();
+        self.course.drain()?;
+        self.course.start_over();
         self.input = Some(input.again(content)?);
         self.has_ended = false;
         Ok(())
     }
 
     fn warn(&self, text: &str) {
-        self.progress.suspend(|| self.terminal.warn(text));
+        self.manner.progress.suspend(|| self.manner.terminal.warn(text));
     }
 
     /// Tells of what else was decided, and how the run ended.
-    fn finish(mut self, end: End, go_on: &str) -> Result<Finished> {
+    fn finish(mut self, end: End) -> Result<Finished> {
         // What is in flight is waited for. Where that fails too, the first failure says enough.
-        let drained = self.bulk.drain();
+        let drained = self.course.drain();
         let (is_done, is_interrupted) = (matches!(end, End::Done), matches!(end, End::Interrupted));
         let mut error = match end {
             End::Failed(error) => Some(error),
@@ -228,16 +205,17 @@ impl Run<'_, '_> {
             error = Some(Failure::from(store).into());
         }
         let is_read = !error.as_ref().is_some_and(is_broken_pipe);
-        while is_read && self.bulk.skip_undecided() {
+        while is_read && self.course.skip_undecided() {
             if let Err(unwritable) = self.tell() {
                 error = Some(unwritable);
                 break;
             }
         }
-        self.progress.finish();
-        let (refused_again, done) = (self.report.refused_again, self.report.done);
+        let Manner { keep_going, go_on, terminal, progress } = &self.manner;
+        progress.finish();
+        let refused_again = self.course.refused_again();
         if refused_again > 0 {
-            self.terminal.warn(format!("{refused_again} orders that were told of before are refused now"));
+            terminal.warn(format!("{refused_again} orders that were told of before are refused now"));
         }
         let failure = match error {
             Some(error) if is_broken_pipe(&error) => {
@@ -246,79 +224,20 @@ impl Run<'_, '_> {
             Some(error) => Some(with_hint(error, go_on)),
             None => self.stopped.take(),
         };
-        let summary = match self.report.finish(&self.bulk) {
+        let summary = match self.course.finish() {
             Ok(summary) => summary,
             Err(unwritable) if is_broken_pipe(&unwritable) && !is_read => Vec::new(),
             Err(unwritable) => return Err(unwritable),
         };
-        let count = self.bad.count;
-        let bad = if self.keep_going || count == 0 {
-            self.bad.failure()
-        } else {
-            self.bad
-                .failure()
-                .map(|failure| failure.hint(format!("the orders before it are applied; mend it, and {go_on}")))
-        };
+        let is_mended_by_rejects = *keep_going || self.bad.count == 0;
+        let bad = self.bad.failure().map(|failure| match is_mended_by_rejects {
+            true => failure,
+            false => failure.hint(format!("the orders before it are applied; mend it, and {go_on}")),
+        });
         if is_interrupted && failure.is_none() {
-            self.terminal.note(format!("stopped after {done} orders"));
-            self.terminal.hint(go_on);
+            terminal.note(format!("stopped after {} orders", self.done));
+            terminal.hint(go_on);
         }
         Ok(Finished { is_done, failure, bad, is_refused: refused_again > 0 || is_refused(&summary), summary })
-    }
-}
-
-/// How a run ended.
-struct Finished {
-    is_done: bool,
-    failure: Option<Failure>,
-    bad: Option<Failure>,
-    is_refused: bool,
-    summary: Vec<super::report::SummaryRow>,
-}
-
-impl Finished {
-    /// Shows the summary; the exit code is the first that applies.
-    fn show(self, out: &mut Output) -> Result<Exit> {
-        if !shows_rows(out.format()) {
-            out.array(&self.summary)?;
-        }
-        match (self.failure, self.bad) {
-            (Some(failure), _) | (None, Some(failure)) => Err(failure.into()),
-            (None, None) if !self.is_done => Ok(Exit::Interrupted),
-            (None, None) => Ok(if self.is_refused { Exit::Refused } else { Exit::Done }),
-        }
-    }
-}
-
-/// An error as a failure that says how to go on.
-fn with_hint(error: anyhow::Error, go_on: &str) -> Failure {
-    let failure = match error.downcast::<StoreError>() {
-        Ok(store) => Failure::from(store),
-        Err(other) => match other.downcast::<Failure>() {
-            Ok(failure) => failure,
-            Err(other) => Failure::failed(format!("{other:#}")),
-        },
-    };
-    match &failure.hint {
-        None => failure.hint(go_on),
-        Some(hint)
-            if matches!(failure.exit, Exit::Failed | Exit::Unreachable | Exit::Denied) && !hint.contains("again") =>
-        {
-            let both = format!("{hint}; {go_on}");
-            failure.hint(both)
-        }
-        Some(_) => failure,
-    }
-}
-
-fn entry(row: &OrderRow) -> Entry<'_> {
-    Entry {
-        line: row.line(),
-        activity: row.text(Column::Activity),
-        user: row.text(Column::User),
-        // The reader has held it against the bounds of an order.
-        quantity: u32::try_from(row.quantity()).unwrap_or_default(),
-        request: row.text(Column::Request),
-        reason: row.text(Column::Reason),
     }
 }

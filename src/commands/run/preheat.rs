@@ -1,9 +1,11 @@
 //! The activities of a fixture, made what they should be before its steps are done.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 
 use crate::input::fixture::Fixture;
-use crate::inventory::activity::{Action, Preheat, Preheated};
+use crate::inventory::activity::{Action, Plan, Preheat, Preheated};
 use crate::inventory::failure::Failure;
 use crate::output::Output;
 use crate::store::Store;
@@ -24,24 +26,26 @@ pub fn preheat(fixture: &Fixture, dry_run: bool, store: &mut Store, out: &Output
         .iter()
         .map(|plan| plan.clone().fitted(layout).map_err(|why| Failure::usage(format!("{}: {why}", fixture.file))))
         .collect::<Result<Vec<_>, _>>()?;
+    let all: Vec<&Plan> = plans.iter().collect();
     let progress = out.progress("planning", plans.len() as u64);
-    let mut results = Vec::with_capacity(plans.len());
-    for plan in &plans {
-        results.push(store.preheat(plan, Preheat::Create, true, None)?);
+    let mut looked = BTreeMap::new();
+    store.preheat_all(&all, Preheat::Create, true, None, |nth, result| {
         progress.inc(1);
-    }
+        looked.insert(nth, result);
+    })?;
+    let mut results: Vec<Preheated> = looked.into_values().collect();
     progress.finish();
     if results.iter().any(|result| !result.status.is_done()) {
         return Ok(refused(fixture, &results, out));
     }
     if !dry_run {
-        let progress = out.progress("preheating", plans.len() as u64);
-        for (plan, result) in plans.iter().zip(&mut results) {
-            if result.action == Action::Create {
-                *result = store.preheat(plan, Preheat::Create, false, None)?;
-            }
+        let places: Vec<usize> = (0..plans.len()).filter(|nth| results[*nth].action == Action::Create).collect();
+        let missing: Vec<&Plan> = places.iter().map(|nth| &plans[*nth]).collect();
+        let progress = out.progress("preheating", missing.len() as u64);
+        store.preheat_all(&missing, Preheat::Create, false, None, |nth, result| {
             progress.inc(1);
-        }
+            results[places[nth]] = result;
+        })?;
         progress.finish();
         // Somebody else may have been quicker.
         if results.iter().any(|result| !result.status.is_done()) {

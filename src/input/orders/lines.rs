@@ -61,10 +61,6 @@ impl Lines {
         &self.data[self.record.clone()]
     }
 
-    pub(super) fn is_regular(&self) -> bool {
-        self.blocks.is_regular()
-    }
-
     pub(super) fn checked(&self) -> Checked {
         self.blocks.checked()
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub use blocks::{Blocks, Checked};
 pub use dialect::Dialect;
 pub use mapping::Mapping;
-pub use multi::{MultiReader, MultiRow};
+pub use multi::MultiRow;
 pub use row::{Column, OrderRow, Quantities, Shape};
 
 use super::problem::Problem;
@@ -142,11 +142,6 @@ impl OrderReader {
             Form::Batch(form) => form.header(),
             Form::Json(_) => &[],
         }
-    }
-
-    /// Whether it can be read again from its start.
-    pub fn is_regular(&self) -> bool {
-        self.lines.is_regular()
     }
 
     /// In what form the rows stand there.

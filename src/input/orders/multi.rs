@@ -4,12 +4,9 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::blocks::Blocks;
 use super::jsonl::{Key, text_of};
-use super::mapping::Mapping;
-use super::row::{Column, OrderRow, Quantities, Shape};
-use super::{Dialect, Next, OrderReader, RowError, lines};
-use crate::inventory::failure::Failure;
+use super::row::{Column, OrderRow};
+use super::{Next, OrderReader, RowError, lines};
 use crate::inventory::id::ActivityId;
 use crate::inventory::number::Quantity;
 use crate::inventory::order::MultiOrder;
@@ -23,48 +20,18 @@ pub struct MultiRow {
     pub items: Vec<(ActivityId, Quantity)>,
 }
 
-/// Orders of several activities, in the order of the input.
-pub struct MultiReader(OrderReader);
-
-impl MultiReader {
-    /// Begins to read.
-    ///
-    /// # Errors
-    /// The input cannot be read.
-    pub fn new(blocks: Blocks, mapping: &Mapping, has_users: bool) -> Result<Self, Failure> {
-        let shape = Shape {
-            required: if has_users { &[Column::User, Column::Items] } else { &[Column::Items] },
-            optional: if has_users {
-                &[Column::Request, Column::Reason]
-            } else {
-                &[Column::User, Column::Request, Column::Reason]
-            },
-            quantities: Quantities::Orders,
-        };
-        OrderReader::new(blocks, Some(Dialect::Jsonl), mapping, shape).map(Self)
-    }
-
-    /// The reader below: what waits, and what knows the line.
-    pub fn rows(&mut self) -> &mut OrderReader {
-        &mut self.0
-    }
-
-    /// The blocks below.
-    pub fn into_blocks(self) -> Blocks {
-        self.0.into_blocks()
-    }
-
-    /// Reads the next order.
+impl MultiRow {
+    /// Reads the next order of an input in jsonl.
     ///
     /// # Errors
     /// As [`OrderReader::next`].
-    pub fn next(&mut self, row: &mut MultiRow) -> Result<Next, RowError> {
-        let next = self.0.next(&mut row.order)?;
+    pub fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
+        let next = reader.next(&mut self.order)?;
         if next == Next::Row {
-            row.items.clear();
-            items(row.order.text(Column::Items), &mut row.items).map_err(|message| {
-                let column = super::jsonl::place(self.0.raw(), self.0.mapping.name(Column::Items));
-                RowError::Bad(lines::problem(row.order.line(), column, format!("items: {message}"), None))
+            self.items.clear();
+            items(self.order.text(Column::Items), &mut self.items).map_err(|message| {
+                let column = super::jsonl::place(reader.raw(), reader.mapping.name(Column::Items));
+                RowError::Bad(lines::problem(self.order.line(), column, format!("items: {message}"), None))
             })?;
         }
         Ok(next)

@@ -172,14 +172,16 @@ fn a_file_is_held_against_what_it_was() {
 #[test]
 fn items_are_summed() {
     let text = "{\"user\":7,\"items\":{\"1001\":2,\"1002\":\"1\",\"1001\":3},\"request\":\"a\"}\n{\"user\":7,\"items\":{\"1001\":0}}\n{\"user\":7,\"items\":{}}\n{\"user\":7,\"items\":[1]}\n";
-    let mut reader = MultiReader::new(Blocks::stream("f", text.as_bytes()), &Mapping::default(), true).unwrap();
-    reader.rows().wait(Duration::from_secs(5));
+    let shape = Shape { required: &[Column::User, Column::Items], optional: &[Column::Request], ..SHAPE };
+    let blocks = Blocks::stream("f", text.as_bytes());
+    let mut reader = OrderReader::new(blocks, Some(Dialect::Jsonl), &Mapping::default(), shape).unwrap();
+    reader.wait(Duration::from_secs(5));
     let mut row = MultiRow::default();
-    assert_eq!(reader.next(&mut row).unwrap(), Next::Row);
+    assert_eq!(row.read(&mut reader).unwrap(), Next::Row);
     let items: Vec<String> = row.items.iter().map(|(activity, quantity)| format!("{activity}={quantity}")).collect();
     assert_eq!(items, ["1001=5", "1002=1"]);
     for _ in 0..3 {
-        assert!(matches!(reader.next(&mut row), Err(RowError::Bad(_))));
+        assert!(matches!(row.read(&mut reader), Err(RowError::Bad(_))));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::keys::Keys;
 use super::super::scripts::Script;
 use super::queue::{Batch, Queue};
-use super::window::Window;
+use super::window::{Row, Window};
 
 /// Appends a number in decimal digits.
 pub(super) fn decimal(out: &mut Vec<u8>, mut number: u64) {
@@ -54,6 +54,35 @@ pub(super) struct Frame {
     digits: Vec<u8>,
 }
 
+/// Which columns the orders of a call need.
+#[derive(Debug)]
+struct Shape {
+    /// The quantity of all of them, if they have the same.
+    quantity: Option<u32>,
+    requests: bool,
+    reasons: bool,
+}
+
+impl Shape {
+    fn columns(&self) -> usize {
+        match self {
+            Self { reasons: true, .. } => 3 + usize::from(self.quantity.is_none()),
+            Self { requests: true, .. } => 2 + usize::from(self.quantity.is_none()),
+            _ => 1 + usize::from(self.quantity.is_none()),
+        }
+    }
+}
+
+/// The rows of a batch.
+fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> {
+    let mut number = batch.first;
+    (0..batch.count).map(move |_| {
+        let row = window.row(number);
+        number += u64::from(row.next);
+        row
+    })
+}
+
 impl Frame {
     pub(super) fn new(script: &Script, run: [&str; 5], job: [&str; 2], rows: bool) -> Self {
         let joined = |parts: &[&str]| {
@@ -73,46 +102,64 @@ impl Frame {
 
     /// Appends the call of one batch.
     pub(super) fn write(&mut self, out: &mut Vec<u8>, batch: &Batch, queue: &Queue, keys: &Keys, window: &Window) {
-        let mut width = 2;
-        self.lines.clear();
-        let mut number = batch.first;
-        for nth in 0..batch.count {
-            let row = window.row(number);
-            width = width.max(row.width());
-            if nth > 0 {
-                self.lines.push(b' ');
-            }
-            decimal(&mut self.lines, row.line);
-            number += u64::from(row.next);
-        }
-
+        let shape = self.look(batch, window);
         let key_count = keys.in_order().count();
-        begin(out, 3 + key_count + 12 + batch.count * width);
+        begin(out, 3 + key_count + 13 + batch.count * shape.columns());
         out.extend_from_slice(&self.call);
         self.number(out, key_count as u64);
         keys.in_order().for_each(|key| argument(out, key.as_bytes()));
         out.extend_from_slice(&self.run);
-        self.number(out, width as u64);
+        self.number(out, batch.count as u64);
         out.extend_from_slice(&self.job);
         argument(out, queue.epoch.as_deref().unwrap_or_default().as_bytes());
         self.number(out, batch.before);
         argument(out, &self.lines);
         argument(out, if self.rows { b"1" } else { b"0" });
-
-        let mut number = batch.first;
-        for _ in 0..batch.count {
-            let row = window.row(number);
-            let [user, request, reason] = window.texts(row);
-            argument(out, user);
-            self.number(out, u64::from(row.quantity));
-            if width > 2 {
-                argument(out, request);
-            }
-            if width > 3 {
-                argument(out, reason);
-            }
-            number += u64::from(row.next);
+        match shape.quantity {
+            Some(quantity) => self.number(out, u64::from(quantity)),
+            None => argument(out, b""),
         }
+
+        let rows = || rows(batch, window);
+        rows().for_each(|row| argument(out, window.texts(row)[0]));
+        if shape.quantity.is_none() {
+            rows().for_each(|row| self.number(out, u64::from(row.quantity)));
+        }
+        if shape.requests || shape.reasons {
+            rows().for_each(|row| argument(out, window.texts(row)[1]));
+        }
+        if shape.reasons {
+            rows().for_each(|row| argument(out, window.texts(row)[2]));
+        }
+    }
+
+    /// Notes the lines of a batch, and looks what its orders have in common.
+    fn look(&mut self, batch: &Batch, window: &Window) -> Shape {
+        let first = window.row(batch.first);
+        let mut shape = Shape { quantity: Some(first.quantity), requests: false, reasons: false };
+        let mut next_line = first.line;
+        let mut is_gapless = true;
+        for row in rows(batch, window) {
+            shape.quantity = shape.quantity.filter(|quantity| *quantity == row.quantity);
+            shape.requests |= row.has_request();
+            shape.reasons |= row.has_reason();
+            is_gapless &= row.line == next_line;
+            next_line = row.line + 1;
+        }
+        self.lines.clear();
+        if is_gapless {
+            decimal(&mut self.lines, first.line);
+            self.lines.push(b'-');
+            decimal(&mut self.lines, next_line - 1);
+        } else {
+            for row in rows(batch, window) {
+                if !self.lines.is_empty() {
+                    self.lines.push(b' ');
+                }
+                decimal(&mut self.lines, row.line);
+            }
+        }
+        shape
     }
 
     fn number(&mut self, out: &mut Vec<u8>, number: u64) {

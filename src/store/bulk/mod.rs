@@ -26,6 +26,7 @@ use crate::inventory::number::Limit;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use frame::Frame;
+pub use multi::{MultiBulk, MultiEntry};
 pub use pace::Pace;
 use queue::{Batch, Queue};
 use recover::Trouble;

@@ -27,7 +27,7 @@ struct Rate {
 impl Pace {
     /// Others hardly notice: their p99 stays about a millisecond.
     pub fn gentle() -> Self {
-        Self { orders: 64, calls: 2, rate: None }
+        Self { orders: 128, calls: 2, rate: None }
     }
 
     /// As fast as the server can; others wait a few milliseconds.

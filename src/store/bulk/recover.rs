@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use redis::{ConnectionLike, RedisError, Value};
 
 use super::super::StoreError;
+use super::super::call::Server;
 use super::super::error::ServerKind;
+use super::super::scripts::Script;
 use super::{Bulk, Step};
 
 /// The first wait, and the longest.
@@ -25,6 +27,103 @@ pub(super) struct Trouble {
     /// Whether the server could be asked since; only a decided batch ends the trouble.
     pub(super) is_over: bool,
     is_told: bool,
+}
+
+impl Trouble {
+    /// Takes note of trouble: the first, or one more.
+    pub(super) fn note(slot: &mut Option<Self>, error: StoreError, is_doubtful: bool) {
+        let now = Instant::now();
+        match slot {
+            Some(trouble) => {
+                trouble.next_try = now + trouble.pause;
+                trouble.pause = (trouble.pause * 2).min(LONGEST);
+                trouble.is_doubtful |= is_doubtful;
+                trouble.is_over = false;
+                trouble.error = error;
+            }
+            // The first try comes at once: a script that is not there only needs to be loaded.
+            slot @ None => {
+                *slot = Some(Self {
+                    since: now,
+                    next_try: now,
+                    pause: SHORTEST,
+                    error,
+                    is_doubtful,
+                    is_over: false,
+                    is_told: false,
+                });
+            }
+        }
+    }
+
+    /// Tries to get over the trouble, a short while at a time.
+    pub(super) fn recover(
+        slot: &mut Option<Self>,
+        server: &mut Server,
+        script: &Script,
+        retry_for: Duration,
+    ) -> Result<Step, StoreError> {
+        let Some(trouble) = slot else { return Ok(Step::On) };
+        let now = Instant::now();
+        if now.duration_since(trouble.since) >= retry_for {
+            return Err(trouble.unsettled(server));
+        }
+        // What is over within a blink is not worth a word.
+        if !trouble.is_told && now.duration_since(trouble.since) >= Duration::from_millis(500) {
+            trouble.is_told = true;
+            return Ok(Step::Trouble(trouble.error.clone()));
+        }
+        if now < trouble.next_try {
+            sleep((trouble.next_try - now).min(Duration::from_millis(100)));
+            return Ok(Step::On);
+        }
+        match load(server, script) {
+            Ok(()) => trouble.is_over = true,
+            Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
+            Err(error) => Self::note(slot, error, false),
+        }
+        Ok(Step::On)
+    }
+
+    /// How a run ends that did not get over its trouble.
+    fn unsettled(&self, server: &Server) -> StoreError {
+        if self.is_doubtful {
+            let server = server.target.shown.clone();
+            return StoreError::Unknown { server, why: self.error.to_string(), settle: None };
+        }
+        self.error.clone()
+    }
+}
+
+/// Whether the server refused a call, nothing of it ran, and another try may help.
+pub(super) fn may_pass(error: &StoreError) -> bool {
+    match error {
+        StoreError::Server { kind, .. } => kind.may_pass(),
+        StoreError::Unreachable { .. } | StoreError::Timeout { .. } => true,
+        _ => false,
+    }
+}
+
+/// Whether the address may lead to another server by now, one that takes writes.
+pub(super) fn may_have_moved(error: &StoreError) -> bool {
+    matches!(error, StoreError::Server { kind: ServerKind::ReadOnly, .. })
+}
+
+/// Connects if need be, and loads the script: it may be another server by now.
+fn load(server: &mut Server, script: &Script) -> Result<(), StoreError> {
+    let loaded = server.connection()?.req_command(redis::cmd("SCRIPT").arg("LOAD").arg(script.text));
+    let error = match loaded {
+        Ok(Value::ServerError(error)) => RedisError::from(error),
+        Ok(_) => return Ok(()),
+        Err(error) => error,
+    };
+    match StoreError::of_reply(&error, &server.target.shown) {
+        Some(answer) => Err(answer),
+        None => {
+            server.disconnect();
+            Err(server.target.unreachable(&error))
+        }
+    }
 }
 
 impl Bulk<'_> {
@@ -48,17 +147,12 @@ impl Bulk<'_> {
 
     /// The server refused a call, and nothing of it ran: some refusals pass.
     pub(super) fn refused(&mut self, error: StoreError) -> Result<Step, StoreError> {
-        match &error {
-            StoreError::Server { kind, .. } if kind.may_pass() => (),
-            StoreError::Unreachable { .. } | StoreError::Timeout { .. } => (),
-            _ => {
-                // What else is in flight should be told of before the run ends.
-                self.drain()?;
-                return Err(error);
-            }
+        if !may_pass(&error) {
+            // What else is in flight should be told of before the run ends.
+            self.drain()?;
+            return Err(error);
         }
-        if matches!(error, StoreError::Server { kind: ServerKind::ReadOnly, .. }) && self.flight.is_empty() {
-            // The address may lead to the new primary by now.
+        if may_have_moved(&error) && self.flight.is_empty() {
             self.store.server.disconnect();
         }
         self.in_trouble(error, false);
@@ -66,86 +160,11 @@ impl Bulk<'_> {
     }
 
     pub(super) fn in_trouble(&mut self, error: StoreError, is_doubtful: bool) {
-        let now = Instant::now();
-        match &mut self.trouble {
-            Some(trouble) => {
-                trouble.next_try = now + trouble.pause;
-                trouble.pause = (trouble.pause * 2).min(LONGEST);
-                trouble.is_doubtful |= is_doubtful;
-                trouble.is_over = false;
-                trouble.error = error;
-            }
-            // The first try comes at once: a script that is not there only needs to be loaded.
-            trouble @ None => {
-                *trouble = Some(Trouble {
-                    since: now,
-                    next_try: now,
-                    pause: SHORTEST,
-                    error,
-                    is_doubtful,
-                    is_over: false,
-                    is_told: false,
-                });
-            }
-        }
+        Trouble::note(&mut self.trouble, error, is_doubtful);
     }
 
     /// Tries to get over the trouble, a short while at a time.
     pub(super) fn recover(&mut self) -> Result<Step, StoreError> {
-        let Some(trouble) = &mut self.trouble else { return Ok(Step::On) };
-        let now = Instant::now();
-        if now.duration_since(trouble.since) >= self.terms.retry_for {
-            return Err(self.unsettled());
-        }
-        // What is over within a blink is not worth a word.
-        if !trouble.is_told && now.duration_since(trouble.since) >= Duration::from_millis(500) {
-            trouble.is_told = true;
-            return Ok(Step::Trouble(trouble.error.clone()));
-        }
-        if now < trouble.next_try {
-            sleep((trouble.next_try - now).min(Duration::from_millis(100)));
-            return Ok(Step::On);
-        }
-        match self.load() {
-            Ok(()) => {
-                if let Some(trouble) = &mut self.trouble {
-                    trouble.is_over = true;
-                }
-            }
-            Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
-            Err(error) => self.in_trouble(error, false),
-        }
-        Ok(Step::On)
-    }
-
-    /// How a run ends that did not get over its trouble.
-    fn unsettled(&self) -> StoreError {
-        let server = self.store.server.target.shown.clone();
-        match &self.trouble {
-            Some(Trouble { error, is_doubtful: true, .. }) => {
-                StoreError::Unknown { server, why: error.to_string(), settle: None }
-            }
-            Some(Trouble { error, .. }) => error.clone(),
-            None => StoreError::Unreachable { server, why: "it did not answer".to_owned() },
-        }
-    }
-
-    /// Connects if need be, and loads the script: it may be another server by now.
-    fn load(&mut self) -> Result<(), StoreError> {
-        let text = self.script.text;
-        let server = &mut self.store.server;
-        let loaded = server.connection()?.req_command(redis::cmd("SCRIPT").arg("LOAD").arg(text));
-        let error = match loaded {
-            Ok(Value::ServerError(error)) => RedisError::from(error),
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
-        match StoreError::of_reply(&error, &server.target.shown) {
-            Some(answer) => Err(answer),
-            None => {
-                server.disconnect();
-                Err(server.target.unreachable(&error))
-            }
-        }
+        Trouble::recover(&mut self.trouble, &mut self.store.server, self.script, self.terms.retry_for)
     }
 }

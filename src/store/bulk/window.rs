@@ -7,8 +7,8 @@ use crate::inventory::status::Status;
 
 /// The most rows, and the most bytes of their texts. A wider window makes fuller batches of an input that mixes many
 /// activities, and takes more memory.
-const MOST_ROWS: usize = 64 * 1024;
-const MOST_BYTES: usize = 3 * 1024 * 1024;
+const MOST_ROWS: usize = 128 * 1024;
+const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Nothing is known; a count never gets there.
 const NOTHING: u64 = u64::MAX;
@@ -56,13 +56,12 @@ impl Row {
         Some(self.bought).filter(|bought| *bought != NOTHING)
     }
 
-    /// How many values an order needs for this row: user and quantity, request, reason.
-    pub(super) fn width(&self) -> usize {
-        match (self.request_len, self.reason_len) {
-            (0, 0) => 2,
-            (_, 0) => 3,
-            _ => 4,
-        }
+    pub(super) fn has_request(&self) -> bool {
+        self.request_len > 0
+    }
+
+    pub(super) fn has_reason(&self) -> bool {
+        self.reason_len > 0
     }
 }
 

@@ -141,6 +141,41 @@ fn a_pause_in_mid_run_refuses_the_rest_and_a_later_run_decides_it() {
 }
 
 #[test]
+fn an_update_in_mid_run_counts_from_there_on_and_a_refund_goes_on_through_a_pause() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 300, None);
+    let orders = Orders::of_users("1001", 500);
+    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":60,");
+    redis.seckill(["preheat", "--id", "1001", "--stock", "450", "--update"]).code(0);
+    let outcome = call.wait().code(3);
+    let sold = statuses(&outcome).iter().filter(|status| status.ends_with(" ok")).count();
+    assert_eq!((sold, redis.int("seckill:stock:1001")), (450, 0));
+
+    let call = redis.seckill(["refund", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":60,");
+    redis.seckill(["pause", "1001"]).code(0);
+    call.wait().code(3);
+    assert_eq!(redis.int("seckill:stock:1001"), 450);
+}
+
+#[test]
+fn what_is_preheated_in_mid_run_is_sold_by_the_next_one() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 1_000, None);
+    let rows: String = (0..500).map(|user| format!("{},u{user},1\n", 1001 + user % 2)).collect();
+    let orders = Orders::new(&format!("activity,user,quantity\n{rows}"));
+    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":60,");
+    preheat(&redis, "1002", 1_000, None);
+    let outcome = call.wait().code(3);
+    let answered = |status: &str| outcome.jsonl().iter().filter(|row| row["status"] == status).count();
+    assert_eq!((answered("ok"), answered("not_preheated")), (250, 250), "all of it alike, or its order would be lost");
+    redis.seckill(["deduct", "--from", orders.path()]).code(0);
+    assert_eq!((held(&redis, "1001"), held(&redis, "1002")), (250, 250));
+}
+
+#[test]
 fn a_file_that_changes_while_it_is_applied_stops_the_run() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000_000, None);

@@ -26,6 +26,38 @@ fn a_broken_connection_costs_nothing_but_a_replay() {
     }
 }
 
+/// What a server says that did not run a call.
+const REFUSALS: [&str; 5] = [
+    "NOSCRIPT No matching script. Please use EVAL.",
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    "READONLY You can't write against a read only replica.",
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    "MISCONF Errors writing to the AOF file: No space left on device",
+];
+
+#[test]
+fn one_batch_that_is_refused_among_many_in_flight_is_not_overtaken() {
+    // Users 0 to 499 come first in the file, so they are the ones who get something, whatever is refused meanwhile.
+    let orders = Orders::of_users("1001", 900);
+    let taken = Orders::of_users("1001", 500);
+    for words in REFUSALS {
+        let redis = TestRedis::start();
+        preheat(&redis, "1001", 500, None);
+        let proxy = Proxy::before(&redis);
+        for (command, code) in [("deduct", 3), ("refund", 3)] {
+            // Behind SCRIPT LOAD, HGET and HGET: the second batch of four in flight.
+            proxy.inject(When::Nth(5), Fault::Refuse(words));
+            let outcome = proxy.seckill([command, "--fast", "-o", "jsonl", "--from", orders.path()]).code(code);
+            let refused = if command == "deduct" { "out_of_stock" } else { "exceeds_bought" };
+            let expected = |nth: usize| format!("{} {}", nth + 2, if nth < 500 { "ok" } else { refused });
+            assert_eq!(statuses(&outcome), (0..900).map(expected).collect::<Vec<_>>(), "{command} {words}");
+            outcome.stderr("");
+        }
+        assert_eq!((held(&redis, "1001"), redis.int("seckill:stock:1001")), (0, 500), "{words}");
+        redis.seckill(["deduct", "--job", "again", "--from", taken.path()]).code(0);
+    }
+}
+
 #[test]
 fn scripts_that_were_flushed_are_loaded_again() {
     let redis = TestRedis::start();

@@ -1,40 +1,7 @@
 //! What is read, and what is refused before anything is applied.
 
-use super::{Orders, preheat, statuses, summary};
+use super::{Orders, preheat, statuses};
 use crate::support::{TestRedis, seckill};
-
-#[test]
-fn every_dialect_says_the_same() {
-    let rows = [("1001", "7", 2), ("1001", "8,\"x\"", 1), ("1002", "7", 3)];
-    let separated = |delimiter: char| {
-        let mut text = format!("\u{feff}note{delimiter}user{delimiter}quantity{delimiter}activity\r\n");
-        for (activity, user, quantity) in rows {
-            let user = format!("\"{}\"", user.replace('"', "\"\""));
-            text += &format!("x{delimiter}{user}{delimiter}{quantity}{delimiter}{activity}\r\n");
-        }
-        text
-    };
-    let jsonl: String = rows
-        .iter()
-        .map(|(activity, user, quantity)| {
-            let user = serde_json::to_string(user).unwrap();
-            format!("{{\"quantity\":{quantity},\"user\":{user},\"activity\":{activity},\"x\":null}}\n")
-        })
-        .collect();
-    let files = [("o.csv", separated(',')), ("o.tsv", separated('\t')), ("o.jsonl", jsonl)];
-    let mut seen = Vec::new();
-    for (name, text) in files {
-        let redis = TestRedis::start();
-        preheat(&redis, "1001", 10, Some(2));
-        preheat(&redis, "1002", 10, Some(2));
-        let orders = Orders::named(name, text);
-        let outcome = redis.seckill(["deduct", "-o", "json", "--from", orders.path()]).code(3);
-        assert_eq!(summary(&outcome), ["1001 ok 2", "1002 limit_exceeded 1"], "{name}");
-        seen.push((redis.hgetall("seckill:participants:1001"), redis.int("seckill:stock:1001")));
-    }
-    assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
-    assert_eq!(seen[0].1, 7);
-}
 
 #[test]
 fn columns_can_be_mapped_and_the_form_be_said() {

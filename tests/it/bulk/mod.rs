@@ -1,11 +1,14 @@
 //! Files of orders: each order is applied exactly once, whatever breaks on the way.
 
+mod dialects;
 mod exactly_once;
 mod faults;
 mod input;
-mod model;
 mod multi;
 mod output;
+mod preheat;
+mod progress;
+mod property;
 
 use std::path::PathBuf;
 

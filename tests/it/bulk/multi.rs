@@ -1,7 +1,13 @@
-//! Files of orders of several activities, and lists of activities.
+//! Files of orders of several activities.
 
-use super::{Orders, held, preheat, summary};
+use super::{Orders, held, preheat, statuses, summary};
 use crate::support::{Fault, Proxy, TestRedis, When, seckill};
+
+/// So many orders, each of one unit of `a` and of `b` or `c`.
+fn pairs(orders: usize) -> Orders {
+    let line = |user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"{}\":1}}}}\n", ["b", "c"][user % 2]);
+    Orders::named("o.jsonl", (0..orders).map(line).collect::<String>())
+}
 
 fn sale(stock: u64) -> TestRedis {
     let redis = TestRedis::start();
@@ -49,10 +55,7 @@ fn each_order_of_a_file_is_all_or_nothing() {
 fn a_file_of_many_multi_orders_survives_what_breaks() {
     for fault in [Fault::LoseReply, Fault::LoseRequest, Fault::CutReply(9)] {
         let redis = sale(450);
-        let text: String = (0..500)
-            .map(|user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"{}\":1}}}}\n", ["b", "c"][user % 2]))
-            .collect();
-        let orders = Orders::named("o.jsonl", text);
+        let orders = pairs(500);
         let proxy = Proxy::before(&redis);
         proxy.inject(When::Nth(4), fault);
         let call = proxy.seckill(["multi-deduct", "-o", "json", "--from", orders.path()]);
@@ -94,44 +97,122 @@ fn a_bad_line_is_named_and_nothing_applied_unless_asked() {
 }
 
 #[test]
-fn many_activities_are_preheated_in_few_round_trips() {
+fn rows_come_in_the_order_of_the_file_and_calls_without_a_common_activity_go_side_by_side() {
     let redis = TestRedis::start();
-    let rows: String = (0..1_000).map(|nth| format!("{nth},{},\"Item, {nth}\",2,false\n", nth + 1)).collect();
-    let list = Orders::named("activities.csv", format!("id,stock,title,per_user_limit,ledger\n{rows}"));
+    let list: String = (0..800).map(|nth| format!("m{nth},9\n")).collect();
+    redis.seckill(["preheat", "--from", "-"]).stdin(format!("id,stock\n{list}")).code(0);
+    // Twice over all activities: in between, calls have nothing in common.
+    let line = |nth: usize| {
+        let (one, other) = (2 * nth % 800, (2 * nth + 1) % 800);
+        format!("{{\"user\":{nth},\"items\":{{\"m{one}\":4,\"m{other}\":5}}}}\n")
+    };
+    let orders = Orders::named("o.jsonl", (0..800).map(line).collect::<String>());
     let proxy = Proxy::before(&redis);
-    let outcome = proxy.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0);
-    assert_eq!(outcome.json().as_array().unwrap().len(), 1_000);
-    assert_eq!(redis.int("seckill:stock:999"), 1_000);
-    let meta = redis.hgetall("seckill:meta:7");
-    assert_eq!(
-        (meta["title"].as_str(), meta["per_user_limit"].as_str(), meta["ledger"].as_str()),
-        ("Item, 7", "2", "0")
-    );
-    assert_eq!(redis.smembers("seckill:activities").len(), 1_000);
-    assert!(proxy.round_trips() < 25, "{} round trips", proxy.round_trips());
-
-    redis.cmd(("SCRIPT", "FLUSH"));
-    let again = redis.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0).json();
-    assert!(again.as_array().unwrap().iter().all(|row| row["action"] == "unchanged"));
-    let one = redis.seckill(["preheat", "-o", "json", "--activity", "5", "--from", list.path()]).code(0).json();
-    assert_eq!(one.as_array().unwrap().len(), 1);
+    let outcome = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
+    let expected = |nth: usize| format!("{} {}", nth + 1, if nth < 400 { "ok" } else { "refused" });
+    assert_eq!(statuses(&outcome), (0..800).map(expected).collect::<Vec<_>>());
+    let calls = proxy.commands().iter().filter(|name| *name == "EVALSHA").count();
+    assert!(calls > 8 && proxy.round_trips() < calls, "{} round trips, {calls} calls", proxy.round_trips());
+    assert_eq!(redis.int("seckill:stock:m1"), 4);
 }
 
 #[test]
-fn a_list_of_activities_says_what_is_wrong_with_it() {
-    let redis = TestRedis::start();
-    for (text, expected) in [
-        ("id,stock\n1,-5\n", "list.csv:2:1: stock: `-5` is not a whole number"),
-        ("id,stock\n1,5\n1,6\n", "list.csv:3:1: activity `1` is given twice, first in line 2"),
-        ("id,stock\n1\n", "list.csv:2:1: 1 values, where the header has 2"),
-        ("id,stok\n1,5\n", "unknown column `stok`"),
-        ("id\n1\n", "no column `stock`"),
-        ("id,stock,starts_at,ends_at\n1,5,2026-11-11T00:00:00Z,2026-11-10T00:00:00Z\n", "the window ends"),
-    ] {
-        let list = Orders::named("list.csv", text);
-        redis.seckill(["preheat", "--from", list.path()]).code(2).stderr_has(expected);
+fn a_call_that_is_refused_is_not_overtaken_by_one_that_takes_the_same() {
+    for words in ["NOSCRIPT No matching script.", "OOM command not allowed.", "READONLY You can't write."] {
+        let redis = sale(450);
+        let orders = pairs(500);
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::Nth(5), Fault::Refuse(words));
+        let outcome = proxy.seckill(["multi-deduct", "--fast", "-o", "jsonl", "--from", orders.path()]).code(3);
+        let expected = |nth: usize| format!("{} {}", nth + 1, if nth < 450 { "ok" } else { "refused" });
+        assert_eq!(statuses(&outcome), (0..500).map(expected).collect::<Vec<_>>(), "{words}");
+        outcome.stderr("");
     }
-    assert!(redis.dump_all().is_empty());
-    redis.seckill(["preheat", "--from", "-"]).stdin("id\tstock\n1\t5\n").code(0);
-    assert_eq!(redis.int("seckill:stock:1"), 5);
+}
+
+#[test]
+fn the_same_multi_orders_from_two_terminals_are_applied_once() {
+    let redis = sale(1_500);
+    let orders = pairs(2_000);
+    let call = || redis.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]).spawn();
+    let (one, other) = (call(), call());
+    let (one, other) = (one.wait().code(3), other.wait().code(3));
+    assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (1_500, 750, 750));
+    let ok = |outcome| statuses(outcome).iter().filter(|status| status.ends_with(" ok")).count();
+    assert_eq!(ok(&one) + ok(&other), 1_500);
+}
+
+#[test]
+fn multi_orders_can_be_stopped_and_gone_on_with() {
+    let redis = sale(1_000);
+    let orders = pairs(500);
+    let call = redis.seckill(["multi-deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":60,");
+    call.signal(libc::SIGINT);
+    let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command goes on");
+    let told = outcome.jsonl().len();
+    assert_eq!(held(&redis, "a"), told as u64, "every order that was applied was told of");
+    let rest = redis.seckill(["multi-deduct", "--fast", "-o", "jsonl", "--from", orders.path()]).code(0);
+    assert_eq!(statuses(&rest).iter().filter(|status| status.ends_with("replayed")).count(), told);
+
+    // A reader that goes away stops it as well.
+    let redis = sale(100_000);
+    let orders = pairs(20_000);
+    redis
+        .seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()])
+        .stdout_closed_after(1_000)
+        .code(1)
+        .stderr_has("standard output was closed")
+        .stderr_has("the same command goes on");
+    assert!(held(&redis, "a") < 20_000);
+}
+
+#[test]
+fn multi_orders_have_a_rate_and_their_bad_lines_a_file() {
+    let redis = sale(10_000);
+    let orders = pairs(500);
+    let start = std::time::Instant::now();
+    redis.seckill(["multi-deduct", "--rate", "1000", "--from", orders.path()]).code(0);
+    assert!(start.elapsed().as_secs_f64() > 0.4, "500 orders at 1000 a second took {:?}", start.elapsed());
+
+    let text = "{\"user\":1,\"items\":{\"a\":1}}\n{\"user\":2,\"items\":{\"a\":0}}\nno\n";
+    let orders = Orders::named("o.jsonl", text);
+    let rejects = orders.dir.path().join("rejects.jsonl");
+    redis
+        .seckill(["multi-deduct", "--keep-going", "--from", orders.path(), "--rejects"])
+        .args([&rejects])
+        .code(2)
+        .stderr_has("rejects.jsonl` and apply that file alone");
+    assert_eq!(std::fs::read_to_string(&rejects).unwrap(), text.split_once('\n').unwrap().1);
+    for flag in [&["--rate", "5"][..], &["--fast"], &["--retry-for", "5s"], &["--keep-going"]] {
+        seckill(["multi-deduct", "a=1", "--user", "7"]).args(flag).code(2).stderr_has("--from");
+    }
+}
+
+#[test]
+fn a_server_that_refuses_multi_orders_for_a_while_is_waited_for() {
+    let redis = sale(1_000);
+    let orders = pairs(500);
+    let call = redis.seckill(["multi-deduct", "--rate", "1500", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":60,");
+    redis.config_set("maxmemory", "1");
+    call.wait_for_stderr("trying again");
+    redis.config_set("maxmemory", "0");
+    let outcome = call.wait().code(0);
+    assert!(statuses(&outcome).iter().all(|status| status.ends_with(" ok")));
+
+    redis.config_set("maxmemory", "1");
+    let more = Orders::named("more.jsonl", "{\"user\":7,\"items\":{\"a\":1}}\n");
+    let call = redis.seckill(["multi-deduct", "--retry-for", "200ms", "--from", more.path()]);
+    call.code(1).stderr_has("out of memory").stderr_has("send it again");
+}
+
+#[test]
+fn a_corrupt_key_of_multi_orders_is_named_once() {
+    let redis = sale(100);
+    redis.cmd(("SET", "seckill:stock:b", "x"));
+    let orders = pairs(200);
+    let outcome = redis.seckill(["multi-deduct", "-o", "json", "--from", orders.path()]).code(3);
+    assert_eq!(summary(&outcome), ["a ok 100", "a refused 100", "b corrupt 100", "c ok 100"]);
+    assert_eq!(outcome.stderr.matches("seckill:stock:b").count(), 1, "{}", outcome.stderr);
 }

@@ -1,4 +1,4 @@
-//! The lean path of deduct and the general one agree: the same order sent with three values and with four.
+//! The lean paths and the general one agree: the same orders sent without reasons, and with empty ones.
 
 use proptest::prelude::*;
 
@@ -53,10 +53,19 @@ fn cases() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Sends the order with so many values, on keys made anew; the reply, and every key afterwards.
-fn send(redis: &TestRedis, case: &Case, width: &str) -> (String, Dump) {
+/// Sends the order, with or without its reason, on keys made anew; the reply, and every key afterwards.
+fn send(redis: &TestRedis, case: &Case, reason: &[&'static str]) -> (String, Dump) {
+    let mut scripts = sale(redis, case);
+    let mut args = vec!["hash", case.by, "", "", "first", "1", "", case.user, case.quantity, case.request];
+    args.extend(reason);
+    let reply = scripts.call("deduct", &SECKILL.keys("1"), &args);
+    (reply, keys(redis))
+}
+
+/// Keys made anew, as the case says.
+fn sale(redis: &TestRedis, case: &Case) -> Scripts {
     redis.cmd(&["FLUSHALL"]);
-    let mut scripts = Scripts::of(redis, SECKILL);
+    let scripts = Scripts::of(redis, SECKILL);
     if !case.stock.is_empty() {
         redis.cmd(("SET", SECKILL.stock("1"), case.stock));
     }
@@ -74,12 +83,11 @@ fn send(redis: &TestRedis, case: &Case, width: &str) -> (String, Dump) {
     if case.request_seen {
         redis.cmd(("HSET", SECKILL.requests("1"), "r:r1", "deduct 1 7"));
     }
-    let mut args = vec!["hash", case.by, "", "", "first", width, "", case.user, case.quantity, case.request];
-    if width == "4" {
-        args.push("");
-    }
-    let reply = scripts.call("deduct", &SECKILL.keys("1"), &args);
-    // The ledger's ids are the clock's: only their order is alike.
+    scripts
+}
+
+/// Every key. The ledger's ids are the clock's: only their order is alike.
+fn keys(redis: &TestRedis) -> Dump {
     let ledger = redis.xrange(&SECKILL.ledger("1"));
     redis.cmd(("DEL", SECKILL.ledger("1")));
     for (nth, (_, fields)) in ledger.into_iter().enumerate() {
@@ -87,17 +95,115 @@ fn send(redis: &TestRedis, case: &Case, width: &str) -> (String, Dump) {
         add.extend(fields.into_iter().flat_map(|(name, value)| [name, value]));
         redis.cmd(&add[..]);
     }
-    (reply, redis.dump_all())
+    redis.dump_all()
 }
 
 #[test]
 fn the_lean_and_the_general_path_agree_in_reply_and_keys() {
     let redis = TestRedis::start();
-    let mut runner = runner(400);
+    let mut runner = runner(400, "lean");
     runner
         .run(&cases(), |case| {
-            let (lean, lean_keys) = send(&redis, &case, "3");
-            let (general, general_keys) = send(&redis, &case, "4");
+            let (lean, lean_keys) = send(&redis, &case, &[]);
+            let (general, general_keys) = send(&redis, &case, &[""]);
+            prop_assert_eq!(lean, general);
+            prop_assert_eq!(lean_keys.changes_to(&general_keys), "");
+            Ok(())
+        })
+        .unwrap();
+}
+
+/// Orders of a job in one call.
+#[derive(Clone, Debug)]
+struct Many {
+    case: Case,
+    script: &'static str,
+    /// User, quantity, request of each.
+    orders: Vec<(&'static str, &'static str, &'static str)>,
+    /// The quantity of all; empty where each has its own.
+    common: &'static str,
+    has_requests: bool,
+    /// Line before, the lines, what the job holds, epoch.
+    job: [&'static str; 4],
+    rows: &'static str,
+}
+
+fn many() -> impl Strategy<Value = Many> {
+    let pick = |texts: &'static [&'static str]| proptest::sample::select(texts);
+    let order = (
+        pick(&["7", "8", "9", "10", "11", "12", "13", "14", "15", "用户", "a b", "q\"uote", " 7", ""]),
+        pick(&["1", "1", "2", "3", "5", "0", "x", "1000000001"]),
+        pick(&["r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "with space", "q\"uote", ""]),
+    );
+    let job = (
+        pick(&["0", "0", "2"]),
+        pick(&["", "", "", "list", "5-4", "x", "1 2"]),
+        pick(&["", "", "2 1 d", "5 0 d", "2 0 e", "x"]),
+        pick(&["1", "1", "1", "2"]),
+    );
+    (
+        cases(),
+        pick(&["deduct", "refund"]),
+        proptest::collection::vec(order, 1..7),
+        pick(&["", "1", "2", "0", "x"]),
+        prop::bool::ANY,
+        job,
+        pick(&["0", "1"]),
+    )
+        .prop_map(|(case, script, orders, common, has_requests, (before, lines, held, epoch), rows)| Many {
+            case,
+            script,
+            orders,
+            common,
+            has_requests,
+            job: [before, lines, held, epoch],
+            rows,
+        })
+}
+
+/// Sends the orders; in general form, each has its own quantity, a request and a reason.
+fn send_many(redis: &TestRedis, many: &Many, is_general: bool) -> (String, Dump) {
+    let mut scripts = sale(redis, &many.case);
+    let [before, lines, held, epoch] = many.job;
+    if !held.is_empty() {
+        redis.cmd(("HSET", SECKILL.requests("1"), format!("j:{}:j", many.script), held));
+    }
+    for user in ["8", "9", "10"].into_iter().filter(|_| !many.case.held.is_empty()) {
+        redis.cmd(("HSET", SECKILL.participants("1"), user, "2"));
+    }
+    let count = many.orders.len();
+    let lines = match lines {
+        "" => format!("3-{}", count + 2),
+        "list" => (0..count).map(|nth| (3 + 2 * nth).to_string()).collect::<Vec<_>>().join(" "),
+        other => other.to_owned(),
+    };
+    let count = count.to_string();
+    let common = if is_general { "" } else { many.common };
+    let head = ["hash", many.case.by, "", "", "first", &count, "j", "d", epoch, before, &lines, many.rows, common];
+    let mut args = head.to_vec();
+    args.extend(many.orders.iter().map(|(user, _, _)| *user));
+    if common.is_empty() {
+        let own = |own| if many.common.is_empty() { own } else { many.common };
+        args.extend(many.orders.iter().map(|(_, quantity, _)| own(*quantity)));
+    }
+    if many.has_requests || is_general {
+        args.extend(many.orders.iter().map(|(_, _, request)| if many.has_requests { *request } else { "" }));
+    }
+    if is_general {
+        args.extend(many.orders.iter().map(|_| ""));
+    }
+    let reply = scripts.call(many.script, &SECKILL.keys("1"), &args);
+    (reply, keys(redis))
+}
+
+#[test]
+fn the_lean_path_of_many_orders_agrees_with_the_general_one() {
+    let redis = TestRedis::start();
+    let mut runner = runner(500, "many");
+    runner
+        .run(&many(), |many| {
+            let (lean, lean_keys) = send_many(&redis, &many, false);
+            let (general, general_keys) = send_many(&redis, &many, true);
             prop_assert_eq!(lean, general);
             prop_assert_eq!(lean_keys.changes_to(&general_keys), "");
             Ok(())

@@ -18,8 +18,10 @@ const FIRST: Batch<'_> = Batch { job: "j", digest: "d", epoch: "1", before: "0",
 fn send(scripts: &mut Scripts, script: &'static str, batch: &Batch<'_>, orders: &[(&str, &str)]) -> String {
     let Layout { kind, .. } = scripts.layout;
     let Batch { job, digest, epoch, before, lines, rows } = batch;
-    let mut args = vec![kind, "tester", "", "", "first", "2", job, digest, epoch, before, lines, rows];
-    args.extend(orders.iter().flat_map(|(user, quantity)| [*user, *quantity]));
+    let count = orders.len().to_string();
+    let mut args = vec![kind, "tester", "", "", "first", &count, job, digest, epoch, before, lines, rows, ""];
+    args.extend(orders.iter().map(|(user, _)| *user));
+    args.extend(orders.iter().map(|(_, quantity)| *quantity));
     scripts.call(script, &scripts.layout.keys("1"), &args)
 }
 

@@ -11,6 +11,7 @@ pub mod scripts;
 mod seckill;
 mod server;
 mod server_binary;
+mod terminal;
 
 pub use dump::Dump;
 pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};

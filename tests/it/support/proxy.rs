@@ -33,8 +33,14 @@ pub enum Fault {
     CutRequest(usize),
     /// The server runs it; that many bytes of the reply come back, then the connection breaks.
     CutReply(usize),
+    /// That many bytes of it reach the server, and nothing more; the connection stays.
+    StallRequest(usize),
+    /// The server runs it; that many bytes of the reply come back, and nothing more; the connection stays.
+    StallReply(usize),
     /// Its reply comes that much later.
     Delay(Duration),
+    /// The server refuses it with these words, and nothing of it runs; what is in flight behind it runs.
+    Refuse(&'static str),
 }
 
 /// Which command a fault happens to.
@@ -283,9 +289,15 @@ impl Link {
                     network.state().held.push(command);
                     return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
                 }
+                Some(Fault::StallRequest(bytes)) => {
+                    server.write_all(&command[..bytes.min(command.len())]).ok()?;
+                    return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
+                }
                 _ => {
                     self.in_flight.lock().unwrap().fates.push_back(fate);
-                    server.write_all(&command).ok()?;
+                    let is_refused = matches!(fate, Some(Fault::Refuse(_)));
+                    // Something else gets a reply in its turn, which is not passed on.
+                    server.write_all(if is_refused { b"*1\r\n$4\r\nPING\r\n" } else { &command }).ok()?;
                 }
             }
         }
@@ -296,7 +308,7 @@ impl Link {
         let (mut client, mut server) = (&self.client, &self.server);
         let mut read = Vec::new();
         loop {
-            let reply = read_value(&mut server, &mut read)?;
+            let mut reply = read_value(&mut server, &mut read)?;
             let fate = *self.in_flight.lock().unwrap().fates.front()?;
             match fate {
                 Some(Fault::LoseReply) => return None,
@@ -306,6 +318,11 @@ impl Link {
                 Some(Fault::HangReply) => {
                     return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
                 }
+                Some(Fault::StallReply(bytes)) => {
+                    client.write_all(&reply[..bytes.min(reply.len())]).ok()?;
+                    return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
+                }
+                Some(Fault::Refuse(words)) => reply = format!("-{words}\r\n").into_bytes(),
                 Some(Fault::Delay(time)) => thread::sleep(time),
                 _ => {}
             }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
 use super::seckill::{Call, Outcome, send_signal};
+use super::{PATIENCE, terminal};
 
 /// No call takes this long; one that does hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -25,13 +25,23 @@ impl Running {
     pub(super) fn start(mut call: Call) -> Self {
         let shown = call.shown();
         let stdin = if call.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let screen = call.stderr_is_terminal.then(|| {
+            let (screen, process) = terminal::open();
+            call.command.stderr(process);
+            screen
+        });
         let mut process = call.command.stdin(stdin).spawn().expect("the built binary starts");
+        // Ours is a copy of the process's side of the terminal: the screen ends only when nobody holds one.
+        call.command.stderr(Stdio::null());
         if let Some(mut pipe) = process.stdin.take() {
             // From a thread: a tool that stops reading must not block the test. It may well stop.
             thread::spawn(move || pipe.write_all(&call.stdin).ok());
         }
         let stdout = Stream::read(process.stdout.take().unwrap().take(call.stdout_limit));
-        let stderr = Stream::read(process.stderr.take().unwrap());
+        let stderr = match screen {
+            Some(screen) => Stream::read(screen),
+            None => Stream::read(process.stderr.take().unwrap()),
+        };
         Self { call: shown, process, stdout, stderr }
     }
 

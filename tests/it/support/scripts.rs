@@ -95,8 +95,11 @@ impl Scripts {
 
     /// Orders of one activity in one call of `deduct` or `refund`.
     pub fn orders(&mut self, script: &'static str, mode: &str, activity: &str, orders: &[Order<'_>]) -> String {
-        let mut args = vec![self.layout.kind, "tester", "", "", mode, "3", ""];
-        args.extend(orders.iter().flat_map(|(user, quantity, request)| [*user, *quantity, *request]));
+        let count = orders.len().to_string();
+        let mut args = vec![self.layout.kind, "tester", "", "", mode, &count, ""];
+        args.extend(orders.iter().map(|(user, _, _)| *user));
+        args.extend(orders.iter().map(|(_, quantity, _)| *quantity));
+        args.extend(orders.iter().map(|(_, _, request)| *request));
         self.call(script, &self.layout.keys(activity), &args)
     }
 

@@ -25,7 +25,7 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
         .env("SECKILL_URL", "unix:///nonexistent/no-server-was-named.sock")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Call { command, stdin: Vec::new(), stdout_limit: u64::MAX }
+    Call { command, stdin: Vec::new(), stdout_limit: u64::MAX, stderr_is_terminal: false }
 }
 
 /// A call that is not yet made. `code` makes it, `spawn` makes it in the background.
@@ -34,6 +34,7 @@ pub struct Call {
     pub(super) command: Command,
     pub(super) stdin: Vec<u8>,
     pub(super) stdout_limit: u64,
+    pub(super) stderr_is_terminal: bool,
 }
 
 impl Call {
@@ -69,6 +70,12 @@ impl Call {
     pub fn stdout_closed_after(mut self, bytes: u64) -> Self {
         self.stdout_limit = bytes;
         self
+    }
+
+    /// A person sits there and sees stderr, with all that is drawn for a terminal; stdout stays a pipe.
+    pub fn seen(mut self) -> Self {
+        self.stderr_is_terminal = true;
+        self.env("TERM", "xterm")
     }
 
     /// Runs to the end, and checks how it ended.

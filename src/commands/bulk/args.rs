@@ -1,0 +1,136 @@
+//! Flags of files of orders.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::input::orders::{Column, Dialect, Mapping};
+use crate::inventory::failure::Failure;
+use crate::store::bulk::Pace;
+
+/// Flags of a file of orders.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Many orders from a file")]
+pub struct BulkArgs {
+    /// Apply a file of orders, each exactly once: columns activity, user, quantity (else 1) and, where wanted, request
+    /// and reason. `-` is standard input. The same command again goes on where it stopped
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<String>,
+    /// Form of the file [default: by its extension, else by its first line]
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(super) format: Option<Dialect>,
+    /// What the file calls a column, as in `user=buyer_id,activity=sku`
+    #[arg(long, value_name = "OURS=THEIRS")]
+    map: Vec<Mapping>,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+}
+
+/// Flags of a file of orders of several activities.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Many orders from a file")]
+pub struct MultiBulkArgs {
+    /// Apply a file of orders in jsonl, each exactly once: {"user":"7","items":{"1001":2,"1002":1},"request":"…"}. `-` is
+    /// standard input. The same command again goes on where it stopped
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<String>,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+}
+
+/// How a file is applied, whatever is in it.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Many orders from a file")]
+pub(super) struct RunArgs {
+    /// Name of the job; the same name is never applied twice [default: made from the file's content]
+    #[arg(long, value_name = "NAME", value_parser = job_name)]
+    pub(super) job: Option<String>,
+    /// Most orders a second
+    #[arg(long, value_name = "N")]
+    rate: Option<NonZeroU32>,
+    /// Go on past lines that are not valid
+    #[arg(long)]
+    pub(super) keep_going: bool,
+    /// Write the lines that are not valid to a file, for mending
+    #[arg(long, value_name = "FILE", requires = "keep_going")]
+    pub(super) rejects: Option<PathBuf>,
+    /// Be as fast as the server can, though others wait a few milliseconds
+    #[arg(long)]
+    fast: bool,
+    /// How long to try when the server is gone or refuses writes [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    retry_for: Option<Duration>,
+}
+
+impl BulkArgs {
+    /// Refuses flags of a file where there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
+    pub fn all_fit(&self) -> Result<()> {
+        let given = [("--format", self.format.is_some()), ("--map", !self.map.is_empty())];
+        none_given(given.into_iter().chain(self.run.given()))
+    }
+
+    /// All mappings as one, of columns that are read.
+    pub(super) fn mapping(&self, known: &[Column]) -> Result<Mapping> {
+        let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
+        for column in mapping.columns() {
+            if !known.contains(&column) {
+                return Err(Failure::usage(format!("`--map`: no column `{}` is read here", column.name())).into());
+            }
+        }
+        Ok(mapping)
+    }
+}
+
+impl MultiBulkArgs {
+    /// Refuses flags of a file where there is none.
+    pub fn all_fit(&self) -> Result<()> {
+        none_given(self.run.given())
+    }
+}
+
+impl RunArgs {
+    /// Each flag that only a file needs, and whether it is given; `--rejects` needs `--keep-going`.
+    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        [
+            ("--job", self.job.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--keep-going", self.keep_going),
+            ("--fast", self.fast),
+            ("--retry-for", self.retry_for.is_some()),
+        ]
+        .into_iter()
+    }
+
+    pub(super) fn retry_for(&self) -> Duration {
+        self.retry_for.unwrap_or(Duration::from_secs(30))
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        let pace = if self.fast { Pace::fast() } else { Pace::gentle() };
+        match self.rate {
+            Some(rate) => pace.bounded(rate),
+            None => pace,
+        }
+    }
+}
+
+fn none_given(mut flags: impl Iterator<Item = (&'static str, bool)>) -> Result<()> {
+    match flags.find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Failure::usage(format!("`{flag}` is for a file of orders"))
+            .hint("give the file by `--from FILE`")
+            .into()),
+        None => Ok(()),
+    }
+}
+
+/// Reads the name of a job.
+fn job_name(text: &str) -> Result<String, String> {
+    let fits = (1..=96).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 1 to 96 printable ASCII characters without white space".to_owned())
+    }
+}

@@ -1,0 +1,163 @@
+//! Many activities at once: lists and fixtures, created, updated, reset and run in few round trips, each with its row.
+
+use super::Orders;
+use crate::support::{Fault, Proxy, TestRedis, When};
+
+const MANY: usize = 450;
+
+/// A list of `MANY` activities, each with so many units.
+fn list(stock: usize) -> Orders {
+    let rows: String = (0..MANY).map(|nth| format!("a{nth},{stock}\n")).collect();
+    Orders::named("activities.csv", format!("id,stock\n{rows}"))
+}
+
+/// `action status stock_before stock` of each row, which must be alike.
+#[track_caller]
+fn all_alike(rows: &serde_json::Value, count: usize) -> String {
+    let rows = rows.as_array().unwrap();
+    let ids: Vec<String> = (0..count).map(|nth| format!("a{nth}")).collect();
+    assert_eq!(
+        rows.iter().map(|row| row["activity"].as_str().unwrap()).collect::<Vec<_>>(),
+        ids,
+        "in the list's order"
+    );
+    let shown = |row: &serde_json::Value| {
+        let text = ["action", "status", "stock_before", "stock"].map(|field| row[field].to_string());
+        text.join(" ").replace('"', "")
+    };
+    assert!(rows.iter().all(|row| shown(row) == shown(&rows[0])), "{rows:?}");
+    shown(&rows[0])
+}
+
+#[test]
+fn a_list_is_preheated_in_few_round_trips() {
+    let redis = TestRedis::start();
+    let rows: String = (0..1_000).map(|nth| format!("{nth},{},\"Item, {nth}\",2,false\n", nth + 1)).collect();
+    let list = Orders::named("activities.csv", format!("id,stock,title,per_user_limit,ledger\n{rows}"));
+    let proxy = Proxy::before(&redis);
+    let outcome = proxy.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0);
+    assert_eq!(outcome.json().as_array().unwrap().len(), 1_000);
+    assert_eq!(redis.int("seckill:stock:999"), 1_000);
+    let meta = redis.hgetall("seckill:meta:7");
+    assert_eq!(
+        (meta["title"].as_str(), meta["per_user_limit"].as_str(), meta["ledger"].as_str()),
+        ("Item, 7", "2", "0")
+    );
+    assert_eq!(redis.smembers("seckill:activities").len(), 1_000);
+    assert!(proxy.round_trips() < 25, "{} round trips", proxy.round_trips());
+
+    redis.cmd(("SCRIPT", "FLUSH"));
+    let again = redis.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0).json();
+    assert!(again.as_array().unwrap().iter().all(|row| row["action"] == "unchanged"));
+    let one = redis.seckill(["preheat", "-o", "json", "--activity", "5", "--from", list.path()]).code(0).json();
+    assert_eq!(one.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_list_of_activities_says_what_is_wrong_with_it() {
+    let redis = TestRedis::start();
+    for (text, expected) in [
+        ("id,stock\n1,-5\n", "list.csv:2:1: stock: `-5` is not a whole number"),
+        ("id,stock\n1,5\n1,6\n", "list.csv:3:1: activity `1` is given twice, first in line 2"),
+        ("id,stock\n1\n", "list.csv:2:1: 1 values, where the header has 2"),
+        ("id,stok\n1,5\n", "unknown column `stok`"),
+        ("id\n1\n", "no column `stock`"),
+        ("id,stock,starts_at,ends_at\n1,5,2026-11-11T00:00:00Z,2026-11-10T00:00:00Z\n", "the window ends"),
+    ] {
+        let list = Orders::named("list.csv", text);
+        redis.seckill(["preheat", "--from", list.path()]).code(2).stderr_has(expected);
+    }
+    assert!(redis.dump_all().is_empty());
+    redis.seckill(["preheat", "--from", "-"]).stdin("id\tstock\n1\t5\n").code(0);
+    assert_eq!(redis.int("seckill:stock:1"), 5);
+}
+
+#[test]
+fn many_are_updated_and_reset_in_few_round_trips() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--from", list(10).path()]).code(0);
+    redis.seckill(["deduct", "a7", "--user", "7", "--quantity", "10"]).code(0);
+    redis.seckill(["deduct", "a449", "--user", "7"]).code(0);
+
+    let proxy = Proxy::before(&redis);
+    let updated = proxy.seckill(["preheat", "--update", "-o", "json", "--from", list(12).path()]).code(0).json();
+    let stocks = ["a7", "a449", "a8"].map(|id| redis.int(&format!("seckill:stock:{id}")));
+    assert_eq!(stocks, [2, 11, 12]);
+    assert_eq!((updated[7]["stock_before"].as_u64(), updated[7]["stock"].as_u64()), (Some(0), Some(2)));
+    assert!(proxy.round_trips() < 15, "{} round trips", proxy.round_trips());
+
+    // One of them cannot be had, and its row says so; the others are as if it were not there.
+    let less = proxy.seckill(["preheat", "--update", "-o", "json", "--from", list(9).path()]).code(3).json();
+    assert_eq!((less[7]["status"].as_str(), less[8]["status"].as_str()), (Some("out_of_stock"), Some("ok")));
+    assert_eq!((redis.int("seckill:stock:a7"), redis.int("seckill:stock:a8")), (2, 9));
+
+    let proxy = Proxy::before(&redis);
+    let reset = ["preheat", "--reset", "--yes", "-o", "json", "--from"];
+    let rows = proxy.seckill(reset).args([list(3).path()]).code(0).json();
+    assert_eq!((rows[7]["stock_before"].as_u64(), rows[8]["stock_before"].as_u64()), (Some(2), Some(9)));
+    assert!(rows.as_array().unwrap().iter().all(|row| row["action"] == "reset" && row["stock"] == 3));
+    assert!(!redis.exists("seckill:participants:a7"));
+    assert_eq!(redis.hget("seckill:meta:a449", "epoch").as_deref(), Some("2"));
+    assert!(proxy.round_trips() < 15, "{} round trips", proxy.round_trips());
+}
+
+#[test]
+fn a_fixture_of_many_runs_after_few_round_trips() {
+    let redis = TestRedis::start();
+    let activities: String = (0..MANY).map(|nth| format!("  - {{id: a{nth}, stock: 5}}\n")).collect();
+    let step = "steps:\n  - deduct: {activity: a449, user: 7}\n    expect: ok\n";
+    let fixture = Orders::named("sale.yaml", format!("activities:\n{activities}{step}"));
+    let proxy = Proxy::before(&redis);
+    proxy.seckill(["run", fixture.path()]).code(0).stderr_has("450 created");
+    assert_eq!(redis.int("seckill:stock:a449"), 4);
+    assert!(proxy.round_trips() < 25, "{} round trips", proxy.round_trips());
+    proxy.seckill(["run", fixture.path()]).code(0).stderr_has("450 there already");
+}
+
+#[test]
+fn what_a_broken_connection_left_open_is_sent_again_where_that_is_safe() {
+    for fault in [Fault::LoseReply, Fault::LoseRequest, Fault::CutReply(3), Fault::CutRequest(90)] {
+        let redis = TestRedis::start();
+        redis.seckill(["preheat", "--from", list(10).path()]).code(0);
+        let proxy = Proxy::before(&redis);
+        // In the midst of the second page of what is done.
+        proxy.inject(When::Nth(2 * MANY - 100), fault);
+        let rows = proxy.seckill(["preheat", "--update", "-o", "json", "--from", list(12).path()]).code(0).json();
+        assert_eq!(rows.as_array().unwrap().len(), MANY, "{fault:?}");
+        let ledger = |nth: usize| redis.xrange(&format!("seckill:ledger:a{nth}")).len();
+        assert!((0..MANY).all(|nth| redis.int(&format!("seckill:stock:a{nth}")) == 12), "{fault:?}");
+        assert!((0..MANY).all(|nth| ledger(nth) == 2), "{fault:?}: each is updated once");
+    }
+}
+
+#[test]
+fn a_reset_that_may_have_happened_is_not_done_again_and_what_was_done_is_shown() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--from", list(10).path()]).code(0);
+    let proxy = Proxy::before(&redis);
+    // Planned, the policy, the index and the first one, the index again.
+    let before = MANY + 4;
+    proxy.inject(When::Nth(before + 50), Fault::LoseReply);
+    let outcome = proxy.seckill(["preheat", "--reset", "--yes", "-o", "json", "--from", list(4).path()]).code(6);
+    assert_eq!(all_alike(&outcome.json(), 50), "reset ok 10 4");
+    outcome.stderr_has("50 of 450 activities are done").stderr_has("seckill inspect a50");
+    let epochs: Vec<String> =
+        (0..MANY).map(|nth| redis.hget(&format!("seckill:meta:a{nth}"), "epoch").unwrap()).collect();
+    assert!(epochs.iter().all(|epoch| epoch == "1" || epoch == "2"), "none was reset twice: {epochs:?}");
+    assert!(epochs[..51].iter().all(|epoch| epoch == "2"));
+}
+
+#[test]
+fn a_script_that_is_lost_in_the_midst_is_loaded_again() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--from", list(10).path()]).code(0);
+    let proxy = Proxy::before(&redis);
+    // The index, before the second page of resets.
+    let place = MANY + 4;
+    proxy.inject(When::Nth(place), Fault::Delay(std::time::Duration::from_millis(300)));
+    let list = list(4);
+    let call = proxy.seckill(["preheat", "--reset", "--yes", "-o", "json", "--from", list.path()]).spawn();
+    proxy.wait_for_commands(place);
+    redis.cmd(("SCRIPT", "FLUSH"));
+    assert_eq!(all_alike(&call.wait().code(0).json(), MANY), "reset ok 10 4");
+}

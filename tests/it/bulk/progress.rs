@@ -1,0 +1,92 @@
+//! The bar that a person sees while a long run goes on, and nobody else.
+
+use std::time::Duration;
+
+use super::{Orders, preheat};
+use crate::support::{Fault, Outcome, Proxy, TestRedis, When};
+
+/// What the terminal showed, frame by frame, without what only places and colours it.
+fn frames(outcome: &Outcome) -> Vec<String> {
+    let mut plain = String::new();
+    let mut letters = outcome.stderr.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\u{1b}' => {
+                let end = letters.by_ref().skip_while(|it| *it == '[').find(char::is_ascii_alphabetic);
+                // Up, or erased: another frame.
+                plain += if matches!(end, Some('A' | 'K' | 'J')) { "\n" } else { "" };
+            }
+            '\r' => plain.push('\n'),
+            other => plain.push(other),
+        }
+    }
+    plain.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+/// Such a frame: `applying ███░ 512/1,000  498/s  1s left`.
+fn shows_progress(frame: &str, label: &str, total: &str) -> bool {
+    let Some(rest) = frame.strip_prefix(label) else { return false };
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let [bar, place, rate, left, "left"] = words[..] else { return false };
+    let count = |text: &str| text.replace(',', "").parse::<u64>().is_ok();
+    bar.chars().all(|letter| "█░".contains(letter))
+        && place.strip_suffix(&format!("/{total}")).is_some_and(count)
+        && rate.strip_suffix("/s").is_some_and(count)
+        && left.ends_with(|unit: char| "smh".contains(unit))
+}
+
+#[track_caller]
+fn assert_drawn(outcome: &Outcome, label: &str, total: &str) {
+    let frames = frames(outcome);
+    let drawn = frames.iter().filter(|frame| shows_progress(frame, label, total));
+    // One that moved: the first is drawn before anything is done.
+    assert!(drawn.filter(|frame| !frame.contains(" 0/")).count() > 0, "no bar of {label} in {frames:#?}");
+    assert!(!outcome.stdout.contains(label) && !outcome.stdout.contains('\u{1b}'), "{}", outcome.stdout);
+    // It is taken away at the end.
+    let last = outcome.stderr.rsplit(label).next().unwrap();
+    assert!(last.contains("\u{1b}[2K") || last.contains("\u{1b}[0K") || last.contains("\u{1b}[J"), "{last:?}");
+}
+
+#[test]
+fn a_run_of_orders_shows_how_many_how_fast_and_how_long() {
+    let redis = TestRedis::start();
+    for activity in ["a", "b"] {
+        preheat(&redis, activity, 10_000, None);
+    }
+    let orders = Orders::of_users("a", 600);
+    let multi: String = (0..600).map(|user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"b\":1}}}}\n")).collect();
+    let multi = Orders::named("o.jsonl", multi);
+    for (command, file) in [("deduct", &orders), ("refund", &orders), ("multi-deduct", &multi)] {
+        let call = redis.seckill([command, "--rate", "1000", "-o", "jsonl", "--from", file.path()]);
+        let outcome = call.seen().code(0);
+        assert_drawn(&outcome, "applying", "600");
+        assert_eq!(outcome.jsonl().len(), 600);
+    }
+}
+
+#[test]
+fn a_preheat_of_many_shows_how_far_it_is() {
+    let redis = TestRedis::start();
+    let rows: String = (0..450).map(|nth| format!("a{nth},5\n")).collect();
+    let list = Orders::named("activities.csv", format!("id,stock\n{rows}"));
+    let proxy = Proxy::before(&redis);
+    // In the midst of what is planned; the last index, before what is created is at its end.
+    proxy.inject(When::Nth(300), Fault::Delay(Duration::from_millis(500)));
+    let planned = proxy.seckill(["preheat", "--dry-run", "-o", "csv", "--from", list.path()]).seen().code(0);
+    assert_drawn(&planned, "planning", "450");
+    proxy.inject(When::Nth(451 + 3 + 200 + 1 + 100), Fault::Delay(Duration::from_millis(500)));
+    let created = proxy.seckill(["preheat", "-o", "csv", "--from", list.path()]).seen().code(0);
+    assert_drawn(&created, "preheating", "450");
+    assert_eq!(created.stdout.lines().count(), 451);
+}
+
+#[test]
+fn nothing_is_drawn_where_nobody_looks_or_wants_it() {
+    let redis = TestRedis::start();
+    preheat(&redis, "a", 10_000, None);
+    let orders = Orders::of_users("a", 300);
+    let call = || redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]);
+    call().code(0).stderr("");
+    call().args(["-q"]).seen().code(0).stderr("");
+    call().seen().env("TERM", "dumb").code(0).stderr("");
+}
