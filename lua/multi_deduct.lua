@@ -28,8 +28,8 @@
     else, or is known to some of the activities only), -11 corrupt
   Only ok, and a refused retry, write; all stocks first, so that a cut leaves fewer units to sell, never more.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
-  HSET XADD; sets also SISMEMBER SADD HDEL.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS TIME DECRBY HSET
+  XADD; sets also SMISMEMBER SADD HDEL.
 ]]
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
 local kind, by, mode = ARGV[1], ARGV[2], ARGV[3]
@@ -49,27 +49,43 @@ for which = 1, activities do
   given[stock_key] = which
 end
 
+-- Nearly all numbers come again and again, and a table is quicker than a pattern.
+local numbers = setmetatable({}, {__index = function(known, text)
+  local number = whole(text) or false
+  known[text] = number
+  return number
+end})
+local texts = setmetatable({}, {__index = function(known, number)
+  local text = digits(number)
+  known[number] = text
+  return text
+end})
+
 -- The orders: each with a digest of all it asks for.
 local orders, at = {}, 4
 while at <= #ARGV do
   local number = #orders + 1
-  local user, request, reason, size = ARGV[at], ARGV[at + 1], ARGV[at + 2], whole(ARGV[at + 3])
+  local user, request, reason, size = ARGV[at], ARGV[at + 1], ARGV[at + 2], numbers[ARGV[at + 3] or '']
   if not size or size < 1 or at + 3 + 2 * size > #ARGV then return usage('multi_deduct: order ' .. number .. ' is not complete') end
   if not (is_user(user) or (kind == 'counter' and user == '')) then return usage('multi_deduct: user id of order ' .. number) end
   if request ~= '' and not is_request(request) then return usage('multi_deduct: request id of order ' .. number) end
-  local order, asked, twice = {user = user, request = request, reason = reason, items = {}}, {}, {}
+  local items, asked, twice = {}, {}, {}
   for i = 1, size do
-    local which, text = whole(ARGV[at + 2 + 2 * i]), ARGV[at + 3 + 2 * i]
-    local quantity = whole(text)
+    local which, text = numbers[ARGV[at + 2 + 2 * i]], ARGV[at + 3 + 2 * i]
+    local quantity = numbers[text]
     if not which or which < 1 or which > activities or twice[which] then return usage('multi_deduct: activity of item ' .. i .. ' of order ' .. number) end
     if not quantity or quantity < 1 or quantity > MOST_QUANTITY then return usage('multi_deduct: quantity of item ' .. i .. ' of order ' .. number) end
     twice[which] = true
-    order.items[i] = {which = which, quantity = quantity, text = text}
+    items[i] = {which = which, quantity = quantity, text = text}
     asked[i] = KEYS[(which - 1) * stride + 1] .. ' ' .. text
   end
-  table.sort(asked)
-  order.digest = 'multi_deduct ' .. redis.sha1hex(concat(asked, '\n')) .. ' ' .. user
-  orders[number] = order
+  if size > 1 then table.sort(asked) end
+  orders[number] = {
+    user = user, request = request, field = 'r:' .. request, items = items,
+    digest = 'multi_deduct ' .. redis.sha1hex(concat(asked, '\n')) .. ' ' .. user,
+    -- What stands in the ledger before and after the quantity of an item.
+    head = '[' .. json(user) .. ',"', tail = '",' .. json(request) .. (reason ~= '' and ',' .. json(reason) or '') .. ']',
+  }
   at = at + 4 + 2 * size
 end
 if #orders < 1 then return usage('multi_deduct: no orders') end
@@ -83,7 +99,7 @@ local function broken(sale, value, key)
 end
 for which = 1, activities do
   local at = (which - 1) * stride
-  local sale = {at = at, now = {}, touched = {}, kept = {}, noted = {}, seen = {}}
+  local sale = {at = at, users = {}, now = {}, touched = {}, is_touched = {}, names = {}, fields = {}, seen = {}, kept = {}, noted = {}}
   sales[which] = sale
   local fault
   local stock_text = redis.pcall('GET', KEYS[at + 1])
@@ -106,45 +122,64 @@ for which = 1, activities do
   if fault then return fault end
 end
 
--- What each user of each order holds of each of its activities, and what is known of its request.
+-- What is to be looked up in each activity: the requests and the users of its orders, each once.
 for _, order in ipairs(orders) do
+  local user, request = order.user, order.request
   for _, item in ipairs(order.items) do
     local sale = sales[item.which]
-    local at, fault = sale.at, nil
-    if order.request ~= '' and sale.seen[order.request] == nil and not sale.status then
-      local found = redis.pcall('HGET', KEYS[at + 3], 'r:' .. order.request)
-      if type(found) == 'table' then fault = broken(sale, found, at + 3) else sale.seen[order.request] = found end
+    if not sale.status and request ~= '' and sale.seen[request] == nil then
+      sale.seen[request] = false
+      sale.names[#sale.names + 1], sale.fields[#sale.fields + 1] = request, order.field
     end
-    if not fault and not sale.status and kind ~= 'counter' and sale.now[order.user] == nil then
-      local held
-      if kind == 'hash' then
-        held = redis.pcall('HGET', KEYS[at + 5], order.user)
-      else
-        held = redis.pcall('SISMEMBER', KEYS[at + 5], order.user)
-        if type(held) ~= 'table' then held = held == 1 and '1' end
-        -- Also of a user who is no member: a wrong type must not be met after the first write.
-        if kind == 'set' and type(held) ~= 'table' then
-          local units = redis.pcall('HGET', KEYS[at + 6], order.user)
-          if type(units) == 'table' then
-            fault = broken(sale, units, at + 6)
-            held = units
-          elseif held then
-            held = units or '1'
-          end
-        end
-      end
-      if type(held) == 'table' then
-        if not sale.status then fault = broken(sale, held, at + 5) end
-      elseif held then
-        sale.now[order.user] = whole(held) or held
-      elseif sale.rules.total and sale.rules.total > sale.stock and redis.call('EXISTS', KEYS[at + 5]) == 0 then
-        broken(sale, 'nothing, though units were sold', at + 5)
-      else
-        sale.now[order.user] = 0
-      end
+    if not sale.status and kind ~= 'counter' and sale.now[user] == nil then
+      sale.now[user] = 0
+      sale.users[#sale.users + 1] = user
     end
-    if fault then return fault end
   end
+end
+
+-- What is known of the requests of an activity. Returns a fault of the call itself.
+local function read_requests(sale)
+  if #sale.fields == 0 then return nil end
+  local at = sale.at
+  local found = redis.pcall('HMGET', KEYS[at + 3], unpack(sale.fields))
+  if found.err then return broken(sale, found, at + 3) end
+  for i, request in ipairs(sale.names) do sale.seen[request] = found[i] end
+end
+
+-- What the users of an activity hold. Returns a fault of the call itself.
+local function read_held(sale)
+  if #sale.users == 0 then return nil end
+  local at, held = sale.at, nil
+  if kind == 'hash' then
+    held = redis.pcall('HMGET', KEYS[at + 5], unpack(sale.users))
+    if held.err then return broken(sale, held, at + 5) end
+  else
+    held = redis.pcall('SMISMEMBER', KEYS[at + 5], unpack(sale.users))
+    if held.err then return broken(sale, held, at + 5) end
+    local units = {}
+    if kind == 'set' then
+      -- Also of users who are no members: a wrong type must not be met after the first write.
+      units = redis.pcall('HMGET', KEYS[at + 6], unpack(sale.users))
+      if units.err then return broken(sale, units, at + 6) end
+    end
+    for i in ipairs(sale.users) do held[i] = held[i] == 1 and (units[i] or '1') end
+  end
+  local is_anybody_new = false
+  for i, user in ipairs(sale.users) do
+    local text = held[i]
+    if text then sale.now[user] = whole(text) or text else is_anybody_new = true end
+  end
+  if is_anybody_new and sale.rules.total and sale.rules.total > sale.stock and redis.call('EXISTS', KEYS[at + 5]) == 0 then
+    broken(sale, 'nothing, though units were sold', at + 5)
+  end
+end
+
+for _, sale in ipairs(sales) do
+  local fault
+  if not sale.status then fault = read_requests(sale) end
+  if not fault and not sale.status then fault = read_held(sale) end
+  if fault then return fault end
 end
 
 -- Why an item cannot be had, or nil.
@@ -173,7 +208,7 @@ local function shown(sale, order, status)
     if sale.status then return '-11,' .. sale.key .. ',' .. hex(sale.value) end
     return '-11,' .. (sale.at + (kind == 'set' and 6 or 5)) .. ',' .. hex(had)
   end
-  return status .. ',' .. (sale.left and digits(sale.left) or '') .. ',' .. (type(had) == 'number' and digits(had) or '')
+  return status .. ',' .. (sale.left and texts[sale.left] or '') .. ',' .. (type(had) == 'number' and texts[had] or '')
 end
 
 -- Decide, one order after the other.
@@ -182,7 +217,8 @@ for number, order in ipairs(orders) do
   local whys, known, conflicts, any = {}, 0, false, false
   for i, item in ipairs(order.items) do
     local sale = sales[item.which]
-    local past = settled(sale.seen[order.request], order.digest)
+    local found = sale.seen[order.request]
+    local past = found and settled(found, order.digest)
     if past == REPLAYED then known = known + 1 end
     if past == REQUEST_CONFLICT then conflicts = true end
     whys[i] = refusal(sale, order, item)
@@ -205,11 +241,11 @@ for number, order in ipairs(orders) do
       sale.left = sale.left - item.quantity
       if kind ~= 'counter' then
         sale.now[order.user] = sale.now[order.user] + item.quantity
-        sale.touched[order.user] = true
+        if not sale.is_touched[order.user] then
+          sale.touched[#sale.touched + 1], sale.is_touched[order.user] = order.user, true
+        end
       end
-      local record = '[' .. json(order.user) .. ',"' .. item.text .. '",' .. json(order.request)
-      if order.reason ~= '' then record = record .. ',' .. json(order.reason) end
-      sale.noted[#sale.noted + 1] = record .. ']'
+      sale.noted[#sale.noted + 1] = order.head .. item.text .. order.tail
     end
   end
   if order.request ~= '' and (status == OK or (status == REFUSED and mode == 'retry' and not conflicts and known == 0)) then
@@ -218,7 +254,7 @@ for number, order in ipairs(orders) do
       local sale = sales[item.which]
       -- A refusal creates no key of an activity that is not there.
       if not sale.status then
-        sale.kept[#sale.kept + 1] = 'r:' .. order.request
+        sale.kept[#sale.kept + 1] = order.field
         sale.kept[#sale.kept + 1] = record
         sale.seen[order.request] = record
       end
@@ -249,15 +285,23 @@ for _, sale in ipairs(sales) do
 end
 for _, sale in ipairs(sales) do
   local at = sale.at
-  for user in pairs(sale.touched) do
-    local units = digits(sale.now[user])
+  if #sale.touched > 0 then
+    local units, ones = {}, {}
+    for _, user in ipairs(sale.touched) do
+      local now = texts[sale.now[user]]
+      if kind ~= 'hash' and now == '1' then
+        ones[#ones + 1] = user
+      else
+        units[#units + 1], units[#units + 2] = user, now
+      end
+    end
     if kind == 'hash' then
-      redis.call('HSET', KEYS[at + 5], user, units)
+      redis.call('HSET', KEYS[at + 5], unpack(units))
     else
       -- Units first: a member without them would hold 1.
-      if kind == 'set' and units == '1' then redis.call('HDEL', KEYS[at + 6], user) end
-      if kind == 'set' and units ~= '1' then redis.call('HSET', KEYS[at + 6], user, units) end
-      redis.call('SADD', KEYS[at + 5], user)
+      if kind == 'set' and #ones > 0 then redis.call('HDEL', KEYS[at + 6], unpack(ones)) end
+      if kind == 'set' and #units > 0 then redis.call('HSET', KEYS[at + 6], unpack(units)) end
+      redis.call('SADD', KEYS[at + 5], unpack(sale.touched))
     end
   end
   if #sale.kept > 0 then redis.call('HSET', KEYS[at + 3], unpack(sale.kept)) end

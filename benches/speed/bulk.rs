@@ -234,6 +234,15 @@ fn measure(binary: &Path) {
         server.seckill(&["-q", "deduct", "--from", &mixed], Stdio::null()).0
     };
     row("deduct --from, 10,000 activities mixed", best(Box::new(many)), "");
+    let gifts = dir.path().join("gifts.jsonl");
+    let gift = |nth: usize| format!("{{\"user\":{nth},\"items\":{{\"1001\":1,\"1002\":1}}}}\n");
+    std::fs::write(&gifts, (0..count).map(gift).collect::<String>()).unwrap();
+    let multi = || {
+        server.preheat();
+        server.seckill(&["-q", "preheat", "--id", "1002", "--stock", "100000000"], Stdio::null());
+        server.seckill(&["-q", "multi-deduct", "--from", gifts.to_str().unwrap()], Stdio::null()).0
+    };
+    row("multi-deduct --from, two items an order", best(Box::new(multi)), "");
     row("floor: HSET of 256 fields", best(Box::new(|| floor(&server, count))), "");
     println!("{:<44} {:>10} {:>7} {:>7}\n{table}", "", "orders/s", "ratio", "target");
 
@@ -243,5 +252,22 @@ fn measure(binary: &Path) {
     let large = file(dir.path(), "large.csv", count * 10, |nth| format!("1001,{},1\n", 100_000 + nth));
     server.preheat();
     let (seconds, peak) = server.seckill(&["-q", "deduct", "--fast", "--from", &large], Stdio::null());
-    println!("peak memory, {} orders: {peak:.1} MB, in {seconds:.1} s\n", count * 10);
+    println!("peak memory, {} orders: {peak:.1} MB, in {seconds:.1} s", count * 10);
+    for rate in [1_000, 20_000] {
+        println!("--rate {rate}: {:.3} of it", kept_rate(&server, rate));
+    }
+    println!();
+}
+
+/// What share of a rate is kept: by the difference of a short run and a longer one, which both begin alike.
+#[allow(clippy::cast_precision_loss)]
+fn kept_rate(server: &Server, rate: usize) -> f64 {
+    let dir = tempfile::tempdir().unwrap();
+    let took = |count: usize| {
+        let path = file(dir.path(), "paced.csv", count, |nth| format!("1001,{},1\n", 100_000 + nth));
+        server.preheat();
+        server.seckill(&["-q", "deduct", "--rate", &rate.to_string(), "--from", &path], Stdio::null()).0
+    };
+    let (short, long) = (took(rate), took(rate * 4));
+    (rate * 3) as f64 / (long - short) / rate as f64
 }

@@ -46,6 +46,7 @@ struct Call {
     first: u64,
     count: usize,
     activities: HashSet<ActivityId>,
+    items: usize,
     weight: usize,
     asked: Asked,
     packed: Vec<u8>,
@@ -102,7 +103,7 @@ impl<'s> MultiBulk<'s> {
     /// Whether another order is of use before [`advance`](Self::advance).
     pub fn takes_more(&self) -> bool {
         // One more than fits shows that the call is full.
-        self.waiting <= self.pace.most_orders()
+        self.waiting <= self.most_items()
     }
 
     /// Whether no order is left.
@@ -188,6 +189,11 @@ impl<'s> MultiBulk<'s> {
         Ok(())
     }
 
+    /// The most items of a call: one takes the server longer than an order of one activity does.
+    fn most_items(&self) -> usize {
+        (self.pace.most_orders() / 2).max(1)
+    }
+
     /// The next orders as a call; `None` where there are too few of them, unless it is `pressing`.
     fn form(&mut self, pressing: bool) -> Option<Call> {
         let mut from = self.place(self.next);
@@ -200,7 +206,7 @@ impl<'s> MultiBulk<'s> {
             let more = entry.order.items.len();
             // One order may have more items than a call should.
             is_full = count > 0
-                && (items + more > self.pace.most_orders()
+                && (items + more > self.most_items()
                     || entry.keeps_refusals != keeps_refusals
                     || !matches!(state, State::Waiting));
             if is_full {
@@ -208,7 +214,7 @@ impl<'s> MultiBulk<'s> {
             }
             (count, items) = (count + 1, items + more);
         }
-        if !(is_full || pressing || items >= self.pace.most_orders()) {
+        if !(is_full || pressing || items >= self.most_items()) {
             return None;
         }
         let orders: Vec<&MultiOrder> = self.rows.range(from..from + count).map(|(entry, _)| &entry.order).collect();
@@ -221,7 +227,7 @@ impl<'s> MultiBulk<'s> {
         let first = self.first + from as u64;
         self.next = first + count as u64;
         self.waiting -= items;
-        Some(Call { first, count, activities, weight: pace::CALL + items, asked, packed })
+        Some(Call { first, count, activities, weight: pace::CALL + 2 * items, items, asked, packed })
     }
 
     fn send(&mut self, call: Call) {
@@ -311,9 +317,9 @@ impl<'s> MultiBulk<'s> {
         self.mark(call, || State::Waiting);
         self.next = self.next.min(call.first);
         if let Some(ready) = self.ready.take() {
-            self.waiting += ready.weight - pace::CALL;
+            self.waiting += ready.items;
         }
-        self.waiting += call.weight - pace::CALL;
+        self.waiting += call.items;
     }
 
     fn mark(&mut self, call: &Call, state: impl Fn() -> State) {

@@ -35,11 +35,12 @@ impl Pace {
         Self { orders: 256, calls: 4, rate: None }
     }
 
-    /// At most so many orders a second, in small steps.
+    /// At most so many orders a second, in steps of a hundredth of a second: the last call goes
+    /// that much before its time, which is all by which a short run is too fast.
     #[must_use]
     pub fn bounded(mut self, orders_a_second: NonZeroU32) -> Self {
         let rate = orders_a_second.get();
-        self.orders = self.orders.min((rate / 20).max(1) as usize);
+        self.orders = self.orders.min((rate / 100).max(1) as usize);
         self.rate = Some(Rate { per_order: Duration::from_secs(1) / rate, due: Instant::now() });
         self
     }

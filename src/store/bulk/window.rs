@@ -7,8 +7,8 @@ use crate::inventory::status::Status;
 
 /// The most rows, and the most bytes of their texts. A wider window makes fuller batches of an input that mixes many
 /// activities, and takes more memory.
-const MOST_ROWS: usize = 128 * 1024;
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+const MOST_ROWS: usize = 64 * 1024;
+const MOST_BYTES: usize = 3 * 1024 * 1024;
 
 /// Nothing is known; a count never gets there.
 const NOTHING: u64 = u64::MAX;
