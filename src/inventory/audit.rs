@@ -131,6 +131,13 @@ impl Book {
     }
 }
 
+impl Instant {
+    /// Whether somebody bought or gave back within the last second.
+    pub fn is_live(&self) -> bool {
+        self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
+    }
+}
+
 impl Facts {
     /// Whether order records name ledger entries newer than the ledger's last.
     pub fn lost_tail(&self) -> bool {

@@ -4,14 +4,20 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// Names of users, in one piece of memory.
+/// A name of so many bytes stands in its slot; nearly all do.
+const SHORT: usize = 15;
+/// Where a slot says that its name stands elsewhere, instead of how long it is.
+const ELSEWHERE: u8 = 255;
+
+/// Names of users. What is looked at for each of a million is a slot in the table and one of the names: memory is
+/// slower than everything else here.
 #[derive(Default)]
 pub struct Users {
-    /// All names, one after the other.
-    names: Vec<u8>,
-    /// Where each name ends.
-    ends: Vec<usize>,
-    /// Numbers by hash; the hash beside a number spares a look at its name, which is elsewhere in memory.
+    /// A short name and its length; of a longer one, where it stands in `long` and its length.
+    slots: Vec<[u8; SHORT + 1]>,
+    /// Longer names, one after the other.
+    long: Vec<u8>,
+    /// Numbers by hash; the hash beside a number spares a look at its name.
     numbers: HashTable<(u32, u32)>,
     hasher: DefaultHashBuilder,
 }
@@ -19,12 +25,12 @@ pub struct Users {
 impl Users {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.slots.len()
     }
 
     /// The name of a number that [`number`](Self::number) gave.
     pub fn name(&self, number: u32) -> &[u8] {
-        name(&self.names, &self.ends, number)
+        name(&self.slots[number as usize], &self.long)
     }
 
     /// The number of a name, and a new one for a new name.
@@ -32,29 +38,53 @@ impl Users {
         // Half a hash is kept: it tells four thousand million users apart well enough.
         #[allow(clippy::cast_possible_truncation)]
         let hash = self.hasher.hash_one(user) as u32;
-        let (names, ends) = (&self.names, &self.ends);
-        let is_user = |known: &(u32, u32)| known.0 == hash && name(names, ends, known.1) == user;
+        let (slots, long) = (&self.slots, &self.long);
+        let short = short(user);
+        let is_user = |known: &(u32, u32)| {
+            let slot = &slots[known.1 as usize];
+            known.0 == hash && short.map_or_else(|| name(slot, long) == user, |short| *slot == short)
+        };
         if let Some((_, number)) = self.numbers.find(spread(hash), is_user) {
             return *number;
         }
         // Four thousand million users have another problem.
-        let number = u32::try_from(self.ends.len()).unwrap_or(u32::MAX);
-        self.names.extend_from_slice(user);
-        self.ends.push(self.names.len());
+        let number = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        let slot = short.unwrap_or_else(|| {
+            let mut slot = [ELSEWHERE; SHORT + 1];
+            slot[..8].copy_from_slice(&(self.long.len() as u64).to_le_bytes());
+            slot[8..12].copy_from_slice(&u32::try_from(user.len()).unwrap_or(u32::MAX).to_le_bytes());
+            self.long.extend_from_slice(user);
+            slot
+        });
+        self.slots.push(slot);
         self.numbers.insert_unique(spread(hash), (hash, number), |other| spread(other.0));
         number
     }
 }
 
+/// The slot of a short name.
+fn short(user: &[u8]) -> Option<[u8; SHORT + 1]> {
+    let mut slot = [0; SHORT + 1];
+    slot[..SHORT].get_mut(..user.len())?.copy_from_slice(user);
+    slot[SHORT] = u8::try_from(user.len()).ok()?;
+    Some(slot)
+}
+
+/// The name that a slot says.
+fn name<'a>(slot: &'a [u8; SHORT + 1], long: &'a [u8]) -> &'a [u8] {
+    if slot[SHORT] != ELSEWHERE {
+        return &slot[..usize::from(slot[SHORT])];
+    }
+    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *slot;
+    // It was a place in memory once.
+    #[allow(clippy::cast_possible_truncation)]
+    let start = u64::from_le_bytes([a, b, c, d, e, f, g, h]) as usize;
+    &long[start..start + u32::from_le_bytes([i, j, k, l]) as usize]
+}
+
 /// Half a hash over all bits of a whole one, of which the table looks at the highest and the lowest.
 fn spread(half: u32) -> u64 {
     u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-fn name<'a>(names: &'a [u8], ends: &[usize], number: u32) -> &'a [u8] {
-    let at = number as usize;
-    let start = if at == 0 { 0 } else { ends[at - 1] };
-    &names[start..ends[at]]
 }
 
 #[cfg(test)]
@@ -71,6 +101,19 @@ mod tests {
         }
         assert_eq!(users.number(b""), 5000);
         assert_eq!(users.number(b"\xff"), 5001);
-        assert_eq!(users.len(), 5002);
+        assert_eq!(users.number(b"\0"), 5002);
+        assert_eq!(users.len(), 5003);
+    }
+
+    #[test]
+    fn a_long_name_is_kept_as_well_as_a_short_one() {
+        let mut users = Users::default();
+        let names: Vec<Vec<u8>> =
+            (0..300).map(|length| vec![b'x'; length]).chain([vec![0; 16], vec![255; 16]]).collect();
+        let numbers: Vec<u32> = names.iter().map(|name| users.number(name)).collect();
+        for (name, number) in names.iter().zip(numbers) {
+            assert_eq!((users.number(name), users.name(number)), (number, &name[..]));
+        }
+        assert_eq!(users.len(), 302);
     }
 }

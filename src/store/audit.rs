@@ -5,6 +5,8 @@
 //! be what the ledger says. Without a ledger, scans are repeated until two are alike.
 
 use std::hash::BuildHasher;
+use std::thread::sleep;
+use std::time::Duration;
 
 use redis::Value;
 
@@ -19,6 +21,8 @@ use crate::inventory::status::Status;
 
 /// Users that are looked up at one instant.
 const MOST_USERS: usize = 1000;
+/// What is left to those who buy between two pages, where anybody does: most of the server's time.
+const PAUSE: Duration = Duration::from_micros(1000);
 /// How often an audit begins again where the activity was reset meanwhile, and how many scans may differ.
 const TRIES: usize = 3;
 
@@ -96,7 +100,7 @@ impl Store {
         {
             return Ok(false);
         }
-        self.fold(&keys.ledger, &mut facts.book, last)?;
+        self.fold(&keys.ledger, &mut facts.book, last, pause_of(instant))?;
         Ok(facts.book.is_whole(rules.epoch))
     }
 
@@ -114,12 +118,14 @@ impl Store {
         facts.by_ledger = true;
         facts.settled = true;
         let epoch = facts.book.epoch;
+        let mut pages = self.begin_pages();
         let mut look = first;
         loop {
             if !self.catch_up(keys, facts, &look.instant, epoch)? {
                 return Ok(false);
             }
-            let asked = self.ask_ahead(keys, &look.cursor);
+            sleep(pause_of(&look.instant));
+            self.ask_ahead(keys, &mut pages, &look.cursor);
             let limit = limit(facts.kind, look.instant.rules);
             for (name, holds) in look.held.pairs() {
                 let user = facts.book.user(name);
@@ -130,7 +136,7 @@ impl Store {
             if look.cursor == "0" {
                 break;
             }
-            look = self.answer(keys, &look.cursor, asked)?;
+            look = self.answer(keys, &mut pages, &look.cursor)?;
             if !facts.take(&look) {
                 return Ok(facts.corrupt.is_some());
             }
@@ -186,7 +192,7 @@ impl Store {
         epoch: Option<u64>,
     ) -> Result<bool, StoreError> {
         if let Some(last) = instant.last {
-            self.fold(&keys.ledger, &mut facts.book, last)?;
+            self.fold(&keys.ledger, &mut facts.book, last, pause_of(instant))?;
         }
         let same = instant.rules.map(|rules| rules.epoch) == epoch;
         Ok(same && facts.book.entries == instant.length && instant.last == Some(facts.book.end))
@@ -198,6 +204,7 @@ impl Store {
         let lost_beginning = first.instant.rules.is_some_and(|rules| rules.ledger);
         let mut look = Some(first);
         let mut before = None;
+        let mut pages = self.begin_pages();
         for _ in 0..TRIES {
             let (mut sum, mut digest) = (0i64, 0u64);
             facts.book.begin_again();
@@ -211,7 +218,7 @@ impl Store {
                 if !facts.take(&page) {
                     return Ok(facts.corrupt.is_some());
                 }
-                let asked = self.ask_ahead(keys, &page.cursor);
+                self.ask_ahead(keys, &mut pages, &page.cursor);
                 let limit = limit(facts.kind, page.instant.rules);
                 for (name, holds) in page.held.pairs() {
                     let user = facts.book.user(name);
@@ -224,7 +231,7 @@ impl Store {
                 if page.cursor == "0" {
                     break;
                 }
-                page = self.answer(keys, &page.cursor, asked)?;
+                page = self.answer(keys, &mut pages, &page.cursor)?;
             }
             let seen = (stock, page.instant.stock, sum, digest);
             facts.held = facts.kind.has_users().then_some(sum);
@@ -254,6 +261,11 @@ impl Store {
         }
         Ok(true)
     }
+}
+
+/// How long to let others go first.
+fn pause_of(instant: &Instant) -> Duration {
+    if instant.is_live() { PAUSE } else { Duration::ZERO }
 }
 
 impl Facts {

@@ -1,5 +1,6 @@
 //! The ledger, read in pages from the oldest entry on.
 
+use std::thread::sleep;
 use std::time::Duration;
 
 use redis::Value;
@@ -12,6 +13,8 @@ use crate::inventory::ledger::{Entry, EntryId};
 
 /// Orders that a page holds, in bytes: about half a millisecond of the server's time.
 const PAGE_BYTES: usize = 200_000;
+/// Entries that a page holds at most: small ones cost by their number.
+const MOST_PAGE: usize = 400;
 
 /// Entries a page of what people or programs read.
 const SHOWN: usize = 100;
@@ -100,37 +103,42 @@ impl Store {
         (self.server.target.timeout / 2).min(MOST_BLOCK).as_millis().max(1)
     }
 
-    /// The next entries after one, up to another, oldest first; none where there are no more.
+    /// Adds to a book all entries up to one. While a page is added, the next one is under way; where the sale is live,
+    /// after a pause.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(super) fn entries(
+    pub(super) fn fold(
         &mut self,
         key: &str,
-        after: EntryId,
+        book: &mut Book,
         upto: EntryId,
-        count: usize,
-    ) -> Result<Vec<Entry>, StoreError> {
-        let mut command = redis::cmd("XRANGE");
-        command.arg(key).arg(format!("({after}")).arg(upto.to_string()).arg("COUNT").arg(count);
+        pause: Duration,
+    ) -> Result<(), StoreError> {
         let reply = Reply::of_command("XRANGE");
-        reply.array(self.server.command(&command)?)?.into_iter().map(|value| entry(&reply, value)).collect()
-    }
-
-    /// Adds to a book all entries up to one.
-    pub(super) fn fold(&mut self, key: &str, book: &mut Book, upto: EntryId) -> Result<(), StoreError> {
         // Entries hold one order or hundreds: their weight, not their number, makes a page.
         let mut count = 20;
+        let mut asked = false;
         while book.end < upto {
-            let page = self.entries(key, book.end, upto, count)?;
+            let mut command = redis::cmd("XRANGE");
+            command.arg(key).arg(format!("({}", book.end)).arg(upto.to_string()).arg("COUNT").arg(count);
+            let under_way = if asked { self.server.receive().ok() } else { None };
+            let value = match under_way {
+                Some(value) => value,
+                None => self.server.command(&command)?,
+            };
+            let page = reply.array(value)?.into_iter().map(|value| entry(&reply, value));
+            let page: Vec<Entry> = page.collect::<Result<_, _>>()?;
             let Some(last) = page.last() else { break };
             let orders: usize = page.iter().filter_map(|entry| entry.orders.as_ref()).map(Vec::len).sum();
-            count = (PAGE_BYTES / (orders / page.len()).max(1)).clamp(20, 2000);
-            let end = last.id;
+            count = (PAGE_BYTES / (orders / page.len()).max(1)).clamp(20, MOST_PAGE);
+            asked = last.id < upto && {
+                sleep(pause);
+                let mut next = redis::cmd("XRANGE");
+                next.arg(key).arg(format!("({}", last.id)).arg(upto.to_string()).arg("COUNT").arg(count);
+                self.server.send(&next).is_ok()
+            };
             page.iter().for_each(|entry| book.add(entry));
-            if end >= upto {
-                break;
-            }
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use redis::Value;
 
 use super::call::Again;
 use super::keys::Keys;
+use super::pages::Scanned;
 use super::reply::{Reply, corrupt};
 use super::scan::number;
 use super::scripts::AUDIT;
@@ -16,7 +17,7 @@ use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
 /// Participants a page: about half a millisecond of the server's time.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 
 /// What a call asks for.
 pub enum Ask<'a> {
@@ -41,32 +42,11 @@ pub enum HeldBy {
     Joined(Vec<u8>),
     /// Users and units in turn; or units alone, of users that were asked for.
     List(Vec<Value>),
+    /// As the scan itself gave them.
+    Scanned(Scanned),
 }
 
 impl Store {
-    /// Asks for the next page before this one is looked at, so that server and client work side by side. False where
-    /// nothing was asked.
-    pub(super) fn ask_ahead(&mut self, keys: &Keys, cursor: &str) -> bool {
-        if cursor == "0" {
-            return false;
-        }
-        let names: Vec<&str> = keys.in_order().collect();
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
-        self.server.send(&command).is_ok()
-    }
-
-    /// The page that was asked for. Where the connection broke or the server lost the script, it is asked for anew.
-    pub(super) fn answer(&mut self, keys: &Keys, cursor: &str, asked: bool) -> Result<Look, StoreError> {
-        if asked
-            && let Ok(value) = self.server.receive()
-            && let Some(look) = read(value, keys)?
-        {
-            return Ok(look);
-        }
-        self.look(keys, &Ask::Page(cursor))
-    }
-
     /// What the script says.
     pub(super) fn look(&mut self, keys: &Keys, ask: &Ask<'_>) -> Result<Look, StoreError> {
         match self.call(keys, ask, false)? {
@@ -113,13 +93,14 @@ impl HeldBy {
                 [Value::BulkString(user), Value::BulkString(units)] => Some((&user[..], number(units))),
                 _ => None,
             })),
+            Self::Scanned(page) => Box::new(page.pairs()),
         }
     }
 
     /// The units of users that were asked for.
     pub fn units(&self) -> &[Value] {
         match self {
-            Self::Joined(_) => &[],
+            Self::Joined(_) | Self::Scanned(_) => &[],
             Self::List(values) => values,
         }
     }
@@ -138,7 +119,7 @@ impl HeldBy {
 }
 
 /// Reads the script's reply; `None` where users and units cannot be told apart in it.
-fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError> {
+pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError> {
     let reply = Reply::of(&AUDIT);
     let mut values = reply.array(value)?;
     let status = reply.status(values.first())?;

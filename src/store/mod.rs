@@ -13,6 +13,7 @@ mod ledger;
 mod look;
 mod multi_orders;
 mod orders;
+mod pages;
 mod preheat;
 mod repair;
 mod reply;

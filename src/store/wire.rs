@@ -57,6 +57,43 @@ impl Wire {
         self.socket.write_all(packed).map_err(|error| self.broken(error))
     }
 
+    /// The status that comes next, whatever it says.
+    ///
+    /// # Errors
+    /// The connection broke, the server answered with an error, or what comes is no status.
+    pub fn status(&mut self) -> Result<(), StoreError> {
+        let (_, end) = self.head(b'+', 0)?;
+        self.taken += end;
+        Ok(())
+    }
+
+    /// Whatever comes next, if it is a small one: its parts are copied.
+    ///
+    /// # Errors
+    /// As [`Wire::array`], and what is neither number, text, nothing nor a list of such.
+    pub fn value(&mut self) -> Result<Value, StoreError> {
+        let end = self.line(0)?;
+        let line = &self.buffer[self.taken..self.taken + end];
+        let text = line.strip_suffix(b"\r\n").unwrap_or(line);
+        match text {
+            b"$-1" | b"*-1" => self.taken += end,
+            [b'$', ..] => return Ok(Value::BulkString(self.texts(1)?.concat())),
+            [b'*', ..] => {
+                let count = self.array()?;
+                return (0..count).map(|_| self.value()).collect::<Result<_, _>>().map(Value::Array);
+            }
+            [b':', number @ ..] => {
+                let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+                let number = number.ok_or_else(|| self.unfit(text))?;
+                self.taken += end;
+                return Ok(Value::Int(number));
+            }
+            [b'-', ..] => return Err(self.refused(line)),
+            _ => return Err(self.unfit(text)),
+        }
+        Ok(Value::Nil)
+    }
+
     /// The number of parts of the array that comes next.
     ///
     /// # Errors
@@ -91,15 +128,7 @@ impl Wire {
     /// The number behind a type's letter, `at` bytes from the first unread one, and where its line ends, likewise.
     /// A status has none: 0.
     fn head(&mut self, letter: u8, at: usize) -> Result<(usize, usize), StoreError> {
-        let mut looked = at;
-        let end = loop {
-            let unread = &self.buffer[self.taken..self.filled];
-            match memchr::memchr(b'\n', &unread[looked..]) {
-                Some(found) => break looked + found + 1,
-                None => looked = unread.len(),
-            }
-            self.fill()?;
-        };
+        let end = self.line(at)?;
         let line = &self.buffer[self.taken + at..self.taken + end];
         let text = line.strip_suffix(b"\r\n").unwrap_or(line);
         match text.split_first() {
@@ -112,6 +141,19 @@ impl Wire {
                 .ok_or_else(|| self.unfit(text)),
             Some((b'-', _)) => Err(self.refused(line)),
             _ => Err(self.unfit(text)),
+        }
+    }
+
+    /// Where the line ends that begins `at` bytes from the first unread one.
+    fn line(&mut self, at: usize) -> Result<usize, StoreError> {
+        let mut looked = at;
+        loop {
+            let unread = &self.buffer[self.taken..self.filled];
+            match memchr::memchr(b'\n', &unread[looked..]) {
+                Some(found) => return Ok(looked + found + 1),
+                None => looked = unread.len(),
+            }
+            self.fill()?;
         }
     }
 
@@ -243,6 +285,19 @@ mod tests {
             assert_eq!(wire.array().unwrap(), 0);
             assert!(wire.texts(0).unwrap().is_empty());
         }
+    }
+
+    #[test]
+    fn a_value_is_read_with_all_its_parts() {
+        let mut wire = whole(b"+OK\r\n*5\r\n:-7\r\n$2\r\na\n\r\n$-1\r\n*1\r\n:1\r\n*0\r\n*-1\r\n-ERR no\r\n");
+        wire.status().unwrap();
+        let text = Value::BulkString(b"a\n".to_vec());
+        let inner = [Value::Int(-7), text, Value::Nil, Value::Array(vec![Value::Int(1)]), Value::Array(Vec::new())];
+        assert_eq!(wire.value().unwrap(), Value::Array(inner.to_vec()));
+        assert_eq!(wire.value().unwrap(), Value::Nil);
+        assert!(matches!(wire.value().unwrap_err(), StoreError::Server { .. }));
+        assert!(matches!(whole(b":x\r\n").value().unwrap_err(), StoreError::Reply { .. }));
+        assert!(matches!(whole(b"+OK\r\n").value().unwrap_err(), StoreError::Reply { .. }));
     }
 
     #[test]
