@@ -166,3 +166,22 @@ fn a_script_that_is_lost_in_the_midst_is_loaded_again() {
     proxy.release();
     assert_eq!(all_alike(&call.wait().code(0).json(), MANY), "reset ok 10 4");
 }
+
+#[test]
+fn an_error_in_the_midst_says_what_was_done_and_not_that_nothing_was() {
+    let redis = TestRedis::start();
+    let proxy = Proxy::before(&redis);
+    let list = list(4);
+    // Planned, the policy, index and first one, index and a page, and the index of the next.
+    let call = proxy.seckill(["preheat", "-o", "json", "--from", list.path()]);
+    let call = start_and_hold(&proxy, MANY + 1 + 2 + 201 + 1, call);
+    redis.config_set("maxmemory", "1");
+    proxy.release();
+    let outcome = call.wait().code(1).stderr_has("201 of 450 activities are done").stderr_has("raise `maxmemory`");
+    assert_eq!(all_alike(&outcome.json(), 201), "create ok null 4");
+    outcome.stderr_lacks("nothing was changed");
+    redis.config_set("maxmemory", "0");
+    let rows = redis.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0).json();
+    let count = |action: &str| rows.as_array().unwrap().iter().filter(|row| row["action"] == action).count();
+    assert_eq!((count("unchanged"), count("create")), (201, 249));
+}
