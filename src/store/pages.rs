@@ -56,6 +56,7 @@ impl Store {
         if cursor == "0" {
             return;
         }
+        self.pace.wait();
         let names: Vec<&str> = keys.in_order().collect();
         let mut look = redis::cmd("EVALSHA");
         look.arg(&AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind());
@@ -81,6 +82,7 @@ impl Store {
                     Err(_) => None,
                 },
             };
+            self.pace.took();
             if let Some(look) = found {
                 return Ok(look);
             }
