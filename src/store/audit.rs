@@ -117,7 +117,7 @@ impl Store {
         facts.by_ledger = true;
         facts.settled = true;
         let epoch = facts.book.epoch;
-        let mut pages = self.begin_pages();
+        let mut pages = self.begin_pages(&first.instant);
         let mut look = first;
         loop {
             if !self.catch_up(keys, facts, &look.instant, epoch)? {
@@ -197,16 +197,17 @@ impl Store {
             self.fold(&keys.ledger, &mut facts.book, last)?;
         }
         let same = instant.rules.map(|rules| rules.epoch) == epoch;
-        Ok(same && facts.book.entries == instant.length && instant.last == Some(facts.book.end))
+        let complete = instant.length.is_none_or(|length| length == facts.book.entries);
+        Ok(same && complete && instant.last == Some(facts.book.end))
     }
 
     /// Scans until two scans are alike in stock, sum and digest.
     fn by_rounds(&mut self, keys: &Keys, facts: &mut Facts, first: Look) -> Result<bool, StoreError> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.instant.rules.is_some_and(|rules| rules.ledger);
+        let mut pages = self.begin_pages(&first.instant);
         let mut look = Some(first);
         let mut before = None;
-        let mut pages = self.begin_pages();
         for _ in 0..TRIES {
             let (mut sum, mut digest) = (0i64, 0u64);
             facts.book.begin_again();
@@ -237,9 +238,12 @@ impl Store {
                 page = self.answer(keys, &mut pages, &page.cursor)?;
                 self.pace.set_live(page.instant.stock != before);
             }
-            let seen = (stock, page.instant.stock, sum, digest);
+            let end = self.look(keys, &Ask::Users(&[]))?;
+            if !facts.take(&end) {
+                return Ok(facts.corrupt.is_some());
+            }
+            let seen = (stock, end.instant.stock, sum, digest);
             facts.held = facts.kind.has_users().then_some(sum);
-            facts.end = Some(page.instant);
             facts.settled = seen.0 == seen.1 && before == Some(seen);
             if facts.settled {
                 break;
