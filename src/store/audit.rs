@@ -16,6 +16,7 @@ use super::{Store, StoreError};
 use crate::inventory::audit::{Facts, Instant, limit, signed};
 use crate::inventory::book::{Book, Compared};
 use crate::inventory::id::ActivityId;
+use crate::inventory::ledger::EntryId;
 use crate::inventory::status::Status;
 
 /// Users that are looked up at one instant.
@@ -120,10 +121,11 @@ impl Store {
         let mut pages = self.begin_pages(&first.instant);
         let mut look = first;
         loop {
+            look.entries.iter().for_each(|entry| facts.book.add(entry));
             if !self.catch_up(keys, facts, &look.instant, epoch)? {
                 return Ok(false);
             }
-            self.ask_ahead(keys, &mut pages, &look.cursor);
+            self.ask_ahead(keys, &mut pages, &look.cursor, facts.book.end);
             let limit = limit(facts.kind, look.instant.rules);
             let (names, held): (Vec<&[u8]>, Vec<_>) = look.held.pairs().unzip();
             let users = facts.book.users(names.into_iter());
@@ -221,7 +223,7 @@ impl Store {
                 if !facts.take(&page) {
                     return Ok(facts.corrupt.is_some());
                 }
-                self.ask_ahead(keys, &mut pages, &page.cursor);
+                self.ask_ahead(keys, &mut pages, &page.cursor, page.instant.last.unwrap_or(EntryId::ZERO));
                 let limit = limit(facts.kind, page.instant.rules);
                 for (name, holds) in page.held.pairs() {
                     let user = facts.book.user(name);

@@ -12,12 +12,13 @@ use super::scripts::AUDIT;
 use super::{Store, StoreError};
 use crate::inventory::audit::{Instant, Rules};
 use crate::inventory::checkpoint::Checkpoint;
+use crate::inventory::ledger::Entry;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
-/// Participants a page: a third of a millisecond of the server's time.
-pub(super) const PAGE: usize = 300;
+/// Participants a page: less than half a millisecond of the server's time.
+pub(super) const PAGE: usize = 400;
 
 /// What a call asks for.
 pub enum Ask<'a> {
@@ -32,6 +33,8 @@ pub struct Look {
     pub status: Status,
     pub corrupt: Option<Corrupt>,
     pub instant: Instant,
+    /// What the ledger has of late, where that comes along.
+    pub entries: Vec<Entry>,
     pub cursor: String,
     pub held: HeldBy,
 }
@@ -127,6 +130,7 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError
         status,
         corrupt: None,
         instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: None, checkpoint: None },
+        entries: Vec::new(),
         cursor: "0".to_owned(),
         held: HeldBy::List(Vec::new()),
     };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// How much longer than a call took the server is then left to others: three quarters of its time and more.
 const OTHERS: u32 = 3;
 /// The longest rest: a call that took longer waited for something else.
-const MOST: Duration = Duration::from_millis(10);
+const MOST: Duration = Duration::from_millis(5);
 
 /// When the next call may be sent.
 pub struct Pace {

@@ -2,11 +2,12 @@
 //! side.
 //!
 //! Each page comes with the ledger's end and the stock at that same instant: from the script, or, which takes half of the
-//! server's time, from the scan itself in one transaction, on a connection of its own; what seldom changes is then
-//! looked at now and then. Where that cannot be (TLS, a proxy or a user without MULTI, a set with units beside it) or
+//! server's time, from the scan itself in one transaction, on a connection of its own. What the ledger has since the page
+//! before comes along; what seldom changes is looked at now and then. Where that cannot be (TLS, a proxy or a user without MULTI, a set with units beside it) or
 //! goes wrong, the script gives the page.
 
 use super::keys::Keys;
+use super::ledger::entry;
 use super::look::{Ask, HeldBy, Look, PAGE, read};
 use super::reply::Reply;
 use super::scan::number;
@@ -15,8 +16,11 @@ use super::wire::Wire;
 use super::{Store, StoreError};
 use crate::inventory::audit::Instant;
 use crate::inventory::layout::Kind;
+use crate::inventory::ledger::{Entry, EntryId};
 use crate::inventory::status::Status;
 
+/// Entries that come along with a page; where there are more, the rest is read by itself.
+const ENTRIES: usize = 64;
 /// After so many pages the activity is looked at whole again.
 const FRESH: usize = 64;
 
@@ -60,8 +64,8 @@ impl Store {
         Pages { wire, asked: false, instant: instant.clone(), since: 0 }
     }
 
-    /// Asks for the page of a cursor.
-    pub(super) fn ask_ahead(&mut self, keys: &Keys, pages: &mut Pages, cursor: &str) {
+    /// Asks for the page of a cursor, and for some of the entries after one.
+    pub(super) fn ask_ahead(&mut self, keys: &Keys, pages: &mut Pages, cursor: &str, known: EntryId) {
         if cursor == "0" {
             return;
         }
@@ -75,6 +79,7 @@ impl Store {
         };
         let mut pipe = redis::pipe();
         pipe.atomic().get(&keys.stock).cmd("XREVRANGE").arg(&keys.ledger).arg(&["+", "-", "COUNT", "1"]);
+        pipe.cmd("XRANGE").arg(&keys.ledger).arg(format!("({known}")).arg("+").arg("COUNT").arg(ENTRIES);
         pipe.cmd(if self.layout.kind() == Kind::Hash { "HSCAN" } else { "SSCAN" });
         pipe.arg(keys.participants.as_deref().unwrap_or_default()).arg(cursor).arg("COUNT").arg(PAGE);
         pages.asked = wire.send(&pipe.get_packed_pipeline()).is_ok();
@@ -117,10 +122,10 @@ impl Store {
 /// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.
 fn receive(wire: &mut Wire, before: &Instant, has_units: bool) -> Result<Look, StoreError> {
     let reply = Reply::of_command("EXEC");
-    for _ in ["MULTI", "GET", "XREVRANGE", "SCAN"] {
+    for _ in ["MULTI", "GET", "XREVRANGE", "XRANGE", "SCAN"] {
         wire.status()?;
     }
-    if wire.array()? != 3 {
+    if wire.array()? != 4 {
         return Err(reply.unfit("no stock, ledger and page"));
     }
     let stock = reply.count(Some(&wire.value()?))?;
@@ -129,6 +134,8 @@ fn receive(wire: &mut Wire, before: &Instant, has_units: bool) -> Result<Look, S
         None => None,
     };
     let last = newest.map(|id| id.parse()).transpose().map_err(|why: String| reply.unfit(why))?;
+    let entries = reply.array(wire.value()?)?.into_iter().map(|value| entry(&reply, value));
+    let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
     if wire.array()? != 2 {
         return Err(reply.unfit("no cursor and page"));
     }
@@ -140,5 +147,5 @@ fn receive(wire: &mut Wire, before: &Instant, has_units: bool) -> Result<Look, S
         page.ends.push(page.texts.len());
     }
     let instant = Instant { stock, last, length: None, ..before.clone() };
-    Ok(Look { status: Status::Ok, corrupt: None, instant, cursor, held: HeldBy::Scanned(page) })
+    Ok(Look { status: Status::Ok, corrupt: None, instant, entries, cursor, held: HeldBy::Scanned(page) })
 }
