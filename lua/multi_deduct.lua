@@ -5,7 +5,7 @@
   KEYS for each of the activities, in turn (4, 5 or 6 of them, by kind):
     KEYS[at + 1]  stock          string  units left
     KEYS[at + 2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch; may be absent
-    KEYS[at + 3]  requests       hash    r:<request> -> what it did
+    KEYS[at + 3]  requests       hash    r:<request> -> what it did; j:multi_deduct:<job> -> line, or line and digest
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
     KEYS[at + 6]  units          hash    units of a set's members; kind set only
@@ -13,11 +13,18 @@
   ARGV[1]  kind      hash, set, coupon or counter
   ARGV[2]  by        who runs this, for the ledger; may be empty
   ARGV[3]  mode      `first`, `retry` (may have been sent before: a refusal is kept under its request id), or `dry`
+  ARGV[4]  job       empty, or: name, and then in ARGV[5..6] its digest (empty where the name tells), the last line of this
+                     call, and for each activity: its epoch, and the last line that the caller knows to be decided there
   then     orders    user, request, reason, number of items, and for each item: which activity (from 1), quantity
 
   Returns one string an order, `status item item ...` with an item `status,stock,bought`; stock and bought are
   those after it, empty where there are none. An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
   whose bytes are given in hexadecimal (`-`: it is of the wrong type).
+  With a job one string more: the numbers of the activities that refuse by themselves, and keep no line, joined by
+  spaces. The others keep the highest line so far. A call writes nothing where one of them does not know what the caller does:
+   -20 gap               {-20, n, line}: activity n (from 1) has decided up to that line, and no further
+   -21 other epoch       {-21, n, epoch}: activity n was reset since the job began
+   -22 other job         {-22, n}: the job's name was used with another digest in activity n
   The order is
      1 ok                all units are taken
      2 replayed          this request was applied before
@@ -26,13 +33,13 @@
      1 ok, 2 replayed, -1 refused (alone it would have been fine), -2 limit_exceeded, -3 out_of_stock,
     -4 not_preheated, -5 not_started, -6 ended, -7 paused, -9 request_conflict (the id was used for something
     else, or is known to some of the activities only), -11 corrupt
-  Only ok, and a refused retry, write; all stocks first, so that a cut leaves fewer units to sell, never more.
+  Only ok, a refused retry and the line of a job write; all stocks first, so that a cut leaves fewer units to sell, never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS TIME DECRBY HSET
   XADD; sets also SMISMEMBER SADD HDEL.
 ]]
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
-local kind, by, mode = ARGV[1], ARGV[2], ARGV[3]
+local kind, by, mode, job = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local stride = KEYS_OF[kind]
 if not stride then return usage('multi_deduct: ARGV[1] is not hash, set, coupon or counter') end
 local activities = #KEYS / stride
@@ -61,8 +68,17 @@ local texts = setmetatable({}, {__index = function(known, number)
   return text
 end})
 
+-- The job: its field, its last line, and what it keeps.
+local field, last, digest, record, at = nil, nil, nil, nil, 5
+if job and job ~= '' then
+  field, last, digest, at = 'j:multi_deduct:' .. job, numbers[ARGV[6] or ''], ARGV[5], 7 + 2 * activities
+  if not last or last < 1 or at > #ARGV then return usage('multi_deduct: lines of the job') end
+  digest = digest == '' and '' or ' ' .. digest
+  record = ARGV[6] .. digest
+end
+
 -- The orders: each with a digest of all it asks for.
-local orders, at = {}, 4
+local orders = {}
 while at <= #ARGV do
   local number = #orders + 1
   local user, request, reason, size = ARGV[at], ARGV[at + 1], ARGV[at + 2], numbers[ARGV[at + 3] or '']
@@ -99,7 +115,7 @@ local function broken(sale, value, key)
 end
 for which = 1, activities do
   local at = (which - 1) * stride
-  local sale = {at = at, users = {}, now = {}, touched = {}, is_touched = {}, names = {}, fields = {}, seen = {}, kept = {}, noted = {}}
+  local sale = {at = at, which = which, users = {}, now = {}, touched = {}, is_touched = {}, names = {}, fields = {}, seen = {}, kept = {}, noted = {}}
   sales[which] = sale
   local fault
   local stock_text = redis.pcall('GET', KEYS[at + 1])
@@ -138,13 +154,35 @@ for _, order in ipairs(orders) do
   end
 end
 
--- What is known of the requests of an activity. Returns a fault of the call itself.
+-- What an activity knows of the job: `kept`, or false. Returns a fault of the call itself, or what refuses it.
+local function read_job(sale, kept)
+  local which = sale.which
+  local epoch, text = ARGV[5 + 2 * which], ARGV[6 + 2 * which]
+  local before = numbers[text]
+  if not before then return usage('multi_deduct: lines of the job in activity ' .. which) end
+  sale.line = before
+  kept = kept or '0' .. digest
+  -- Nearly always it knows what the caller does, and no more.
+  if kept ~= text .. digest then
+    local line, rest = string.match(kept, '^(%d+)(.*)$')
+    sale.line = whole(line)
+    if not sale.line then return broken(sale, kept, sale.at + 3) end
+    if rest ~= digest then return {OTHER_JOB, which} end
+  end
+  local now = sale.rules.epoch and texts[sale.rules.epoch] or ''
+  if epoch ~= now then return {OTHER_EPOCH, which, now} end
+  if before > sale.line then return {GAP, which, sale.line} end
+end
+
+-- What is known of the requests and the job of an activity. Returns a fault of the call itself, or what refuses it.
 local function read_requests(sale)
+  if field then sale.fields[#sale.fields + 1] = field end
   if #sale.fields == 0 then return nil end
   local at = sale.at
   local found = redis.pcall('HMGET', KEYS[at + 3], unpack(sale.fields))
   if found.err then return broken(sale, found, at + 3) end
   for i, request in ipairs(sale.names) do sale.seen[request] = found[i] end
+  if field then return read_job(sale, found[#sale.fields]) end
 end
 
 -- What the users of an activity hold. Returns a fault of the call itself.
@@ -266,14 +304,26 @@ for number, order in ipairs(orders) do
   end
   replies[number] = concat(parts, ' ')
 end
+if field then
+  local unfit = {}
+  for which, sale in ipairs(sales) do
+    if sale.status then
+      unfit[#unfit + 1] = which
+    elseif last > sale.line then
+      sale.kept[#sale.kept + 1], sale.kept[#sale.kept + 2] = field, record
+    end
+  end
+  replies[#replies + 1] = concat(unfit, ' ')
+end
 if mode == 'dry' then return replies end
 
 -- Write: permissions, then all stocks, then the rest.
 for _, sale in ipairs(sales) do
   local at = sale.at
+  local writes = #sale.noted > 0 or #sale.kept > 0
+  if writes and redis.acl_check_cmd and not redis.acl_check_cmd('HSET', KEYS[at + 3], 'f', 'v') then return forbidden('HSET') end
   if #sale.noted > 0 and redis.acl_check_cmd then
     local denied = not redis.acl_check_cmd('DECRBY', KEYS[at + 1], '1') and 'DECRBY'
-      or not redis.acl_check_cmd('HSET', KEYS[at + 3], 'f', 'v') and 'HSET'
       or sale.rules.ledger and not redis.acl_check_cmd('XADD', KEYS[at + 4], '*', 'f', 'v') and 'XADD'
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[at + 5], 'm') and 'SADD'
       or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[at + 6], 'f') and 'HDEL'

@@ -13,7 +13,7 @@ local function many_orders(op)
   end
 
   -- The call: users, quantities unless all have one, requests.
-  local count, all_want, columns = small(given[6]), small(common), common == '' and 2 or 1
+  local count, columns = small(given[6]), common == '' and 2 or 1
   if given[1] ~= 'hash' or by == '' or given[5] ~= 'first' or given[7] == '' or not count or count < 1 or count > 1000 then return nil end
   local named = #given == 13 + count * (columns + 1)
   if not named and #given ~= 13 + count * columns then return nil end
@@ -56,112 +56,140 @@ local function many_orders(op)
   -- The job, what is known of the requests, and what the users hold.
   local job = 'j:' .. op .. ':' .. given[7]
   fields[#fields + 1] = job
+  -- In this protocol what is absent is nil: a table of nothing but that is told at once.
+  redis.setresp(3)
   local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
-  if found.err then return nil end
+  local held = redis.pcall('HMGET', KEYS[5], unpack(users))
+  redis.setresp(2)
+  if found.err or held.err then return nil end
   local line, refused, digest = '0', '0', given[8]
   if found[#fields] then line, refused, digest = match(found[#fields], '^(%d+) (%d+) (.*)$') end
   line, refused = small(line), small(refused)
   local before = small(given[10])
   if not (line and refused and before) or digest ~= given[8] or line < before or line >= first then return nil end
-  local held = redis.pcall('HMGET', KEYS[5], unpack(users))
-  if held.err then return nil end
 
-  -- Decide, one order after the other: what users hold then, what is kept of requests, what the ledger says.
-  local now, once, amounts, texts, joints = {}, {}, {}, {[0] = '0'}, {}
+  -- What is written: what users hold then, what is kept of requests, what the ledger says. Orders that are alike but
+  -- for the user need no list of their own for the ledger: users who got nothing are overwritten.
   local set, cleared, kept = {unpack(given, 1, 2 * count)}, {}, named and {unpack(given, 1, 2 * count + 2)} or {}
-  -- Orders that are alike but for the user need no list of their own: users who got nothing are overwritten.
   local parts, pieces = users, named and 4 or quantities and 2 or 1
   if pieces > 1 then parts = {unpack(given, 1, pieces * count)} end
   local letters, bought = {}, given[12] == '1' and {unpack(users)}
-  local left, sets, ok, any = stock, 0, 0, false
-  local want_text, want = common, all_want
-  for i = 1, count do
-    local user = users[i]
-    local had = now[user]
-    if not had then
-      local text = held[i]
-      had = 0
-      if text then
-        had, any = amounts[text] or small(text), true
-        if not had or user == '' then return nil end
-        amounts[text] = had
+  local left, sets, ok, at, kept_at, any = stock, 0, 0, 0, 0, next(held) ~= nil
+  local now, once
+  -- What a quantity means: units go by `step` from the stock to a user; how it stands in the ledger and with a request.
+  local asked, amounts = {}, {}
+  local function ask(text)
+    local want = small(text)
+    if not want or want < 1 or want > 1000000000 then return nil end
+    local terms = {takes and want or -want, named and '","' .. text .. '","' or '","' .. text .. '",""],["', op .. ' ' .. text .. ' '}
+    asked[text] = terms
+    return terms
+  end
+  local terms = quantities and {} or ask(common)
+  if not terms then return nil end
+  local step, row, note = terms[1], terms[2], terms[3]
+  -- A refusal is that one of these would be passed.
+  local most, room = takes and limit or math.huge, takes and math.huge or total
+
+  -- Decide at once where orders are alike, nobody holds anything, no request is known and the stock suffices for all:
+  -- nothing is left that could stand against them but somebody named twice.
+  local alike = takes and not quantities and not any and (next(found) or #fields) == #fields
+    and step <= most and count * step <= left
+  if alike then
+    now, once = {}, {[''] = true}
+    for i = 1, count do
+      local user = users[i]
+      if now[user] or user == '' or #user > 256 then
+        alike = false
+        break
+      end
+      now[user], set[2 * i - 1], set[2 * i] = true, user, common
+      if named then
+        local request = requests[i]
+        if once[request] or #request > 128 then
+          alike = false
+          break
+        end
+        once[request], kept[2 * i - 1], kept[2 * i] = true, fields[i], note .. user
+        parts[at + 1], parts[at + 2], parts[at + 3], parts[at + 4] = user, row, request, '"],["'
+        at = at + 4
       end
     end
-    if quantities then
-      want_text = quantities[i]
-      want = amounts[want_text] or small(want_text)
-      amounts[want_text] = want
-    end
-    if not want or want < 1 or want > 1000000000 or #user > 256 or user == '' then return nil end
-    local request = named and requests[i]
-    if request then
-      if found[i] or once[request] or request == '' or #request > 128 then return nil end
-      once[request] = true
-    end
-    local refusal
-    if takes then
-      refusal = limit and had + want > limit and 'l' or want > left and 's'
-    else
-      refusal = (want > had or left + want > total) and 'x'
-    end
-    if refusal then
-      letters[i], refused = refusal, refused + 1
-    else
-      if takes then
-        left, had = left - want, had + want
-      else
-        left, had = left + want, had - want
+  end
+  if alike then
+    left, sets, ok, at, kept_at = left - count * step, 2 * count, count, pieces * count, named and 2 * count or 0
+    for i = 1, bought and count or 0 do bought[i] = common end
+  else
+    -- Decide one order after the other.
+    now, once, at = {}, {[''] = true}, 0
+    local texts = {[0] = '0'}
+    for i = 1, count do
+      local user = users[i]
+      local had = now[user]
+      if not had then
+        local text = held[i]
+        had = 0
+        if text then
+          had = amounts[text] or small(text)
+          if not had then return nil end
+          amounts[text] = had
+        end
+        if user == '' or #user > 256 then return nil end
       end
-      local units = texts[had]
-      if not units then
-        units = had .. ''
-        texts[had] = units
+      if quantities then
+        terms = asked[quantities[i]] or ask(quantities[i])
+        if not terms then return nil end
+        step, row, note = terms[1], terms[2], terms[3]
       end
-      if had == 0 then
-        cleared[#cleared + 1] = user
-      else
-        set[sets + 1], set[sets + 2] = user, units
-        sets = sets + 2
-      end
+      local request = named and requests[i]
       if request then
-        local joint = joints[want_text]
-        if not joint then
-          joint = {'","' .. want_text .. '","', op .. ' ' .. want_text .. ' '}
-          joints[want_text] = joint
-        end
-        local at = 4 * ok
-        parts[at + 1], parts[at + 2], parts[at + 3], parts[at + 4] = user, joint[1], request, '"],["'
-        at = 2 * ok
-        kept[at + 1], kept[at + 2] = fields[i], joint[2] .. user
-      elseif quantities then
-        local joint = joints[want_text]
-        if not joint then
-          joint = '","' .. want_text .. '",""],["'
-          joints[want_text] = joint
-        end
-        parts[2 * ok + 1], parts[2 * ok + 2] = user, joint
-      else
-        parts[ok + 1] = user
+        if found[i] or once[request] or #request > 128 then return nil end
+        once[request] = true
       end
-      ok = ok + 1
-    end
-    now[user] = had
-    if bought then
-      texts[had] = texts[had] or had .. ''
-      bought[i] = texts[had]
+      local units, rest = had + step, left - step
+      if units > most or rest < 0 or units < 0 or rest > room then
+        letters[i], refused = takes and (units > most and 'l' or 's') or 'x', refused + 1
+      else
+        left, had = rest, units
+        units = texts[had]
+        if not units then
+          units = had .. ''
+          texts[had] = units
+        end
+        if had == 0 then
+          cleared[#cleared + 1] = user
+        else
+          set[sets + 1], set[sets + 2] = user, units
+          sets = sets + 2
+        end
+        if request then
+          parts[at + 1], parts[at + 2], parts[at + 3], parts[at + 4] = user, row, request, '"],["'
+          kept[kept_at + 1], kept[kept_at + 2] = fields[i], note .. user
+          kept_at = kept_at + 2
+        elseif quantities then
+          parts[at + 1], parts[at + 2] = user, row
+        else
+          parts[at + 1] = user
+        end
+        at, ok = at + pieces, ok + 1
+      end
+      now[user] = had
+      if bought then
+        texts[had] = texts[had] or had .. ''
+        bought[i] = texts[had]
+      end
     end
   end
   -- Units were sold, and no record of it is left: limits would start over.
   if takes and not any and total > stock and redis.pcall('EXISTS', KEYS[5]) ~= 1 then return nil end
 
-  local kept_count = named and 2 * ok + 2 or 2
-  kept[kept_count - 1], kept[kept_count] = job, last .. ' ' .. refused .. ' ' .. digest
+  kept[kept_at + 1], kept[kept_at + 2] = job, last .. ' ' .. refused .. ' ' .. digest
   if ok == 0 then
-    redis.call('HSET', KEYS[3], job, kept[kept_count])
+    redis.call('HSET', KEYS[3], job, kept[kept_at + 2])
   else
     -- Joined once: a long string is hashed byte by byte each time it is made.
     parts[1] = '[["' .. parts[1]
-    local at, joint = pieces * ok, ''
+    local joint = ''
     if named then
       parts[at] = '"]]'
     elseif quantities then
@@ -177,7 +205,7 @@ local function many_orders(op)
     if takes then redis.call('DECRBY', KEYS[1], (stock - left) .. '') end
     if sets > 0 then redis.call('HSET', KEYS[5], unpack(set, 1, sets)) end
     if #cleared > 0 then redis.call('HDEL', KEYS[5], unpack(cleared)) end
-    redis.call('HSET', KEYS[3], unpack(kept, 1, kept_count))
+    redis.call('HSET', KEYS[3], unpack(kept, 1, kept_at + 2))
     if reason == '' then
       redis.call('XADD', KEYS[4], '*', 'op', op, 'stock', left .. '', 'by', by, 'orders', orders)
     else

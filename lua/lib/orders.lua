@@ -6,7 +6,6 @@ local LETTERS = {
   [OK] = 'o', [REPLAYED] = 'r', [LIMIT_EXCEEDED] = 'l', [OUT_OF_STOCK] = 's', [EXCEEDS_BOUGHT] = 'x',
   [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c', [PAUSED] = 'p', [NOT_STARTED] = 'n', [ENDED] = 'e',
 }
-local GAP, OTHER_EPOCH, OTHER_JOB = -20, -21, -22
 
 -- Numbers as the server must get them, each written once.
 local function digits_once()

@@ -26,19 +26,21 @@ impl Store {
         let (kind, by) = (self.kind(), self.operator.clone());
         let again = if dry_run { Again::Reads } else { Again::Safe };
         let value = self.server.run(&MULTI_DEDUCT, &names, again, settle(&order.request), |nth| {
-            let mut arguments = vec![kind.clone(), by.clone(), mode(dry_run, nth).to_owned()];
+            let mut arguments = vec![kind.clone(), by.clone(), mode(dry_run, nth).to_owned(), String::new()];
             arguments.extend_from_slice(&asked.orders);
             arguments
         })?;
-        let mut outcomes = asked.outcomes(&[order], value.clone())?;
-        outcomes.pop().ok_or_else(|| Reply::of(&MULTI_DEDUCT).unfit(value))
+        let reply = Reply::of(&MULTI_DEDUCT);
+        let values = reply.array(value)?;
+        asked.outcomes(&[order], &values)?.pop().ok_or_else(|| reply.unfit(values))
     }
 }
 
 /// What a call asks for.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// Those of each activity, once.
+    /// Each activity once, and its keys.
+    pub(super) activities: Vec<ActivityId>,
     keys: Vec<Keys>,
     /// The script's arguments from the first order on.
     pub(super) orders: Vec<String>,
@@ -48,7 +50,7 @@ impl Asked {
     /// These orders, one after the other.
     pub(super) fn of(layout: Layout, orders: &[&MultiOrder]) -> Self {
         let mut places: HashMap<&ActivityId, String> = HashMap::new();
-        let (mut keys, mut arguments) = (Vec::new(), Vec::new());
+        let (mut activities, mut keys, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
         for order in orders {
             arguments.extend([
                 user_text(order.user.as_ref()).to_owned(),
@@ -58,13 +60,14 @@ impl Asked {
             ]);
             for (activity, quantity) in &order.items {
                 let place = places.entry(activity).or_insert_with(|| {
+                    activities.push(activity.clone());
                     keys.push(Keys::of(layout, activity));
                     keys.len().to_string()
                 });
                 arguments.extend([place.clone(), quantity.to_string()]);
             }
         }
-        Self { keys, orders: arguments }
+        Self { activities, keys, orders: arguments }
     }
 
     /// The keys as the script takes them.
@@ -73,13 +76,12 @@ impl Asked {
     }
 
     /// How these orders, those that were asked, ended.
-    pub(super) fn outcomes(&self, orders: &[&MultiOrder], value: Value) -> Result<Vec<MultiOutcome>, StoreError> {
+    pub(super) fn outcomes(&self, orders: &[&MultiOrder], values: &[Value]) -> Result<Vec<MultiOutcome>, StoreError> {
         let reply = Reply::of(&MULTI_DEDUCT);
-        let values = reply.array(value)?;
         if values.len() != orders.len() {
-            return Err(reply.unfit(&values));
+            return Err(reply.unfit(values));
         }
-        let outcomes = orders.iter().zip(&values).map(|(order, value)| {
+        let outcomes = orders.iter().zip(values).map(|(order, value)| {
             let text = reply.text(Some(value))?.unwrap_or_default();
             outcome(&text, order, &self.keys).ok_or_else(|| reply.unfit(&text))
         });

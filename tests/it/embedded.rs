@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::support::{Call, seckill};
+use crate::support::{Call, seckill, wait_until};
 
 /// A command that works in a temporary directory of its own, so that tests do not see each other's servers.
 fn in_own_tmp<const N: usize>(tmp: &Path, args: [&str; N]) -> Call {
@@ -23,14 +23,6 @@ fn somebody_works_in(directory: &Path) -> bool {
         .unwrap()
         .flatten()
         .any(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory)))
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -73,7 +65,7 @@ fn a_second_command_on_a_directory_waits_or_says_why_not() {
     let tmp = tempfile::tempdir().unwrap();
     let dir = tmp.path().join("sale");
     let embedded = format!("--embedded={}", dir.display());
-    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 200000, clients: 2}\n";
+    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
     let first = in_own_tmp(tmp.path(), ["run", &embedded, "-"]).stdin(rush).spawn();
     wait_until("the first has the directory", || dir.join("server.sock").exists());
     in_own_tmp(tmp.path(), ["inspect", &embedded, "1", "--timeout", "200ms"])
@@ -90,7 +82,7 @@ fn a_second_command_on_a_directory_waits_or_says_why_not() {
 #[test]
 fn what_a_killed_command_left_is_swept_by_the_next() {
     let tmp = tempfile::tempdir().unwrap();
-    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 1000000, clients: 2}\n";
+    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
     let killed = in_own_tmp(tmp.path(), ["run", "--embedded", "-"]).stdin(rush).spawn();
     // What the server writes later would make its directory young again.
     wait_until("its server listens", || {
@@ -115,7 +107,7 @@ fn a_directory_outlives_a_kill_of_its_command() {
     let dir = tmp.path().join("sale");
     let embedded = format!("--embedded={}", dir.display());
     in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", "1", "--stock", "1000000"]).code(0);
-    let rush = "steps:\n  - rush: {activity: 1, users: 1000000, clients: 2}\n";
+    let rush = "steps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
     let killed = in_own_tmp(tmp.path(), ["run", &embedded, "-"]).stdin(rush).spawn();
     wait_until("its server runs", || dir.join("server.sock").exists());
     killed.signal(libc::SIGKILL);
@@ -129,7 +121,7 @@ fn a_directory_outlives_a_kill_of_its_command() {
 #[test]
 fn ctrl_c_leaves_no_server_behind() {
     let tmp = tempfile::tempdir().unwrap();
-    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 1000000, clients: 2}\n";
+    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
     let run = in_own_tmp(tmp.path(), ["run", "--embedded", "-"]).stdin(rush).spawn();
     wait_until("its server runs", || somebody_works_in(tmp.path()));
     run.signal(libc::SIGINT);

@@ -2,12 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::TestRedis;
+use crate::support::{TestRedis, wait_until};
 
 /// The steps of `-o json`.
 fn steps(document: &Value) -> Vec<Value> {
@@ -258,11 +256,7 @@ steps:
   - reconcile: 1
 ";
     let running = redis.seckill(["run", "-", "-o", "json"]).stdin(fixture).spawn();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while redis.get("seckill:stock:1").is_none_or(|stock| stock == "9000000") {
-        assert!(Instant::now() < deadline, "the rush does not begin");
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the rush begins", || redis.get("seckill:stock:1").is_some_and(|stock| stock != "9000000"));
     running.signal(libc::SIGINT);
     let outcome = running.wait().code(130).stderr_has("interrupted; 1 more step was not run");
     let steps = steps(&outcome.json());

@@ -9,6 +9,7 @@ mod multi;
 mod report;
 mod run;
 mod single;
+mod told;
 
 pub use args::{BulkArgs, MultiBulkArgs};
 pub use multi::run as run_multi;

@@ -10,6 +10,7 @@ use super::course::Course;
 use super::input::Input;
 use super::report::{SummaryRow, Tally, shows_rows};
 use super::run::{Manner, apply, job};
+use super::told::Told;
 use crate::commands::multi_rows::{LineDocument, LineItemRow};
 use crate::input::orders::{Column, MultiRow};
 use crate::inventory::failure::{Exit, Failure};
@@ -36,12 +37,12 @@ pub fn run(
     }
     let job = job(&checked, &args.run, "multi_deduct");
     let manner = Manner::new(&checked, &job, &args.run, out);
-    let orders = Orders {
-        bulk: MultiBulk::new(store, args.run.pace(), args.run.retry_for())?,
-        job: job.name,
-        reason,
-        report: Report::new(out)?,
-    };
+    let name = job.name.clone();
+    let mut bulk = MultiBulk::new(store, job, args.run.pace(), args.run.retry_for())?;
+    if checked.content.is_some() {
+        bulk.meet(checked.activities())?;
+    }
+    let orders = Orders { bulk, job: name, reason, told: Told::default(), report: Report::new(out)? };
     apply(checked, orders, manner)?.show(out)
 }
 
@@ -51,6 +52,7 @@ struct Orders<'r, 'o> {
     job: String,
     /// Of orders that give none.
     reason: Option<&'r str>,
+    told: Told,
     report: Report<'o>,
 }
 
@@ -62,6 +64,9 @@ impl Course for Orders<'_, '_> {
     }
 
     fn push(&mut self, row: &MultiRow) -> Result<()> {
+        if self.told.is_refused(row.order.line()) {
+            return Ok(());
+        }
         let own = row.order.get(Column::Request);
         let request = own.map_or_else(|| format!("{}:{}", self.job, row.order.line()), str::to_owned);
         let order = MultiOrder {
@@ -97,17 +102,23 @@ impl Course for Orders<'_, '_> {
     }
 
     fn start_over(&mut self) {
-        // Each order carries its id; no watermark says that the server forgot one.
+        self.bulk.start_over();
     }
 
     fn tell(&mut self) -> Result<u64> {
         let mut told = 0;
         while let Some((entry, outcome)) = self.bulk.front() {
-            self.report.tell(entry.line, &entry.order, outcome)?;
+            if self.told.note(entry.line, outcome.status.is_done()) {
+                self.report.tell(entry.line, &entry.order, outcome)?;
+                told += 1;
+            }
             self.bulk.pop();
-            told += 1;
         }
         Ok(told)
+    }
+
+    fn refused_again(&self) -> u64 {
+        self.told.refused_again
     }
 
     fn skip_undecided(&mut self) -> bool {

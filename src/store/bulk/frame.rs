@@ -6,8 +6,13 @@ use super::queue::{Batch, Queue};
 use super::window::{Row, Window};
 
 /// Appends a number in decimal digits.
-pub(super) fn decimal(out: &mut Vec<u8>, mut number: u64) {
+pub(super) fn decimal(out: &mut Vec<u8>, number: u64) {
     let mut digits = [0; 20];
+    out.extend_from_slice(written(number, &mut digits));
+}
+
+/// A number in decimal digits.
+fn written(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     loop {
         at -= 1;
@@ -20,7 +25,13 @@ pub(super) fn decimal(out: &mut Vec<u8>, mut number: u64) {
             break;
         }
     }
-    out.extend_from_slice(&digits[at..]);
+    &digits[at..]
+}
+
+/// Appends a number as one argument.
+pub(super) fn number(out: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    argument(out, written(number, &mut digits));
 }
 
 /// Appends one argument.
@@ -51,7 +62,6 @@ pub(super) struct Frame {
     /// ARGV[12]: whether replies tell what users hold.
     rows: bool,
     lines: Vec<u8>,
-    digits: Vec<u8>,
 }
 
 /// Which columns the orders of a call need.
@@ -90,14 +100,7 @@ impl Frame {
             parts.iter().for_each(|part| argument(&mut bytes, part.as_bytes()));
             bytes
         };
-        Self {
-            call: joined(&["EVALSHA", &script.sha1]),
-            run: joined(&run),
-            job: joined(&job),
-            rows,
-            lines: Vec::new(),
-            digits: Vec::new(),
-        }
+        Self { call: joined(&["EVALSHA", &script.sha1]), run: joined(&run), job: joined(&job), rows, lines: Vec::new() }
     }
 
     /// Appends the call of one batch.
@@ -106,24 +109,24 @@ impl Frame {
         let key_count = keys.in_order().count();
         begin(out, 3 + key_count + 13 + batch.count * shape.columns());
         out.extend_from_slice(&self.call);
-        self.number(out, key_count as u64);
+        number(out, key_count as u64);
         keys.in_order().for_each(|key| argument(out, key.as_bytes()));
         out.extend_from_slice(&self.run);
-        self.number(out, batch.count as u64);
+        number(out, batch.count as u64);
         out.extend_from_slice(&self.job);
         argument(out, queue.epoch.as_deref().unwrap_or_default().as_bytes());
-        self.number(out, batch.before);
+        number(out, batch.before);
         argument(out, &self.lines);
         argument(out, if self.rows { b"1" } else { b"0" });
         match shape.quantity {
-            Some(quantity) => self.number(out, u64::from(quantity)),
+            Some(quantity) => number(out, u64::from(quantity)),
             None => argument(out, b""),
         }
 
         let rows = || rows(batch, window);
         rows().for_each(|row| argument(out, window.texts(row)[0]));
         if shape.quantity.is_none() {
-            rows().for_each(|row| self.number(out, u64::from(row.quantity)));
+            rows().for_each(|row| number(out, u64::from(row.quantity)));
         }
         if shape.requests || shape.reasons {
             rows().for_each(|row| argument(out, window.texts(row)[1]));
@@ -160,11 +163,5 @@ impl Frame {
             }
         }
         shape
-    }
-
-    fn number(&mut self, out: &mut Vec<u8>, number: u64) {
-        self.digits.clear();
-        decimal(&mut self.digits, number);
-        argument(out, &self.digits);
     }
 }

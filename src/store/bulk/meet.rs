@@ -3,14 +3,15 @@
 
 use redis::{ConnectionLike, RedisError, Value};
 
-use super::super::StoreError;
 use super::super::keys::Keys;
 use super::super::reply::Reply;
-use super::{Bulk, Operation, Step};
+use super::super::{Store, StoreError};
+use super::{Bulk, Job, Operation, Step};
+use crate::inventory::id::ActivityId;
 use crate::inventory::number::whole;
 
 /// Activities asked about at once.
-const AT_ONCE: usize = 500;
+pub(super) const AT_ONCE: usize = 500;
 
 impl Bulk<'_> {
     /// Names an activity before its first row, so that all can be asked about at once.
@@ -35,47 +36,71 @@ impl Bulk<'_> {
     }
 
     fn ask(&mut self, some: &[usize]) -> Result<(), StoreError> {
-        let field = match self.terms.operation {
-            Operation::Deduct => format!("j:deduct:{}", self.terms.job.name),
-            Operation::Refund => format!("j:refund:{}", self.terms.job.name),
+        let operation = match self.terms.operation {
+            Operation::Deduct => "deduct",
+            Operation::Refund => "refund",
         };
-        let mut pipeline = redis::pipe();
-        for nth in some {
-            let keys = Keys::of(self.store.layout, &self.queues[*nth].activity);
-            // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
-            pipeline.cmd("HGET").arg(&keys.meta).arg("epoch").cmd("HGET").arg(&keys.requests).arg(&field);
-        }
-        let target = self.store.server.target.clone();
-        let packed = pipeline.get_packed_pipeline();
-        let asked = self.store.server.connection()?.req_packed_commands(&packed, 0, some.len() * 2);
-        let values = asked.map_err(|error| {
-            self.store.server.disconnect();
-            target.unreachable(&error)
-        })?;
-        let reply = Reply::of(self.script);
-        for (nth, pair) in some.iter().zip(values.chunks(2)) {
-            // A key of the wrong type is for the script to tell.
-            let text = |value: Option<&Value>| match value {
-                Some(Value::ServerError(error)) if error.code() == "WRONGTYPE" => Ok(None),
-                Some(Value::ServerError(error)) => {
-                    let error = RedisError::from(error.clone());
-                    Err(StoreError::of_reply(&error, &target.shown).unwrap_or_else(|| target.unreachable(&error)))
-                }
-                value => reply.text(value),
-            };
-            let (epoch, record) = (text(pair.first())?, text(pair.get(1))?);
+        let activities: Vec<&ActivityId> = some.iter().map(|nth| &self.queues[*nth].activity).collect();
+        let standings = ask(self.store, &self.terms.job, operation, &activities)?;
+        for (nth, Standing { epoch, record }) in some.iter().zip(standings) {
             let queue = &mut self.queues[*nth];
             let mut words = record.as_deref().unwrap_or("0 0 ").splitn(3, ' ');
             let (line, refused, digest) = (words.next(), words.next(), words.next());
             if record.is_some() && digest != Some(&self.terms.job.digest) {
-                let activity = queue.activity.to_string();
-                return Err(StoreError::OtherJob { job: self.terms.job.name.clone(), activity });
+                return Err(self.terms.job.was_other(&queue.activity));
             }
             queue.line = line.and_then(whole).unwrap_or_default();
             queue.refused = refused.and_then(whole).unwrap_or_default();
-            queue.epoch = Some(epoch.unwrap_or_default());
+            queue.epoch = Some(epoch);
             self.unmet -= 1;
         }
         Ok(())
     }
+}
+
+/// What stands in an activity.
+#[derive(Debug)]
+pub(super) struct Standing {
+    /// Its epoch; empty where nothing was preheated.
+    pub(super) epoch: String,
+    /// What is kept of the job.
+    pub(super) record: Option<String>,
+}
+
+/// Asks some activities about a job, in one round trip.
+pub(super) fn ask(
+    store: &mut Store,
+    job: &Job,
+    operation: &str,
+    activities: &[&ActivityId],
+) -> Result<Vec<Standing>, StoreError> {
+    let field = format!("j:{operation}:{}", job.name);
+    let mut pipeline = redis::pipe();
+    for activity in activities {
+        let keys = Keys::of(store.layout, activity);
+        // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
+        pipeline.cmd("HGET").arg(&keys.meta).arg("epoch").cmd("HGET").arg(&keys.requests).arg(&field);
+    }
+    let target = store.server.target.clone();
+    let packed = pipeline.get_packed_pipeline();
+    let asked = store.server.connection()?.req_packed_commands(&packed, 0, activities.len() * 2);
+    let values = asked.map_err(|error| {
+        store.server.disconnect();
+        target.unreachable(&error)
+    })?;
+    let reply = Reply::of_command("HGET");
+    // A key of the wrong type is for the script to tell.
+    let text = |value: Option<&Value>| match value {
+        Some(Value::ServerError(error)) if error.code() == "WRONGTYPE" => Ok(None),
+        Some(Value::ServerError(error)) => {
+            let error = RedisError::from(error.clone());
+            Err(StoreError::of_reply(&error, &target.shown).unwrap_or_else(|| target.unreachable(&error)))
+        }
+        value => reply.text(value),
+    };
+    let standings = values.chunks(2).map(|pair| {
+        let epoch = text(pair.first())?.unwrap_or_default();
+        Ok(Standing { epoch, record: text(pair.get(1))? })
+    });
+    standings.collect()
 }

@@ -50,6 +50,18 @@ pub struct Job {
     pub digest: String,
 }
 
+impl Job {
+    /// Its digest where its name does not tell it.
+    fn digest_to_keep(&self) -> &str {
+        if self.name == self.digest { "" } else { &self.digest }
+    }
+
+    /// The error where its name was used in an activity for something else.
+    fn was_other(&self, activity: &ActivityId) -> StoreError {
+        StoreError::OtherJob { job: self.name.clone(), activity: activity.to_string() }
+    }
+}
+
 /// How a run is meant.
 #[derive(Debug, Clone)]
 pub struct Terms {

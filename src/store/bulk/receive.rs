@@ -47,10 +47,7 @@ impl Bulk<'_> {
             Answer::Shut { status, line, corrupt } => return Ok(self.shut(&batch, status, line, corrupt)),
             Answer::Gap { line } => return Ok(self.gap(&batch, line, reply.unfit(&value))),
             Answer::OtherEpoch => return Err(StoreError::Reset { activity: queue.activity.to_string() }),
-            Answer::OtherJob => {
-                let activity = queue.activity.to_string();
-                return Err(StoreError::OtherJob { job: self.terms.job.name.clone(), activity });
-            }
+            Answer::OtherJob => return Err(self.terms.job.was_other(&queue.activity)),
         }
         Ok(Step::On)
     }

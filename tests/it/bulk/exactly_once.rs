@@ -1,7 +1,7 @@
 //! The same file again, from elsewhere, later or the other way round.
 
-use super::{Orders, held, preheat, statuses, summary};
-use crate::support::{Fault, Proxy, TestRedis, When};
+use super::{Orders, held, preheat, start_and_hold, statuses, summary};
+use crate::support::{Fault, Proxy, TestRedis, When, wait_until};
 
 #[test]
 fn a_run_that_was_killed_is_gone_on_with() {
@@ -16,9 +16,7 @@ fn a_run_that_was_killed_is_gone_on_with() {
     call.wait().killed_by(libc::SIGKILL);
     // What it had sent may still be on its way: the server hangs up once it has run that.
     drop(proxy);
-    while redis.ask::<String>(&["CLIENT", "LIST"]).lines().count() > 1 {
-        std::thread::yield_now();
-    }
+    wait_until("nobody else is connected", || redis.ask::<String>(&["CLIENT", "LIST"]).lines().count() == 1);
     let applied = held(&redis, "1001");
     assert!((1..900).contains(&applied), "{applied} were applied");
 
@@ -83,8 +81,9 @@ fn ctrl_c_stops_at_a_whole_batch_and_the_same_command_goes_on() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000, None);
     let orders = Orders::of_users("1001", 500);
-    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":60,");
+    // It would take ten seconds.
+    let call = redis.seckill(["deduct", "--rate", "50", "-o", "jsonl", "--from", orders.path()]).spawn();
+    call.wait_for_stdout("\"line\":9,");
     call.signal(libc::SIGINT);
     let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command goes on");
     let told = outcome.jsonl().len() as u64;
@@ -116,9 +115,10 @@ fn a_reset_stops_a_run_that_began_before_it() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000, None);
     let orders = Orders::of_users("1001", 500);
-    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":60,");
+    let proxy = Proxy::before(&redis);
+    let call = start_and_hold(&proxy, 5, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     redis.seckill(["preheat", "--id", "1001", "--stock", "77", "--reset", "--yes"]).code(0);
+    proxy.release();
     call.wait().code(1).stderr_has("activity `1001` was reset after this run began");
     assert_eq!(redis.int("seckill:stock:1001"), 77);
 }
@@ -128,12 +128,13 @@ fn a_pause_in_mid_run_refuses_the_rest_and_a_later_run_decides_it() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000, None);
     let orders = Orders::of_users("1001", 500);
-    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":60,");
+    let proxy = Proxy::before(&redis);
+    let call = start_and_hold(&proxy, 5, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     redis.seckill(["pause", "1001"]).code(0);
+    proxy.release();
     let outcome = call.wait().code(3);
     let paused = outcome.jsonl().iter().filter(|row| row["status"] == "paused").count() as u64;
-    assert!(paused > 0);
+    assert!((1..500).contains(&paused), "{paused}");
     assert_eq!(held(&redis, "1001") + paused, 500);
     redis.seckill(["resume", "1001"]).code(0);
     redis.seckill(["deduct", "--from", orders.path()]).code(0);
@@ -145,16 +146,18 @@ fn an_update_in_mid_run_counts_from_there_on_and_a_refund_goes_on_through_a_paus
     let redis = TestRedis::start();
     preheat(&redis, "1001", 300, None);
     let orders = Orders::of_users("1001", 500);
-    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":60,");
+    let proxy = Proxy::before(&redis);
+    // The first batch: two of 128 orders are in flight at most, and no third.
+    let call = start_and_hold(&proxy, 4, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     redis.seckill(["preheat", "--id", "1001", "--stock", "450", "--update"]).code(0);
+    proxy.release();
     let outcome = call.wait().code(3);
     let sold = statuses(&outcome).iter().filter(|status| status.ends_with(" ok")).count();
     assert_eq!((sold, redis.int("seckill:stock:1001")), (450, 0));
 
-    let call = redis.seckill(["refund", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":60,");
+    let call = start_and_hold(&proxy, 4, proxy.seckill(["refund", "-o", "jsonl", "--from", orders.path()]));
     redis.seckill(["pause", "1001"]).code(0);
+    proxy.release();
     call.wait().code(3);
     assert_eq!(redis.int("seckill:stock:1001"), 450);
 }
@@ -165,9 +168,11 @@ fn what_is_preheated_in_mid_run_is_sold_by_the_next_one() {
     preheat(&redis, "1001", 1_000, None);
     let rows: String = (0..500).map(|user| format!("{},u{user},1\n", 1001 + user % 2)).collect();
     let orders = Orders::new(&format!("activity,user,quantity\n{rows}"));
-    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":60,");
+    let proxy = Proxy::before(&redis);
+    // Behind SCRIPT LOAD, four HGET and a batch of each: the second one of 1001.
+    let call = start_and_hold(&proxy, 8, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     preheat(&redis, "1002", 1_000, None);
+    proxy.release();
     let outcome = call.wait().code(3);
     let answered = |status: &str| outcome.jsonl().iter().filter(|row| row["status"] == status).count();
     assert_eq!((answered("ok"), answered("not_preheated")), (250, 250), "all of it alike, or its order would be lost");
@@ -181,14 +186,10 @@ fn a_file_that_changes_while_it_is_applied_stops_the_run() {
     preheat(&redis, "1001", 1_000_000, None);
     let orders = Orders::of_users("1001", 100_000);
     let proxy = Proxy::before(&redis);
-    proxy.inject(When::Next("EVALSHA"), Fault::Delay(std::time::Duration::from_millis(300)));
-    let call = proxy.seckill(["deduct", "--from", orders.path()]).spawn();
-    let sent = |commands: Vec<String>| commands.iter().filter(|name| *name == "EVALSHA").count();
-    while sent(proxy.commands()) == 0 {
-        proxy.wait_for_commands(proxy.commands().len() + 1);
-    }
+    let call = start_and_hold(&proxy, 4, proxy.seckill(["deduct", "--from", orders.path()]));
     let text = std::fs::read_to_string(orders.path()).unwrap();
     std::fs::write(orders.path(), text.replace("u99999,1", "u99999,9")).unwrap();
+    proxy.release();
     call.wait().code(1).stderr_has("changed after it was checked");
     let applied = held(&redis, "1001");
     assert!(applied > 0 && applied < 100_000, "{applied}");

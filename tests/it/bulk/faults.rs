@@ -1,6 +1,6 @@
 //! The connection breaks, the server refuses, restarts or forgets: the run goes on by itself.
 
-use super::{Orders, held, preheat, statuses, summary};
+use super::{Orders, held, preheat, start_and_hold, statuses, summary};
 use crate::support::{Fault, Proxy, TestRedis, When};
 
 /// Counts orders and refused ones, whatever became of the replies.
@@ -63,14 +63,22 @@ fn scripts_that_were_flushed_are_loaded_again() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000, None);
     let orders = Orders::of_users("1001", 600);
-    let call = redis.seckill(["deduct", "--rate", "1500", "-o", "jsonl", "--from", orders.path()]).spawn();
-    for line in [70, 140, 210] {
-        call.wait_for_stdout(&format!("\"line\":{line},"));
+    let proxy = Proxy::before(&redis);
+    let call = start_and_hold(&proxy, 4, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
+    // Each time one batch more may be through, and one in flight: the last one always finds its script gone.
+    for _ in 0..2 {
         redis.cmd(("SCRIPT", "FLUSH"));
+        proxy.inject(When::Next("EVALSHA"), Fault::Hold);
+        proxy.release();
+        proxy.wait_until_held();
     }
+    redis.cmd(("SCRIPT", "FLUSH"));
+    proxy.release();
     let outcome = call.wait().code(0).stderr("");
     assert!(statuses(&outcome).iter().all(|status| status.ends_with(" ok")), "nothing that did not run is replayed");
     assert_eq!(held(&redis, "1001"), 600);
+    let loads = proxy.commands().iter().filter(|name| *name == "SCRIPT").count();
+    assert!(loads > 1, "{:?}", proxy.commands());
 }
 
 #[test]
@@ -79,9 +87,10 @@ fn a_server_that_refuses_for_a_while_is_waited_for() {
         let redis = TestRedis::start();
         preheat(&redis, "1001", 1_000, None);
         let orders = Orders::of_users("1001", 600);
-        let call = redis.seckill(["deduct", "--rate", "1500", "-o", "jsonl", "--from", orders.path()]).spawn();
-        call.wait_for_stdout("\"line\":70,");
+        let proxy = Proxy::before(&redis);
+        let call = start_and_hold(&proxy, 5, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
         redis.config_set(name, refusing);
+        proxy.release();
         call.wait_for_stderr("trying again");
         redis.config_set(name, serving);
         let outcome = call.wait().code(0);
@@ -96,11 +105,12 @@ fn a_replica_that_becomes_primary_again_is_waited_for() {
     let primary = TestRedis::with_tcp([]);
     preheat(&redis, "1001", 1_000, None);
     let orders = Orders::of_users("1001", 600);
-    let call = redis.seckill(["deduct", "--rate", "1500", "-o", "json", "--from", orders.path()]).spawn();
-    while held(&redis, "1001") == 0 {}
+    let proxy = Proxy::before(&redis);
+    let call = start_and_hold(&proxy, 5, proxy.seckill(["deduct", "-o", "json", "--from", orders.path()]));
     // Not yet synchronised, because nobody answers there: it keeps its data and refuses writes.
     primary.freeze();
     redis.cmd(("REPLICAOF", "127.0.0.1", primary.port().unwrap()));
+    proxy.release();
     call.wait_for_stderr("is read-only");
     redis.cmd(("REPLICAOF", "NO", "ONE"));
     assert_eq!(summary(&call.wait().code(0)), ["1001 ok 600"]);
@@ -113,25 +123,13 @@ fn a_server_that_stays_away_ends_the_run_with_what_is_known() {
     preheat(&redis, "1001", 1_000, None);
     let orders = Orders::of_users("1001", 600);
     let proxy = Proxy::before(&redis);
-    let call = proxy
-        .seckill([
-            "deduct",
-            "--rate",
-            "1500",
-            "--retry-for",
-            "300ms",
-            "--timeout",
-            "200ms",
-            "-o",
-            "jsonl",
-            "--from",
-            orders.path(),
-        ])
-        .spawn();
-    call.wait_for_stdout("\"line\":70,");
+    let call = proxy.seckill(["deduct", "--retry-for", "300ms", "-o", "jsonl", "--from", orders.path()]);
+    let call = start_and_hold(&proxy, 5, call);
     proxy.inject(When::Always, Fault::LoseReply);
+    proxy.release();
     let outcome = call.wait().code(6).stderr_has("the same command goes on");
     let told = all(&outcome) as u64;
+    assert!((1..600).contains(&told), "{told}");
     proxy.heal();
     assert!(held(&redis, "1001") >= told);
     redis.seckill(["deduct", "--from", orders.path()]).code(0);
@@ -146,10 +144,11 @@ fn a_server_that_is_killed_and_comes_back_is_gone_on_with() {
     let mut redis = TestRedis::with(["--appendonly", "yes", "--appendfsync", "always"]);
     preheat(&redis, "1001", 500, None);
     let orders = Orders::of_users("1001", 600);
-    let call = redis.seckill(["deduct", "--rate", "1500", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":70,");
+    let proxy = Proxy::before(&redis);
+    let call = start_and_hold(&proxy, 5, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     redis.kill9();
     redis.restart();
+    proxy.release();
     let outcome = call.wait().code(3);
     assert_eq!(all(&outcome), 600);
     assert_eq!((held(&redis, "1001"), redis.int("seckill:stock:1001")), (500, 0));
@@ -182,19 +181,22 @@ fn what_a_server_forgot_is_applied_again() {
         }
         redis.cmd(("DEL", "seckill:participants:1001"));
     };
-    let call = redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":160,");
+    let proxy = Proxy::before(&redis);
+    // Behind SCRIPT LOAD, four HGET and a batch of each: the second of 1001, which has three.
+    let call = start_and_hold(&proxy, 8, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     forget();
+    proxy.release();
     let outcome = call.wait().code(0).stderr_has("the server lost what it had decided of `1001` after line 0");
     let lines: Vec<u64> = outcome.jsonl().iter().map(|row| row["line"].as_u64().unwrap()).collect();
     assert_eq!(lines, (2..602).collect::<Vec<_>>(), "each line is told of once, in order");
     assert_eq!((held(&redis, "1001"), held(&redis, "1002")), (300, 300));
 
     // Standard input cannot be read again.
-    let call =
-        redis.seckill(["deduct", "--rate", "1000", "--job", "j", "-o", "jsonl", "--from", "-"]).stdin(&text).spawn();
-    call.wait_for_stdout("\"line\":160,");
+    let call = proxy.seckill(["deduct", "--job", "j", "-o", "jsonl", "--from", "-"]).stdin(&text);
+    // The first batch, of 1001: how many more there are depends on how the input arrives.
+    let call = start_and_hold(&proxy, 6, call);
     forget();
+    proxy.release();
     call.wait().code(6).stderr_has("cannot be read again").stderr_has("--job");
     redis.seckill(["deduct", "--job", "j", "--from", "-"]).stdin(&text).code(0);
     assert_eq!((held(&redis, "1001"), held(&redis, "1002")), (300, 600));

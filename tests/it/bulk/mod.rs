@@ -3,6 +3,7 @@
 mod dialects;
 mod exactly_once;
 mod faults;
+mod forgotten;
 mod input;
 mod multi;
 mod output;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::support::{Outcome, TestRedis};
+use crate::support::{Call, Fault, Outcome, Proxy, Running, TestRedis, When};
 
 /// A directory with a file of orders.
 struct Orders {
@@ -52,6 +53,16 @@ fn preheat(redis: &TestRedis, activity: &str, stock: u64, limit: Option<u64>) {
         None => call,
     }
     .code(0);
+}
+
+/// Starts a call and lets it come as far as its `nth` command, whose reply is held: until `release` it stands still in its
+/// midst, however slow the machine is.
+#[track_caller]
+fn start_and_hold(proxy: &Proxy, nth: usize, call: Call) -> Running {
+    proxy.inject(When::Nth(nth), Fault::Hold);
+    let running = call.args(["--timeout", "60s"]).spawn();
+    proxy.wait_until_held();
+    running
 }
 
 /// `activity status orders` of each row of a summary.

@@ -1,6 +1,6 @@
 //! Many activities at once: lists and fixtures, created, updated, reset and run in few round trips, each with its row.
 
-use super::Orders;
+use super::{Orders, start_and_hold};
 use crate::support::{Fault, Proxy, TestRedis, When};
 
 const MANY: usize = 450;
@@ -154,10 +154,10 @@ fn a_script_that_is_lost_in_the_midst_is_loaded_again() {
     let proxy = Proxy::before(&redis);
     // The index, before the second page of resets.
     let place = MANY + 4;
-    proxy.inject(When::Nth(place), Fault::Delay(std::time::Duration::from_millis(300)));
     let list = list(4);
-    let call = proxy.seckill(["preheat", "--reset", "--yes", "-o", "json", "--from", list.path()]).spawn();
-    proxy.wait_for_commands(place);
+    let call = proxy.seckill(["preheat", "--reset", "--yes", "-o", "json", "--from", list.path()]);
+    let call = start_and_hold(&proxy, place, call);
     redis.cmd(("SCRIPT", "FLUSH"));
+    proxy.release();
     assert_eq!(all_alike(&call.wait().code(0).json(), MANY), "reset ok 10 4");
 }

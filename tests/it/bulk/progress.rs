@@ -1,9 +1,7 @@
 //! The bar that a person sees while a long run goes on, and nobody else.
 
-use std::time::Duration;
-
-use super::{Orders, preheat};
-use crate::support::{Fault, Outcome, Proxy, TestRedis, When};
+use super::{Orders, preheat, start_and_hold};
+use crate::support::{Outcome, Proxy, TestRedis};
 
 /// What the terminal showed, frame by frame, without what only places and colours it.
 fn frames(outcome: &Outcome) -> Vec<String> {
@@ -70,12 +68,18 @@ fn a_preheat_of_many_shows_how_far_it_is() {
     let rows: String = (0..450).map(|nth| format!("a{nth},5\n")).collect();
     let list = Orders::named("activities.csv", format!("id,stock\n{rows}"));
     let proxy = Proxy::before(&redis);
-    // In the midst of what is planned; the last index, before what is created is at its end.
-    proxy.inject(When::Nth(300), Fault::Delay(Duration::from_millis(500)));
-    let planned = proxy.seckill(["preheat", "--dry-run", "-o", "csv", "--from", list.path()]).seen().code(0);
+    // In the midst of what is planned, and of what is created.
+    let call = proxy.seckill(["preheat", "--dry-run", "-o", "csv", "--from", list.path()]).seen();
+    let call = start_and_hold(&proxy, 300, call);
+    call.wait_for_stderr("201/450");
+    proxy.release();
+    let planned = call.wait().code(0);
     assert_drawn(&planned, "planning", "450");
-    proxy.inject(When::Nth(451 + 3 + 200 + 1 + 100), Fault::Delay(Duration::from_millis(500)));
-    let created = proxy.seckill(["preheat", "-o", "csv", "--from", list.path()]).seen().code(0);
+    let call = proxy.seckill(["preheat", "-o", "csv", "--from", list.path()]).seen();
+    let call = start_and_hold(&proxy, 451 + 3 + 200 + 1 + 100, call);
+    call.wait_for_stderr("201/450");
+    proxy.release();
+    let created = call.wait().code(0);
     assert_drawn(&created, "preheating", "450");
     assert_eq!(created.stdout.lines().count(), 451);
 }

@@ -38,7 +38,7 @@ fn all_fail(redis: &TestRedis, before: &Dump, code: i32, says: &str) {
 /// One command fails with that code, says this on stderr, and gives a hint.
 #[track_caller]
 fn fails(redis: &TestRedis, line: &str, code: i32, says: &str) {
-    let error = redis.seckill(["-o", "json", "--timeout", "200ms"]).args(line.split(' ')).code(code);
+    let error = redis.seckill(["-o", "json"]).args(line.split(' ')).code(code);
     let error = error.stdout_is("").error_json();
     assert!(error["error"].as_str().unwrap().contains(says), "{line}: {error}");
     assert!(error["hint"].is_string(), "{line}: {error}");

@@ -1,10 +1,8 @@
 //! A reply that is lost, late or cut: each order exactly once.
 
-use std::time::Duration;
-
 use super::sale;
 use crate::support::layout::json_call;
-use crate::support::{Fault, LAYOUTS, Proxy, SECKILL, TestRedis, When};
+use crate::support::{Fault, LAYOUTS, Proxy, SECKILL, TestRedis, When, wait_until};
 
 /// Commands that carry a request id, and by how much each moves the stock of activity 1.
 const ONCE: [(&str, i64); 3] = [
@@ -87,6 +85,8 @@ fn without_any_answer_the_outcome_is_unknown_and_the_hint_settles_it() {
         let call = proxy.seckill(["-o", "json", "--timeout", "60ms"]).args(line.split(' '));
         let error = call.code(6).stdout_is("").error_json();
         assert!(error["hint"].as_str().unwrap().contains("--request x"), "{error}");
+        // Late, but the server runs it.
+        wait_until("it has run", || redis.hget(&SECKILL.requests("1"), "r:x").is_some());
         proxy.heal();
         let settled = proxy.seckill(["-o", "json"]).args(line.split(' ')).code(0).json();
         assert_eq!(settled["status"], "replayed", "{line}");
@@ -104,7 +104,7 @@ fn a_made_up_request_id_is_named_where_it_is_needed_to_settle() {
     let error = call.code(6).error_json();
     let request = error["hint"].as_str().unwrap().split("--request ").nth(1).unwrap();
     let request = &request[..request.find('`').unwrap()];
-    assert!(redis.hget(&SECKILL.requests("1"), &format!("r:{request}")).is_some(), "{error}");
+    wait_until("it has run", || redis.hget(&SECKILL.requests("1"), &format!("r:{request}")).is_some());
 }
 
 #[test]
@@ -114,14 +114,14 @@ fn a_request_that_arrives_after_its_retry_changes_nothing() {
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
     proxy.inject(When::Next("EVALSHA"), Fault::HangRequest);
-    proxy.seckill(["deduct", "1", "--user", "8", "--timeout", "500ms"]).code(0).stdout_has("ok");
+    proxy.seckill(["deduct", "1", "--user", "8", "--timeout", "1s"]).code(0).stdout_has("ok");
     let before = redis.dump_all();
     proxy.deliver_late();
     redis.assert_unchanged_since(&before);
 
     // The same where the retry was refused: what was reported refused is not sold later.
     proxy.inject(When::Next("EVALSHA"), Fault::HangRequest);
-    proxy.seckill(["deduct", "1", "--user", "9", "--timeout", "500ms"]).code(3).stdout_has("out_of_stock");
+    proxy.seckill(["deduct", "1", "--user", "9", "--timeout", "1s"]).code(3).stdout_has("out_of_stock");
     redis.seckill(["preheat", "--id", "1", "--stock", "5", "--update"]).code(0);
     let before = redis.dump_all();
     proxy.deliver_late();
@@ -147,13 +147,14 @@ fn being_stopped_and_continued_while_it_waits_is_no_error() {
     let redis = TestRedis::start();
     sale(&redis);
     let proxy = Proxy::before(&redis);
-    proxy.inject(When::Next("EVALSHA"), Fault::Delay(Duration::from_millis(300)));
-    let call = proxy.seckill(["deduct", "1", "--user", "8", "-o", "json"]).spawn();
-    proxy.wait_for_commands(1);
+    proxy.inject(When::Next("EVALSHA"), Fault::Hold);
+    let call = proxy.seckill(["deduct", "1", "--user", "8", "-o", "json", "--timeout", "60s"]).spawn();
+    proxy.wait_until_held();
     for _ in 0..5 {
         call.signal(libc::SIGSTOP);
         call.signal(libc::SIGCONT);
     }
+    proxy.release();
     let outcome = call.wait().code(0);
     let status = outcome.json()["status"].as_str().unwrap().to_owned();
     assert!(status == "ok" || status == "replayed", "{status}");

@@ -72,7 +72,7 @@ fn what_is_persisted_outlives_a_restart_and_a_kill() {
 #[test]
 fn a_server_can_be_met_while_it_loads() {
     // A delay for each key, and a look at the clients after every few of them.
-    let mut redis = TestRedis::with(["--key-load-delay", "3000", "--loading-process-events-interval-bytes", "1024"]);
+    let mut redis = TestRedis::with(["--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024"]);
     for key in 0..300 {
         redis.cmd(("SET", key, "x".repeat(100)));
     }

@@ -125,7 +125,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
     for layout in LAYOUTS {
         let (redis, mut scripts, before) = sale(layout);
         let order = [layout.kind, "t", "", "", "first", "1", "", "8", "1", "r2"];
-        let multi = [layout.kind, "t", "first", "8", "r2", "", "1", "1", "1"];
+        let multi = [layout.kind, "t", "first", "", "8", "r2", "", "1", "1", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
         let full: [(&'static str, &[&str], usize); 9] = [
@@ -190,10 +190,22 @@ fn words_that_no_header_knows_are_told() {
 }
 
 #[test]
+fn lines_of_a_job_of_multi_orders_are_plain_digits() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts, before) = sale(layout);
+        for (last, before) in [("1", ""), ("1", "x"), ("1", "-1"), ("2", "01"), ("", "0"), ("0", "0"), ("1e3", "0")] {
+            let args = [layout.kind, "t", "first", "j", "d", last, "1", before, "8", "r2", "", "1", "1", "1"];
+            is_usage(&scripts.call("multi_deduct", &layout.keys("1"), &args), "lines of the job");
+        }
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
 fn an_activity_twice_in_a_multi_order_is_refused_by_number_and_by_key() {
     for layout in LAYOUTS {
         let (redis, mut scripts, before) = sale(layout);
-        let args = [layout.kind, "t", "first", "8", "r2", "", "2", "1", "5", "1", "6"];
+        let args = [layout.kind, "t", "first", "", "8", "r2", "", "2", "1", "5", "1", "6"];
         is_usage(&scripts.call("multi_deduct", &layout.keys("1"), &args), "activity of item 2");
         // The same keys under two numbers: each check would pass alone, and 12 of 10 would be sold.
         is_usage(&scripts.multi_deduct("first", "8", "r2", &[("1", "6"), ("1", "6")]), "twice");

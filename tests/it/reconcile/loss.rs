@@ -2,12 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::support::TestRedis;
+use crate::support::{TestRedis, wait_until};
 
 /// Sells one unit each to users of these numbers.
 fn sell(redis: &TestRedis, users: std::ops::Range<u32>) {
@@ -60,11 +58,7 @@ fn a_failover_to_a_replica_that_lagged_is_found_and_repaired() {
     primary.seckill(["preheat", "--id", "1001", "--stock", "50", "--per-user-limit", "2"]).code(0);
     sell(&primary, 0..5);
     let synced = |redis: &TestRedis| redis.hget("seckill:participants:1001", "u4").is_some();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !synced(&replica) {
-        assert!(Instant::now() < deadline, "the replica never caught up:\n{}", replica.log());
-        thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the replica has caught up", || synced(&replica));
     // The replica loses its link, the primary goes on selling, and then dies.
     replica.cmd(("REPLICAOF", "127.0.0.1", "1"));
     sell(&primary, 5..9);

@@ -141,7 +141,7 @@ fn several_orders_are_decided_one_after_the_other() {
         let keys = [layout.keys("1"), layout.keys("2")].concat();
         let orders =
             ["7", "r1", "", "2", "1", "1", "2", "1", "8", "r2", "", "1", "1", "1", "8", "r3", "", "1", "2", "2"];
-        let args = [&[layout.kind, "tester", "first"], &orders[..]].concat();
+        let args = [&[layout.kind, "tester", "first", ""], &orders[..]].concat();
         let third = match layout.kind {
             "coupon" => "-1 -2,4,0".to_owned(),
             "counter" => "1 1,2,".to_owned(),

@@ -2,6 +2,7 @@
 //! demand, and the scripts of a shop's own backend.
 
 pub mod backend;
+mod copy;
 mod dump;
 pub mod layout;
 mod proxy;
@@ -13,20 +14,32 @@ mod server;
 mod server_binary;
 mod terminal;
 
+pub use copy::Copy;
 pub use dump::Dump;
 pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 pub use proxy::{Fault, Proxy, When};
+pub use running::Running;
 pub use scripts::Scripts;
 pub use seckill::{Call, Outcome, seckill};
 pub use server::TestRedis;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 /// How long anything that happens within milliseconds may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until something is so, looking again and again.
+#[track_caller]
+pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 /// A directory whose path is short, because the path of a socket inside holds at most 108 bytes.
 fn short_temp_dir() -> TempDir {

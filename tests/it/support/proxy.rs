@@ -37,8 +37,8 @@ pub enum Fault {
     StallRequest(usize),
     /// The server runs it; that many bytes of the reply come back, and nothing more; the connection stays.
     StallReply(usize),
-    /// Its reply comes that much later.
-    Delay(Duration),
+    /// The server runs it; its reply comes when the test calls `release`.
+    Hold,
     /// The server refuses it with these words, and nothing of it runs; what is in flight behind it runs.
     Refuse(&'static str),
 }
@@ -117,6 +117,26 @@ impl Proxy {
         }
     }
 
+    /// Waits until a `Hold` holds, but no longer than that; false where none does.
+    pub fn try_wait_until_held(&self, at_most: Duration) -> bool {
+        let not_yet = |state: &mut State| !state.is_holding;
+        self.network.changed.wait_timeout_while(self.network.state(), at_most, not_yet).unwrap().0.is_holding
+    }
+
+    /// Waits until a `Hold` holds: the server has run that command, and what came before it is answered.
+    #[track_caller]
+    pub fn wait_until_held(&self) {
+        assert!(self.try_wait_until_held(PATIENCE), "nothing is held after {:?}", self.commands());
+    }
+
+    /// Lets the reply go that a `Hold` holds.
+    #[track_caller]
+    pub fn release(&self) {
+        let was_holding = std::mem::take(&mut self.network.state().is_holding);
+        assert!(was_holding, "nothing is held");
+        self.network.changed.notify_all();
+    }
+
     /// Connections that clients have opened.
     pub fn connections(&self) -> usize {
         self.network.state().connections
@@ -157,8 +177,10 @@ impl Drop for Proxy {
         let open = {
             let mut state = self.network.state();
             state.closing = true;
+            state.is_holding = false;
             std::mem::take(&mut state.open)
         };
+        self.network.changed.notify_all();
         for stream in open {
             stream.shutdown(Shutdown::Both).ok();
         }
@@ -184,6 +206,8 @@ struct State {
     round_trips: usize,
     commands: Vec<String>,
     held: Vec<Vec<u8>>,
+    /// Whether a reply waits for `release`.
+    is_holding: bool,
     open: Vec<UnixStream>,
     closing: bool,
 }
@@ -206,17 +230,27 @@ impl Network {
         };
         state.open.extend([link.client.try_clone(), link.server.try_clone()].map(Result::unwrap));
         drop(state);
-        let (link, network) = (Arc::new(link), Arc::clone(self));
-        let other = Arc::clone(&link);
+        let link = Arc::new(link);
+        let (commands, replies) = ((Arc::clone(&link), Arc::clone(self)), (link, Arc::clone(self)));
         thread::spawn(move || {
+            let (link, network) = commands;
             link.pass_commands(&network);
             link.close();
         });
         thread::spawn(move || {
-            other.pass_replies();
-            other.close();
+            let (link, network) = replies;
+            link.pass_replies(&network);
+            link.close();
         });
         true
+    }
+
+    /// Holds a reply until it is released, or until the proxy goes.
+    fn hold(&self) {
+        let mut state = self.state();
+        state.is_holding = !state.closing;
+        self.changed.notify_all();
+        drop(self.changed.wait_while(state, |state| state.is_holding).unwrap());
     }
 
     /// Takes note of a command, and says what happens to it.
@@ -304,7 +338,7 @@ impl Link {
     }
 
     /// Until the server hangs up, or a fault does.
-    fn pass_replies(&self) -> Option<()> {
+    fn pass_replies(&self, network: &Network) -> Option<()> {
         let (mut client, mut server) = (&self.client, &self.server);
         let mut read = Vec::new();
         loop {
@@ -323,7 +357,7 @@ impl Link {
                     return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
                 }
                 Some(Fault::Refuse(words)) => reply = format!("-{words}\r\n").into_bytes(),
-                Some(Fault::Delay(time)) => thread::sleep(time),
+                Some(Fault::Hold) => network.hold(),
                 _ => {}
             }
             {

@@ -108,7 +108,7 @@ impl Scripts {
         let keys: Vec<String> = items.iter().flat_map(|(activity, _)| self.layout.keys(activity)).collect();
         let count = items.len().to_string();
         let numbers: Vec<String> = (1..=items.len()).map(|number| number.to_string()).collect();
-        let mut args = vec![self.layout.kind, "tester", mode, user, request, "", &count];
+        let mut args = vec![self.layout.kind, "tester", mode, "", user, request, "", &count];
         for (number, (_, quantity)) in numbers.iter().zip(items) {
             args.extend([number.as_str(), *quantity]);
         }

@@ -45,6 +45,8 @@ pub enum Break {
     KillServer(usize),
     /// The server forgets its scripts about then.
     Flush(usize),
+    /// It goes back to what it held at the n-th command when so many more have come.
+    Forget(usize, usize),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +112,8 @@ fn broken() -> impl Strategy<Value = Break> {
         3 => (at.clone(), fault).prop_map(|(nth, fault)| Break::Network(nth, fault)),
         3 => (at.clone(), stall).prop_map(|(nth, stall)| Break::KillTool(nth, stall)),
         1 => at.clone().prop_map(Break::KillServer),
-        1 => at.prop_map(Break::Flush),
+        1 => at.clone().prop_map(Break::Flush),
+        2 => (at, 1..8_usize).prop_map(|(nth, more)| Break::Forget(nth, more)),
     ]
 }
 

@@ -14,7 +14,9 @@ use proptest::prelude::*;
 
 use super::Orders;
 use crate::model::runner;
-use crate::support::{CLUSTER, COUPON, Call, Fault, Layout, Outcome, PRODUCT, Proxy, SECKILL, SKU, TestRedis, When};
+use crate::support::{
+    CLUSTER, COUPON, Call, Copy, Fault, Layout, Outcome, PRODUCT, Proxy, SECKILL, SKU, TestRedis, When,
+};
 use case::{ACTIVITIES, Break, Case, cases};
 use rules::State;
 
@@ -99,6 +101,20 @@ fn try_once(case: &Case, file: &Orders, broken: &Break, fast: bool, redis: &mut 
             if proxy.try_wait_for_commands(*nth, A_WHILE) {
                 redis.kill9();
                 redis.restart();
+            }
+            running.wait()
+        }
+        Break::Forget(nth, more) => {
+            proxy.inject(When::Nth(*nth), Fault::Hold);
+            let running = call.spawn();
+            if proxy.try_wait_until_held(A_WHILE) {
+                let copy = Copy::of(redis);
+                proxy.inject(When::Nth(*more), Fault::Hold);
+                proxy.release();
+                if proxy.try_wait_until_held(A_WHILE) {
+                    copy.put_back(redis);
+                    proxy.release();
+                }
             }
             running.wait()
         }

@@ -1,0 +1,114 @@
+//! Consecutive orders as one call: how many fit, what it says, and beside which others it may be sent.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::super::frame::{argument, begin, number};
+use super::super::pace::{self, Pace};
+use super::{MultiBulk, State};
+use crate::inventory::id::ActivityId;
+use crate::inventory::order::MultiOrder;
+use crate::store::multi_orders::Asked;
+use crate::store::scripts::MULTI_DEDUCT;
+
+/// Consecutive orders, sent in one call.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// The number of the first, and how many they are.
+    pub(super) first: u64,
+    pub(super) count: usize,
+    pub(super) items: usize,
+    pub(super) weight: usize,
+    pub(super) asked: Asked,
+    /// The line of the last order.
+    pub(super) last: u64,
+    activities: HashSet<ActivityId>,
+    /// What it says before and behind what the run knows of each activity, which it may learn while the call waits.
+    head: Vec<u8>,
+    orders: Vec<u8>,
+}
+
+impl MultiBulk<'_> {
+    /// The most items of a call: one takes the server longer than an order of one activity does.
+    pub(super) fn most_items(&self) -> usize {
+        (self.pace.most_orders() / 2).max(1)
+    }
+
+    /// The next orders as a call; `None` where there are too few of them, unless it is `pressing`.
+    pub(super) fn form(&mut self, pressing: bool) -> Option<Call> {
+        let mut from = self.place(self.next);
+        while self.rows.get(from).is_some_and(|(_, state)| !matches!(state, State::Waiting)) {
+            from += 1;
+        }
+        let (mut count, mut items, mut is_full) = (0, 0, false);
+        let keeps_refusals = self.rows.get(from)?.0.keeps_refusals;
+        for (entry, state) in self.rows.range(from..) {
+            let more = entry.order.items.len();
+            // One order may have more items than a call should.
+            is_full = count > 0
+                && (items + more > self.most_items()
+                    || entry.keeps_refusals != keeps_refusals
+                    || !matches!(state, State::Waiting));
+            if is_full {
+                break;
+            }
+            (count, items) = (count + 1, items + more);
+        }
+        if !(is_full || pressing || items >= self.most_items()) {
+            return None;
+        }
+        let orders: Vec<&MultiOrder> = self.rows.range(from..from + count).map(|(entry, _)| &entry.order).collect();
+        let asked = Asked::of(self.store.layout, &orders);
+        let activities = asked.activities.iter().cloned().collect();
+        let last = self.rows.get(from + count - 1).map_or(0, |(entry, _)| entry.line);
+        let (head, orders) = self.written(&asked, if keeps_refusals { "retry" } else { "first" }, last);
+        let first = self.first + from as u64;
+        self.next = first + count as u64;
+        self.waiting -= items;
+        Some(Call { first, count, items, weight: pace::CALL + 2 * items, asked, last, activities, head, orders })
+    }
+
+    /// What a call says, but for what the run knows of each activity, which goes between the two.
+    fn written(&self, asked: &Asked, mode: &str, last: u64) -> (Vec<u8>, Vec<u8>) {
+        let (mut head, mut orders) = (Vec::new(), Vec::new());
+        let keys = asked.names();
+        begin(&mut head, 3 + keys.len() + 6 + 2 * asked.activities.len() + asked.orders.len());
+        for text in ["EVALSHA", &MULTI_DEDUCT.sha1] {
+            argument(&mut head, text.as_bytes());
+        }
+        number(&mut head, keys.len() as u64);
+        let run = [&self.store.kind(), &self.store.operator, mode, &self.job.name, self.job.digest_to_keep()];
+        keys.into_iter().chain(run).for_each(|text| argument(&mut head, text.as_bytes()));
+        number(&mut head, last);
+        asked.orders.iter().for_each(|text| argument(&mut orders, text.as_bytes()));
+        (head, orders)
+    }
+
+    /// Sends a call, all of whose activities were met.
+    pub(super) fn send(&mut self, call: Call) {
+        self.mark(&call, || State::Sent);
+        self.weight += call.weight;
+        self.pace.sent(call.count);
+        self.out.clear();
+        self.out.extend_from_slice(&call.head);
+        for activity in &call.asked.activities {
+            let (epoch, line) = self.places.get(activity).map_or(("", 0), |place| (place.epoch.as_str(), place.line));
+            argument(&mut self.out, epoch.as_bytes());
+            number(&mut self.out, line);
+        }
+        self.out.extend_from_slice(&call.orders);
+        let server = &mut self.store.server;
+        let sent = server.connection().map(|connection| connection.send_packed_command(&self.out));
+        let sent = sent.and_then(|sent| sent.map_err(|error| server.target.unreachable(&error)));
+        self.flight.push_back(call);
+        if let Err(error) = sent {
+            self.lose_connection(error);
+        }
+    }
+}
+
+/// Whether a call may be sent while others are in flight.
+pub(super) fn may_follow(call: &Call, flight: &VecDeque<Call>, weight: usize, pace: &Pace) -> bool {
+    flight.is_empty()
+        || (weight <= pace.most_weight() / 2
+            && flight.iter().all(|before| before.activities.is_disjoint(&call.activities)))
+}

@@ -1,0 +1,148 @@
+//! Replies, and what becomes of a call that has none or was refused.
+
+use redis::{RedisError, Value};
+
+use super::super::Step;
+use super::super::recover::{Trouble, may_have_moved, may_pass};
+use super::call::Call;
+use super::{MultiBulk, State};
+use crate::inventory::order::MultiOrder;
+use crate::store::StoreError;
+use crate::store::reply::Reply;
+use crate::store::scripts::MULTI_DEDUCT;
+
+impl MultiBulk<'_> {
+    /// Receives the next reply.
+    pub(super) fn receive(&mut self) -> Result<Step, StoreError> {
+        let server = &mut self.store.server;
+        let received = server.connection().map(|connection| connection.recv_response());
+        let value = match received.and_then(|value| value.map_err(|error| server.target.unreachable(&error))) {
+            Ok(value) => value,
+            Err(error) => {
+                self.lose_connection(error);
+                return Ok(Step::On);
+            }
+        };
+        let Some(call) = self.flight.pop_front() else { return Ok(Step::On) };
+        self.weight -= call.weight;
+        if let Value::ServerError(error) = value {
+            self.put_back(&call);
+            let (error, target) = (RedisError::from(error), &self.store.server.target);
+            if error.code() == Some("NOSCRIPT") {
+                let error = StoreError::Reply { what: MULTI_DEDUCT.name.to_owned(), reply: error.to_string() };
+                Trouble::note(&mut self.trouble, error, false);
+                return Ok(Step::On);
+            }
+            let error = StoreError::of_reply(&error, &target.shown).unwrap_or_else(|| target.unreachable(&error));
+            return self.refused(error);
+        }
+        let values = Reply::of(&MULTI_DEDUCT).array(value)?;
+        if let Some(Value::Int(code)) = values.first() {
+            return self.forgotten(&call, *code, &values);
+        }
+        self.decide(&call, &values)?;
+        Ok(Step::On)
+    }
+
+    /// All orders of a call were decided.
+    fn decide(&mut self, call: &Call, values: &[Value]) -> Result<(), StoreError> {
+        let reply = Reply::of(&MULTI_DEDUCT);
+        let Some((unfit, values)) = values.split_last() else { return Err(reply.unfit(values)) };
+        let from = self.place(call.first);
+        let orders: Vec<&MultiOrder> =
+            self.rows.range(from..from + call.count).map(|(entry, _)| &entry.order).collect();
+        let outcomes = call.asked.outcomes(&orders, values)?;
+        for corrupt in outcomes.iter().flat_map(|outcome| &outcome.items).filter_map(|item| item.corrupt.as_ref()) {
+            if self.known_corrupt.insert(corrupt.key.clone()) {
+                self.corrupt.push_back(corrupt.clone());
+            }
+        }
+        for ((_, state), outcome) in self.rows.range_mut(from..).zip(outcomes) {
+            *state = State::Done(outcome);
+        }
+        let unfit = reply.text(Some(unfit))?.unwrap_or_default();
+        let unfit: Vec<usize> = unfit.split(' ').filter_map(|which| which.parse().ok()).collect();
+        for (nth, activity) in call.asked.activities.iter().enumerate() {
+            if !unfit.contains(&(nth + 1))
+                && let Some(place) = self.places.get_mut(activity)
+            {
+                place.line = call.last;
+            }
+        }
+        self.trouble = None;
+        Ok(())
+    }
+
+    /// An activity does not know what the run does, so nothing of the call ran.
+    fn forgotten(&mut self, call: &Call, code: i64, values: &[Value]) -> Result<Step, StoreError> {
+        self.put_back(call);
+        let reply = Reply::of(&MULTI_DEDUCT);
+        let which = reply.count(values.get(1))?.and_then(|which| usize::try_from(which).ok()).unwrap_or_default();
+        let activity = call.asked.activities.get(which.wrapping_sub(1)).ok_or_else(|| reply.unfit(values))?;
+        let place = self.places.get_mut(activity).ok_or_else(|| reply.unfit(values))?;
+        match code {
+            -20 => {
+                let line = reply.count(values.get(2))?.unwrap_or_default();
+                Ok(Step::Rewind { activity: activity.to_string(), line })
+            }
+            // It was preheated meanwhile, and nothing was sold before.
+            -21 if place.epoch.is_empty() && place.line == 0 => {
+                place.epoch = reply.text(values.get(2))?.unwrap_or_default();
+                Ok(Step::On)
+            }
+            -21 => Err(StoreError::Reset { activity: activity.to_string() }),
+            -22 => Err(self.job.was_other(activity)),
+            _ => Err(reply.unfit(values)),
+        }
+    }
+
+    /// The server refused a call, and nothing of it ran: some refusals pass.
+    pub(super) fn refused(&mut self, error: StoreError) -> Result<Step, StoreError> {
+        if !may_pass(&error) {
+            // What else is in flight should be told of before the run ends.
+            self.drain()?;
+            return Err(error);
+        }
+        if may_have_moved(&error) && self.flight.is_empty() {
+            self.store.server.disconnect();
+        }
+        Trouble::note(&mut self.trouble, error, false);
+        Ok(Step::On)
+    }
+
+    /// The connection broke: what is in flight may have run, or not. It is sent again, and what refuses it then is
+    /// kept: else the first try, arriving late, could still take what was told to be refused.
+    pub(super) fn lose_connection(&mut self, error: StoreError) {
+        self.store.server.disconnect();
+        let lost = std::mem::take(&mut self.flight);
+        self.weight = 0;
+        for call in &lost {
+            self.put_back(call);
+            let from = self.place(call.first);
+            self.rows.range_mut(from..from + call.count).for_each(|(entry, _)| entry.keeps_refusals = true);
+        }
+        Trouble::note(&mut self.trouble, error, !lost.is_empty());
+    }
+
+    /// Puts back a call that did not run, or of which nobody knows; the one that is ready would overtake it.
+    fn put_back(&mut self, call: &Call) {
+        self.is_draining = true;
+        self.mark(call, || State::Waiting);
+        self.next = self.next.min(call.first);
+        if let Some(ready) = self.ready.take() {
+            self.waiting += ready.items;
+        }
+        self.waiting += call.items;
+    }
+
+    pub(super) fn mark(&mut self, call: &Call, state: impl Fn() -> State) {
+        let from = self.place(call.first);
+        self.rows.range_mut(from..from + call.count).for_each(|(_, now)| *now = state());
+    }
+
+    // Numbers come from this window.
+    #[allow(clippy::cast_possible_truncation)]
+    pub(super) fn place(&self, number: u64) -> usize {
+        number.saturating_sub(self.first) as usize
+    }
+}

@@ -1,0 +1,158 @@
+//! A server that forgets in the midst of a file of multi-orders what it had decided: a restart with older data, or a
+//! failover to a replica that lagged.
+
+use super::multi::{pairs, sale};
+use super::{Orders, held, preheat, start_and_hold, statuses, summary};
+use crate::support::{Copy, Fault, Proxy, Running, TestRedis, When};
+
+/// Behind SCRIPT LOAD and two HGET for each of three activities. A call has 32 orders of two items, and as all of them
+/// name `a` there is one in flight at a time.
+const FIRST: usize = 8;
+
+/// Lets a run of two calls be forgotten when it has made five.
+fn forget(redis: &TestRedis, proxy: &Proxy, call: crate::support::Call) -> Running {
+    let running = start_and_hold(proxy, FIRST + 1, call);
+    let copy = Copy::of(redis);
+    proxy.inject(When::Nth(3), Fault::Hold);
+    proxy.release();
+    proxy.wait_until_held();
+    copy.put_back(redis);
+    proxy.release();
+    running
+}
+
+#[test]
+fn what_a_server_forgot_of_multi_orders_is_applied_again() {
+    let redis = sale(1_000);
+    let orders = pairs(500);
+    let proxy = Proxy::before(&redis);
+    let call = forget(&redis, &proxy, proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]));
+    let outcome = call.wait().code(0);
+    let expected: Vec<String> = (1..=500).map(|line| format!("{line} ok")).collect();
+    assert_eq!(statuses(&outcome), expected, "each line is told of once, in order");
+    assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (500, 250, 250));
+    outcome
+        .stderr_has("the server lost what it had decided of `a` after line 64; it is applied again")
+        .stderr_lacks("told of before");
+    redis.seckill(["reconcile", "a", "b", "c"]).code(0);
+}
+
+#[test]
+fn what_a_server_forgot_of_an_input_that_is_gone_is_said() {
+    let redis = sale(1_000);
+    let text = std::fs::read_to_string(pairs(500).path()).unwrap();
+    let proxy = Proxy::before(&redis);
+    let night = || ["multi-deduct", "--job", "night", "-o", "jsonl", "--from", "-"];
+    let running = start_and_hold(&proxy, FIRST, proxy.seckill(night()).stdin(&text));
+    // How many orders are in a call depends on how the input arrives.
+    let copy = Copy::of(&redis);
+    proxy.inject(When::Nth(1), Fault::Hold);
+    proxy.release();
+    proxy.wait_until_held();
+    copy.put_back(&redis);
+    proxy.release();
+    let outcome = running.wait().code(6).stderr_has("the server lost what it had decided of `a` after line ");
+    let told = outcome.stderr_has("this input cannot be read again").stderr_has("the same `--job`").jsonl().len();
+    assert!((1..500).contains(&told), "{told}");
+    let again = redis.seckill(night()).stdin(&text).code(0);
+    assert_eq!((statuses(&again).len(), held(&redis, "a")), (500, 500));
+}
+
+#[test]
+fn an_order_that_was_told_to_be_refused_is_not_applied_the_second_time() {
+    let redis = sale(40);
+    // Requests of their own, whose refusal leaves no trace.
+    let line = |user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"b\":1,\"c\":1}},\"request\":\"r{user}\"}}\n");
+    let orders = Orders::named("o.jsonl", (0..100).map(line).collect::<String>());
+    let copy = Copy::of(&redis);
+    let proxy = Proxy::before(&redis);
+    // Calls of 21 orders: four are through, and one is left.
+    let call = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
+    let call = start_and_hold(&proxy, FIRST + 3, call);
+    copy.put_back(&redis);
+    for activity in ["a", "b", "c"] {
+        redis.seckill(["preheat", "--update", "--stock", "1000", "--id", activity]).code(0);
+    }
+    proxy.release();
+    let outcome = call.wait().code(3).stderr_has("the server lost what it had decided of `a` after line 0");
+    let status = |line| if (41..=84).contains(&line) { "refused" } else { "ok" };
+    let expected: Vec<String> = (1..=100).map(|line| format!("{line} {}", status(line))).collect();
+    assert_eq!(statuses(&outcome), expected);
+    assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (56, 56, 56));
+}
+
+#[test]
+fn an_order_that_was_told_to_be_done_and_is_refused_the_second_time_is_counted() {
+    let redis = TestRedis::start();
+    for activity in ["a", "b", "c"] {
+        preheat(&redis, activity, 60, None);
+    }
+    let orders = pairs(100);
+    let copy = Copy::of(&redis);
+    let proxy = Proxy::before(&redis);
+    let call = proxy.seckill(["multi-deduct", "-o", "json", "--from", orders.path()]);
+    let call = start_and_hold(&proxy, FIRST + 1, call);
+    copy.put_back(&redis);
+    redis.seckill(["deduct", "a", "--user", "somebody", "--quantity", "40"]).code(0);
+    proxy.release();
+    let outcome = call.wait().code(3).stderr_has("40 orders that were told of before are refused now");
+    assert_eq!(summary(&outcome)[..2], ["a ok 60", "a out_of_stock 40"], "as it was told first");
+    assert_eq!((held(&redis, "a"), redis.int("seckill:stock:a")), (60, 0));
+}
+
+#[test]
+fn a_reset_stops_multi_orders_that_began_before_it() {
+    let redis = sale(1_000);
+    let orders = pairs(500);
+    let proxy = Proxy::before(&redis);
+    let call = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
+    let call = start_and_hold(&proxy, FIRST + 1, call);
+    redis.seckill(["preheat", "--id", "b", "--stock", "77", "--reset", "--yes"]).code(0);
+    proxy.release();
+    let outcome = call.wait().code(1).stderr_has("activity `b` was reset after this run began");
+    assert_eq!((statuses(&outcome).len(), held(&redis, "a"), redis.int("seckill:stock:b")), (64, 64, 77));
+}
+
+#[test]
+fn an_activity_that_is_preheated_in_mid_run_is_sold_from_there_on() {
+    let redis = TestRedis::start();
+    preheat(&redis, "a", 1_000, None);
+    preheat(&redis, "b", 1_000, None);
+    let orders = pairs(200);
+    let proxy = Proxy::before(&redis);
+    let call = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
+    let call = start_and_hold(&proxy, FIRST + 1, call);
+    preheat(&redis, "c", 1_000, None);
+    proxy.release();
+    let outcome = call.wait().code(3).stderr("");
+    let status = |line: u64| if line.is_multiple_of(2) && line <= 64 { "refused" } else { "ok" };
+    let expected: Vec<String> = (1..=200).map(|line| format!("{line} {}", status(line))).collect();
+    assert_eq!(statuses(&outcome), expected);
+    assert_eq!((held(&redis, "a"), held(&redis, "c")), (168, 68));
+}
+
+#[test]
+fn a_job_of_multi_orders_of_that_name_is_another_file() {
+    let redis = sale(100);
+    let call = |orders: usize| {
+        let orders = pairs(orders);
+        redis.seckill(["multi-deduct", "--job", "j", "--from", orders.path()]).run()
+    };
+    call(2).code(0);
+    let before = redis.dump_all();
+    call(3).code(2).stderr_has("the job `j` was another input for activity `a`");
+    redis.assert_unchanged_since(&before);
+    call(2).code(0);
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn activities_of_another_system_take_files_of_multi_orders() {
+    let redis = TestRedis::start();
+    for activity in ["a", "b", "c"] {
+        redis.cmd(("SET", format!("seckill:stock:{activity}"), 100));
+    }
+    let orders = pairs(100);
+    redis.seckill(["multi-deduct", "--from", orders.path()]).code(0).stderr("");
+    assert_eq!((held(&redis, "a"), redis.int("seckill:stock:b")), (100, 50));
+}
