@@ -57,7 +57,8 @@ end
 local reply = read_activity(call)
 if reply then return reply end
 local fields = redis.call('HMGET', KEYS[2], 'epoch', 'repairs')
-if fields[2] and not whole(fields[2]) then return unfit(fields[2], 2) end
+local repaired = whole(fields[2] or '0')
+if not repaired or repaired == MOST_UNITS then return unfit(fields[2], 2) end
 reply = read_requests(call)
 if reply then return reply end
 reply = read_held(call)
@@ -116,7 +117,7 @@ if fresh and not dry then
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
     if denied then return forbidden(denied) end
   end
-  if call.rules.total then redis.call('HSET', KEYS[2], 'repairs', digits((whole(fields[2]) or 0) + 1)) end
+  if call.rules.total then redis.call('HSET', KEYS[2], 'repairs', digits(repaired + 1)) end
   if applied > 0 then
     if left < call.stock then redis.call('DECRBY', KEYS[1], digits(call.stock - left)) end
     if kind ~= 'counter' and #touched > 0 then write_held(call, touched, now, digits_once()) end

@@ -36,8 +36,8 @@ pub struct Instant {
     pub rules: Option<Rules>,
     /// The ledger's last entry.
     pub last: Option<EntryId>,
-    /// How many entries the ledger has, with those that were removed behind its checkpoint.
-    pub length: u64,
+    /// How many entries the ledger has, with those that were removed behind its checkpoint; `None` where nobody asked.
+    pub length: Option<u64>,
     /// Where the ledger begins, if it was trimmed.
     pub checkpoint: Option<Checkpoint>,
 }

@@ -108,7 +108,7 @@ impl Book {
 
     /// Takes over a user's units from a checkpoint.
     pub fn carry(&mut self, user: &str, units: i64) {
-        let user = self.user_of(user);
+        let user = self.user(if self.kind.has_users() { user.as_bytes() } else { b"" });
         self.ledger[user as usize] += units;
         self.sum += units;
     }
@@ -134,6 +134,18 @@ impl Book {
     /// The number of a user, who is now known.
     pub fn user(&mut self, name: &[u8]) -> u32 {
         let number = self.users.number(name);
+        self.make_room();
+        number
+    }
+
+    /// The numbers of users, who are now known.
+    pub fn users<'a>(&mut self, names: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u32> {
+        let numbers = self.users.numbers(names);
+        self.make_room();
+        numbers
+    }
+
+    fn make_room(&mut self) {
         if self.ledger.len() < self.users.len() {
             self.ledger.resize(self.users.len(), 0);
             self.seen.resize(self.users.len(), false);
@@ -141,7 +153,6 @@ impl Book {
                 orders.resize(self.users.len(), 0);
             }
         }
-        number
     }
 
     /// Whether there are order records.
@@ -203,17 +214,19 @@ impl Book {
         let rows = entry.rows()?;
         let counts: Option<Vec<i64>> = rows.iter().map(|row| row.count(1)).collect();
         let counts = counts.ok_or("an order without a quantity")?;
-        for (row, count) in rows.iter().zip(counts) {
+        // A bare counter sells to nobody in particular: all of it is one user without a name.
+        let has_users = self.kind.has_users();
+        let users = self.users(rows.iter().map(|row| if has_users { row.user().as_bytes() } else { b"" }));
+        for ((row, user), count) in rows.iter().zip(users).zip(counts) {
             match op {
-                Op::Deduct => self.move_units(row.user(), count),
-                Op::Refund => self.move_units(row.user(), -count),
+                Op::Deduct => self.move_units(user, count),
+                Op::Refund => self.move_units(user, -count),
                 // It was true at that instant, whatever the ledger said before. Sales of a bare counter go on
                 // meanwhile, so there only the difference is known.
                 Op::Repair => {
                     let to = row.count(2).ok_or("a repair without its end")?;
-                    let user = self.user_of(row.user());
-                    let from = if self.kind.has_users() { self.units(user) } else { count };
-                    self.move_units(row.user(), to - from);
+                    let from = if has_users { self.units(user) } else { count };
+                    self.move_units(user, to - from);
                 }
                 Op::Preheat | Op::Update | Op::Pause | Op::Resume => (),
             }
@@ -221,9 +234,8 @@ impl Book {
         Ok(())
     }
 
-    fn move_units(&mut self, user: &str, units: i64) {
+    fn move_units(&mut self, user: u32, units: i64) {
         self.sum += units;
-        let user = self.user_of(user);
         self.ledger[user as usize] += units;
         if self.newer_from.is_some_and(|from| self.end >= from) {
             let newer = self.newer.entry(user).or_default();
@@ -231,11 +243,6 @@ impl Book {
             newer.low = newer.low.min(newer.net);
             newer.high = newer.high.max(newer.net);
         }
-    }
-
-    /// A bare counter sells to nobody in particular: all of it is one user without a name.
-    fn user_of(&mut self, name: &str) -> u32 {
-        if self.kind.has_users() { self.user(name.as_bytes()) } else { self.user(b"") }
     }
 }
 

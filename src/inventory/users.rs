@@ -35,18 +35,42 @@ impl Users {
 
     /// The number of a name, and a new one for a new name.
     pub fn number(&mut self, user: &[u8]) -> u32 {
-        // Half a hash is kept: it tells four thousand million users apart well enough.
-        #[allow(clippy::cast_possible_truncation)]
-        let hash = self.hasher.hash_one(user) as u32;
-        let (slots, long) = (&self.slots, &self.long);
-        let short = short(user);
-        let is_user = |known: &(u32, u32)| {
-            let slot = &slots[known.1 as usize];
-            known.0 == hash && short.map_or_else(|| name(slot, long) == user, |short| *slot == short)
-        };
-        if let Some((_, number)) = self.numbers.find(spread(hash), is_user) {
+        let hash = self.hash(user);
+        self.number_of(user, hash)
+    }
+
+    /// The numbers of many names, as [`number`](Self::number) gives them. Each step is taken for all of them before the
+    /// next one is, so that the waits for memory overlap.
+    pub fn numbers<'a>(&mut self, users: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u32> {
+        let hashes: Vec<u32> = users.clone().map(|user| self.hash(user)).collect();
+        let likely = |hash: &u32| self.numbers.find(spread(*hash), |known| known.0 == *hash).map(|known| known.1);
+        let likely: Vec<Option<u32>> = hashes.iter().map(likely).collect();
+        users
+            .zip(hashes.into_iter().zip(likely))
+            .map(|(user, (hash, likely))| match likely {
+                Some(number) if self.is(number, user) => number,
+                _ => self.number_of(user, hash),
+            })
+            .collect()
+    }
+
+    /// Half a hash is kept: it tells four thousand million users apart well enough.
+    #[allow(clippy::cast_possible_truncation)]
+    fn hash(&self, user: &[u8]) -> u32 {
+        self.hasher.hash_one(user) as u32
+    }
+
+    /// Whether a number has this name.
+    fn is(&self, number: u32, user: &[u8]) -> bool {
+        let slot = &self.slots[number as usize];
+        short(user).map_or_else(|| name(slot, &self.long) == user, |short| *slot == short)
+    }
+
+    fn number_of(&mut self, user: &[u8], hash: u32) -> u32 {
+        if let Some((_, number)) = self.numbers.find(spread(hash), |known| known.0 == hash && self.is(known.1, user)) {
             return *number;
         }
+        let short = short(user);
         // Four thousand million users have another problem.
         let number = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
         let slot = short.unwrap_or_else(|| {
@@ -115,5 +139,20 @@ mod tests {
             assert_eq!((users.number(name), users.name(number)), (number, &name[..]));
         }
         assert_eq!(users.len(), 302);
+    }
+
+    #[test]
+    fn many_names_have_the_numbers_that_each_has() {
+        let (mut together, mut each) = (Users::default(), Users::default());
+        for page in 0..50u32 {
+            // Known ones, new ones, and new ones that come twice.
+            let names: Vec<Vec<u8>> = (0..100)
+                .map(|n| vec![b'x'; ((n * 7 + page * 13) % 600) as usize])
+                .chain([vec![page as u8], vec![page as u8]])
+                .collect();
+            let numbers: Vec<u32> = names.iter().map(|name| each.number(name)).collect();
+            assert_eq!(together.numbers(names.iter().map(Vec::as_slice)), numbers);
+        }
+        assert_eq!(together.len(), each.len());
     }
 }

@@ -5,24 +5,22 @@
 //! be what the ledger says. Without a ledger, scans are repeated until two are alike.
 
 use std::hash::BuildHasher;
-use std::thread::sleep;
-use std::time::Duration;
 
 use redis::Value;
 
 use super::keys::Keys;
 use super::look::{Ask, Look};
+use super::pace::Pace;
 use super::scan::number;
 use super::{Store, StoreError};
 use crate::inventory::audit::{Facts, Instant, limit, signed};
 use crate::inventory::book::{Book, Compared};
 use crate::inventory::id::ActivityId;
+use crate::inventory::ledger::EntryId;
 use crate::inventory::status::Status;
 
 /// Users that are looked up at one instant.
 const MOST_USERS: usize = 1000;
-/// What is left to those who buy between two pages, where anybody does: most of the server's time.
-const PAUSE: Duration = Duration::from_micros(1000);
 /// How often an audit begins again where the activity was reset meanwhile, and how many scans may differ.
 const TRIES: usize = 3;
 
@@ -40,6 +38,7 @@ impl Store {
     ) -> Result<Facts, StoreError> {
         let keys = self.keys(activity);
         let mut facts = self.no_facts(activity, total, compared);
+        self.pace = Pace::quick();
         for _ in 0..TRIES {
             facts.begin_again();
             let Some(first) = self.first_look(&keys, &mut facts)? else { return Ok(facts) };
@@ -100,7 +99,8 @@ impl Store {
         {
             return Ok(false);
         }
-        self.fold(&keys.ledger, &mut facts.book, last, pause_of(instant))?;
+        self.pace.set_live(instant.is_live());
+        self.fold(&keys.ledger, &mut facts.book, last)?;
         Ok(facts.book.is_whole(rules.epoch))
     }
 
@@ -118,17 +118,18 @@ impl Store {
         facts.by_ledger = true;
         facts.settled = true;
         let epoch = facts.book.epoch;
-        let mut pages = self.begin_pages();
+        let mut pages = self.begin_pages(&first.instant);
         let mut look = first;
         loop {
+            look.entries.iter().for_each(|entry| facts.book.add(entry));
             if !self.catch_up(keys, facts, &look.instant, epoch)? {
                 return Ok(false);
             }
-            sleep(pause_of(&look.instant));
-            self.ask_ahead(keys, &mut pages, &look.cursor);
+            self.ask_ahead(keys, &mut pages, &look.cursor, facts.book.end);
             let limit = limit(facts.kind, look.instant.rules);
-            for (name, holds) in look.held.pairs() {
-                let user = facts.book.user(name);
+            let (names, held): (Vec<&[u8]>, Vec<_>) = look.held.pairs().unzip();
+            let users = facts.book.users(names.into_iter());
+            for (user, holds) in users.into_iter().zip(held) {
                 if facts.book.see(user) {
                     facts.findings.extend(facts.book.finding(user, holds, limit, true));
                 }
@@ -166,7 +167,9 @@ impl Store {
         // Ids are UTF-8. One that is not is in no ledger, and cannot be asked for; what was seen of it stands.
         let names: Vec<String> =
             users.iter().map(|user| String::from_utf8_lossy(facts.book.users.name(*user)).into_owned()).collect();
+        self.pace.wait();
         let look = self.look(keys, &Ask::Users(&names))?;
+        self.pace.took();
         if !facts.take(&look) || !self.catch_up(keys, facts, &look.instant, epoch)? {
             return Ok(false);
         }
@@ -191,20 +194,22 @@ impl Store {
         instant: &Instant,
         epoch: Option<u64>,
     ) -> Result<bool, StoreError> {
+        self.pace.set_live(instant.is_live());
         if let Some(last) = instant.last {
-            self.fold(&keys.ledger, &mut facts.book, last, pause_of(instant))?;
+            self.fold(&keys.ledger, &mut facts.book, last)?;
         }
         let same = instant.rules.map(|rules| rules.epoch) == epoch;
-        Ok(same && facts.book.entries == instant.length && instant.last == Some(facts.book.end))
+        let complete = instant.length.is_none_or(|length| length == facts.book.entries);
+        Ok(same && complete && instant.last == Some(facts.book.end))
     }
 
     /// Scans until two scans are alike in stock, sum and digest.
     fn by_rounds(&mut self, keys: &Keys, facts: &mut Facts, first: Look) -> Result<bool, StoreError> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.instant.rules.is_some_and(|rules| rules.ledger);
+        let mut pages = self.begin_pages(&first.instant);
         let mut look = Some(first);
         let mut before = None;
-        let mut pages = self.begin_pages();
         for _ in 0..TRIES {
             let (mut sum, mut digest) = (0i64, 0u64);
             facts.book.begin_again();
@@ -218,7 +223,7 @@ impl Store {
                 if !facts.take(&page) {
                     return Ok(facts.corrupt.is_some());
                 }
-                self.ask_ahead(keys, &mut pages, &page.cursor);
+                self.ask_ahead(keys, &mut pages, &page.cursor, page.instant.last.unwrap_or(EntryId::ZERO));
                 let limit = limit(facts.kind, page.instant.rules);
                 for (name, holds) in page.held.pairs() {
                     let user = facts.book.user(name);
@@ -231,11 +236,16 @@ impl Store {
                 if page.cursor == "0" {
                     break;
                 }
+                let before = page.instant.stock;
                 page = self.answer(keys, &mut pages, &page.cursor)?;
+                self.pace.set_live(page.instant.stock != before);
             }
-            let seen = (stock, page.instant.stock, sum, digest);
+            let end = self.look(keys, &Ask::Users(&[]))?;
+            if !facts.take(&end) {
+                return Ok(facts.corrupt.is_some());
+            }
+            let seen = (stock, end.instant.stock, sum, digest);
             facts.held = facts.kind.has_users().then_some(sum);
-            facts.end = Some(page.instant);
             facts.settled = seen.0 == seen.1 && before == Some(seen);
             if facts.settled {
                 break;
@@ -261,11 +271,6 @@ impl Store {
         }
         Ok(true)
     }
-}
-
-/// How long to let others go first.
-fn pause_of(instant: &Instant) -> Duration {
-    if instant.is_live() { PAUSE } else { Duration::ZERO }
 }
 
 impl Facts {

@@ -1,6 +1,5 @@
 //! The ledger, read in pages from the oldest entry on.
 
-use std::thread::sleep;
 use std::time::Duration;
 
 use redis::Value;
@@ -103,40 +102,38 @@ impl Store {
         (self.server.target.timeout / 2).min(MOST_BLOCK).as_millis().max(1)
     }
 
-    /// Adds to a book all entries up to one. While a page is added, the next one is under way; where the sale is live,
-    /// after a pause.
+    /// Adds to a book all entries up to one. While a page is added, the next one is under way.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(super) fn fold(
-        &mut self,
-        key: &str,
-        book: &mut Book,
-        upto: EntryId,
-        pause: Duration,
-    ) -> Result<(), StoreError> {
+    pub(super) fn fold(&mut self, key: &str, book: &mut Book, upto: EntryId) -> Result<(), StoreError> {
         let reply = Reply::of_command("XRANGE");
         // Entries hold one order or hundreds: their weight, not their number, makes a page.
         let mut count = 20;
         let mut asked = false;
         while book.end < upto {
-            let mut command = redis::cmd("XRANGE");
-            command.arg(key).arg(format!("({}", book.end)).arg(upto.to_string()).arg("COUNT").arg(count);
+            let after = |end: EntryId, count: usize| {
+                let mut command = redis::cmd("XRANGE");
+                command.arg(key).arg(format!("({end}")).arg(upto.to_string()).arg("COUNT").arg(count);
+                command
+            };
             let under_way = if asked { self.server.receive().ok() } else { None };
             let value = match under_way {
                 Some(value) => value,
-                None => self.server.command(&command)?,
+                None => {
+                    self.pace.wait();
+                    self.server.command(&after(book.end, count))?
+                }
             };
+            self.pace.took();
             let page = reply.array(value)?.into_iter().map(|value| entry(&reply, value));
             let page: Vec<Entry> = page.collect::<Result<_, _>>()?;
             let Some(last) = page.last() else { break };
             let orders: usize = page.iter().filter_map(|entry| entry.orders.as_ref()).map(Vec::len).sum();
             count = (PAGE_BYTES / (orders / page.len()).max(1)).clamp(20, MOST_PAGE);
             asked = last.id < upto && {
-                sleep(pause);
-                let mut next = redis::cmd("XRANGE");
-                next.arg(key).arg(format!("({}", last.id)).arg(upto.to_string()).arg("COUNT").arg(count);
-                self.server.send(&next).is_ok()
+                self.pace.wait();
+                self.server.send(&after(last.id, count)).is_ok()
             };
             page.iter().for_each(|entry| book.add(entry));
         }

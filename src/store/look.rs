@@ -12,12 +12,13 @@ use super::scripts::AUDIT;
 use super::{Store, StoreError};
 use crate::inventory::audit::{Instant, Rules};
 use crate::inventory::checkpoint::Checkpoint;
+use crate::inventory::ledger::Entry;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
-/// Participants a page: about half a millisecond of the server's time.
-pub(super) const PAGE: usize = 500;
+/// Participants a page: less than half a millisecond of the server's time.
+pub(super) const PAGE: usize = 400;
 
 /// What a call asks for.
 pub enum Ask<'a> {
@@ -32,6 +33,8 @@ pub struct Look {
     pub status: Status,
     pub corrupt: Option<Corrupt>,
     pub instant: Instant,
+    /// What the ledger has of late, where that comes along.
+    pub entries: Vec<Entry>,
     pub cursor: String,
     pub held: HeldBy,
 }
@@ -126,7 +129,8 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError
     let mut look = Look {
         status,
         corrupt: None,
-        instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: 0, checkpoint: None },
+        instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: None, checkpoint: None },
+        entries: Vec::new(),
         cursor: "0".to_owned(),
         held: HeldBy::List(Vec::new()),
     };
@@ -174,12 +178,12 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError
             None => None,
             Some(id) => Some(id.parse().map_err(|why: String| reply.unfit(why))?),
         },
-        length: reply.count(Some(length))?.unwrap_or_default(),
+        length: reply.count(Some(length))?,
         checkpoint: None,
     };
     let epoch = look.instant.rules.map(|rules| rules.epoch);
     if let Some(checkpoint) = checkpoint.filter(|checkpoint| Some(checkpoint.epoch) == epoch) {
-        look.instant.length += checkpoint.removed;
+        look.instant.length = look.instant.length.map(|length| length + checkpoint.removed);
         look.instant.checkpoint = Some(checkpoint);
     }
     Ok(Some(look))

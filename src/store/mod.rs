@@ -13,6 +13,7 @@ mod ledger;
 mod look;
 mod multi_orders;
 mod orders;
+mod pace;
 mod pages;
 mod preheat;
 mod repair;
@@ -26,6 +27,7 @@ mod wire;
 use call::Server;
 use connect::Target;
 use keys::Keys;
+use pace::Pace;
 
 pub use error::StoreError;
 
@@ -37,12 +39,14 @@ pub struct Store {
     server: Server,
     layout: Layout,
     operator: String,
+    /// How soon what is read page by page asks for the next page.
+    pace: Pace,
 }
 
 impl Store {
     /// Nothing is sent before the first question. `operator` stands in the ledger as who did it.
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
-        Self { server: Server::new(target), layout, operator }
+        Self { server: Server::new(target), layout, operator, pace: Pace::quick() }
     }
 
     /// The layout of all keys.

@@ -1,19 +1,28 @@
 //! Pages of participants, the next one asked for before this one is looked at, so that server and client work side by
 //! side.
 //!
-//! Each page comes with a look at that same instant: from the script, or, which takes a third of the server's time,
-//! from the scan itself in one transaction with the script, on a connection of its own. Where that cannot be (TLS, a
-//! proxy or a user without MULTI, a set with units beside it) or goes wrong, the script gives the page.
+//! Each page comes with the ledger's end and the stock at that same instant: from the script, or, which takes half of the
+//! server's time, from the scan itself in one transaction, on a connection of its own. What the ledger has since the page
+//! before comes along; what seldom changes is looked at now and then. Where that cannot be (TLS, a proxy or a user without MULTI, a set with units beside it) or
+//! goes wrong, the script gives the page.
 
 use super::keys::Keys;
+use super::ledger::entry;
 use super::look::{Ask, HeldBy, Look, PAGE, read};
 use super::reply::Reply;
 use super::scan::number;
 use super::scripts::AUDIT;
 use super::wire::Wire;
 use super::{Store, StoreError};
+use crate::inventory::audit::Instant;
 use crate::inventory::layout::Kind;
+use crate::inventory::ledger::{Entry, EntryId};
 use crate::inventory::status::Status;
+
+/// Entries that come along with a page; where there are more, the rest is read by itself.
+const ENTRIES: usize = 64;
+/// After so many pages the activity is looked at whole again.
+const FRESH: usize = 64;
 
 /// Where pages come from.
 pub struct Pages {
@@ -21,6 +30,10 @@ pub struct Pages {
     wire: Option<Wire>,
     /// Whether the next page was asked for.
     asked: bool,
+    /// The activity when it was last looked at whole.
+    instant: Instant,
+    /// How many pages came since.
+    since: usize,
 }
 
 /// A page as the scan itself gave it.
@@ -44,75 +57,95 @@ impl Scanned {
 
 impl Store {
     /// Nothing is asked for yet.
-    pub(super) fn begin_pages(&self) -> Pages {
+    pub(super) fn begin_pages(&self, instant: &Instant) -> Pages {
         let scans = matches!(self.layout.kind(), Kind::Hash | Kind::Coupon);
         // Where there is no second connection, one does.
         let wire = if scans { Wire::connect(&self.server.target).ok().flatten() } else { None };
-        Pages { wire, asked: false }
+        Pages { wire, asked: false, instant: instant.clone(), since: 0 }
     }
 
-    /// Asks for the page of a cursor.
-    pub(super) fn ask_ahead(&mut self, keys: &Keys, pages: &mut Pages, cursor: &str) {
+    /// Asks for the page of a cursor, and for some of the entries after one.
+    pub(super) fn ask_ahead(&mut self, keys: &Keys, pages: &mut Pages, cursor: &str, known: EntryId) {
         if cursor == "0" {
             return;
         }
-        let names: Vec<&str> = keys.in_order().collect();
-        let mut look = redis::cmd("EVALSHA");
-        look.arg(&AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind());
+        self.pace.wait();
         let Some(wire) = &mut pages.wire else {
-            pages.asked = self.server.send(look.arg(cursor).arg(PAGE)).is_ok();
+            let names: Vec<&str> = keys.in_order().collect();
+            let mut page = redis::cmd("EVALSHA");
+            page.arg(&AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
+            pages.asked = self.server.send(&page).is_ok();
             return;
         };
-        let has_units = self.layout.kind() == Kind::Hash;
-        let mut scan = redis::cmd(if has_units { "HSCAN" } else { "SSCAN" });
-        scan.arg(keys.participants.as_deref().unwrap_or_default()).arg(cursor).arg("COUNT").arg(PAGE);
-        let commands = [&redis::cmd("MULTI"), look.arg("").arg(PAGE), &scan, &redis::cmd("EXEC")];
-        let packed: Vec<u8> = commands.iter().flat_map(|command| command.get_packed_command()).collect();
-        pages.asked = wire.send(&packed).is_ok();
+        let mut pipe = redis::pipe();
+        pipe.atomic().get(&keys.stock).cmd("XREVRANGE").arg(&keys.ledger).arg(&["+", "-", "COUNT", "1"]);
+        pipe.cmd("XRANGE").arg(&keys.ledger).arg(format!("({known}")).arg("+").arg("COUNT").arg(ENTRIES);
+        pipe.cmd(if self.layout.kind() == Kind::Hash { "HSCAN" } else { "SSCAN" });
+        pipe.arg(keys.participants.as_deref().unwrap_or_default()).arg(cursor).arg("COUNT").arg(PAGE);
+        pages.asked = wire.send(&pipe.get_packed_pipeline()).is_ok();
     }
 
     /// The page that was asked for. Where that went wrong, whatever it was, the script is asked, which says what it is.
     pub(super) fn answer(&mut self, keys: &Keys, pages: &mut Pages, cursor: &str) -> Result<Look, StoreError> {
         if std::mem::take(&mut pages.asked) {
             let found = match &mut pages.wire {
-                Some(wire) => receive(wire, keys, self.layout.kind() == Kind::Hash).ok(),
+                Some(wire) => receive(wire, &pages.instant, self.layout.kind() == Kind::Hash).ok(),
                 None => match self.server.receive() {
                     Ok(value) => read(value, keys)?,
                     Err(_) => None,
                 },
             };
+            self.pace.took();
+            pages.since += 1;
             if let Some(look) = found {
-                return Ok(look);
+                return if pages.wire.is_some() { self.refresh(keys, pages, look) } else { Ok(look) };
             }
         }
         pages.wire = None;
         self.look(keys, &Ask::Page(cursor))
     }
+
+    /// Looks at the activity whole, now and then. Where something is wrong with it, that is the answer.
+    fn refresh(&mut self, keys: &Keys, pages: &mut Pages, page: Look) -> Result<Look, StoreError> {
+        if pages.since < FRESH {
+            return Ok(page);
+        }
+        let whole = self.look(keys, &Ask::Users(&[]))?;
+        if whole.status != Status::Ok {
+            return Ok(whole);
+        }
+        (pages.instant, pages.since) = (whole.instant, 0);
+        Ok(page)
+    }
 }
 
-/// Reads a look and the page of the same transaction.
-fn receive(wire: &mut Wire, keys: &Keys, has_units: bool) -> Result<Look, StoreError> {
-    let unfit = || Reply::of_command("EXEC").unfit("no look and page");
-    for _ in ["MULTI", "EVALSHA", "SCAN"] {
+/// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.
+fn receive(wire: &mut Wire, before: &Instant, has_units: bool) -> Result<Look, StoreError> {
+    let reply = Reply::of_command("EXEC");
+    for _ in ["MULTI", "GET", "XREVRANGE", "XRANGE", "SCAN"] {
         wire.status()?;
     }
-    if wire.array()? != 2 {
-        return Err(unfit());
+    if wire.array()? != 4 {
+        return Err(reply.unfit("no stock, ledger and page"));
     }
-    let mut look = read(wire.value()?, keys)?.ok_or_else(unfit)?;
+    let stock = reply.count(Some(&wire.value()?))?;
+    let newest = match reply.array(wire.value()?)?.pop() {
+        Some(entry) => reply.text(reply.array(entry)?.first())?,
+        None => None,
+    };
+    let last = newest.map(|id| id.parse()).transpose().map_err(|why: String| reply.unfit(why))?;
+    let entries = reply.array(wire.value()?)?.into_iter().map(|value| entry(&reply, value));
+    let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
     if wire.array()? != 2 {
-        return Err(unfit());
+        return Err(reply.unfit("no cursor and page"));
     }
-    let cursor = wire.texts(1)?.concat();
+    let cursor = String::from_utf8_lossy(&wire.texts(1)?.concat()).into_owned();
     let count = wire.array()?;
     let mut page = Scanned { texts: Vec::new(), ends: Vec::with_capacity(count), has_units };
     for text in wire.texts(count)? {
         page.texts.extend_from_slice(text);
         page.ends.push(page.texts.len());
     }
-    if look.status == Status::Ok {
-        look.cursor = String::from_utf8_lossy(&cursor).into_owned();
-        look.held = HeldBy::Scanned(page);
-    }
-    Ok(look)
+    let instant = Instant { stock, last, length: None, ..before.clone() };
+    Ok(Look { status: Status::Ok, corrupt: None, instant, entries, cursor, held: HeldBy::Scanned(page) })
 }

@@ -1,13 +1,12 @@
 //! Removes old ledger entries. What they come to is written down first, piece by piece, where nobody reads it; then,
 //! in one step, an audit begins there; only then entries go, piece by piece. Wherever it ends, the next call goes on.
 
-use std::time::Duration;
-
 use redis::Value;
 
 use super::call::Again;
 use super::checkpoint::pages;
 use super::keys::Keys;
+use super::pace::Pace;
 use super::reply::Reply;
 use super::scripts::TRIM;
 use super::{Store, StoreError};
@@ -23,9 +22,6 @@ use crate::inventory::time::Millis;
 const STALE: i64 = -20;
 /// The script's code where a consumer group still needs what would go.
 const UNREAD: i64 = -21;
-
-/// What is left to others between two pages: nobody is in a hurry here.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// What can be removed of a ledger.
 #[derive(Debug)]
@@ -129,7 +125,9 @@ impl Store {
             Some(checkpoint) => checkpoint.entries,
             None => 0,
         };
-        self.fold(&keys.ledger, &mut book, from.previous(), PAUSE)?;
+        // Nobody is in a hurry here.
+        self.pace = Pace::gentle();
+        self.fold(&keys.ledger, &mut book, from.previous())?;
         let whole = trim.epoch.parse().is_ok_and(|epoch| book.is_whole(epoch));
         if let Some((id, why)) = book.unreadable.pop() {
             return Ok(Err(Untrimmed::Unreadable(id, why)));

@@ -55,3 +55,27 @@ fn repair_has_every_status_of_its_header_and_only_ok_writes() {
         assert_eq!(repair(&mut scripts, ["1", "0"], &units("i", "1")), "-11 nil nil 1 abc", "{layout:?}");
     }
 }
+
+#[test]
+fn a_damaged_count_of_repairs_is_corrupt_and_nothing_is_written() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r1"));
+        // Numbers that are none, and the last number that can be counted to.
+        for count in ["abc", "", "-1", "1e3", "007", " 0", "9007199254740991", "9007199254740992"] {
+            redis.cmd(("HSET", layout.meta("1"), "repairs", count));
+            let before = redis.dump_all();
+            for (dry, audited) in [("0", "0"), ("1", "0"), ("0", "9007199254740991"), ("0", "")] {
+                let args = [layout.kind, "me", "why", dry, "1", audited, "i", "", "0", "0", "1"];
+                let reply = scripts.call("repair", &layout.keys("1"), &args);
+                assert_eq!(reply, format!("-11 nil nil 2 {count}"), "{layout:?} {count:?} {dry} {audited:?}");
+            }
+            redis.assert_unchanged_since(&before);
+        }
+        redis.cmd(("HDEL", layout.meta("1"), "repairs"));
+        let args = [layout.kind, "me", "why", "0", "1", "0", "i", "", "0", "0", "1"];
+        assert_eq!(scripts.call("repair", &layout.keys("1"), &args), "1 10 o", "{layout:?}: none is 0");
+        assert_eq!(redis.hget(&layout.meta("1"), "repairs").as_deref(), Some("1"));
+    }
+}

@@ -1,0 +1,49 @@
+//! How much of the server's time an audit takes: all that it can get while nobody buys, a small share of a live sale.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How much longer than a call took the server is then left to others: three quarters of its time and more.
+const OTHERS: u32 = 3;
+/// The longest rest: a call that took longer waited for something else.
+const MOST: Duration = Duration::from_millis(5);
+
+/// When the next call may be sent.
+pub struct Pace {
+    is_live: bool,
+    /// When the last call was sent.
+    sent: Instant,
+    /// How long others go first, from then on.
+    rest: Duration,
+}
+
+impl Pace {
+    /// In a hurry until somebody buys.
+    pub fn quick() -> Self {
+        Self { is_live: false, sent: Instant::now(), rest: Duration::ZERO }
+    }
+
+    /// As if somebody bought.
+    pub fn gentle() -> Self {
+        Self { is_live: true, ..Self::quick() }
+    }
+
+    /// Says whether anybody buys now.
+    pub fn set_live(&mut self, is_live: bool) {
+        self.is_live = is_live;
+    }
+
+    /// Right before a call is sent: lets others go first, where there are any.
+    pub fn wait(&mut self) {
+        if self.is_live {
+            sleep(self.rest.saturating_sub(self.sent.elapsed()));
+        }
+        self.sent = Instant::now();
+    }
+
+    /// Right after its reply came.
+    pub fn took(&mut self) {
+        let took = self.sent.elapsed();
+        self.rest = took + (took * OTHERS).min(MOST);
+    }
+}
