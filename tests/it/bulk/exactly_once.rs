@@ -77,6 +77,27 @@ fn a_request_decides_order_by_order_besides() {
 }
 
 #[test]
+fn ctrl_c_while_a_reply_is_waited_for_waits_for_it() {
+    let redis = TestRedis::start();
+    preheat(&redis, "a", 1_000, None);
+    let orders = Orders::of_users("a", 500);
+    let multi: String = (500..1_000).map(|user| format!("{{\"user\":{user},\"items\":{{\"a\":1}}}}\n")).collect();
+    let multi = Orders::named("o.jsonl", multi);
+    for (command, file) in [("deduct", &orders), ("multi-deduct", &multi)] {
+        let before = held(&redis, "a");
+        let proxy = Proxy::before(&redis);
+        // It would take ten seconds.
+        let run = proxy.seckill([command, "--rate", "50", "-o", "jsonl", "--from", file.path()]);
+        let call = start_and_hold(&proxy, 9, run);
+        call.signal(libc::SIGINT);
+        proxy.release();
+        let outcome = call.wait().code(130).stderr_has("stopped after");
+        let told = outcome.jsonl().len() as u64;
+        assert_eq!(held(&redis, "a") - before, told, "{command}: what was in flight is told of too");
+    }
+}
+
+#[test]
 fn ctrl_c_stops_at_a_whole_batch_and_the_same_command_goes_on() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000, None);
