@@ -62,6 +62,9 @@ local numbers = setmetatable({}, {__index = function(known, text)
   known[text] = number
   return number
 end})
+local function number_of(text)
+  return numbers[text] or nil
+end
 local texts = setmetatable({}, {__index = function(known, number)
   local text = digits(number)
   known[number] = text
@@ -119,7 +122,7 @@ for which = 1, activities do
   sales[which] = sale
   local fault
   local stock_text = redis.pcall('GET', KEYS[at + 1])
-  local rules, odd = rules_of(redis.pcall('HMGET', KEYS[at + 2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch'))
+  local rules, odd = rules_of(redis.pcall('HMGET', KEYS[at + 2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch'), number_of)
   if not rules then
     fault = broken(sale, odd, at + 2)
   else
@@ -331,7 +334,7 @@ for _, sale in ipairs(sales) do
   end
 end
 for _, sale in ipairs(sales) do
-  if #sale.noted > 0 then redis.call('DECRBY', KEYS[sale.at + 1], digits(sale.stock - sale.left)) end
+  if #sale.noted > 0 then redis.call('DECRBY', KEYS[sale.at + 1], texts[sale.stock - sale.left]) end
 end
 for _, sale in ipairs(sales) do
   local at = sale.at
@@ -356,7 +359,7 @@ for _, sale in ipairs(sales) do
   end
   if #sale.kept > 0 then redis.call('HSET', KEYS[at + 3], unpack(sale.kept)) end
   if #sale.noted > 0 and sale.rules.ledger then
-    redis.call('XADD', KEYS[at + 4], '*', unpack(entry('deduct', by, '', digits(sale.left), 'orders', '[' .. concat(sale.noted, ',') .. ']')))
+    redis.call('XADD', KEYS[at + 4], '*', unpack(entry('deduct', by, '', texts[sale.left], 'orders', '[' .. concat(sale.noted, ',') .. ']')))
   end
 end
 return replies

@@ -1,14 +1,15 @@
 -- What preheat wrote about an activity, as every operation reads it.
 
 -- Reads the reply of HMGET meta total per_user_limit starts_at ends_at state ledger epoch. Returns the rules
--- (an empty table where there is no meta), or nil and the value that does not fit.
-local function rules_of(fields)
+-- (an empty table where there is no meta), or nil and the value that does not fit. `number` reads a number, if not `whole`.
+local function rules_of(fields, number)
   if fields.err then return nil, fields end
   local total, limit, starts, ends, state, ledger, epoch = unpack(fields, 1, 7)
   if not (total or limit or starts or ends or state or ledger or epoch) then return {} end
+  number = number or whole
   local rules = {
-    total = whole(total), limit = limit and whole(limit), starts = starts and whole(starts),
-    ends = ends and whole(ends), state = state, ledger = ledger == '1', epoch = whole(epoch),
+    total = number(total), limit = limit and number(limit), starts = starts and number(starts),
+    ends = ends and number(ends), state = state, ledger = ledger == '1', epoch = number(epoch),
   }
   if not rules.total then return nil, total or 'no total' end
   if limit and not rules.limit then return nil, limit end

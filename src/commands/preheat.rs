@@ -242,21 +242,24 @@ fn carry_out(
     let mut is_told = vec![false; places.len()];
     let done = store.preheat_all(&moved, how, false, reason, |nth, result| {
         progress.inc(1);
-        results[places[nth]] = result;
+        results[places[nth]] = result.of_plan(&results[places[nth]]);
         is_told[nth] = true;
     });
     progress.finish();
     let Err(error) = done else { return Ok(()) };
+    let (advice, mut failure) = (error.advice(), Failure::from(error));
     let left: HashSet<usize> = places.into_iter().zip(is_told).filter(|(_, told)| !told).map(|(nth, _)| nth).collect();
     if left.len() < moved.len() {
         out.warn(format!("{} of {} activities are done, as shown", moved.len() - left.len(), moved.len()));
+        // Without a word that nothing was changed.
+        failure.hint = advice;
     }
     let mut nth = 0;
     results.retain(|_| {
         nth += 1;
         !left.contains(&(nth - 1))
     });
-    Err(error.into())
+    Err(failure.into())
 }
 
 /// What a reset destroys, as a question; `None` where it destroys nothing.

@@ -135,6 +135,23 @@ pub struct Preheated {
     pub corrupt: Option<super::order::Corrupt>,
 }
 
+impl Preheated {
+    /// What was done. Where a try may have done it whose reply was lost, that is what was planned.
+    #[must_use]
+    pub fn of_plan(self, planned: &Self) -> Self {
+        if self.status != Status::Replayed {
+            return self;
+        }
+        Self {
+            action: planned.action,
+            total_before: planned.total_before,
+            stock_before: planned.stock_before,
+            differences: planned.differences.clone(),
+            ..self
+        }
+    }
+}
+
 /// Where an activity is in its life, by the server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

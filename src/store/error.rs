@@ -87,19 +87,17 @@ impl ServerKind {
         }
     }
 
-    fn hint(self) -> Option<&'static str> {
+    fn advice(self) -> Option<&'static str> {
         Some(match self {
             Self::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
-            Self::ReadOnly => "nothing was changed; give the primary's address to `--url`",
-            Self::OutOfMemory => {
-                "nothing was changed; raise `maxmemory` (policy `noeviction`) or free memory, then send it again"
-            }
-            Self::Busy => "nothing was changed; wait for that script, or end it with SCRIPT KILL, then send it again",
-            Self::Misconfigured => "nothing was changed; look at the server's log: the disk may be full",
-            Self::NoReplicas => "nothing was changed; see `min-replicas-to-write` on the server",
+            Self::ReadOnly => "give the primary's address to `--url`",
+            Self::OutOfMemory => "raise `maxmemory` (policy `noeviction`) or free memory",
+            Self::Busy => "wait for that script, or end it with SCRIPT KILL",
+            Self::Misconfigured => "look at the server's log: the disk may be full",
+            Self::NoReplicas => "see `min-replicas-to-write` on the server",
             Self::Cluster => "give `--url` a single server; `--layout cluster` has the keys that will fit a cluster",
-            Self::WrongType => "nothing was changed; see `TYPE` of the key, which another system may use",
-            Self::Usage => "nothing was changed; see what stands there with `seckill inspect`",
+            Self::WrongType => "see `TYPE` of the key, which another system may use",
+            Self::Usage => "see what stands there with `seckill inspect`",
             Self::Other => return None,
         })
     }
@@ -169,48 +167,63 @@ impl StoreError {
     pub fn passes(&self) -> bool {
         matches!(self, Self::Server { kind, .. } if kind.passes())
     }
+
+    /// Whether the server refused it before anything was changed.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Server { kind, .. } => !matches!(kind, ServerKind::Loading | ServerKind::Cluster | ServerKind::Other),
+            Self::Permission { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// The next step, whatever was done before.
+    pub fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::Url { .. } => {
+                "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0"
+            }
+            Self::Unreachable { .. } => {
+                "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`"
+            }
+            Self::Timeout { .. } => "is it paused, or busy? give it longer with `--timeout 30s`",
+            Self::Login { .. } => {
+                "give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL"
+            }
+            Self::Permission { .. } => "the commands that a script needs are in its header: `seckill script show NAME`",
+            Self::Server { kind, .. } => kind.advice()?,
+            Self::Unknown { settle, .. } => return settle.clone(),
+            Self::Reset { .. } => {
+                "the rest was not applied; the same command again would apply the whole input to the new sale"
+            }
+            Self::OtherJob { .. } => "give another name to `--job`, or leave it out",
+            Self::Lost { .. } => "give the whole input again with the same `--job`: what stands is not applied twice",
+            Self::Reply { .. } => "does another version of the scripts run there?",
+        };
+        Some(advice.to_owned())
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Url { .. } | Self::Server { kind: ServerKind::Usage, .. } | Self::OtherJob { .. } => Exit::Usage,
+            Self::Unreachable { .. } | Self::Timeout { .. } => Exit::Unreachable,
+            Self::Login { .. } | Self::Permission { .. } => Exit::Denied,
+            Self::Server { .. } | Self::Reset { .. } | Self::Reply { .. } => Exit::Failed,
+            Self::Unknown { .. } | Self::Lost { .. } => Exit::Unknown,
+        }
+    }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let (exit, hint) = match &error {
-            StoreError::Url { .. } => (
-                Exit::Usage,
-                Some("expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0".to_owned()),
-            ),
-            StoreError::Unreachable { .. } => (
-                Exit::Unreachable,
-                Some("is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`".to_owned()),
-            ),
-            StoreError::Timeout { .. } => {
-                (Exit::Unreachable, Some("is it paused, or busy? give it longer with `--timeout 30s`".to_owned()))
-            }
-            StoreError::Login { .. } => (
-                Exit::Denied,
-                Some("give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL".to_owned()),
-            ),
-            StoreError::Permission { .. } => (
-                Exit::Denied,
-                Some("nothing was changed; the commands that a script needs are in its header: `seckill script show NAME`".to_owned()),
-            ),
-            StoreError::Server { kind: ServerKind::Usage, .. } => {
-                (Exit::Usage, ServerKind::Usage.hint().map(str::to_owned))
-            }
-            StoreError::Server { kind, .. } => (Exit::Failed, kind.hint().map(str::to_owned)),
-            StoreError::Unknown { settle, .. } => (Exit::Unknown, settle.clone()),
-            StoreError::Reset { .. } => (
-                Exit::Failed,
-                Some("the rest was not applied; the same command again would apply the whole input to the new sale".to_owned()),
-            ),
-            StoreError::OtherJob { .. } => {
-                (Exit::Usage, Some("nothing of it was applied; give another name to `--job`, or leave it out".to_owned()))
-            }
-            StoreError::Lost { .. } => (
-                Exit::Unknown,
-                Some("give the whole input again with the same `--job`: what stands is not applied twice".to_owned()),
-            ),
-            StoreError::Reply { .. } => (Exit::Failed, Some("does another version of the scripts run there?".to_owned())),
+        let again = match &error {
+            StoreError::Server { kind: ServerKind::OutOfMemory | ServerKind::Busy, .. } => ", then send it again",
+            _ => "",
         };
-        Self { message: error.to_string(), hint, exit }
+        let hint = match error.advice() {
+            Some(advice) if error.is_refusal() => Some(format!("nothing was changed; {advice}{again}")),
+            advice => advice,
+        };
+        Self { message: error.to_string(), hint, exit: error.exit() }
     }
 }

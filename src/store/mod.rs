@@ -15,10 +15,12 @@ mod multi_orders;
 mod orders;
 mod pace;
 mod pages;
+mod preheat;
 mod repair;
 mod reply;
 mod scan;
 pub mod scripts;
+mod snapshot;
 pub mod trim;
 mod wire;
 

@@ -76,6 +76,9 @@ pub(super) trait Course {
     /// Shows what was told, before a wait that may be long.
     fn flush(&mut self) -> Result<()>;
 
+    /// Orders that were told to be `ok`.
+    fn applied(&self) -> u64;
+
     /// Orders that were told of before, and that a second time are refused.
     fn refused_again(&self) -> u64 {
         0

@@ -30,14 +30,34 @@ impl Finished {
     }
 }
 
-/// An error as a failure that says how to go on.
-pub(super) fn with_hint(error: anyhow::Error, go_on: &str) -> Failure {
-    let failure = match error.downcast::<StoreError>() {
-        Ok(store) => Failure::from(store),
-        Err(other) => match other.downcast::<Failure>() {
-            Ok(failure) => failure,
-            Err(other) => Failure::failed(format!("{other:#}")),
-        },
+/// What a run has done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done {
+    /// Orders that were decided.
+    pub(super) orders: u64,
+    /// Those of them that it applied itself, as far as it was told.
+    pub(super) ok: u64,
+}
+
+impl std::fmt::Display for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.orders {
+            0 => write!(f, "nothing was applied"),
+            1 => write!(f, "1 order was decided before ({} ok)", self.ok),
+            orders => write!(f, "{orders} orders were decided before ({} ok)", self.ok),
+        }
+    }
+}
+
+/// An error as a failure that says what was done before, and how to go on.
+pub(super) fn with_hint(error: anyhow::Error, done: Done, go_on: &str) -> Failure {
+    let error = match error.downcast::<StoreError>() {
+        Ok(store) => return of_store(store, done, go_on),
+        Err(other) => other,
+    };
+    let failure = match error.downcast::<Failure>() {
+        Ok(failure) => failure,
+        Err(other) => Failure::failed(format!("{other:#}")),
     };
     match &failure.hint {
         None => failure.hint(go_on),
@@ -49,4 +69,13 @@ pub(super) fn with_hint(error: anyhow::Error, go_on: &str) -> Failure {
         }
         Some(_) => failure,
     }
+}
+
+fn of_store(error: StoreError, done: Done, go_on: &str) -> Failure {
+    // Without any order decided, only a refusal says that nothing ran.
+    let is_known = done.orders > 0 || error.is_refusal() || matches!(error, StoreError::OtherJob { .. });
+    let goes_on = !matches!(error, StoreError::Reset { .. } | StoreError::OtherJob { .. } | StoreError::Lost { .. });
+    let said = [is_known.then(|| done.to_string()), error.advice(), goes_on.then(|| go_on.to_owned())];
+    let hint: Vec<String> = said.into_iter().flatten().collect();
+    Failure::from(error).hint(hint.join("; "))
 }

@@ -16,6 +16,7 @@ use crate::input::orders::{Column, MultiRow};
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, InvalidId};
 use crate::inventory::order::{MultiOrder, MultiOutcome};
+use crate::inventory::status::Status;
 use crate::output::{Format, Output, RowStream};
 use crate::store::bulk::{MultiBulk, MultiEntry, Step};
 use crate::store::{Store, StoreError};
@@ -42,7 +43,7 @@ pub fn run(
     if checked.content.is_some() {
         bulk.meet(checked.activities())?;
     }
-    let orders = Orders { bulk, job: name, reason, told: Told::default(), report: Report::new(out)? };
+    let orders = Orders { bulk, job: name, reason, told: Told::default(), applied: 0, report: Report::new(out)? };
     apply(checked, orders, manner)?.show(out)
 }
 
@@ -53,6 +54,7 @@ struct Orders<'r, 'o> {
     /// Of orders that give none.
     reason: Option<&'r str>,
     told: Told,
+    applied: u64,
     report: Report<'o>,
 }
 
@@ -111,10 +113,15 @@ impl Course for Orders<'_, '_> {
             if self.told.note(entry.line, outcome.status.is_done()) {
                 self.report.tell(entry.line, &entry.order, outcome)?;
                 told += 1;
+                self.applied += u64::from(outcome.status == Status::Ok);
             }
             self.bulk.pop();
         }
         Ok(told)
+    }
+
+    fn applied(&self) -> u64 {
+        self.applied
     }
 
     fn refused_again(&self) -> u64 {

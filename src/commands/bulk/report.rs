@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use super::told::Told;
 use crate::inventory::status::Status;
 use crate::output::{Cell, Format, Output, Row, RowStream};
 use crate::store::bulk::{Bulk, Decided};
@@ -116,27 +117,26 @@ pub(super) struct Report<'o> {
     rows: Option<RowStream<'o, LineRow<'static>>>,
     /// One for each activity.
     tallies: Vec<Tally>,
-    /// The last line that was told of: after a rewind, lines come a second time.
-    told: u64,
-    /// Orders that were told of before, and that a second time are refused.
-    pub(super) refused_again: u64,
+    /// After a rewind, lines come a second time.
+    pub(super) told: Told,
     pub(super) done: u64,
+    /// Those of them that are `ok`.
+    pub(super) applied: u64,
 }
 
 impl<'o> Report<'o> {
     pub(super) fn new(out: &'o mut Output) -> Result<Self> {
         let rows = if shows_rows(out.format()) { Some(out.stream()?) } else { None };
-        Ok(Self { rows, tallies: Vec::new(), told: 0, refused_again: 0, done: 0 })
+        Ok(Self { rows, tallies: Vec::new(), told: Told::default(), done: 0, applied: 0 })
     }
 
     /// Tells of one order.
     pub(super) fn tell(&mut self, decided: &Decided<'_>) -> Result<()> {
-        if decided.entry.line <= self.told {
-            self.refused_again += u64::from(!decided.status.is_done());
+        if !self.told.note(decided.entry.line, decided.status.is_done()) {
             return Ok(());
         }
-        self.told = decided.entry.line;
         self.done += 1;
+        self.applied += u64::from(decided.status == Status::Ok);
         if self.tallies.len() <= decided.nth {
             self.tallies.resize_with(decided.nth + 1, Tally::default);
         }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::args::RunArgs;
 use super::check::CheckedInput;
 use super::course::{Course, Line};
-use super::end::{Finished, with_hint};
+use super::end::{Done, Finished, with_hint};
 use super::input::{BadLines, Input};
 use super::report::is_refused;
 use crate::input::orders::{Checked, Next, RowError};
@@ -176,7 +176,7 @@ impl<C: Course> Run<C> {
     /// The server forgot what it had decided: from there on, all is applied again.
     fn rewind(&mut self, activity: String, line: u64) -> Result<()> {
         let (Some(content), Some(input)) = (&self.content, self.input.take()) else {
-            return Err(Failure::from(StoreError::Lost { activity, line }).into());
+            return Err(StoreError::Lost { activity, line }.into());
         };
         self.warn(&format!(
             "the server lost what it had decided of `{activity}` after line {line}; it is applied again"
@@ -202,7 +202,7 @@ impl<C: Course> Run<C> {
             _ => None,
         };
         if let (Err(store), None) = (drained, &error) {
-            error = Some(Failure::from(store).into());
+            error = Some(store.into());
         }
         let is_read = !error.as_ref().is_some_and(is_broken_pipe);
         while is_read && self.course.skip_undecided() {
@@ -214,20 +214,21 @@ impl<C: Course> Run<C> {
         let Manner { keep_going, go_on, terminal, progress } = &self.manner;
         progress.finish();
         let refused_again = self.course.refused_again();
+        let done = Done { orders: self.done, ok: self.course.applied() };
         if refused_again > 0 {
             terminal.warn(format!("{refused_again} orders that were told of before are refused now"));
         }
-        let failure = match error {
-            Some(error) if is_broken_pipe(&error) => {
-                Some(Failure::failed("standard output was closed, so the run stopped").hint(go_on))
-            }
-            Some(error) => Some(with_hint(error, go_on)),
-            None => self.stopped.take(),
-        };
         let summary = match self.course.finish() {
             Ok(summary) => summary,
             Err(unwritable) if is_broken_pipe(&unwritable) && !is_read => Vec::new(),
             Err(unwritable) => return Err(unwritable),
+        };
+        let failure = match error {
+            Some(error) if is_broken_pipe(&error) => {
+                Some(Failure::failed("standard output was closed, so the run stopped").hint(go_on))
+            }
+            Some(error) => Some(with_hint(error, done, go_on)),
+            None => self.stopped.take(),
         };
         let is_mended_by_rejects = *keep_going || self.bad.count == 0;
         let bad = self.bad.failure().map(|failure| match is_mended_by_rejects {

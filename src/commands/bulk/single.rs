@@ -75,7 +75,9 @@ impl Course for Orders<'_, '_> {
     }
 
     fn push(&mut self, row: &OrderRow) -> Result<()> {
-        self.bulk.push(&entry(row));
+        if !self.report.told.is_refused(row.line()) {
+            self.bulk.push(&entry(row));
+        }
         Ok(())
     }
 
@@ -120,8 +122,12 @@ impl Course for Orders<'_, '_> {
         self.report.flush()
     }
 
+    fn applied(&self) -> u64 {
+        self.report.applied
+    }
+
     fn refused_again(&self) -> u64 {
-        self.report.refused_again
+        self.report.told.refused_again
     }
 
     fn finish(self) -> Result<Vec<SummaryRow>> {

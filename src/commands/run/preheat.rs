@@ -44,7 +44,7 @@ pub fn preheat(fixture: &Fixture, dry_run: bool, store: &mut Store, out: &Output
         let progress = out.progress("preheating", missing.len() as u64);
         store.preheat_all(&missing, Preheat::Create, false, None, |nth, result| {
             progress.inc(1);
-            results[places[nth]] = result;
+            results[places[nth]] = result.of_plan(&results[places[nth]]);
         })?;
         progress.finish();
         // Somebody else may have been quicker.

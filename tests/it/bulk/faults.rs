@@ -100,6 +100,37 @@ fn a_server_that_refuses_for_a_while_is_waited_for() {
 }
 
 #[test]
+fn a_server_that_goes_on_refusing_ends_the_run_and_the_error_says_what_was_applied() {
+    let lines: String = (0..600).map(|user| format!("{{\"user\":{user},\"items\":{{\"1001\":1}}}}\n")).collect();
+    let (single, multi) = (Orders::of_users("1001", 600), Orders::named("o.jsonl", lines));
+    for (name, says, advice) in [
+        ("maxmemory", "is out of memory", "raise `maxmemory` (policy `noeviction`) or free memory"),
+        ("min-replicas-to-write", "has too few replicas", "see `min-replicas-to-write` on the server"),
+    ] {
+        for (command, orders) in [("deduct", &single), ("multi-deduct", &multi)] {
+            let redis = TestRedis::start();
+            preheat(&redis, "1001", 400, None);
+            let proxy = Proxy::before(&redis);
+            let run = ["--retry-for", "200ms", "-o", "jsonl", "--from", orders.path()];
+            let call = start_and_hold(&proxy, 5, proxy.seckill([command]).args(run));
+            redis.config_set(name, "1");
+            proxy.release();
+            let outcome = call.wait().code(1);
+            let error = outcome.error_line();
+            assert!(error["error"].as_str().unwrap().contains(says), "{error}");
+            let told = outcome.jsonl().len();
+            let go_on = "the same command goes on; what was applied is not applied again";
+            let hint = format!("{told} orders were decided before ({told} ok); {advice}; {go_on}");
+            assert_eq!(error["hint"], hint, "{command} {name}");
+            assert!((1..400).contains(&told) && held(&redis, "1001") == told as u64, "{command} {name}: {told}");
+            redis.config_set(name, "0");
+            redis.seckill([command, "--from", orders.path()]).code(3);
+            assert_eq!(held(&redis, "1001"), 400);
+        }
+    }
+}
+
+#[test]
 fn a_replica_that_becomes_primary_again_is_waited_for() {
     let redis = TestRedis::start();
     let primary = TestRedis::with_tcp([]);

@@ -1,5 +1,5 @@
-//! A server that forgets in the midst of a file of multi-orders what it had decided: a restart with older data, or a
-//! failover to a replica that lagged.
+//! A server that forgets in the midst of a file what it had decided: a restart with older data, or a failover to a
+//! replica that lagged. What was told of is not contradicted without a word.
 
 use super::multi::{pairs, sale};
 use super::{Orders, held, preheat, start_and_hold, statuses, summary};
@@ -98,6 +98,29 @@ fn an_order_that_was_told_to_be_done_and_is_refused_the_second_time_is_counted()
     let outcome = call.wait().code(3).stderr_has("40 orders that were told of before are refused now");
     assert_eq!(summary(&outcome)[..2], ["a ok 60", "a out_of_stock 40"], "as it was told first");
     assert_eq!((held(&redis, "a"), redis.int("seckill:stock:a")), (60, 0));
+}
+
+#[test]
+fn the_same_of_orders_of_one_activity() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 200, None);
+    let orders = Orders::of_users("1001", 600);
+    let copy = Copy::of(&redis);
+    let proxy = Proxy::before(&redis);
+    // Batches of 128: the third is through, and perhaps the fourth.
+    let call = start_and_hold(&proxy, 6, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
+    copy.put_back(&redis);
+    redis.seckill(["preheat", "--update", "--stock", "1000", "--id", "1001"]).code(0);
+    proxy.release();
+    let outcome = call.wait().code(3).stderr_has("the server lost what it had decided of `1001` after line 0");
+    outcome.clone().stderr_lacks("told of before");
+    let told = statuses(&outcome);
+    assert_eq!(told.len(), 600);
+    assert!(told[..200].iter().all(|row| row.ends_with(" ok")), "{told:?}");
+    assert!(told[200..384].iter().all(|row| row.ends_with(" out_of_stock")), "{told:?}");
+    assert!(told[512..].iter().all(|row| row.ends_with(" ok")), "{told:?}");
+    let ok = told.iter().filter(|row| row.ends_with(" ok")).count();
+    assert_eq!(held(&redis, "1001"), ok as u64, "what was told to be refused is not applied");
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn a_server_that_refuses_multi_orders_for_a_while_is_waited_for() {
     redis.config_set("maxmemory", "1");
     let more = Orders::named("more.jsonl", "{\"user\":7,\"items\":{\"a\":1}}\n");
     let call = redis.seckill(["multi-deduct", "--retry-for", "200ms", "--from", more.path()]);
-    call.code(1).stderr_has("out of memory").stderr_has("send it again");
+    call.code(1).stderr_has("out of memory").stderr_has("nothing was applied; raise `maxmemory`");
 }
 
 #[test]

@@ -123,7 +123,12 @@ fn what_a_broken_connection_left_open_is_sent_again_where_that_is_safe() {
         // In the midst of the second page of what is done.
         proxy.inject(When::Nth(2 * MANY - 100), fault);
         let rows = proxy.seckill(["preheat", "--update", "-o", "json", "--from", list(12).path()]).code(0).json();
-        assert_eq!(rows.as_array().unwrap().len(), MANY, "{fault:?}");
+        let rows = rows.as_array().unwrap();
+        assert_eq!(rows.len(), MANY, "{fault:?}");
+        assert!(rows.iter().all(|row| row["action"] == "update" && row["total_before"] == 10 && row["stock"] == 12));
+        let replayed = rows.iter().filter(|row| row["status"] == "replayed").count();
+        let ran = matches!(fault, Fault::LoseReply | Fault::CutReply(_));
+        assert!(if ran { (1..=100).contains(&replayed) } else { replayed == 0 }, "{fault:?}: {replayed}");
         let ledger = |nth: usize| redis.xrange(&format!("seckill:ledger:a{nth}")).len();
         assert!((0..MANY).all(|nth| redis.int(&format!("seckill:stock:a{nth}")) == 12), "{fault:?}");
         assert!((0..MANY).all(|nth| ledger(nth) == 2), "{fault:?}: each is updated once");
@@ -160,4 +165,23 @@ fn a_script_that_is_lost_in_the_midst_is_loaded_again() {
     redis.cmd(("SCRIPT", "FLUSH"));
     proxy.release();
     assert_eq!(all_alike(&call.wait().code(0).json(), MANY), "reset ok 10 4");
+}
+
+#[test]
+fn an_error_in_the_midst_says_what_was_done_and_not_that_nothing_was() {
+    let redis = TestRedis::start();
+    let proxy = Proxy::before(&redis);
+    let list = list(4);
+    // Planned, the policy, index and first one, index and a page, and the index of the next.
+    let call = proxy.seckill(["preheat", "-o", "json", "--from", list.path()]);
+    let call = start_and_hold(&proxy, MANY + 1 + 2 + 201 + 1, call);
+    redis.config_set("maxmemory", "1");
+    proxy.release();
+    let outcome = call.wait().code(1).stderr_has("201 of 450 activities are done").stderr_has("raise `maxmemory`");
+    assert_eq!(all_alike(&outcome.json(), 201), "create ok null 4");
+    outcome.stderr_lacks("nothing was changed");
+    redis.config_set("maxmemory", "0");
+    let rows = redis.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0).json();
+    let count = |action: &str| rows.as_array().unwrap().iter().filter(|row| row["action"] == action).count();
+    assert_eq!((count("unchanged"), count("create")), (201, 249));
 }

@@ -1,12 +1,12 @@
 //! The bar that a person sees while a long run goes on, and nobody else.
 
 use super::{Orders, preheat, start_and_hold};
-use crate::support::{Outcome, Proxy, TestRedis};
+use crate::support::{Outcome, Proxy, Running, TestRedis};
 
 /// What the terminal showed, frame by frame, without what only places and colours it.
-fn frames(outcome: &Outcome) -> Vec<String> {
+fn frames(stderr: &str) -> Vec<String> {
     let mut plain = String::new();
-    let mut letters = outcome.stderr.chars();
+    let mut letters = stderr.chars();
     while let Some(letter) = letters.next() {
         match letter {
             '\u{1b}' => {
@@ -35,7 +35,7 @@ fn shows_progress(frame: &str, label: &str, total: &str) -> bool {
 
 #[track_caller]
 fn assert_drawn(outcome: &Outcome, label: &str, total: &str) {
-    let frames = frames(outcome);
+    let frames = frames(&outcome.stderr);
     let drawn = frames.iter().filter(|frame| shows_progress(frame, label, total));
     // One that moved: the first is drawn before anything is done.
     assert!(drawn.filter(|frame| !frame.contains(" 0/")).count() > 0, "no bar of {label} in {frames:#?}");
@@ -62,6 +62,13 @@ fn a_run_of_orders_shows_how_many_how_fast_and_how_long() {
     }
 }
 
+/// Waits until the bar says that a page and one more are done.
+#[track_caller]
+fn is_at(call: &Running, label: &str) {
+    let is_there = |frame: &String| frame.starts_with(label) && frame.contains(" 201/450 ");
+    call.wait_until_stderr(label, |text| frames(text).iter().any(is_there));
+}
+
 #[test]
 fn a_preheat_of_many_shows_how_far_it_is() {
     let redis = TestRedis::start();
@@ -71,13 +78,13 @@ fn a_preheat_of_many_shows_how_far_it_is() {
     // In the midst of what is planned, and of what is created.
     let call = proxy.seckill(["preheat", "--dry-run", "-o", "csv", "--from", list.path()]).seen();
     let call = start_and_hold(&proxy, 300, call);
-    call.wait_for_stderr("201/450");
+    is_at(&call, "planning");
     proxy.release();
     let planned = call.wait().code(0);
     assert_drawn(&planned, "planning", "450");
     let call = proxy.seckill(["preheat", "-o", "csv", "--from", list.path()]).seen();
     let call = start_and_hold(&proxy, 451 + 3 + 200 + 1 + 100, call);
-    call.wait_for_stderr("201/450");
+    is_at(&call, "preheating");
     proxy.release();
     let created = call.wait().code(0);
     assert_drawn(&created, "preheating", "450");

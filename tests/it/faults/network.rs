@@ -47,19 +47,34 @@ fn a_lost_reply_costs_nothing_in_any_layout() {
 }
 
 #[test]
-fn a_preheat_and_an_update_whose_reply_is_lost_are_applied_once() {
+fn a_preheat_and_an_update_whose_reply_is_lost_are_applied_once_and_told_as_what_they_did() {
     let redis = TestRedis::start();
+    redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
-    for (line, stock) in [("preheat --id 1 --stock 10", 10), ("preheat --id 1 --stock 15 --update", 15)] {
-        // The second EVALSHA writes; the first one plans.
-        redis.seckill(["script", "load"]).code(0);
+    // A plan, the eviction policy and, for a new one, the index come first.
+    for (action, flags, stock, writes) in [("create", "--stock 10", 10, 4), ("update", "--stock 15 --update", 15, 3)] {
         for nth in 1..=4 {
+            let id = nth.to_string();
+            let line = format!("preheat -o json --id {id} {flags}");
             proxy.inject(When::Nth(nth), Fault::LoseReply);
-            proxy.seckill([]).args(line.split(' ')).code(0);
-            assert_eq!(redis.int(&SECKILL.stock("1")), stock, "{line}, command {nth}");
+            let row = proxy.seckill([]).args(line.split(' ')).code(0).json()[0].clone();
+            proxy.heal();
+            let expected = (action, if nth == writes { "replayed" } else { "ok" });
+            assert_eq!((row["action"].as_str().unwrap(), row["status"].as_str().unwrap()), expected, "{line}: {nth}");
+            let before = (action == "update").then_some(10);
+            assert_eq!((row["total_before"].as_i64(), row["stock_before"].as_i64()), (before, before), "{line}: {nth}");
+            assert_eq!((row["total"].as_i64(), row["stock"].as_i64()), (Some(stock), Some(stock)), "{line}: {nth}");
+            assert_eq!(redis.int(&SECKILL.stock(&id)), stock, "{line}: {nth}");
         }
     }
-    assert_eq!(redis.xrange(&SECKILL.ledger("1")).len(), 2, "one preheat and one update");
+    assert!(
+        (1..=4).all(|id: u8| redis.xrange(&SECKILL.ledger(&id.to_string())).len() == 2),
+        "created and updated once"
+    );
+
+    // The same before the steps of a fixture: plan, index, preheat.
+    proxy.inject(When::Nth(3), Fault::LoseReply);
+    proxy.seckill(["run", "-"]).stdin("activities: [{id: 9, stock: 5}]").code(0).stderr_has("1 created");
 }
 
 #[test]

@@ -53,13 +53,19 @@ impl Running {
     /// Waits until stdout has that text.
     #[track_caller]
     pub fn wait_for_stdout(&self, part: &str) {
-        self.wait_for(&self.stdout, part);
+        self.wait_for(&self.stdout, part, |text| text.contains(part));
     }
 
     /// Waits until stderr has that text.
     #[track_caller]
     pub fn wait_for_stderr(&self, part: &str) {
-        self.wait_for(&self.stderr, part);
+        self.wait_for(&self.stderr, part, |text| text.contains(part));
+    }
+
+    /// Waits until stderr is as wanted.
+    #[track_caller]
+    pub fn wait_until_stderr(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        self.wait_for(&self.stderr, what, holds);
     }
 
     #[track_caller]
@@ -83,10 +89,10 @@ impl Running {
     }
 
     #[track_caller]
-    fn wait_for(&self, stream: &Stream, part: &str) {
-        if !stream.wait(Instant::now() + PATIENCE, |read| read.text().contains(part)) {
+    fn wait_for(&self, stream: &Stream, what: &str, holds: impl Fn(&str) -> bool) {
+        if !stream.wait(Instant::now() + PATIENCE, |read| holds(&read.text())) {
             let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
-            panic!("waited for {part:?}\n$ {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---", self.call);
+            panic!("waited for {what:?}\n$ {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---", self.call);
         }
     }
 }

@@ -194,6 +194,12 @@ impl Outcome {
         self.parse(&self.stderr)
     }
 
+    /// The same where notes or warnings come before it.
+    #[track_caller]
+    pub fn error_line(&self) -> Value {
+        self.parse(self.stderr.lines().last().unwrap_or_default())
+    }
+
     #[track_caller]
     fn parse(&self, text: &str) -> Value {
         match serde_json::from_str(text) {

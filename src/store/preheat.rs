@@ -1,0 +1,203 @@
+//! Activities made what they should be: one, or many in few round trips.
+
+use std::cell::Cell;
+
+use redis::Value;
+
+use super::call::{Again, Try};
+use super::keys::Keys;
+use super::reply::Reply;
+use super::scan::Unanswered;
+use super::scripts::PREHEAT;
+use super::{Store, StoreError};
+use crate::inventory::activity::{Action, Difference, Plan, Preheat, Preheated};
+use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
+
+/// A field of a plan as the script takes it: `=text`, or empty where it is not given.
+fn given(field: Option<impl ToString>) -> String {
+    field.map(|value| format!("={}", value.to_string())).unwrap_or_default()
+}
+
+/// Activities of one round trip: a few milliseconds of the server's time.
+const AT_ONCE: usize = 200;
+
+impl Store {
+    /// Makes one activity what the plan says, or tells how it differs; `tried` says whether that was sent before.
+    fn preheat(
+        &mut self,
+        plan: &Plan,
+        how: Preheat,
+        dry_run: bool,
+        reason: Option<&str>,
+        tried: Try,
+    ) -> Result<Preheated, StoreError> {
+        let index = Keys::index(self.layout);
+        if !dry_run && how != Preheat::Update {
+            // Before the activity, so that one that sells is never missing from the index.
+            self.server.command(redis::cmd("SADD").arg(index).arg(plan.id.as_str()))?;
+        }
+        let keys = self.keys(&plan.id);
+        let names: Vec<&str> = keys.in_order().collect();
+        // A reset that is sent twice would remove what was bought in between.
+        let again = match (dry_run, how) {
+            (true, _) => Again::Reads,
+            (false, Preheat::Reset) => Again::Harm,
+            (false, _) => Again::Safe,
+        };
+        let settle = Some(settle_preheat(plan));
+        let arguments = preheat_arguments(self, plan, how, dry_run, reason);
+        let last_try = Cell::new(tried);
+        let value = self.server.run(&PREHEAT, &names, again, settle, |nth| {
+            if nth == Try::Retry {
+                last_try.set(nth);
+            }
+            arguments.clone()
+        })?;
+        let mut preheated = preheated(plan, value, &keys)?;
+        if !dry_run && preheated.action == Action::Unchanged && last_try.get() == Try::Retry {
+            preheated.status = Status::Replayed;
+        }
+        Ok(preheated)
+    }
+
+    /// Makes several activities what their plans say, many at once, each atomically, or tells how they differ. With
+    /// `dry_run` nothing is written. `each` gets the number of a plan and what became of it, also before an error: what
+    /// it was not told of was not done, or is in doubt. What was found done by a try whose reply was lost is `replayed`.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; refusals are statuses.
+    pub fn preheat_all(
+        &mut self,
+        plans: &[&Plan],
+        how: Preheat,
+        dry_run: bool,
+        reason: Option<&str>,
+        mut each: impl FnMut(usize, Preheated),
+    ) -> Result<(), StoreError> {
+        let Some((first, rest)) = plans.split_first() else { return Ok(()) };
+        // The first call loads the script, which a pipeline could not.
+        each(0, self.preheat(first, how, dry_run, reason, Try::First)?);
+        for (nth, chunk) in rest.chunks(AT_ONCE).enumerate() {
+            self.preheat_chunk(chunk, how, dry_run, reason, |at, done| each(1 + nth * AT_ONCE + at, done))?;
+        }
+        Ok(())
+    }
+
+    /// The same for a few, in one round trip. What was not answered is sent again, one by one, where that is safe.
+    fn preheat_chunk(
+        &mut self,
+        plans: &[&Plan],
+        how: Preheat,
+        dry_run: bool,
+        reason: Option<&str>,
+        mut each: impl FnMut(usize, Preheated),
+    ) -> Result<(), StoreError> {
+        if !dry_run && how != Preheat::Update {
+            let mut index = redis::cmd("SADD");
+            index.arg(Keys::index(self.layout));
+            plans.iter().for_each(|plan| {
+                index.arg(plan.id.as_str());
+            });
+            self.server.command(&index)?;
+        }
+        let keys: Vec<Keys> = plans.iter().map(|plan| self.keys(&plan.id)).collect();
+        let mut pipeline = redis::pipe();
+        for (plan, keys) in plans.iter().zip(&keys) {
+            let names: Vec<&str> = keys.in_order().collect();
+            let arguments = preheat_arguments(self, plan, how, dry_run, reason);
+            pipeline.cmd("EVALSHA").arg(&PREHEAT.sha1).arg(names.len()).arg(names).arg(arguments);
+        }
+        let replies = self.server.each_reply(&pipeline, plans.len());
+        let mut left = Vec::new();
+        for (nth, reply) in replies.into_iter().enumerate() {
+            match reply {
+                Ok(value) => each(nth, preheated(plans[nth], value, &keys[nth])?),
+                Err(failed) => left.push((nth, failed)),
+            }
+        }
+        for (nth, failed) in left {
+            let plan = plans[nth];
+            match failed {
+                Unanswered::Lost(why) if how == Preheat::Reset && !dry_run => {
+                    let settle = Some(settle_preheat(plan));
+                    return Err(StoreError::Unknown { server: self.server.target.shown.clone(), why, settle });
+                }
+                // It says what should be.
+                Unanswered::Lost(_) => each(nth, self.preheat(plan, how, dry_run, reason, Try::Retry)?),
+                Unanswered::NotRun => each(nth, self.preheat(plan, how, dry_run, reason, Try::First)?),
+                Unanswered::Refused(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What to tell where it stays unknown whether a reset happened.
+fn settle_preheat(plan: &Plan) -> String {
+    format!("look at it with `seckill inspect {}` before anything is sent again", plan.id)
+}
+
+/// What the script preheat takes after its keys.
+fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, reason: Option<&str>) -> Vec<String> {
+    let mode = match how {
+        Preheat::Create => "create",
+        Preheat::Update => "update",
+        Preheat::Reset => "reset",
+    };
+    vec![
+        store.kind(),
+        store.operator.clone(),
+        reason.unwrap_or_default().to_owned(),
+        mode.to_owned(),
+        if dry_run { "1" } else { "0" }.to_owned(),
+        plan.total.to_string(),
+        given(plan.per_user_limit),
+        given(plan.title.as_deref()),
+        given(plan.starts_at.map(Millis::get)),
+        given(plan.ends_at.map(Millis::get)),
+        given(plan.ledger.map(u8::from)),
+    ]
+}
+
+/// Reads the reply of the script preheat.
+fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreError> {
+    let reply = Reply::of(&PREHEAT);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    let mut preheated = Preheated {
+        activity: plan.id.clone(),
+        action: Action::Refused,
+        status,
+        total_before: None,
+        total: None,
+        stock_before: None,
+        stock: None,
+        per_user_limit: None,
+        differences: Vec::new(),
+        corrupt: None,
+    };
+    if status == Status::Corrupt {
+        preheated.corrupt = Some(reply.corrupt(&values, keys)?);
+        return Ok(preheated);
+    }
+    preheated.action = match reply.text(values.get(1))?.as_deref() {
+        Some("create") => Action::Create,
+        Some("unchanged") => Action::Unchanged,
+        Some("update") => Action::Update,
+        Some("reset") => Action::Reset,
+        Some("refused") => Action::Refused,
+        _ => return Err(reply.unfit(&values)),
+    };
+    // What a reset replaces may be anything.
+    preheated.total_before = reply.count(values.get(2)).unwrap_or(None);
+    preheated.total = reply.count(values.get(3))?;
+    preheated.stock_before = reply.count(values.get(4)).unwrap_or(None);
+    preheated.stock = reply.count(values.get(5))?;
+    preheated.per_user_limit = reply.count(values.get(6))?;
+    for parts in values.get(7..).unwrap_or_default().chunks(3) {
+        let text = |at: usize| Ok::<_, StoreError>(reply.text(parts.get(at))?.unwrap_or_default());
+        preheated.differences.push(Difference { field: text(0)?, before: text(1)?, after: text(2)? });
+    }
+    Ok(preheated)
+}

@@ -1,0 +1,134 @@
+//! Activities as they are at one instant.
+
+use redis::Value;
+
+use super::call::Again;
+use super::keys::Keys;
+use super::reply::Reply;
+use super::scripts::SNAPSHOT;
+use super::{Store, StoreError};
+use crate::inventory::activity::{Meta, Snapshot};
+use crate::inventory::checkpoint::Checkpoint;
+use crate::inventory::id::{ActivityId, UserId};
+use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
+
+impl Store {
+    /// One activity at one instant.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; what is missing or corrupt is a status.
+    pub fn snapshot(&mut self, activity: &ActivityId) -> Result<Snapshot, StoreError> {
+        Ok(self.bought(activity, &[])?.0)
+    }
+
+    /// One activity, and what some users hold at that same instant: `None` for nothing.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; a record that is no number is `corrupt` in the snapshot.
+    pub fn bought(
+        &mut self,
+        activity: &ActivityId,
+        users: &[UserId],
+    ) -> Result<(Snapshot, Vec<Option<u64>>), StoreError> {
+        let keys = self.keys(activity);
+        let names: Vec<&str> = keys.in_order().collect();
+        let kind = self.kind();
+        let value = self.server.run(&SNAPSHOT, &names, Again::Reads, None, |_| {
+            std::iter::once(kind.clone()).chain(users.iter().map(|user| user.as_str().to_owned())).collect()
+        })?;
+        snapshot(activity, value, &keys)
+    }
+
+    /// Several activities, each at its own instant.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn snapshots(&mut self, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
+        let Some((first, rest)) = activities.split_first() else { return Ok(Vec::new()) };
+        // The first call loads the script where the server lost it; a pipeline could not.
+        let mut all = vec![self.snapshot(first)?];
+        for chunk in rest.chunks(500) {
+            let keys: Vec<Keys> = chunk.iter().map(|activity| self.keys(activity)).collect();
+            let mut pipeline = redis::pipe();
+            for keys in &keys {
+                let names: Vec<&str> = keys.in_order().collect();
+                pipeline.cmd("EVALSHA").arg(&SNAPSHOT.sha1).arg(names.len()).arg(names).arg(self.kind());
+            }
+            let values = self.server.pipeline(&pipeline, chunk.len())?;
+            for ((activity, keys), value) in chunk.iter().zip(&keys).zip(values) {
+                all.push(snapshot(activity, value, keys)?.0);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Reads the reply of the script snapshot.
+fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapshot, Vec<Option<u64>>), StoreError> {
+    let reply = Reply::of(&SNAPSHOT);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    let mut snapshot = Snapshot {
+        activity: activity.clone(),
+        status,
+        corrupt: None,
+        stock: None,
+        meta: None,
+        buyers: None,
+        ledger_last: None,
+        at: Millis::new(reply.count(values.get(1))?.unwrap_or_default()),
+    };
+    if status == Status::Corrupt {
+        snapshot.corrupt = Some(reply.corrupt(&values, keys)?);
+        return Ok((snapshot, Vec::new()));
+    }
+    let [_, _, stock, Value::Array(meta), buyers, last, Value::Array(held)] = &values[..] else {
+        return Err(reply.unfit(&values));
+    };
+    snapshot.stock = reply.count(Some(stock))?;
+    snapshot.meta = read_meta(&reply, meta)?;
+    snapshot.buyers = if keys.participants.is_some() { reply.count(Some(buyers))? } else { None };
+    snapshot.ledger_last = reply.text(Some(last))?;
+    let mut bought = Vec::with_capacity(held.len());
+    for value in held {
+        match reply.count(Some(value)) {
+            Ok(count) => bought.push(count),
+            Err(_) => {
+                let text = reply.text(Some(value))?;
+                snapshot.status = Status::Corrupt;
+                let number = if keys.units.is_some() { 6 } else { 5 };
+                snapshot.corrupt = Some(super::reply::corrupt(keys, number, text.as_deref()));
+                return Ok((snapshot, Vec::new()));
+            }
+        }
+    }
+    Ok((snapshot, bought))
+}
+
+/// Reads the flat list of a meta; an empty one is none.
+fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, StoreError> {
+    if flat.is_empty() {
+        return Ok(None);
+    }
+    let field = |name: &str| {
+        flat.chunks(2)
+            .find(|pair| matches!(&pair[0], Value::BulkString(bytes) if bytes == name.as_bytes()))
+            .and_then(|pair| pair.get(1))
+    };
+    let Some(total) = reply.count(field("total"))? else { return Ok(None) };
+    let epoch = reply.count(field("epoch"))?.unwrap_or_default();
+    let checkpoint = reply.text(field("checkpoint"))?.and_then(|text| text.parse::<Checkpoint>().ok());
+    Ok(Some(Meta {
+        total,
+        per_user_limit: reply.count(field("per_user_limit"))?,
+        title: reply.text(field("title"))?.unwrap_or_default(),
+        starts_at: reply.count(field("starts_at"))?.map(Millis::new),
+        ends_at: reply.count(field("ends_at"))?.map(Millis::new),
+        paused: reply.text(field("state"))?.as_deref() == Some("paused"),
+        ledger: reply.text(field("ledger"))?.as_deref() == Some("1"),
+        epoch,
+        repairs: reply.count(field("repairs"))?.unwrap_or_default(),
+        checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == epoch),
+    }))
+}
