@@ -20,7 +20,7 @@ use crate::inventory::ledger::{Entry, EntryId};
 use crate::inventory::status::Status;
 
 /// Entries that come along with a page; where there are more, the rest is read by itself.
-const ENTRIES: usize = 64;
+const ENTRIES: usize = 256;
 /// After so many pages the activity is looked at whole again.
 const FRESH: usize = 64;
 
