@@ -112,7 +112,7 @@ impl Server {
     }
 
     fn preheat(&self) {
-        self.ask::<String>(&["FLUSHALL"]);
+        self.ask::<String>(&["FLUSHALL", "SYNC"]);
         self.seckill(
             &["-q", "preheat", "--id", "1001", "--stock", "100000000", "--per-user-limit", "5"],
             Stdio::null(),
@@ -140,7 +140,7 @@ fn file(dir: &Path, name: &str, count: usize, row: impl Fn(usize) -> String) -> 
 
 /// Seconds of so many orders by `redis-benchmark`.
 fn plain(server: &Server, count: usize) -> f64 {
-    server.ask::<String>(&["FLUSHALL"]);
+    server.ask::<String>(&["FLUSHALL", "SYNC"]);
     server.ask::<String>(&["SET", "seckill:stock:1001", "100000000"]);
     let sha1: String = server.ask(&["SCRIPT", "LOAD", include_str!("plain.lua")]);
     let start = Instant::now();
@@ -157,7 +157,7 @@ fn plain(server: &Server, count: usize) -> f64 {
 
 /// Seconds of so many fields by `HSET` of 256: the floor.
 fn floor(server: &Server, count: usize) -> f64 {
-    server.ask::<String>(&["FLUSHALL"]);
+    server.ask::<String>(&["FLUSHALL", "SYNC"]);
     let mut connection = server.client().get_connection().unwrap();
     let calls: Vec<Vec<u8>> = (0..count)
         .step_by(256)
@@ -226,7 +226,7 @@ fn measure(binary: &Path) {
     };
     row("refund --from", best(Box::new(refund)), "3.0");
     let many = || {
-        server.ask::<String>(&["FLUSHALL"]);
+        server.ask::<String>(&["FLUSHALL", "SYNC"]);
         let list: String = (0..10_000).map(|id| format!("{id},1000000\n")).collect();
         let path = dir.path().join("activities.csv");
         std::fs::write(&path, format!("id,stock\n{list}")).unwrap();

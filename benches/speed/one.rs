@@ -31,7 +31,7 @@ pub fn run() {
 }
 
 fn preheat(server: &Server) {
-    server.ask::<()>(&["FLUSHALL"]);
+    server.ask::<()>(&["FLUSHALL", "SYNC"]);
     timed(server.seckill(&["preheat", "--id", "1001", "--stock", "900000000000", "--per-user-limit", "2"]));
 }
 
