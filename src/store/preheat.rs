@@ -32,10 +32,8 @@ impl Store {
         reason: Option<&str>,
         tried: Try,
     ) -> Result<Preheated, StoreError> {
-        let index = Keys::index(self.layout);
-        if !dry_run && how != Preheat::Update {
-            // Before the activity, so that one that sells is never missing from the index.
-            self.server.command(redis::cmd("SADD").arg(index).arg(plan.id.as_str()))?;
+        if !dry_run {
+            self.list(&[plan], how)?;
         }
         let keys = self.keys(&plan.id);
         let names: Vec<&str> = keys.in_order().collect();
@@ -84,6 +82,15 @@ impl Store {
         Ok(())
     }
 
+    /// Puts activities into the index: before they are there, so that one that sells is never missing from it.
+    fn list(&mut self, plans: &[&Plan], how: Preheat) -> Result<(), StoreError> {
+        if how != Preheat::Update {
+            let names: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+            self.server.command(redis::cmd("SADD").arg(Keys::index(self.layout)).arg(names))?;
+        }
+        Ok(())
+    }
+
     /// The same for a few, in one round trip. What was not answered is sent again, one by one, where that is safe.
     fn preheat_chunk(
         &mut self,
@@ -93,13 +100,8 @@ impl Store {
         reason: Option<&str>,
         mut each: impl FnMut(usize, Preheated),
     ) -> Result<(), StoreError> {
-        if !dry_run && how != Preheat::Update {
-            let mut index = redis::cmd("SADD");
-            index.arg(Keys::index(self.layout));
-            plans.iter().for_each(|plan| {
-                index.arg(plan.id.as_str());
-            });
-            self.server.command(&index)?;
+        if !dry_run {
+            self.list(plans, how)?;
         }
         let keys: Vec<Keys> = plans.iter().map(|plan| self.keys(&plan.id)).collect();
         let mut pipeline = redis::pipe();

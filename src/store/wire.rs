@@ -40,7 +40,7 @@ impl Wire {
         let mut wire = Self::over(socket, target.clone());
         for command in target.handshake() {
             wire.send(&command.get_packed_command())?;
-            wire.head(b'+', 0).map(|(_, end)| wire.taken += end)?;
+            wire.status()?;
         }
         Ok(Some(wire))
     }

@@ -1,12 +1,13 @@
 //! Replies, in the order in which the batches were sent.
 
-use redis::{RedisError, Value};
+use redis::Value;
 
 use super::super::StoreError;
 use super::super::keys::Keys;
 use super::super::reply::Reply;
 use super::answer::{Answer, Packed};
 use super::queue::{Batch, each};
+use super::recover::{Trouble, next_reply};
 use super::{Bulk, Operation, Step, pace};
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
@@ -14,9 +15,7 @@ use crate::inventory::status::Status;
 impl Bulk<'_> {
     /// Receives the next reply.
     pub(super) fn receive(&mut self) -> Result<Step, StoreError> {
-        let server = &mut self.store.server;
-        let received = server.connection().map(|connection| connection.recv_response());
-        let value = match received.and_then(|value| value.map_err(|error| server.target.unreachable(&error))) {
+        let value = match next_reply(&mut self.store.server) {
             Ok(value) => value,
             Err(error) => {
                 self.lose_connection(error);
@@ -27,17 +26,10 @@ impl Bulk<'_> {
         self.weight -= pace::CALL + batch.count;
         if let Value::ServerError(error) = value {
             self.put_back(&batch);
-            let error = RedisError::from(error);
-            if error.code() == Some("NOSCRIPT") {
-                self.in_trouble(
-                    StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() },
-                    false,
-                );
-                return Ok(Step::On);
-            }
-            let target = &self.store.server.target;
-            let error = StoreError::of_reply(&error, &target.shown).unwrap_or_else(|| target.unreachable(&error));
-            return self.refused(error);
+            return match Trouble::answered(&mut self.trouble, &self.store.server, self.script, error) {
+                Some(error) => self.refused(error),
+                None => Ok(Step::On),
+            };
         }
         let queue = &self.queues[batch.activity as usize];
         let keys = Keys::of(self.store.layout, &queue.activity);

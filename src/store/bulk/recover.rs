@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redis::{ConnectionLike, RedisError, Value};
+use redis::{ConnectionLike, RedisError, ServerError, Value};
 
 use super::super::StoreError;
 use super::super::call::Server;
@@ -56,6 +56,40 @@ impl Trouble {
         }
     }
 
+    /// Takes note that the server refused a call, and nothing of it ran: some refusals pass. One that does not comes back.
+    pub(super) fn refused(
+        slot: &mut Option<Self>,
+        server: &mut Server,
+        error: StoreError,
+        is_idle: bool,
+    ) -> Option<StoreError> {
+        if !may_pass(&error) {
+            return Some(error);
+        }
+        if may_have_moved(&error) && is_idle {
+            server.disconnect();
+        }
+        Self::note(slot, error, false);
+        None
+    }
+
+    /// Takes note that the server has the script no longer, where an error says so; else says what it means.
+    pub(super) fn answered(
+        slot: &mut Option<Self>,
+        server: &Server,
+        script: &Script,
+        error: ServerError,
+    ) -> Option<StoreError> {
+        let error = RedisError::from(error);
+        if error.code() == Some("NOSCRIPT") {
+            let reply = error.to_string();
+            Self::note(slot, StoreError::Reply { what: script.name.to_owned(), reply }, false);
+            return None;
+        }
+        let target = &server.target;
+        Some(StoreError::of_reply(&error, &target.shown).unwrap_or_else(|| target.unreachable(&error)))
+    }
+
     /// Tries to get over the trouble, a short while at a time.
     pub(super) fn recover(
         slot: &mut Option<Self>,
@@ -96,7 +130,7 @@ impl Trouble {
 }
 
 /// Whether the server refused a call, nothing of it ran, and another try may help.
-pub(super) fn may_pass(error: &StoreError) -> bool {
+fn may_pass(error: &StoreError) -> bool {
     match error {
         StoreError::Server { kind, .. } => kind.may_pass(),
         StoreError::Unreachable { .. } | StoreError::Timeout { .. } => true,
@@ -105,8 +139,14 @@ pub(super) fn may_pass(error: &StoreError) -> bool {
 }
 
 /// Whether the address may lead to another server by now, one that takes writes.
-pub(super) fn may_have_moved(error: &StoreError) -> bool {
+fn may_have_moved(error: &StoreError) -> bool {
     matches!(error, StoreError::Server { kind: ServerKind::ReadOnly, .. })
+}
+
+/// The reply that comes next.
+pub(super) fn next_reply(server: &mut Server) -> Result<Value, StoreError> {
+    let received = server.connection()?.recv_response();
+    received.map_err(|error| server.target.unreachable(&error))
 }
 
 /// Connects if need be, and loads the script: it may be another server by now.
@@ -147,16 +187,15 @@ impl Bulk<'_> {
 
     /// The server refused a call, and nothing of it ran: some refusals pass.
     pub(super) fn refused(&mut self, error: StoreError) -> Result<Step, StoreError> {
-        if !may_pass(&error) {
-            // What else is in flight should be told of before the run ends.
-            self.drain()?;
-            return Err(error);
+        let is_idle = self.flight.is_empty();
+        match Trouble::refused(&mut self.trouble, &mut self.store.server, error, is_idle) {
+            Some(error) => {
+                // What else is in flight should be told of before the run ends.
+                self.drain()?;
+                Err(error)
+            }
+            None => Ok(Step::On),
         }
-        if may_have_moved(&error) && self.flight.is_empty() {
-            self.store.server.disconnect();
-        }
-        self.in_trouble(error, false);
-        Ok(Step::On)
     }
 
     pub(super) fn in_trouble(&mut self, error: StoreError, is_doubtful: bool) {

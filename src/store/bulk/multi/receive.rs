@@ -1,9 +1,9 @@
 //! Replies, and what becomes of a call that has none or was refused.
 
-use redis::{RedisError, Value};
+use redis::Value;
 
 use super::super::Step;
-use super::super::recover::{Trouble, may_have_moved, may_pass};
+use super::super::recover::{Trouble, next_reply};
 use super::call::Call;
 use super::{MultiBulk, State};
 use crate::inventory::order::MultiOrder;
@@ -14,9 +14,7 @@ use crate::store::scripts::MULTI_DEDUCT;
 impl MultiBulk<'_> {
     /// Receives the next reply.
     pub(super) fn receive(&mut self) -> Result<Step, StoreError> {
-        let server = &mut self.store.server;
-        let received = server.connection().map(|connection| connection.recv_response());
-        let value = match received.and_then(|value| value.map_err(|error| server.target.unreachable(&error))) {
+        let value = match next_reply(&mut self.store.server) {
             Ok(value) => value,
             Err(error) => {
                 self.lose_connection(error);
@@ -27,14 +25,10 @@ impl MultiBulk<'_> {
         self.weight -= call.weight;
         if let Value::ServerError(error) = value {
             self.put_back(&call);
-            let (error, target) = (RedisError::from(error), &self.store.server.target);
-            if error.code() == Some("NOSCRIPT") {
-                let error = StoreError::Reply { what: MULTI_DEDUCT.name.to_owned(), reply: error.to_string() };
-                Trouble::note(&mut self.trouble, error, false);
-                return Ok(Step::On);
-            }
-            let error = StoreError::of_reply(&error, &target.shown).unwrap_or_else(|| target.unreachable(&error));
-            return self.refused(error);
+            return match Trouble::answered(&mut self.trouble, &self.store.server, &MULTI_DEDUCT, error) {
+                Some(error) => self.refused(error),
+                None => Ok(Step::On),
+            };
         }
         let values = Reply::of(&MULTI_DEDUCT).array(value)?;
         if let Some(Value::Int(code)) = values.first() {
@@ -98,16 +92,15 @@ impl MultiBulk<'_> {
 
     /// The server refused a call, and nothing of it ran: some refusals pass.
     pub(super) fn refused(&mut self, error: StoreError) -> Result<Step, StoreError> {
-        if !may_pass(&error) {
-            // What else is in flight should be told of before the run ends.
-            self.drain()?;
-            return Err(error);
+        let is_idle = self.flight.is_empty();
+        match Trouble::refused(&mut self.trouble, &mut self.store.server, error, is_idle) {
+            Some(error) => {
+                // What else is in flight should be told of before the run ends.
+                self.drain()?;
+                Err(error)
+            }
+            None => Ok(Step::On),
         }
-        if may_have_moved(&error) && self.flight.is_empty() {
-            self.store.server.disconnect();
-        }
-        Trouble::note(&mut self.trouble, error, false);
-        Ok(Step::On)
     }
 
     /// The connection broke: what is in flight may have run, or not. It is sent again, and what refuses it then is
