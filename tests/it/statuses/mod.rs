@@ -11,6 +11,7 @@ mod others;
 mod refund;
 mod repair;
 mod trim;
+mod upstream_lua;
 
 use crate::support::{Layout, Scripts, TestRedis};
 

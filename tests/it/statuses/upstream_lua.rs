@@ -1,0 +1,167 @@
+//! Upstream Redis compiles its own Lua, which is stricter than the system's that Debian links: it refuses `[[` inside a
+//! long comment, and the server refuses a script that writes a global. Both are found in the text, on any server.
+
+use std::collections::BTreeSet;
+
+use crate::support::TestRedis;
+use crate::support::scripts::{SCRIPTS, shown};
+
+/// All that a script may name without declaring it: the server's tables and what Lua 5.1 has in its sandbox.
+const KNOWN: [&str; 15] = [
+    "KEYS",
+    "ARGV",
+    "redis",
+    "cjson",
+    "string",
+    "table",
+    "math",
+    "type",
+    "tonumber",
+    "tostring",
+    "ipairs",
+    "pairs",
+    "next",
+    "unpack",
+    "setmetatable",
+];
+
+/// Without `repeat` and `until`, which no script uses: they would be found as globals.
+const KEYWORDS: [&str; 19] = [
+    "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
+    "return", "then", "true", "while",
+];
+
+/// Splits a script into names, numbers and single signs; strings become `""`. An error names what upstream refuses.
+fn tokens(text: &str) -> Result<Vec<String>, String> {
+    let (mut found, mut rest) = (Vec::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let after_dashes = rest.strip_prefix("--").unwrap_or(rest);
+        let is_comment = after_dashes.len() < rest.len();
+        let taken = if let Some(inside) = after_dashes.strip_prefix("[[") {
+            let (inside, _) = inside.split_once("]]").ok_or("a long bracket is never closed")?;
+            if inside.contains("[[") {
+                return Err(format!("`[[` inside [[…]]: {}", inside.split("[[").nth(1).unwrap_or_default()));
+            }
+            found.extend((!is_comment).then(|| "\"\"".to_owned()));
+            rest.len() - after_dashes.len() + inside.len() + 4
+        } else if is_comment {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if first == '"' || first == '\'' {
+            let mut escaped = false;
+            let end = rest[1..].find(|c| {
+                let closes = c == first && !escaped;
+                escaped = c == '\\' && !escaped;
+                closes
+            });
+            found.push("\"\"".to_owned());
+            end.ok_or("a string is never closed")? + 2
+        } else if first.is_alphanumeric() || first == '_' {
+            let length = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+            found.push(rest[..length].to_owned());
+            length
+        } else {
+            found.extend((!first.is_whitespace()).then(|| first.to_string()));
+            first.len_utf8()
+        };
+        rest = &rest[taken..];
+    }
+    Ok(found)
+}
+
+/// The names that a script uses outside the block that declares them.
+fn globals(tokens: &[String]) -> BTreeSet<&str> {
+    let token = |at: usize| tokens.get(at).map_or("", String::as_str);
+    let is_name = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '_') && !KEYWORDS.contains(&text);
+    // The names from here on, with commas between, and where they end.
+    let list = |mut at: usize| {
+        let mut names = BTreeSet::new();
+        while is_name(token(at)) || token(at) == "," {
+            names.extend((token(at) != ",").then(|| token(at)));
+            at += 1;
+        }
+        (names, at)
+    };
+    // Each block with its names, and whether it is a function's: that one counts as a bracket, so that an assignment
+    // in it is no key of a table around it.
+    let mut blocks: Vec<(BTreeSet<&str>, bool)> = vec![(KNOWN.into(), false)];
+    let (mut loop_names, mut brackets, mut unknown) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
+    let mut at = 0;
+    while at < tokens.len() {
+        let (now, mut next) = (token(at), at + 1);
+        let is_known = |name: &str| blocks.iter().any(|(names, _)| names.contains(name));
+        match now {
+            "{" | "(" | "[" => brackets.push(now),
+            "}" | ")" | "]" => drop(brackets.pop()),
+            "local" if token(next) == "function" => {
+                blocks.last_mut().unwrap().0.insert(token(next + 1));
+            }
+            "local" => {
+                let (names, end) = list(next);
+                blocks.last_mut().unwrap().0.extend(names);
+                next = end;
+            }
+            "for" => (loop_names, next) = list(next),
+            "function" => {
+                if is_name(token(next)) {
+                    unknown.extend((!is_known(token(next))).then(|| token(next)));
+                    next += 1;
+                }
+                let (names, end) = list(next + 1);
+                brackets.push("function");
+                blocks.push((names, true));
+                next = end + 1;
+            }
+            "do" | "then" => blocks.push((std::mem::take(&mut loop_names), false)),
+            "else" => blocks.last_mut().unwrap().0.clear(),
+            "elseif" => drop(blocks.pop()),
+            "end" => {
+                let ends_function = blocks.pop().is_some_and(|(_, is_function)| is_function);
+                brackets.truncate(brackets.len() - usize::from(ends_function));
+            }
+            _ if is_name(now) => {
+                let is_field = at > 0 && [".", ":"].contains(&token(at - 1));
+                let is_key = brackets.last() == Some(&"{") && token(next) == "=" && token(next + 1) != "=";
+                unknown.extend((!is_field && !is_key && !is_known(now)).then_some(now));
+            }
+            _ => {}
+        }
+        at = next;
+    }
+    assert!(blocks.len() == 1 && brackets.is_empty(), "this check lost count of the blocks");
+    unknown
+}
+
+#[test]
+fn no_script_uses_a_global_or_a_long_bracket_in_another() {
+    for name in SCRIPTS {
+        let tokens = tokens(shown(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert_eq!(globals(&tokens), BTreeSet::new(), "{name}");
+    }
+}
+
+#[test]
+fn the_check_finds_globals_and_nested_long_brackets() {
+    let found = |text: &str| tokens(text).map(|tokens| globals(&tokens).into_iter().map(str::to_owned).collect());
+    let refused = |text: &str| found(text).unwrap_err();
+    assert!(refused("--[[ a page: `[[\"user\",\"units\"]]` ]] return 1").contains("user"));
+    assert!(refused("local a = [[ b [[ c ]]").contains('c'));
+    let global = |text: &str| -> Vec<String> { found(text).unwrap() };
+    assert_eq!(global("local a = '[[' -- [[\nreturn a .. \"]] \\\" b\""), [""; 0]);
+    assert_eq!(global("local a = {b = 1, c = {d = 2}, ['e'] = 3} return a.b + a.c.d"), [""; 0]);
+    assert_eq!(global("total = 1"), ["total"]);
+    assert_eq!(global("if KEYS[1] then local a = 1 else return a end return a"), ["a"]);
+    assert_eq!(global("for i, v in ipairs(ARGV) do local w = v end return i, w"), ["i", "w"]);
+    assert_eq!(global("function f(a) return a end local function g() b = 1 end"), ["b", "f"]);
+    assert_eq!(global("local t = {f = function(x) y = x end, z = 1}"), ["y"]);
+    assert_eq!(global("while true do local n = 1 end return n == m"), ["m", "n"]);
+}
+
+#[test]
+fn every_script_compiles_on_the_server() {
+    let redis = TestRedis::start();
+    for name in SCRIPTS {
+        let loaded = redis.try_ask::<String>(("SCRIPT", "LOAD", shown(name)));
+        assert!(loaded.is_ok(), "{name}: {loaded:?}");
+    }
+    redis.seckill(["script", "load"]).code(0);
+}
