@@ -40,6 +40,11 @@ fn a_password_in_a_tcp_url_is_masked() {
     redis.seckill(["inspect", "-v", "-u", &url("default:correct-horse")]).code(0).stderr_lacks("correct-horse");
 }
 
+/// Whether the refused command is one that a script may send after another write.
+fn stops_in_mid_script(rule: &str) -> bool {
+    ["-xadd", "-hset", "-decrby", "-incrby", "-hdel"].contains(&rule)
+}
+
 #[test]
 fn a_user_without_a_command_is_refused_before_anything_is_written() {
     let redis = TestRedis::with_tcp([]);
@@ -55,6 +60,10 @@ fn a_user_without_a_command_is_refused_before_anything_is_written() {
         ("-hmget", &["deduct 1 --user 8", "refund 1 --user 7", "pause 1"]),
         ("-@scripting", &WRITES[..]),
     ] {
+        // Redis 6.2 stops a script in its middle, at the command that it refuses; README's limits say so.
+        if stops_in_mid_script(rule) && !redis.scripts_can_check_permissions() {
+            continue;
+        }
         redis.cmd(&["ACL", "SETUSER", "op", "reset", "on", ">pw", "~*", "&*", "+@all", rule]);
         for line in lines {
             let call = redis.seckill(["-o", "json", "-u", &url]).args(line.split(' '));

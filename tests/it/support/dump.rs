@@ -64,10 +64,13 @@ fn describe(connection: &mut Connection, key: &[u8]) -> String {
         }
         other => panic!("a key of type `{other}`: teach support/dump.rs to read it"),
     };
-    // The moment of expiry, not the time that is left: the latter changes by itself.
-    let expires = match ask(&["PEXPIRETIME"], &[]) {
+    // The moment of expiry, not the time that is left: the latter changes by itself. Redis 6.2 does not tell it.
+    let expires = match ask(&["PTTL"], &[]) {
         Value::Int(-1) => String::new(),
-        at => format!(" expires at {}", text(&at)),
+        _ => match redis::cmd("PEXPIRETIME").arg(key).query::<i64>(connection) {
+            Ok(at) => format!(" expires at {at}"),
+            Err(_) => " expires".to_owned(),
+        },
     };
     format!("{kind} {content}{expires}")
 }

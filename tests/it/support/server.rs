@@ -192,6 +192,18 @@ impl TestRedis {
         [(); 3].map(|()| parts.next().unwrap_or(0)).into()
     }
 
+    /// Whether a script can ask for permissions before it writes: from Redis 7.0 on.
+    #[track_caller]
+    pub fn scripts_can_check_permissions(&self) -> bool {
+        self.version() >= (7, 0, 0)
+    }
+
+    /// Whether a load can be made so slow that clients meet it: Redis 6.2 looks at its clients every 2 MB only.
+    #[track_caller]
+    pub fn can_load_slowly(&self) -> bool {
+        self.version() >= (7, 0, 0)
+    }
+
     #[track_caller]
     pub fn is_valkey(&self) -> bool {
         self.ask::<String>(("INFO", "server")).contains("valkey_version:")
