@@ -16,7 +16,7 @@ demo: ## Watch a sale night on a private server that is gone afterwards
 build: ## Build the release binary
 	cargo build --release --locked
 
-# Redis and Valkey differ in places, so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one, and
+# Servers differ in places (upstream's Redis 6.2 even in its Lua), so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one, and
 # SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL.
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
