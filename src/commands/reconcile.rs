@@ -3,21 +3,21 @@
 mod fix;
 mod orders;
 mod report;
+mod wanted;
 
 use std::collections::HashSet;
 
 use anyhow::Result;
 use fix::FixArgs;
 use orders::OrdersArgs;
+use wanted::Wanted;
 
 use super::session::Session;
-use crate::input::fixture;
 use crate::inventory::audit::judge;
 use crate::inventory::book::Compared;
 use crate::inventory::drift::{Audit, Verdict};
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
-use crate::inventory::layout::Layout;
 use crate::inventory::number::Units;
 use crate::output::{Format, Output};
 use crate::store::Store;
@@ -32,7 +32,7 @@ use crate::store::Store;
 /// own time. A column `ledger` may hold the id of the ledger entry that a record was made of.
 #[derive(Debug, clap::Args)]
 pub struct ReconcileArgs {
-    /// Activities to audit [default: those of the fixture or the order records, else all that were preheated]
+    /// Activities to audit [default: the fixture's, else all that were preheated or that the order records name]
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
     /// Audit the activities of a YAML fixture, against its totals
@@ -47,37 +47,25 @@ pub struct ReconcileArgs {
     fix: FixArgs,
 }
 
-/// An activity to audit, and the total that it should have.
-type Wanted = (ActivityId, Option<Units>);
-
 /// Audits what is asked for, and says what differs.
 pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
-    if args.total.is_some() && args.activities.len() != 1 {
-        return Err(Failure::usage("`--total` is of one activity: name it")
-            .hint("`seckill reconcile ACTIVITY --total N`")
-            .into());
-    }
-    let (wanted, of_fixture) = match &args.fixture {
-        Some(file) => of_fixture(file, args)?,
-        None => (args.activities.iter().map(|activity| (activity.clone(), args.total)).collect(), None),
-    };
+    let (wanted, of_fixture) = Wanted::of(args)?;
     if args.fix.fix && args.orders.is_pipe() {
         return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")
             .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked")
             .into());
     }
     let mut store = session.store(session.layout(of_fixture)?)?;
-    let named: Vec<ActivityId> = wanted.iter().map(|(activity, _)| activity.clone()).collect();
+    let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
     let mut orders = args.orders.read(&named, &mut store, &session.out)?;
-    let wanted = match (wanted.is_empty(), &orders) {
-        (false, _) => wanted,
-        (true, Some(orders)) => orders.activities().into_iter().map(|activity| (activity, None)).collect(),
-        (true, None) => store.preheated()?.into_iter().map(|activity| (activity, None)).collect(),
+    let wanted = match wanted.is_empty() {
+        false => wanted,
+        true => Wanted::all(orders.as_ref(), &mut store)?,
     };
     let progress = session.out.progress("auditing", wanted.len() as u64);
     let mut audits = Vec::with_capacity(wanted.len());
     let mut untold = HashSet::new();
-    for (activity, total) in &wanted {
+    for Wanted { activity, total } in &wanted {
         let compared = orders.as_mut().map(|orders| orders.of(activity));
         if compared.as_ref().is_some_and(|compared| compared.records.rows == 0) {
             untold.insert(activity.to_string());
@@ -142,26 +130,6 @@ fn audited(
     compared: Option<Compared>,
 ) -> Result<Audit> {
     Ok(judge(store.audit(activity, total.map(Units::get), compared)?))
-}
-
-/// The activities of a fixture with their totals; of them only those that are named, if any are.
-fn of_fixture(file: &str, args: &ReconcileArgs) -> Result<(Vec<Wanted>, Option<Layout>)> {
-    let fixture = fixture::read(file)?;
-    for named in &args.activities {
-        if !fixture.activities.iter().any(|plan| plan.id == *named) {
-            return Err(Failure::usage(format!("`{file}` has no activity `{named}`")).into());
-        }
-    }
-    let wanted: Vec<Wanted> = fixture
-        .activities
-        .into_iter()
-        .filter(|plan| args.activities.is_empty() || args.activities.contains(&plan.id))
-        .map(|plan| (plan.id, args.total.or(Some(plan.total))))
-        .collect();
-    if wanted.is_empty() {
-        return Err(Failure::usage(format!("`{file}` has no activities")).into());
-    }
-    Ok((wanted, fixture.layout))
 }
 
 /// 7 where anything differs or cannot be told, 3 where there is no such activity.

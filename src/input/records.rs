@@ -22,11 +22,17 @@ pub struct Reading<'a> {
     pub wanted: &'a [ActivityId],
 }
 
+/// The most activities that one input may name when none are wanted in particular: more than any shop audits at
+/// once, and a bound on memory if another column was taken for the activity.
+const MOST_ACTIVITIES: usize = 100_000;
+
 /// All rows of an input.
 #[derive(Default)]
 pub struct OrderRecords {
-    /// The activities that rows name, in the order in which they come, and what the rows say.
-    pub activities: Vec<(ActivityId, Records)>,
+    /// The activities that are wanted; if none are, those that rows name, in the order in which they come.
+    activities: Vec<(ActivityId, Records)>,
+    /// Indexes into `activities`.
+    places: HashMap<String, usize>,
     /// How many rows there were, of whichever activity.
     pub rows: u64,
     /// How many of them were of activities that nobody wants.
@@ -34,10 +40,33 @@ pub struct OrderRecords {
 }
 
 impl OrderRecords {
-    /// The records of an activity; none where no row names it.
+    fn of(wanted: &[ActivityId]) -> Self {
+        let mut records = Self::default();
+        for activity in wanted {
+            records.place_of(activity.clone());
+        }
+        records
+    }
+
+    /// The activities that rows name.
+    pub fn named(&self) -> impl Iterator<Item = &ActivityId> {
+        self.activities.iter().filter(|(_, records)| records.rows > 0).map(|(activity, _)| activity)
+    }
+
+    /// The records of an activity; none if no row names it.
     pub fn take(&mut self, activity: &ActivityId) -> Records {
-        let found = self.activities.iter_mut().find(|(known, _)| known == activity);
-        found.map(|(_, records)| std::mem::take(records)).unwrap_or_default()
+        let place = self.places.get(activity.as_str());
+        place.map(|place| std::mem::take(&mut self.activities[*place].1)).unwrap_or_default()
+    }
+
+    /// Where the records of an activity are kept.
+    fn place_of(&mut self, activity: ActivityId) -> usize {
+        let next = self.activities.len();
+        let place = *self.places.entry(activity.to_string()).or_insert(next);
+        if place == next {
+            self.activities.push((activity, Records::default()));
+        }
+        place
     }
 }
 
@@ -82,24 +111,16 @@ pub fn of_command(line: &str, reading: &Reading<'_>) -> Result<OrderRecords, Fai
     }
 }
 
-fn read(blocks: Blocks, reading: &Reading<'_>) -> Result<OrderRecords, Failure> {
-    const ALL: [Column; 4] = [Column::Activity, Column::User, Column::Quantity, Column::Ledger];
-    let only = match reading.wanted {
-        [only] => Some(only),
-        _ => None,
-    };
-    let (required, optional): (&[Column], &[Column]) = match (only, reading.has_users) {
-        (None, true) => (&ALL[..2], &ALL[2..]),
-        (None, false) => (&ALL[..1], &ALL[1..]),
-        (Some(_), true) => (&[Column::User], &[Column::Activity, Column::Quantity, Column::Ledger]),
-        (Some(_), false) => (&[], &ALL),
-    };
-    let shape = Shape { required, optional, quantities: Quantities::Records };
-    let mut rows = OrderReader::new(blocks, reading.dialect, reading.mapping, shape)?;
+fn read(mut blocks: Blocks, reading: &Reading<'_>) -> Result<OrderRecords, Failure> {
+    let mut records = OrderRecords::of(reading.wanted);
+    // Some exports of no rows, as those of sqlite3 and mysql, have no header either.
+    if blocks.is_empty() {
+        return Ok(records);
+    }
+    let mut rows = OrderReader::new(blocks, reading.dialect, reading.mapping, shape(reading))?;
     let mut row = OrderRow::default();
     let mut problems = Problems::of(rows.name());
-    let mut records = OrderRecords::default();
-    let mut places: HashMap<String, Option<usize>> = HashMap::new();
+    let only = reading.wanted.len() == 1;
     let mut last: Option<(String, Option<usize>)> = None;
     loop {
         match rows.read(&mut row) {
@@ -115,24 +136,29 @@ fn read(blocks: Blocks, reading: &Reading<'_>) -> Result<OrderRecords, Failure> 
             }
         }
         records.rows += 1;
-        let name = match (row.get(Column::Activity), only) {
-            (Some(name), _) => name,
-            (None, Some(only)) => only.as_str(),
-            (None, None) => continue,
-        };
-        // Most rows are of the activity of the row before.
-        let place = match &last {
-            Some((known, place)) if known == name => *place,
-            _ => {
-                let place = match places.get(name) {
-                    Some(place) => *place,
-                    None => records.place(name, reading.wanted),
+        let place = match (row.get(Column::Activity), &last) {
+            // Rows of the only activity that is wanted need not name it.
+            (None, _) => only.then_some(0),
+            // Most rows are of the activity of the row before.
+            (Some(name), Some((known, place))) if known == name => *place,
+            (Some(name), _) => {
+                let place = match (records.places.get(name), reading.wanted.is_empty()) {
+                    (Some(place), _) => Some(*place),
+                    (None, true) => name.parse().ok().map(|activity| records.place_of(activity)),
+                    (None, false) => None,
                 };
-                places.insert(name.to_owned(), place);
                 last = Some((name.to_owned(), place));
                 place
             }
         };
+        if records.activities.len() > MOST_ACTIVITIES.max(reading.wanted.len()) {
+            return Err(Failure::usage(format!(
+                "{}:{}: the rows name more than {MOST_ACTIVITIES} activities",
+                rows.name(),
+                row.line()
+            ))
+            .hint("is another column taken for the activity? else name the activities to audit"));
+        }
         match place {
             None => records.passed_over += 1,
             Some(place) => {
@@ -147,14 +173,14 @@ fn read(blocks: Blocks, reading: &Reading<'_>) -> Result<OrderRecords, Failure> 
     Ok(records)
 }
 
-impl OrderRecords {
-    /// Where the records of a new activity are kept; `None` where nobody wants it.
-    fn place(&mut self, name: &str, wanted: &[ActivityId]) -> Option<usize> {
-        let activity: ActivityId = name.parse().ok()?;
-        if !wanted.is_empty() && !wanted.contains(&activity) {
-            return None;
-        }
-        self.activities.push((activity, Records::default()));
-        Some(self.activities.len() - 1)
-    }
+/// The columns of order records. If one activity is wanted, they need not name it.
+fn shape(reading: &Reading<'_>) -> Shape {
+    const ALL: [Column; 4] = [Column::Activity, Column::User, Column::Quantity, Column::Ledger];
+    let (required, optional): (&[Column], &[Column]) = match (reading.wanted.len(), reading.has_users) {
+        (1, true) => (&[Column::User], &[Column::Activity, Column::Quantity, Column::Ledger]),
+        (1, false) => (&[], &ALL),
+        (_, true) => (&ALL[..2], &ALL[2..]),
+        (_, false) => (&ALL[..1], &ALL[1..]),
+    };
+    Shape { required, optional, quantities: Quantities::Records }
 }

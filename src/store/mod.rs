@@ -8,6 +8,7 @@ mod checkpoint;
 pub mod connect;
 pub mod embedded;
 pub mod error;
+mod index;
 pub mod keys;
 mod ledger;
 mod look;

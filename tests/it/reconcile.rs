@@ -1,6 +1,8 @@
 //! `reconcile` without order records: stock, participants and ledger, in every layout, idle and live.
 
+mod activities;
 mod databases;
+mod exports;
 pub mod live;
 mod loss;
 mod orders;

@@ -1,5 +1,6 @@
 //! Where order records come from, and as of when they count.
 
+use std::os::fd::AsFd;
 use std::time::UNIX_EPOCH;
 
 use anyhow::Result;
@@ -31,10 +32,10 @@ pub struct OrdersArgs {
     #[arg(long, value_name = "FORM", requires = "records")]
     format: Option<Dialect>,
     /// As of when the records count: what the ledger has after it is `timing`
-    /// [default: when the file was last modified, or just before the command starts]
+    /// [default: when the file was last modified, else the start of this command]
     #[arg(long, value_name = "TIME", requires = "records")]
     as_of: Option<Millis>,
-    /// How many rows there must be: a file that was cut short is no proof of anything
+    /// How many rows there must be: another number is refused, as an empty export is without `--expect-rows 0`
     #[arg(long, value_name = "N", requires = "records")]
     expect_rows: Option<u64>,
 }
@@ -46,9 +47,11 @@ pub struct Orders {
 }
 
 impl OrdersArgs {
-    /// Whether records come through a plain pipe, which hides a failed export.
+    /// Whether records come through standard input or a pipe, as from `<(psql …)`, which hide a failed export.
     pub fn is_pipe(&self) -> bool {
-        self.orders.as_deref() == Some("-")
+        self.orders.as_deref().is_some_and(|path| {
+            path == "-" || std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
+        })
     }
 
     /// Reads the records, where any are given.
@@ -56,30 +59,22 @@ impl OrdersArgs {
         let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
         let reading =
             Reading { dialect: self.format, mapping: &mapping, has_users: store.layout().kind().has_users(), wanted };
-        // The ledger's times are the server's, so a command's start is, too.
-        let (records, as_of) = match (&self.orders, &self.orders_cmd) {
-            (Some(file), _) => {
-                let as_of = match modified(file) {
-                    Some(modified) => modified,
-                    None => store.now()?,
-                };
-                (records::of_file(file, &reading)?, as_of)
-            }
-            (None, Some(command)) => {
-                let as_of = store.now()?;
-                (records::of_command(command, &reading)?, as_of)
-            }
-            (None, None) => return Ok(None),
+        let as_of = match (self.as_of, &self.orders, &self.orders_cmd) {
+            (_, None, None) => return Ok(None),
+            (Some(as_of), ..) => as_of,
+            (None, Some(file), _) if let Some(modified) = modified(file) => modified,
+            // The ledger's times are the server's, so the start of this command is, too.
+            _ => store.now()?,
         };
-        let as_of = self.as_of.unwrap_or(as_of);
+        let (records, source) = match (&self.orders, &self.orders_cmd) {
+            (Some(file), _) => (records::of_file(file, &reading)?, format!("`{file}`")),
+            (None, command) => {
+                let command = command.as_deref().unwrap_or_default();
+                (records::of_command(command, &reading)?, "`--orders-cmd`".to_owned())
+            }
+        };
         out.detail(format!("{} order records as of {as_of}", records.rows));
-        if let Some(expected) = self.expect_rows
-            && expected != records.rows
-        {
-            return Err(Failure::usage(format!("there are {} order records, expected {expected}", records.rows))
-                .hint("was the export cut short? nothing was compared")
-                .into());
-        }
+        self.count(records.rows, &source)?;
         if records.passed_over > 0 {
             out.note(format!("{} order records are of other activities", records.passed_over));
         }
@@ -87,17 +82,36 @@ impl OrdersArgs {
     }
 }
 
-/// When a file was last modified; `None` of what is no regular file.
+impl OrdersArgs {
+    /// Refuses an export that is empty or not of the expected length: every sale would differ from it, or none.
+    fn count(&self, rows: u64, source: &str) -> Result<(), Failure> {
+        match self.expect_rows {
+            Some(expected) if expected != rows => {
+                Err(Failure::usage(format!("{source} has {rows} order records, expected {expected}"))
+                    .hint("was the export cut short? nothing was compared"))
+            }
+            None if rows == 0 => Err(Failure::usage(format!("{source} has no order records, so nothing was compared"))
+                .hint("is it the right database, table and query? `--expect-rows 0` if there are no orders yet")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// When a file, or the file that standard input is, was last modified; `None` if it is no regular file.
 fn modified(path: &str) -> Option<Millis> {
-    let about = std::fs::metadata(path).ok().filter(|about| about.is_file())?;
+    let about = match path {
+        "-" => std::fs::File::from(std::io::stdin().as_fd().try_clone_to_owned().ok()?).metadata(),
+        _ => std::fs::metadata(path),
+    };
+    let about = about.ok().filter(std::fs::Metadata::is_file)?;
     let since = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(since.as_millis()).ok().map(Millis::new)
 }
 
 impl Orders {
     /// The activities that records name.
-    pub fn activities(&self) -> Vec<ActivityId> {
-        self.records.activities.iter().map(|(activity, _)| activity.clone()).collect()
+    pub fn named(&self) -> impl Iterator<Item = &ActivityId> {
+        self.records.named()
     }
 
     /// What an activity is compared with.

@@ -130,6 +130,20 @@ impl Blocks {
         matches!(self.source, Source::File(_))
     }
 
+    /// Whether there are no bytes at all; waits for the first of a stream.
+    pub fn is_empty(&mut self) -> bool {
+        match &mut self.source {
+            Source::File(file) => file.metadata().is_ok_and(|about| about.len() == 0),
+            Source::Stream { blocks, peeked, ended } => {
+                if peeked.is_none() && !*ended {
+                    *peeked = blocks.recv().ok();
+                    *ended = peeked.is_none();
+                }
+                peeked.is_none()
+            }
+        }
+    }
+
     /// What was read so far: of a file that was read to its end, what it is.
     pub fn checked(&self) -> Checked {
         Checked { digests: self.digests.clone(), bytes: self.bytes }

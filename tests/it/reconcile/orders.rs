@@ -51,7 +51,7 @@ fn a_bare_counter_is_compared_as_a_whole() {
     audit("quantity\n1\n2\n").code(0);
     audit("activity,user,quantity\n1001,a,3\n").code(0);
     audit("quantity\n2\n").code(7).stdout_has("1001,,quantity_mismatch,3,,2\n");
-    audit("quantity\n").code(7).stdout_has("1001,,missing_order,3,,0\n");
+    audit("quantity\n0\n").code(7).stdout_has("1001,,missing_order,3,,0\n");
 }
 
 #[test]
@@ -189,24 +189,7 @@ fn a_file_that_cannot_be_trusted_is_no_drift() {
         redis.seckill(["reconcile", "1001", "--orders", "-", "--expect-rows", rows]).stdin("user,quantity\na,1\nb,2\n")
     };
     counted("2").code(0);
-    counted("3").code(2).stdout_is("").stderr_has("there are 2 order records, expected 3");
+    counted("3").code(2).stdout_is("").stderr_has("has 2 order records, expected 3");
     redis.seckill(["reconcile", "1001", "--orders", "/no/such/file"]).code(2);
     redis.seckill(["reconcile", "1001", "--orders", "-", "--orders-cmd", "true"]).code(2);
-}
-
-#[test]
-fn records_say_which_activities_are_audited() {
-    let redis = sale("seckill");
-    redis.seckill(["preheat", "--id", "1002", "--stock", "5"]).code(0);
-    redis.seckill(["preheat", "--id", "1003", "--stock", "5"]).code(0);
-    let csv = "activity,user,quantity\n1002,z,1\n1001,a,1\n1001,b,2\n";
-    let audit = redis.seckill(["reconcile", "--orders", "-", "-o", "json"]).stdin(csv).code(7).json();
-    let verdicts: Vec<String> = audit["activities"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| format!("{} {}", row["activity"].as_str().unwrap(), row["verdict"].as_str().unwrap()))
-        .collect();
-    assert_eq!(verdicts, ["1002 drift", "1001 match"]);
-    redis.seckill(["reconcile", "1001", "1003", "--orders", "-"]).stdin(csv).code(0);
 }

@@ -24,7 +24,11 @@ impl Running {
     #[track_caller]
     pub(super) fn start(mut call: Call) -> Self {
         let shown = call.shown();
-        let stdin = if call.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let stdin = match call.stdin_file.take() {
+            Some(file) => Stdio::from(file),
+            None if call.stdin.is_empty() => Stdio::null(),
+            None => Stdio::piped(),
+        };
         let screen = call.stderr_is_terminal.then(|| {
             let (screen, process) = terminal::open();
             call.command.stderr(process);

@@ -25,7 +25,7 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
         .env("SECKILL_URL", "unix:///nonexistent/no-server-was-named.sock")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Call { command, stdin: Vec::new(), stdout_limit: u64::MAX, stderr_is_terminal: false }
+    Call { command, stdin: Vec::new(), stdin_file: None, stdout_limit: u64::MAX, stderr_is_terminal: false }
 }
 
 /// A call that is not yet made. `code` makes it, `spawn` makes it in the background.
@@ -33,6 +33,7 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
 pub struct Call {
     pub(super) command: Command,
     pub(super) stdin: Vec<u8>,
+    pub(super) stdin_file: Option<std::fs::File>,
     pub(super) stdout_limit: u64,
     pub(super) stderr_is_terminal: bool,
 }
@@ -57,6 +58,12 @@ impl Call {
     /// What the tool reads on standard input; without it there is nothing to read.
     pub fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
         self.stdin = text.as_ref().to_vec();
+        self
+    }
+
+    /// A file that the shell would open for standard input, as in `< FILE`.
+    pub fn stdin_file(mut self, file: std::fs::File) -> Self {
+        self.stdin_file = Some(file);
         self
     }
 

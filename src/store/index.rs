@@ -1,0 +1,38 @@
+//! The index of activities: the set that preheat fills, one for each layout.
+
+use super::keys::Keys;
+use super::{Store, StoreError};
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Layout;
+
+impl Store {
+    /// The index key of this store's layout, for messages.
+    pub fn index_key(&self) -> &'static str {
+        Keys::index(self.layout)
+    }
+
+    /// The other layouts whose index names activities, and how many. One call each, of constant time; an index that
+    /// cannot be read counts as empty, because this is only asked for a hint.
+    pub fn other_layouts(&mut self) -> Vec<(Layout, i64)> {
+        let mut found = Vec::new();
+        for layout in Layout::ALL.into_iter().filter(|layout| *layout != self.layout) {
+            let size = self.server.command(redis::cmd("SCARD").arg(Keys::index(layout)));
+            if let Ok(redis::Value::Int(count)) = size
+                && count > 0
+            {
+                found.push((layout, count));
+            }
+        }
+        found
+    }
+
+    /// Whether an activity was preheated, whatever the index says: whether it has a `meta`.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn has_meta(&mut self, activity: &ActivityId) -> Result<bool, StoreError> {
+        let keys = self.keys(activity);
+        let value = self.server.command(redis::cmd("EXISTS").arg(&keys.meta))?;
+        Ok(value == redis::Value::Int(1))
+    }
+}

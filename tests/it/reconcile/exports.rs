@@ -1,0 +1,78 @@
+//! An export is believed only if it is whole: rows that are counted, a command that ends well, a time that is known.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+use super::sale;
+use crate::support::TestRedis;
+
+const NO_RECORDS: &str = "no order records, so nothing was compared";
+
+#[test]
+fn an_empty_export_is_an_error_unless_no_rows_are_expected() {
+    let redis = sale("seckill");
+    for (name, text) in [("a.csv", "activity,user,quantity\n"), ("b.csv", ""), ("c.jsonl", ""), ("d.tsv", "")] {
+        let dir = TempDir::new().unwrap();
+        let file = dir.path().join(name);
+        fs::write(&file, text).unwrap();
+        let audit = || redis.seckill(["reconcile", "--orders"]).args([&file]);
+        audit().code(2).stdout_is("").stderr_has(NO_RECORDS).stderr_has("`--expect-rows 0`");
+        audit().args(["1001"]).code(2).stdout_is("").stderr_has(NO_RECORDS);
+        audit().args(["--expect-rows", "0"]).code(7).stdout_has("missing_order");
+        audit().args(["--expect-rows", "1"]).code(2).stdout_is("").stderr_has("has 0 order records, expected 1");
+    }
+    redis.seckill(["reconcile", "--orders-cmd", "true"]).code(2).stdout_is("").stderr_has(NO_RECORDS);
+    redis.seckill(["reconcile", "--orders-cmd", "true", "--expect-rows", "0"]).code(7);
+    redis.seckill(["reconcile", "--orders", "-"]).code(2).stdout_is("").stderr_has(NO_RECORDS);
+    redis.seckill(["reconcile", "--orders", "-", "--expect-rows", "0"]).stdin("user\n").code(2);
+    // Nothing was sold, and nothing is recorded.
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+    redis.seckill(["reconcile", "--orders-cmd", "true", "--expect-rows", "0"]).code(0).stdout_has("match");
+}
+
+#[test]
+fn rows_are_counted_whatever_activity_they_are_of() {
+    let redis = sale("seckill");
+    let csv = "activity,user,quantity\n1001,a,1\n1001,b,2\nother,x,1\n";
+    let audit =
+        |rows: &'static str| redis.seckill(["reconcile", "1001", "--orders", "-", "--expect-rows", rows]).stdin(csv);
+    audit("3").code(0);
+    for wrong in ["0", "2", "4"] {
+        audit(wrong).code(2).stdout_is("").stderr_has(&format!("has 3 order records, expected {wrong}"));
+    }
+}
+
+#[test]
+fn standard_input_that_is_a_file_counts_as_of_its_modification() {
+    let redis = sale("seckill");
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("orders.csv");
+    fs::write(&file, "user,quantity\na,1\n").unwrap();
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    fs::File::options().write(true).open(&file).unwrap().set_modified(old).unwrap();
+    let audit =
+        redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "csv"]).stdin_file(fs::File::open(&file).unwrap());
+    audit.code(0).stdout_has("timing");
+    // A pipe has no time of its own: then it is the start of the command.
+    let audit = redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "csv"]).stdin("user,quantity\na,1\n");
+    audit.code(7).stdout_has("missing_order");
+}
+
+#[test]
+fn too_many_activities_in_the_records_are_another_column() {
+    let redis = sale("seckill");
+    let mut csv = "activity,user\n".to_owned();
+    for order in 0..100_001 {
+        csv += &format!("{order},a\n");
+    }
+    redis
+        .seckill(["reconcile", "--orders", "-"])
+        .stdin(csv)
+        .code(2)
+        .stdout_is("")
+        .stderr_has("<stdin>:100002: the rows name more than 100000 activities")
+        .stderr_has("another column");
+}
