@@ -4,6 +4,7 @@ pub mod cell;
 pub mod confirm;
 pub mod error;
 pub mod escape;
+pub mod file;
 mod fit;
 pub mod format;
 pub mod notes;
@@ -25,6 +26,7 @@ use serde::Serialize;
 
 pub use cell::{Cell, Tone};
 pub use error::{report, report_usage};
+pub use file::OutputFile;
 pub use format::Format;
 pub use progress::Progress;
 pub use rows::{Row, RowStream};

@@ -85,7 +85,7 @@ pub(super) fn check<L: Line>(
     dry_run: bool,
     out: &Output,
 ) -> Result<Option<CheckedInput>> {
-    let mut bad = BadLines::new(input.reader.name(), args, &input.from, dry_run)?;
+    let mut bad = BadLines::new(&input, args, dry_run)?;
     let mut totals = Totals::default();
     let mut rows = 0;
     if !input.is_regular && !dry_run {
@@ -120,6 +120,7 @@ pub(super) fn check<L: Line>(
             None => Ok(None),
         };
     }
+    bad.commit()?;
     let content = (input.is_regular && !dry_run).then(|| input.reader.checked());
     if let Some(content) = &content {
         input = input.again(content)?;

@@ -1,17 +1,14 @@
 //! The file of a run: what is read of it, and where its bad lines go.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::PathBuf;
-
 use anyhow::Result;
 
 use super::args::{BulkArgs, RunArgs};
 use crate::input::Problems;
 use crate::input::orders::{Blocks, Checked, Column, Dialect, Mapping, OrderReader, Quantities, Shape};
 use crate::input::{self};
-use crate::inventory::failure::{Failure, cause};
+use crate::inventory::failure::Failure;
 use crate::inventory::layout::Layout;
+use crate::output::OutputFile;
 
 /// Columns of orders, where users are recorded and where they are not.
 const ORDERS: Shape = Shape {
@@ -87,53 +84,68 @@ impl Input {
 pub(super) struct BadLines {
     pub(super) count: u64,
     problems: Problems,
-    rejects: Option<(PathBuf, File)>,
+    rejects: Rejects,
+}
+
+/// Where lines that are not valid are collected.
+enum Rejects {
+    /// Nowhere.
+    Unwanted,
+    /// In a file that is not at its path yet.
+    Open(OutputFile),
+    /// In the file of that path.
+    Written(String),
 }
 
 impl BadLines {
-    /// None yet. The file for them is made now, so that a path that cannot be written is known before anything is
+    /// None yet. The file for them is begun now, so that a path that cannot be written is known before anything is
     /// applied.
-    pub(super) fn new(name: &str, args: &RunArgs, from: &str, dry_run: bool) -> Result<Self> {
-        let rejects = match &args.rejects {
-            Some(path) if !dry_run => {
-                let same = |one: &std::path::Path| one.canonicalize().ok();
-                if same(path).is_some() && same(path) == same(std::path::Path::new(from)) {
-                    return Err(Failure::usage("`--rejects` is the file that is read").into());
-                }
-                let file = File::create(path).map_err(|error| unwritable(path, &error))?;
-                Some((path.clone(), file))
+    pub(super) fn new(input: &Input, args: &RunArgs, dry_run: bool) -> Result<Self> {
+        let mut rejects = Rejects::Unwanted;
+        if let Some(path) = &args.rejects {
+            let mut file = OutputFile::create("--rejects", path, &[&input.from])?;
+            if !dry_run {
+                let header = input.reader.header();
+                file.append(header)?;
+                file.append(if header.is_empty() || header.ends_with(b"\n") { b"" } else { b"\n" })?;
+                rejects = Rejects::Open(file);
             }
-            _ => None,
-        };
-        Ok(Self { count: 0, problems: Problems::of(name), rejects })
+        }
+        Ok(Self { count: 0, problems: Problems::of(input.reader.name()), rejects })
     }
 
-    /// Takes note of one.
+    /// Records one.
     pub(super) fn add(&mut self, problem: input::Problem, reader: &OrderReader) -> Result<()> {
         self.count += 1;
         self.problems.tell(problem);
-        if let Some((path, file)) = &mut self.rejects {
-            let mut line = if self.count == 1 { reader.header().to_vec() } else { Vec::new() };
-            if !line.is_empty() {
-                line.truncate(line.trim_ascii_end().len());
-                line.push(b'\n');
-            }
+        if let Rejects::Open(file) = &mut self.rejects {
             let raw = reader.raw();
-            let end = raw.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
-            line.extend_from_slice(&raw[..end]);
-            line.push(b'\n');
-            file.write_all(&line).map_err(|error| unwritable(path, &error))?;
+            file.append(raw)?;
+            file.append(if raw.ends_with(b"\n") { b"" } else { b"\n" })?;
+        }
+        Ok(())
+    }
+
+    /// Puts the collected lines at their path: there are no more.
+    pub(super) fn commit(&mut self) -> Result<()> {
+        match std::mem::replace(&mut self.rejects, Rejects::Unwanted) {
+            Rejects::Open(file) => {
+                let path = file.path().display().to_string();
+                file.commit()?;
+                self.rejects = Rejects::Written(path);
+            }
+            other => self.rejects = other,
         }
         Ok(())
     }
 
     /// One failure for all of them.
     pub(super) fn failure(self) -> Option<Failure> {
-        let mended = match &self.rejects {
-            Some((path, _)) => format!("mend them in `{}` and apply that file alone", path.display()),
-            None => "mend them and apply them alone: the whole file, mended, would be another job".to_owned(),
+        let correct = match &self.rejects {
+            Rejects::Written(path) => format!("correct them in `{path}` and apply that file alone"),
+            _ => "correct them and apply them alone: the whole file, corrected, would be another job".to_owned(),
         };
-        self.problems.end().err().map(|failure| failure.hint(mended))
+        self.problems.end().err().map(|failure| failure.hint(correct))
     }
 
     /// The failure where nothing of the file was applied.
@@ -143,8 +155,4 @@ impl BadLines {
             None => failure.hint("nothing was applied; `--keep-going` applies the other lines"),
         })
     }
-}
-
-fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot write `{}`: {}", path.display(), cause(error)))
 }

@@ -211,6 +211,10 @@ impl<C: Course> Run<C> {
                 break;
             }
         }
+        // The input of a run that ended early is read again, and its invalid lines with it.
+        if is_done && let Err(unwritable) = self.bad.commit() {
+            error = Some(unwritable);
+        }
         let Manner { keep_going, go_on, terminal, progress } = &self.manner;
         progress.finish();
         let refused_again = self.course.refused_again();

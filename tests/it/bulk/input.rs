@@ -41,30 +41,6 @@ fn nothing_is_applied_from_a_file_with_a_bad_line() {
 }
 
 #[test]
-fn bad_lines_can_be_passed_and_kept_for_mending() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
-    let orders = Orders::new("activity,user,quantity\r\n1001,7,1\r\n1001,8,x\r\n1001,9,1\r\n1001,,1");
-    let rejects = orders.dir.path().join("rejects.csv");
-    redis
-        .seckill(["deduct", "-o", "json", "--keep-going", "--from", orders.path(), "--rejects"])
-        .args([&rejects])
-        .code(2)
-        .stderr_has("2 problems")
-        .stderr_has("rejects.csv` and apply that file alone");
-    assert_eq!(redis.int("seckill:stock:1001"), 8);
-    assert_eq!(std::fs::read_to_string(&rejects).unwrap(), "activity,user,quantity\n1001,8,x\n1001,,1\n");
-    std::fs::write(&rejects, "activity,user,quantity\n1001,8,2\n1001,10,1\n").unwrap();
-    redis.seckill(["deduct", "--from"]).args([&rejects]).code(0);
-    assert_eq!(redis.int("seckill:stock:1001"), 5);
-    redis
-        .seckill(["deduct", "--keep-going", "--from", orders.path(), "--rejects", orders.path()])
-        .code(2)
-        .stderr_has("is the file that is read");
-    seckill(["deduct", "--from", orders.path(), "--rejects", "x"]).code(2).stderr_has("--keep-going");
-}
-
-#[test]
 fn standard_input_is_applied_up_to_its_first_bad_line_and_can_be_gone_on_with() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 10, None);

@@ -10,6 +10,7 @@ mod output;
 mod preheat;
 mod progress;
 mod property;
+mod rejects;
 
 use std::path::PathBuf;
 
