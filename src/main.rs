@@ -15,7 +15,6 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use cli::Cli;
-use inventory::failure::{Exit, Failure};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -28,14 +27,7 @@ fn main() -> ExitCode {
     let (format, color) = (cli.global.output, cli.global.color);
     let exit = match commands::run(cli) {
         Ok(exit) => exit,
-        Err(error) if output::is_broken_pipe(&error) => Exit::Done,
-        Err(error) => {
-            let error = match error.downcast::<store::StoreError>() {
-                Ok(store) => anyhow::Error::from(Failure::from(store)),
-                Err(other) => other,
-            };
-            output::report(&error, format, color)
-        }
+        Err(error) => output::report(&error, format, color),
     };
     interrupt::clean_up();
     ExitCode::from(exit as u8)

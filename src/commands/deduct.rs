@@ -76,10 +76,9 @@ fn one(activity: &ActivityId, args: &DeductArgs, store: &mut Store, out: &mut Ou
         per_user_limit: args.per_user_limit,
     };
     let outcome = store.deduct(&order, args.mutating.dry_run)?;
-    if args.mutating.dry_run {
-        out.note("dry run: nothing was changed");
-    }
+    out.set_dry_run(args.mutating.dry_run);
     tell_corrupt(out, outcome.corrupt.as_ref());
-    out.object(&OrderRow::new(&order.activity, order.user.as_ref(), &order.request, &outcome))?;
+    let request = (!args.mutating.dry_run).then_some(&order.request);
+    out.object(&OrderRow::new(&order.activity, order.user.as_ref(), request, &outcome))?;
     Ok(exit_of(outcome.status))
 }

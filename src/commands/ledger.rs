@@ -136,7 +136,7 @@ fn by_reading(
     let since = args.since.map_or(EntryId::ZERO, EntryId::before);
     // What a trim has not come to yet is gone all the same.
     let mut after = trimmed.map_or(since, |trimmed| since.max(trimmed));
-    while !interrupt::requested() {
+    while !interrupt::requested() && !rows.is_lost() {
         let page = store.ledger(&args.activity, after, false)?;
         let page = match page.is_empty() {
             false => page,

@@ -19,7 +19,9 @@ mod session;
 use anyhow::Result;
 
 use crate::cli::{Cli, Command};
-use crate::inventory::failure::Exit;
+use crate::inventory::failure::{Exit, Failure};
+use crate::output::is_broken_pipe;
+use crate::store::StoreError;
 use session::Session;
 
 /// Does what the command line asks for, and says how it ended.
@@ -28,18 +30,32 @@ use session::Session;
 /// Whatever keeps the command from doing its work; an answer such as "sold out" is no error.
 pub fn run(cli: Cli) -> Result<Exit> {
     let mut session = Session::new(cli.global)?;
-    match cli.command {
-        Command::Preheat(args) => preheat::run(&args, &mut session),
+    let ended = dispatch(cli.command, &mut session);
+    let ended = match ended {
+        // A reader of a feed that closed the pipe has what it wanted.
+        Err(error) if is_broken_pipe(&error) => Ok(Exit::Done),
+        Err(error) => Err(match error.downcast::<StoreError>() {
+            Ok(store) => Failure::from(store).into(),
+            Err(other) => other,
+        }),
+        done => done,
+    };
+    session.out.end(ended)
+}
+
+fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
+    match command {
+        Command::Preheat(args) => preheat::run(&args, session),
         Command::Deduct(args) => session.with(|store, out| deduct::run(&args, store, out)),
         Command::MultiDeduct(args) => session.with(|store, out| multi_deduct::run(&args, store, out)),
         Command::Refund(args) => session.with(|store, out| refund::run(&args, store, out)),
         Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
-        Command::Reconcile(args) => reconcile::run(&args, &mut session),
-        Command::Repair(args) => repair::run(&args, &mut session),
+        Command::Reconcile(args) => reconcile::run(&args, session),
+        Command::Repair(args) => repair::run(&args, session),
         Command::Ledger(args) => session.with(|store, out| ledger::run(&args, store, out)),
-        Command::Run(args) => run::run(&args, &mut session),
+        Command::Run(args) => run::run(&args, session),
         Command::Pause(args) => session.with(|store, out| pause::pause(&args, store, out)),
         Command::Resume(args) => session.with(|store, out| pause::resume(&args, store, out)),
-        Command::Script(command) => script::run(&command, &mut session),
+        Command::Script(command) => script::run(&command, session),
     }
 }

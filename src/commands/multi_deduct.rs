@@ -73,21 +73,21 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
         reason: args.reason.clone(),
     };
     let outcome = store.multi_deduct(&order, args.mutating.dry_run)?;
-    if args.mutating.dry_run {
-        out.note("dry run: nothing was changed");
-    }
-    show(&order, &outcome, out)?;
+    out.set_dry_run(args.mutating.dry_run);
+    let request = (!args.mutating.dry_run).then_some(&order.request);
+    show(&order, request, &outcome, out)?;
     Ok(exit_of(outcome.status))
 }
 
-fn show(order: &MultiOrder, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
+fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
     for item in &outcome.items {
         tell_corrupt(out, item.corrupt.as_ref());
     }
+    let rows: Vec<ItemRow<'_>> = ItemRow::of(order, request, outcome).collect();
     if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {
-        return out.document(&MultiDocument::new(order, outcome));
+        out.keep_changes(&rows)?;
+        return out.document(&MultiDocument::new(order, request, outcome));
     }
-    let rows: Vec<ItemRow<'_>> = ItemRow::of(order, outcome).collect();
     out.array(&rows)
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::inventory::id::UserId;
+use crate::inventory::id::{RequestId, UserId};
 use crate::inventory::order::{MultiOrder, MultiOutcome};
 use crate::inventory::status::Status;
 use crate::output::{Cell, Row};
@@ -12,7 +12,7 @@ use crate::output::{Cell, Row};
 pub struct MultiDocument<'a> {
     user: Option<&'a str>,
     status: Status,
-    request: &'a str,
+    request: Option<&'a str>,
     items: Vec<ItemDocument<'a>>,
 }
 
@@ -26,9 +26,9 @@ struct ItemDocument<'a> {
 }
 
 impl<'a> MultiDocument<'a> {
-    /// The document of an order.
-    pub fn new(order: &'a MultiOrder, outcome: &MultiOutcome) -> Self {
-        let items = ItemRow::of(order, outcome).map(|row| ItemDocument {
+    /// The document of an order. A dry run has no request.
+    pub fn new(order: &'a MultiOrder, request: Option<&'a RequestId>, outcome: &MultiOutcome) -> Self {
+        let items = ItemRow::of(order, request, outcome).map(|row| ItemDocument {
             activity: row.activity,
             quantity: row.quantity,
             status: row.status,
@@ -38,7 +38,7 @@ impl<'a> MultiDocument<'a> {
         Self {
             user: order.user.as_ref().map(UserId::as_str),
             status: outcome.status,
-            request: order.request.as_str(),
+            request: request.map(RequestId::as_str),
             items: items.collect(),
         }
     }
@@ -53,20 +53,24 @@ pub struct ItemRow<'a> {
     status: Status,
     stock: Option<u64>,
     bought: Option<u64>,
-    request: &'a str,
+    request: Option<&'a str>,
 }
 
 impl<'a> ItemRow<'a> {
     /// The rows of an order.
-    pub fn of(order: &'a MultiOrder, outcome: &MultiOutcome) -> impl Iterator<Item = Self> {
-        order.items.iter().zip(&outcome.items).map(|((activity, quantity), item)| Self {
+    pub fn of(
+        order: &'a MultiOrder,
+        request: Option<&'a RequestId>,
+        outcome: &MultiOutcome,
+    ) -> impl Iterator<Item = Self> {
+        order.items.iter().zip(&outcome.items).map(move |((activity, quantity), item)| Self {
             user: order.user.as_ref().map(UserId::as_str),
             activity: activity.as_str(),
             quantity: quantity.get(),
             status: item.status,
             stock: item.stock,
             bought: item.bought,
-            request: order.request.as_str(),
+            request: request.map(RequestId::as_str),
         })
     }
 }
@@ -83,8 +87,12 @@ impl Row for ItemRow<'_> {
             Cell::status(self.status),
             Cell::known(self.stock),
             Cell::known(self.bought),
-            Cell::text(self.request),
+            self.request.map_or_else(Cell::unknown, Cell::text),
         ]
+    }
+
+    fn is_change(&self) -> bool {
+        self.status == Status::Ok
     }
 }
 
@@ -99,7 +107,7 @@ pub struct LineDocument<'a> {
 impl<'a> LineDocument<'a> {
     /// The order that begins in that line.
     pub fn new(line: u64, order: &'a MultiOrder, outcome: &MultiOutcome) -> Self {
-        Self { line, order: MultiDocument::new(order, outcome) }
+        Self { line, order: MultiDocument::new(order, Some(&order.request), outcome) }
     }
 }
 
@@ -114,7 +122,7 @@ pub struct LineItemRow<'a> {
 impl<'a> LineItemRow<'a> {
     /// The rows of the order that begins in that line.
     pub fn of(line: u64, order: &'a MultiOrder, outcome: &MultiOutcome) -> impl Iterator<Item = Self> {
-        ItemRow::of(order, outcome).map(move |item| Self { line, item })
+        ItemRow::of(order, Some(&order.request), outcome).map(move |item| Self { line, item })
     }
 }
 

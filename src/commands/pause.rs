@@ -57,6 +57,10 @@ impl Row for PauseRow<'_> {
             Cell::text(self.state.unwrap_or_default()),
         ]
     }
+
+    fn is_change(&self) -> bool {
+        self.status == Status::Ok
+    }
 }
 
 /// Pauses.
@@ -77,10 +81,8 @@ fn set(which: &Which, paused: bool, store: &mut Store, out: &mut Output) -> Resu
         let state = status.is_done().then_some(if paused { "paused" } else { "resumed" });
         rows.push(PauseRow { activity: activity.as_str(), status, state });
     }
+    out.set_dry_run(which.mutating.dry_run);
     out.array(&rows)?;
-    if which.mutating.dry_run {
-        out.note("dry run: nothing was changed");
-    }
     if paused && rows.iter().any(|row| row.status.is_done()) {
         out.note("a backend that sells with a script of its own does not look at this: pause it there too");
     }

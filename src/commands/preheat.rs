@@ -109,6 +109,10 @@ impl Row for PreheatRow<'_> {
             Cell::known(self.per_user_limit),
         ]
     }
+
+    fn is_change(&self) -> bool {
+        self.status == Status::Ok && self.action != Action::Unchanged
+    }
 }
 
 /// `50 → 80` where a number moves, else the number.
@@ -210,15 +214,13 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
         failed = carry_out(&all, how, reason, store, &mut results, out).err();
     }
     tell(&results, how, out);
+    out.set_dry_run(args.mutating.dry_run);
     if failed.is_none() || !results.is_empty() {
         let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
         out.array(&rows)?;
     }
     if let Some(error) = failed {
         return Err(error);
-    }
-    if args.mutating.dry_run {
-        out.note("dry run: nothing was changed");
     }
     let refused = results.iter().any(|result| !result.status.is_done());
     Ok(if refused { Exit::Refused } else { Exit::Done })

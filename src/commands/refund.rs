@@ -74,10 +74,9 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
         reason: args.reason.clone(),
     };
     let outcome = store.refund(&refund, args.mutating.dry_run)?;
-    if args.mutating.dry_run {
-        out.note("dry run: nothing was changed");
-    }
+    out.set_dry_run(args.mutating.dry_run);
     tell_corrupt(out, outcome.corrupt.as_ref());
-    out.object(&OrderRow::new(&refund.activity, refund.user.as_ref(), &refund.request, &outcome))?;
+    let request = (!args.mutating.dry_run).then_some(&refund.request);
+    out.object(&OrderRow::new(&refund.activity, refund.user.as_ref(), request, &outcome))?;
     Ok(exit_of(outcome.status))
 }

@@ -87,6 +87,10 @@ impl Row for RepairRow {
             Cell::text(self.status.name()).tone(tone),
         ]
     }
+
+    fn is_change(&self) -> bool {
+        self.status == Repaired::Ok
+    }
 }
 
 /// Applies a plan.
@@ -113,10 +117,8 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
         session.out.confirm(&format!("Apply {} repairs ({what})?", repairs.len()), args.mutating.yes)?;
     }
     let rows = apply(&repairs, args.mutating.dry_run, args.reason.as_deref(), &mut store)?;
+    session.out.set_dry_run(args.mutating.dry_run);
     session.out.array(&rows)?;
-    if args.mutating.dry_run {
-        session.out.note("dry run: nothing was changed");
-    }
     if rows.iter().any(|row| row.status == Repaired::Stale) {
         session.out.hint("it was reset or repaired since the audit: run `seckill reconcile` again");
     }

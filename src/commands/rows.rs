@@ -20,12 +20,17 @@ pub struct OrderRow<'a> {
     status: Status,
     stock: Option<u64>,
     bought: Option<u64>,
-    request: &'a str,
+    request: Option<&'a str>,
 }
 
 impl<'a> OrderRow<'a> {
-    /// The row of an outcome.
-    pub fn new(activity: &'a ActivityId, user: Option<&'a UserId>, request: &'a RequestId, outcome: &Outcome) -> Self {
+    /// The row of an outcome. A dry run has no request.
+    pub fn new(
+        activity: &'a ActivityId,
+        user: Option<&'a UserId>,
+        request: Option<&'a RequestId>,
+        outcome: &Outcome,
+    ) -> Self {
         Self {
             activity: activity.as_str(),
             user: user.map(UserId::as_str),
@@ -33,7 +38,7 @@ impl<'a> OrderRow<'a> {
             status: outcome.status,
             stock: outcome.stock,
             bought: outcome.bought,
-            request: request.as_str(),
+            request: request.map(RequestId::as_str),
         }
     }
 }
@@ -50,8 +55,12 @@ impl Row for OrderRow<'_> {
             Cell::status(self.status),
             Cell::known(self.stock),
             Cell::known(self.bought),
-            Cell::text(self.request),
+            self.request.map_or_else(Cell::unknown, Cell::text),
         ]
+    }
+
+    fn is_change(&self) -> bool {
+        self.status == Status::Ok
     }
 }
 

@@ -3,39 +3,49 @@
 use std::io::{self, Write};
 
 use clap::error::ErrorKind;
+use serde::Serialize;
 
 use super::escape::escape;
 use super::format::Format;
+use super::lost::OutputLost;
 use super::paint::{Tone, paint};
+use super::sink::Unwritable;
 use super::terminal::{ColorChoice, Terminal};
 use crate::inventory::failure::{Exit, Failure};
 
 /// Prints an error to standard error and returns the exit code it stands for. With json, jsonl and yaml it is one
 /// JSON object.
 pub fn report(error: &anyhow::Error, format: Format, color: ColorChoice) -> Exit {
+    if let Some(lost) = error.downcast_ref::<OutputLost>() {
+        print(&lost.failure, Some(lost), format, color);
+        return lost.failure.exit;
+    }
     let failure = failure(error);
-    print(&failure, format, color);
+    print(&failure, None, format, color);
     failure.exit
 }
 
 /// Prints what clap has to say: help and version to standard output, a usage error like every other error.
 pub fn report_usage(error: &clap::Error, format: Format, color: ColorChoice) -> Exit {
     if !error.use_stderr() {
-        // Nobody is left to be told where even that fails.
-        let _ = error.print();
-        return Exit::Done;
+        return match error.print() {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                report(&Unwritable::from(error).into(), format, color)
+            }
+            _ => Exit::Done,
+        };
     }
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !format.is_nested() {
         let _ = error.print();
         return Exit::Usage;
     }
     let failure = usage(&error.render().to_string());
-    print(&failure, format, color);
+    print(&failure, None, format, color);
     failure.exit
 }
 
 /// The failure that an error is; one that names no exit code is simply failed.
-fn failure(error: &anyhow::Error) -> Failure {
+pub(super) fn failure(error: &anyhow::Error) -> Failure {
     let known = error.downcast_ref::<Failure>();
     Failure {
         message: message(error),
@@ -76,14 +86,29 @@ fn one_line(paragraph: &str) -> String {
     paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn print(failure: &Failure, format: Format, color: ColorChoice) {
+/// The error for machines.
+#[derive(Serialize)]
+struct ErrorDocument<'a> {
+    #[serde(flatten)]
+    failure: &'a Failure,
+    /// What was changed and could not be printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<&'a [serde_yaml::Value]>,
+}
+
+fn print(failure: &Failure, lost: Option<&OutputLost>, format: Format, color: ColorChoice) {
     let mut text = String::new();
     if format.is_nested() {
-        let object = serde_json::to_string(failure).unwrap_or_default();
+        let changes = lost.map(|lost| lost.changes.as_slice());
+        let object = serde_json::to_string(&ErrorDocument { failure, changes }).unwrap_or_default();
         text.push_str(&super::escape::escape_data(&object));
         text.push('\n');
     } else {
         let coloured = Terminal::new(color, false, false).colours_notes;
+        for change in lost.into_iter().flat_map(OutputLost::lines) {
+            paint(&mut text, "changed:", Tone::Strong, coloured);
+            text.extend([" ", &escape(&change), "\n"]);
+        }
         let labelled = [("error:", Tone::Bad, Some(&failure.message)), ("hint:", Tone::Info, failure.hint.as_ref())];
         for (label, tone, said) in labelled {
             let Some(said) = said else { continue };

@@ -7,6 +7,7 @@ pub mod escape;
 pub mod file;
 mod fit;
 pub mod format;
+mod lost;
 pub mod notes;
 mod paint;
 pub mod progress;
@@ -30,10 +31,11 @@ pub use file::OutputFile;
 pub use format::Format;
 pub use progress::Progress;
 pub use rows::{Row, RowStream};
-pub use sink::is_broken_pipe;
+pub use sink::{is_broken_pipe, is_unwritable};
 pub use terminal::{ColorChoice, Terminal};
 
-use crate::inventory::failure::Failure;
+use crate::inventory::failure::{Exit, Failure};
+use rows::Dry;
 use sink::Sink;
 use table::Table;
 
@@ -42,7 +44,12 @@ pub struct Output {
     format: Format,
     terminal: Terminal,
     sink: Sink,
+    /// Whether nothing is changed, which each row says.
+    is_dry: bool,
 }
+
+/// What stands above a table of a dry run.
+const DRY_RUN: &str = "Dry run: nothing was changed";
 
 impl Output {
     /// Standard output, as the flags and the environment want it.
@@ -52,7 +59,32 @@ impl Output {
 
     /// Some other place for the data.
     pub fn to(place: impl Write + Send + 'static, format: Format, terminal: Terminal) -> Self {
-        Self { format, terminal, sink: Sink::new(Box::new(place), terminal.shows_data) }
+        Self { format, terminal, sink: Sink::new(Box::new(place), terminal.shows_data), is_dry: false }
+    }
+
+    /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.
+    pub fn set_dry_run(&mut self, is_dry: bool) {
+        self.is_dry = is_dry;
+    }
+
+    /// Keeps rows that tell of changes, for a nested value: if standard output cannot be written, standard error names
+    /// them. Rows that are printed as rows are kept anyway.
+    pub fn keep_changes<T: Row>(&mut self, rows: &[T]) -> Result<()> {
+        let changes = rows.iter().filter(|row| !self.is_dry && row.is_change());
+        changes.into_iter().try_for_each(|row| Ok(self.sink.keep_change(row)?))
+    }
+
+    /// The command is over: if standard output could not be written, that is an error, and the changes that were made
+    /// come with it. A reader that closed the pipe changes nothing.
+    pub fn end(&mut self, ended: Result<Exit>) -> Result<Exit> {
+        self.sink.show();
+        if self.is_dry && self.format != Format::Table && ended.is_ok() {
+            self.note("dry run: nothing was changed");
+        }
+        match self.sink.take_lost() {
+            Some((why, changes)) => Err(lost::OutputLost::new(&why, changes, ended).into()),
+            None => ended,
+        }
     }
 
     /// The form the user asked for.
@@ -68,7 +100,10 @@ impl Output {
     /// Prints one row: an object for machines, a table of one row for people.
     pub fn object<T: Row>(&mut self, row: &T) -> Result<()> {
         match self.format {
-            Format::Json | Format::Yaml => self.document(row),
+            Format::Json | Format::Yaml => {
+                self.keep_changes(std::slice::from_ref(row))?;
+                self.document(row)
+            }
             _ => self.array(std::slice::from_ref(row)),
         }
     }
@@ -90,6 +125,13 @@ impl Output {
 
     /// Prints a nested value. The caller has rows for the formats that are flat.
     pub fn document<T: Serialize>(&mut self, value: &T) -> Result<()> {
+        if self.is_dry {
+            return self.written(&Dry::new(value));
+        }
+        self.written(value)
+    }
+
+    fn written<T: Serialize>(&mut self, value: &T) -> Result<()> {
         let mut text = Vec::new();
         match self.format {
             Format::Json => serde_json::to_writer_pretty(&mut text, value)?,
@@ -104,8 +146,9 @@ impl Output {
         if !text.ends_with(b"\n") {
             text.push(b'\n');
         }
-        self.sink.write_data(&text)?;
-        Ok(self.sink.show()?)
+        self.sink.write_data(&text);
+        self.sink.show();
+        Ok(())
     }
 
     /// Prints a table for people, whatever the format, with a blank line between it and what came before.
@@ -115,18 +158,16 @@ impl Output {
                 .note(format!("{}nothing to show", title.map(|title| format!("{title}: ")).unwrap_or_default()));
             return Ok(());
         }
-        if self.sink.used {
-            self.sink.write_safe("\n")?;
+        self.keep_changes(rows)?;
+        let first = !self.sink.used;
+        if !first {
+            self.sink.write_safe("\n");
         }
-        if let Some(title) = title {
-            let mut line = String::new();
-            paint::paint(&mut line, &escape::escape(title), Tone::Strong, self.terminal.colours_data);
-            line.push('\n');
-            self.sink.write_safe(&line)?;
-        }
+        let dry = (self.is_dry && first).then_some(DRY_RUN);
         let rows: Vec<Vec<Cell>> = rows.iter().map(Row::cells).collect();
-        draw(T::HEADINGS, &rows, &mut self.sink, &self.terminal)?;
-        Ok(self.sink.show()?)
+        draw([dry, title], T::HEADINGS, &rows, &mut self.sink, &self.terminal);
+        self.sink.show();
+        Ok(())
     }
 
     /// Prints one line.
@@ -137,8 +178,9 @@ impl Output {
 
     /// Prints a text exactly as it is.
     pub fn text(&mut self, text: &str) -> Result<()> {
-        self.sink.write_data(text.as_bytes())?;
-        Ok(self.sink.show()?)
+        self.sink.write_data(text.as_bytes());
+        self.sink.show();
+        Ok(())
     }
 
     /// Says something good to know; not with `--quiet`.
@@ -172,13 +214,25 @@ impl Output {
     }
 }
 
-/// Draws the first rows of a table, and says which columns had no room.
-fn draw(headings: &[&str], rows: &[Vec<Cell>], sink: &mut Sink, terminal: &Terminal) -> Result<Table> {
+/// Draws the first rows of a table below its titles, and says which columns had no room.
+fn draw(
+    titles: [Option<&str>; 2],
+    headings: &[&str],
+    rows: &[Vec<Cell>],
+    sink: &mut Sink,
+    terminal: &Terminal,
+) -> Table {
+    for title in titles.into_iter().flatten() {
+        let mut line = String::new();
+        paint::paint(&mut line, &escape::escape(title), Tone::Strong, terminal.colours_data);
+        line.push('\n');
+        sink.write_safe(&line);
+    }
     let table = Table::new(headings, rows, terminal.width, terminal.colours_data);
-    sink.write_safe(&table.page(rows))?;
+    sink.write_safe(&table.page(rows));
     if !table.hidden().is_empty() {
         let hidden = table.hidden().join(", ");
         terminal.note(format!("no room for {hidden}; another `--output` has everything"));
     }
-    Ok(table)
+    table
 }

@@ -21,6 +21,11 @@ pub trait Row: Serialize {
     const HEADINGS: &'static [&'static str];
     /// The row of the table for people.
     fn cells(&self) -> Vec<Cell>;
+    /// Whether it tells of something that was changed: if standard output cannot be written, standard error names it.
+    /// A dry run's rows never count.
+    fn is_change(&self) -> bool {
+        false
+    }
 }
 
 /// Rows of a table that decide its widths.
@@ -34,6 +39,9 @@ pub struct RowStream<'a, T: Row> {
     rows: Rows<'a>,
     terminal: Terminal,
     shown: Instant,
+    is_dry: bool,
+    /// Whether a row that cannot be written is an error; else the work goes on, and the end reports it.
+    is_strict: bool,
     of: PhantomData<fn(&T)>,
 }
 
@@ -60,18 +68,45 @@ enum Page {
 
 impl<'a, T: Row> RowStream<'a, T> {
     pub(super) fn new(out: &'a mut Output) -> Result<Self> {
-        let terminal = out.terminal;
+        let (terminal, is_dry) = (out.terminal, out.is_dry);
         let sink = &mut out.sink;
         let plain = |sink, form| Rows::Plain { sink, buffer: Vec::new(), form };
         let rows = match out.format {
-            Format::Csv => separated::<T>(sink, b',')?,
-            Format::Tsv => separated::<T>(sink, b'\t')?,
+            Format::Csv => separated::<T>(sink, b',', is_dry)?,
+            Format::Tsv => separated::<T>(sink, b'\t', is_dry)?,
             Format::Jsonl => plain(sink, Form::Lines),
             Format::Json => plain(sink, Form::Json { empty: true }),
             Format::Yaml => plain(sink, Form::Yaml { empty: true }),
             Format::Table => plain(sink, Form::Table(Page::Waiting(Vec::new()))),
         };
-        Ok(Self { rows, terminal, shown: Instant::now(), of: PhantomData })
+        Ok(Self { rows, terminal, shown: Instant::now(), is_dry, is_strict: false, of: PhantomData })
+    }
+
+    /// From now on a row that cannot be written is an error, also if the reader only closed the pipe: for a run that
+    /// prints a row per order, and stops when nobody takes them.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.is_strict = true;
+        self
+    }
+
+    /// Whether rows are dropped because standard output cannot be written: whoever only reads may stop.
+    pub fn is_lost(&self) -> bool {
+        self.lost().is_some()
+    }
+
+    fn lost(&self) -> Option<&Unwritable> {
+        match &self.rows {
+            Rows::Separated(writer) => writer.get_ref().lost(),
+            Rows::Plain { sink, .. } => sink.lost(),
+        }
+    }
+
+    fn checked(&self) -> Result<()> {
+        match self.lost() {
+            Some(lost) if self.is_strict => Err(lost.clone().into()),
+            _ => Ok(()),
+        }
     }
 
     /// Prints one more row.
@@ -81,13 +116,35 @@ impl<'a, T: Row> RowStream<'a, T> {
 
     /// The same for a row of the same fields that borrows from something short-lived.
     pub fn push_borrowed<R: Row>(&mut self, row: &R) -> Result<()> {
+        let is_change = !self.is_dry && row.is_change();
         match &mut self.rows {
-            Rows::Separated(writer) => writer.serialize(row).map_err(unwritable)?,
-            Rows::Plain { sink, form: Form::Table(page), .. } => page.push(row, sink, &self.terminal)?,
+            Rows::Separated(writer) => {
+                if self.is_dry {
+                    // No flattened struct: csv has no form for the map that it would be.
+                    writer.serialize((row, true))?;
+                } else {
+                    writer.serialize(row)?;
+                }
+                if is_change {
+                    writer.get_ref().keep_change(row)?;
+                }
+            }
             Rows::Plain { sink, buffer, form } => {
-                buffer.clear();
-                form.encode(row, buffer)?;
-                sink.write_data(buffer)?;
+                match form {
+                    Form::Table(page) => page.push(row, sink, &self.terminal, self.is_dry),
+                    _ => {
+                        buffer.clear();
+                        if self.is_dry {
+                            form.encode(&Dry::new(row), buffer)?;
+                        } else {
+                            form.encode(row, buffer)?;
+                        }
+                        sink.write_data(buffer);
+                    }
+                }
+                if is_change {
+                    sink.keep_change(row)?;
+                }
             }
         }
         let is_page = matches!(&self.rows, Rows::Plain { form: Form::Table(Page::Waiting(_)), .. });
@@ -100,7 +157,7 @@ impl<'a, T: Row> RowStream<'a, T> {
     /// Shows what was pushed, before a wait that may be long.
     pub fn flush(&mut self) -> Result<()> {
         if let Rows::Plain { sink, form: Form::Table(page), .. } = &mut self.rows {
-            page.decide::<T>(sink, &self.terminal)?;
+            page.decide::<T>(sink, &self.terminal, self.is_dry);
         }
         self.show()
     }
@@ -111,6 +168,9 @@ impl<'a, T: Row> RowStream<'a, T> {
     /// The reader is gone, and did not take all of it.
     pub fn taken(&mut self) -> Result<()> {
         self.flush()?;
+        if let Some(lost) = self.lost() {
+            return Err(lost.clone().into());
+        }
         Ok(super::taken::taken().map_err(Unwritable::from)?)
     }
 
@@ -118,9 +178,9 @@ impl<'a, T: Row> RowStream<'a, T> {
     pub fn finish(mut self) -> Result<()> {
         if let Rows::Plain { sink, form, .. } = &mut self.rows {
             match form {
-                Form::Json { empty: true } => sink.write_data(b"[]\n")?,
-                Form::Json { empty: false } => sink.write_data(b"\n]\n")?,
-                Form::Yaml { empty: true } => sink.write_data(b"[]\n")?,
+                Form::Json { empty: true } => sink.write_data(b"[]\n"),
+                Form::Json { empty: false } => sink.write_data(b"\n]\n"),
+                Form::Yaml { empty: true } => sink.write_data(b"[]\n"),
                 Form::Table(Page::Waiting(rows)) if rows.is_empty() => self.terminal.note("nothing to show"),
                 _ => (),
             }
@@ -132,9 +192,23 @@ impl<'a, T: Row> RowStream<'a, T> {
         self.shown = Instant::now();
         match &mut self.rows {
             Rows::Separated(writer) => writer.flush().map_err(Unwritable::from)?,
-            Rows::Plain { sink, .. } => sink.show()?,
+            Rows::Plain { sink, .. } => sink.show(),
         }
-        Ok(())
+        self.checked()
+    }
+}
+
+/// A row of a dry run: it says so itself, so that nobody who keeps it takes it for a change.
+#[derive(Serialize)]
+pub(super) struct Dry<'a, T> {
+    #[serde(flatten)]
+    row: &'a T,
+    dry_run: bool,
+}
+
+impl<'a, T> Dry<'a, T> {
+    pub(super) fn new(row: &'a T) -> Self {
+        Self { row, dry_run: true }
     }
 }
 
@@ -163,49 +237,37 @@ impl Form {
 }
 
 impl Page {
-    fn push<T: Row>(&mut self, row: &T, sink: &mut Sink, terminal: &Terminal) -> Result<()> {
+    fn push<T: Row>(&mut self, row: &T, sink: &mut Sink, terminal: &Terminal, is_dry: bool) {
         match self {
             Self::Waiting(rows) => {
                 rows.push(row.cells());
                 if rows.len() >= PAGE {
-                    self.decide::<T>(sink, terminal)?;
+                    self.decide::<T>(sink, terminal, is_dry);
                 }
             }
             Self::Decided { table, line } => {
                 line.clear();
                 table.line(&row.cells(), line);
-                sink.write_safe(line)?;
+                sink.write_safe(line);
             }
         }
-        Ok(())
     }
 
     /// Decides the widths from the rows that are there, and prints those.
-    fn decide<T: Row>(&mut self, sink: &mut Sink, terminal: &Terminal) -> Result<()> {
+    fn decide<T: Row>(&mut self, sink: &mut Sink, terminal: &Terminal, is_dry: bool) {
         if let Self::Waiting(rows) = self
             && !rows.is_empty()
         {
-            let table = super::draw(T::HEADINGS, rows, sink, terminal)?;
+            let dry = is_dry.then_some(super::DRY_RUN);
+            let table = super::draw([dry, None], T::HEADINGS, rows, sink, terminal);
             *self = Self::Decided { table, line: String::new() };
         }
-        Ok(())
     }
 }
 
 /// A writer of separated values, its header written.
-fn separated<T: Row>(sink: &mut Sink, delimiter: u8) -> Result<Rows<'_>> {
+fn separated<T: Row>(sink: &mut Sink, delimiter: u8, is_dry: bool) -> Result<Rows<'_>> {
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).has_headers(false).from_writer(sink);
-    writer.write_record(T::FIELDS).map_err(unwritable)?;
+    writer.write_record(T::FIELDS.iter().chain(is_dry.then_some(&"dry_run")))?;
     Ok(Rows::Separated(Box::new(writer)))
-}
-
-/// The error of the stream below, where it is one.
-fn unwritable(error: csv::Error) -> anyhow::Error {
-    if !error.is_io_error() {
-        return error.into();
-    }
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => Unwritable::from(error).into(),
-        other => anyhow::anyhow!("cannot write a row: {other:?}"),
-    }
 }

@@ -127,19 +127,55 @@ fn a_second_table_keeps_its_distance() {
     assert!(text.contains("-\n\nParticipants\nACTIVITY"), "{text}");
 }
 
-#[test]
-fn a_closed_pipe_is_told_from_other_errors() {
-    struct Closed;
-    impl Write for Closed {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::BrokenPipe.into())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
+/// A place that takes nothing.
+struct Refusing(io::ErrorKind);
+
+impl Write for Refusing {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(self.0.into())
     }
-    for format in [Format::Table, Format::Json, Format::Jsonl, Format::Csv, Format::Tsv, Format::Yaml] {
-        let error = Output::to(Closed, format, Terminal::default()).array(&[row("7", None)]).unwrap_err();
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const FORMATS: [Format; 6] = [Format::Table, Format::Json, Format::Jsonl, Format::Csv, Format::Tsv, Format::Yaml];
+
+#[test]
+fn a_closed_pipe_changes_no_outcome() {
+    for format in FORMATS {
+        let mut out = Output::to(Refusing(io::ErrorKind::BrokenPipe), format, Terminal::default());
+        out.array(&[row("7", None)]).unwrap();
+        out.array(&[row("7", None)]).unwrap();
+        assert_eq!(out.end(Ok(Exit::Refused)).unwrap(), Exit::Refused, "{format:?}");
+    }
+}
+
+#[test]
+fn another_error_fails_at_the_end_and_keeps_the_exit_code_of_a_failure() {
+    for format in FORMATS {
+        let mut out = Output::to(Refusing(io::ErrorKind::StorageFull), format, Terminal::default());
+        out.array(&[row("7", None)]).unwrap();
+        let error = out.end(Ok(Exit::Refused)).unwrap_err();
+        assert_eq!(error.downcast_ref::<lost::OutputLost>().unwrap().failure.exit, Exit::Failed, "{format:?}");
+        out.array(&[row("7", None)]).unwrap();
+    }
+    let mut out = Output::to(Refusing(io::ErrorKind::StorageFull), Format::Csv, Terminal::default());
+    out.line("x").unwrap();
+    let error = out.end(Err(Failure::new(Exit::Unknown, "no reply").into())).unwrap_err();
+    let lost = error.downcast_ref::<lost::OutputLost>().unwrap();
+    assert_eq!(lost.failure.exit, Exit::Unknown);
+    assert!(lost.failure.message.starts_with("no reply; and cannot write to standard output"), "{error}");
+}
+
+#[test]
+fn a_strict_stream_stops_at_what_cannot_be_written() {
+    for format in FORMATS {
+        let mut out = Output::to(Refusing(io::ErrorKind::BrokenPipe), format, Terminal::default());
+        let mut rows = out.stream::<Bought>().unwrap().strict();
+        rows.push(&row("7", None)).unwrap();
+        let error = rows.finish().unwrap_err();
         assert!(is_broken_pipe(&error), "{format:?}: {error}");
         assert!(is_broken_pipe(&error.context("while printing")), "{format:?}");
     }
@@ -151,5 +187,5 @@ fn nobody_is_asked_where_nobody_answers() {
     let out = Output::to(io::sink(), Format::Table, Terminal::default());
     assert!(out.confirm("reset `1001`?", true).is_ok());
     let error = out.confirm("reset `1001`?", false).unwrap_err();
-    assert_eq!(error.downcast_ref::<Failure>().unwrap().exit, crate::inventory::failure::Exit::Usage);
+    assert_eq!(error.downcast_ref::<Failure>().unwrap().exit, Exit::Usage);
 }

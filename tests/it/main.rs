@@ -20,6 +20,7 @@ mod ledger;
 mod model;
 mod one_round_trip;
 mod options;
+mod outputs;
 mod race;
 mod reconcile;
 mod run;

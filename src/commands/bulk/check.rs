@@ -136,8 +136,8 @@ impl CheckedInput {
 
     /// Tells what would be applied.
     pub(super) fn tell(self, out: &mut Output) -> Result<Exit> {
+        out.set_dry_run(true);
         out.array(&self.totals)?;
-        out.note("dry run: nothing was changed");
         match self.bad.failure() {
             Some(failure) => Err(failure.into()),
             None => Ok(Exit::Done),

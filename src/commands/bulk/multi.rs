@@ -154,7 +154,7 @@ struct Report<'o> {
 impl<'o> Report<'o> {
     fn new(out: &'o mut Output) -> Result<Self> {
         let is_nested = out.format() == Format::Jsonl;
-        let rows = if shows_rows(out.format()) { Some(out.stream()?) } else { None };
+        let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
         Ok(Self { rows, is_nested, tallies: Vec::new(), known: HashMap::new() })
     }
 

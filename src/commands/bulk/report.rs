@@ -126,7 +126,7 @@ pub(super) struct Report<'o> {
 
 impl<'o> Report<'o> {
     pub(super) fn new(out: &'o mut Output) -> Result<Self> {
-        let rows = if shows_rows(out.format()) { Some(out.stream()?) } else { None };
+        let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
         Ok(Self { rows, tallies: Vec::new(), told: Told::default(), done: 0, applied: 0 })
     }
 

@@ -14,7 +14,7 @@ use crate::input::orders::{Checked, Next, RowError};
 use crate::interrupt;
 use crate::inventory::failure::Failure;
 use crate::inventory::id::RequestId;
-use crate::output::{Output, Progress, Terminal, is_broken_pipe};
+use crate::output::{Output, Progress, Terminal, is_broken_pipe, is_unwritable};
 use crate::store::StoreError;
 use crate::store::bulk::{Job, Step};
 
@@ -204,7 +204,7 @@ impl<C: Course> Run<C> {
         if let (Err(store), None) = (drained, &error) {
             error = Some(store.into());
         }
-        let is_read = !error.as_ref().is_some_and(is_broken_pipe);
+        let is_read = !error.as_ref().is_some_and(is_unwritable);
         while is_read && self.course.skip_undecided() {
             if let Err(unwritable) = self.tell() {
                 error = Some(unwritable);
@@ -224,8 +224,11 @@ impl<C: Course> Run<C> {
         }
         let summary = match self.course.finish() {
             Ok(summary) => summary,
-            Err(unwritable) if is_broken_pipe(&unwritable) && !is_read => Vec::new(),
-            Err(unwritable) => return Err(unwritable),
+            Err(unwritable) if is_unwritable(&unwritable) => {
+                error = error.or(Some(unwritable));
+                Vec::new()
+            }
+            Err(other) => return Err(other),
         };
         let failure = match error {
             Some(error) if is_broken_pipe(&error) => {

@@ -59,6 +59,10 @@ impl Row for TrimRow<'_> {
             Cell::known(self.time),
         ]
     }
+
+    fn is_change(&self) -> bool {
+        self.removed > 0
+    }
 }
 
 const OK: &str = "ok";
@@ -106,10 +110,8 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     row.time = row.from.map(EntryId::at);
     row.users = sums.map(|sums| sums.users);
     row.status = if held_by.is_some() { UNREAD } else { OK };
+    out.set_dry_run(args.mutating.dry_run);
     out.object(&row)?;
-    if args.mutating.dry_run {
-        out.note("dry run: nothing was changed");
-    }
     if let Some(group) = held_by {
         out.warn(format!(
             "the consumer group `{group}` has not read and acknowledged all that is older, so what it needs was kept"

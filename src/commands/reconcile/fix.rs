@@ -146,7 +146,7 @@ impl FixArgs {
         }
         if self.mutating.dry_run {
             let rows = repairs.iter().map(|repair| RepairRow::new(repair, Repaired::Planned)).collect();
-            out.note("dry run: nothing was changed");
+            out.set_dry_run(true);
             return Ok(rows);
         }
         if out.format() == Format::Table && !self.mutating.yes {

@@ -164,6 +164,7 @@ pub fn report(audits: &[Audit], repairs: Option<&[RepairRow]>, out: &mut Output)
     };
     match out.format() {
         Format::Json | Format::Yaml => {
+            out.keep_changes(repairs.unwrap_or_default())?;
             return out.document(&Document {
                 verdict: verdict(audits),
                 activities: audits.iter().map(ActivityRow::new).collect(),

@@ -13,7 +13,7 @@ use crate::cli::Mutating;
 use crate::input::fixture::{self, Fixture, Step};
 use crate::interrupt;
 use crate::inventory::failure::Exit;
-use crate::output::{Output, is_broken_pipe};
+use crate::output::Output;
 use crate::store::Store;
 use perform::Observed;
 use report::{Report, StepRow};
@@ -47,16 +47,10 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     let mut report = Report::default();
     // What was done is shown even where a fault ends the run.
     let ended = drive(args, &fixtures, &mut store, out, &mut report);
+    out.set_dry_run(args.mutating.dry_run);
     let shown = report.show(&fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
     let exit = ended?;
-    match shown {
-        // Nobody reads any more, but a run that failed has failed.
-        Err(error) if exit == Exit::Done || !is_broken_pipe(&error) => return Err(error),
-        _ => {}
-    }
-    if args.mutating.dry_run {
-        out.note("dry run: nothing was changed");
-    }
+    shown?;
     Ok(exit)
 }
 

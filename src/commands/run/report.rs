@@ -71,6 +71,10 @@ impl Row for StepRow {
     const FIELDS: &'static [&'static str] = &["step", "operation", "status", "expected", "passed"];
     const HEADINGS: &'static [&'static str] = Self::FIELDS;
 
+    fn is_change(&self) -> bool {
+        self.operation != "reconcile" && self.status.and_then(Status::named).is_none_or(|status| status == Status::Ok)
+    }
+
     fn cells(&self) -> Vec<Cell> {
         let passed = match self.passed {
             Some(true) => Cell::text("✓").tone(Tone::Good),
@@ -159,6 +163,7 @@ impl Report {
                 if with_sale { sale::tables(sale::look(fixtures, store, out)?, out) } else { Ok(()) }
             }
             Format::Json | Format::Yaml => {
+                out.keep_changes(&self.steps)?;
                 let activities = if with_sale { sale::look(fixtures, store, out)? } else { Vec::new() };
                 out.document(&Document { steps: &self.steps, activities })
             }

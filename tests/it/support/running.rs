@@ -41,7 +41,11 @@ impl Running {
             // From a thread: a tool that stops reading must not block the test. It may well stop.
             thread::spawn(move || pipe.write_all(&call.stdin).ok());
         }
-        let stdout = Stream::read(process.stdout.take().unwrap().take(call.stdout_limit));
+        let stdout = match process.stdout.take() {
+            Some(stdout) => Stream::read(stdout.take(call.stdout_limit)),
+            // It goes where the test said.
+            None => Stream::read(std::io::empty()),
+        };
         let stderr = match screen {
             Some(screen) => Stream::read(screen),
             None => Stream::read(process.stderr.take().unwrap()),

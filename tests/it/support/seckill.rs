@@ -79,6 +79,20 @@ impl Call {
         self
     }
 
+    /// The reader of stdout is gone before anything is written, as with `| true`.
+    pub fn stdout_closed(mut self) -> Self {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        self.command.stdout(writer);
+        self
+    }
+
+    /// Stdout cannot be written: the disk is full.
+    pub fn stdout_full(mut self) -> Self {
+        self.command.stdout(std::fs::File::options().write(true).open("/dev/full").expect("/dev/full"));
+        self
+    }
+
     /// A person sits there and sees stderr, with all that is drawn for a terminal; stdout stays a pipe.
     pub fn seen(mut self) -> Self {
         self.stderr_is_terminal = true;
