@@ -145,8 +145,7 @@ if not call.dry then
   end
   if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
   if taken > 0 and rules.ledger then
-    local orders = ledger_orders(call, noted, quantities, taken)
-    redis.call('XADD', KEYS[4], '*', unpack(entry('deduct', call.by, call.reason, digits(left), 'orders', orders)))
+    redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, left, noted, quantities, taken)))
   end
 end
 if call.single then return {last, left, held and now[users[1]]} end

@@ -122,8 +122,7 @@ if not call.dry then
   if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
   if given_back > 0 then
     if rules.ledger then
-      local orders = ledger_orders(call, noted, given, given_back)
-      redis.call('XADD', KEYS[4], '*', unpack(entry('refund', call.by, call.reason, digits(left), 'orders', orders)))
+      redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, left, noted, given, given_back)))
     end
     redis.call('INCRBY', KEYS[1], digits(left - stock))
   end

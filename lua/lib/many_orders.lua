@@ -206,11 +206,33 @@ local function many_orders(op)
     if sets > 0 then redis.call('HSET', KEYS[5], unpack(set, 1, sets)) end
     if #cleared > 0 then redis.call('HDEL', KEYS[5], unpack(cleared)) end
     redis.call('HSET', KEYS[3], unpack(kept, 1, kept_at + 2))
-    if reason == '' then
-      redis.call('XADD', KEYS[4], '*', 'op', op, 'stock', left .. '', 'by', by, 'orders', orders)
-    else
-      redis.call('XADD', KEYS[4], '*', 'op', op, 'stock', left .. '', 'by', by, 'reason', reason, 'orders', orders)
+    local row = {'op', op, 'stock', left .. '', 'by', by}
+    if reason ~= '' then row[7], row[8] = 'reason', reason end
+    if not named then
+      -- What names these orders is their lines; those that were refused have no place in the ledger.
+      if ok < count then
+        local applied, i = {}, 0
+        if gapless then
+          for line = first, last do
+            i = i + 1
+            if not letters[i] then applied[#applied + 1] = line .. '' end
+          end
+        else
+          for line in string.gmatch(lines, '%d+') do
+            i = i + 1
+            if not letters[i] then applied[#applied + 1] = line end
+          end
+        end
+        lines = concat(applied, ' ')
+      end
+      row[#row + 1] = 'job'
+      row[#row + 1] = given[7]
+      row[#row + 1] = 'lines'
+      row[#row + 1] = lines
     end
+    row[#row + 1] = 'orders'
+    row[#row + 1] = orders
+    redis.call('XADD', KEYS[4], '*', unpack(row))
     if not takes then redis.call('INCRBY', KEYS[1], (left - stock) .. '') end
   end
 

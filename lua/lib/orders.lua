@@ -196,6 +196,28 @@ local function ledger_orders(call, noted, quantities, count)
   return '[' .. concat(parts, ',') .. ']'
 end
 
+-- The ledger entry of a call: its orders, and of a job what names those that have no request id of their own: the job
+-- and their lines, as they came if all were applied.
+local function order_entry(call, left, noted, quantities, count)
+  local row = entry(call.op, call.by, call.reason, digits(left))
+  local unnamed = call.job and not call.requests
+  for n = 1, call.job and call.requests and count or 0 do
+    unnamed = unnamed or call.requests[noted[n]] == ''
+  end
+  if unnamed then
+    local lines = ARGV[11]
+    if count < call.count then
+      local applied = {}
+      for n = 1, count do applied[n] = digits(call.lines[noted[n]]) end
+      lines = concat(applied, ' ')
+    end
+    for _, text in ipairs({'job', call.job, 'lines', lines}) do row[#row + 1] = text end
+  end
+  row[#row + 1] = 'orders'
+  row[#row + 1] = ledger_orders(call, noted, quantities, count)
+  return row
+end
+
 -- The packed reply of many orders.
 local function packed(call, letters, bought, refused)
   local reply = concat(letters, '', 1, call.count) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused)
