@@ -2,7 +2,7 @@
   deduct: takes units of one activity, for one order or for many, with the meaning of one after the other.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch; may be absent
+  KEYS[2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch, withdrawn; may be absent
   KEYS[3]  requests       hash    r:<request> -> what it did; j:deduct:<job> -> line, refused, digest
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
@@ -28,7 +28,7 @@
     -2 limit_exceeded    the user would hold more than the limit
     -3 out_of_stock      fewer are left
     -4 not_preheated     KEYS[1] is absent
-    -5 not_started, -6 ended, -7 paused
+    -5 not_started, -6 ended, -7 paused (then the stock includes what is withdrawn)
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
   For many orders, or with a job: one string `letters stock refused [bought ...]`: a letter an order (o ok,

@@ -4,7 +4,7 @@
 
   KEYS for each of the activities, in turn (4, 5 or 6 of them, by kind):
     KEYS[at + 1]  stock          string  units left
-    KEYS[at + 2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch; may be absent
+    KEYS[at + 2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch, withdrawn; may be absent
     KEYS[at + 3]  requests       hash    r:<request> -> what it did; j:multi_deduct:<job> -> line, or line and digest
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
@@ -35,7 +35,7 @@
     else, or is known to some of the activities only), -11 corrupt
   Only ok, a refused retry and the line of a job write; all stocks first, so that a cut leaves fewer units to sell, never more.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS TIME DECRBY HSET
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY HSET
   XADD; sets also SMISMEMBER SADD HDEL.
 ]]
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
@@ -134,8 +134,14 @@ for which = 1, activities do
       sale.status = NOT_PREHEATED
     else
       sale.stock = whole(stock_text)
-      sale.left = sale.stock
       if not sale.stock then fault = broken(sale, stock_text, at + 1) else sale.shut = closed(rules) end
+      -- Nothing is sold of it now, but its stock is reported, and compared with the total.
+      if sale.stock and rules.state == 'paused' then
+        local withdrawn, text = withdrawn_units(redis.call('HGET', KEYS[at + 2], 'withdrawn'))
+        if text and not withdrawn then fault = broken(sale, text, at + 2) end
+        sale.stock = sale.stock + (withdrawn or 0)
+      end
+      sale.left = sale.stock
     end
   end
   if fault then return fault end

@@ -1,40 +1,84 @@
 --[[
-  pause: refuses every purchase of one activity for a while, or allows them again.
+  pause: refuses every purchase of one activity for a while, or allows them again. Scripts of a backend that read the
+  stock alone do not see this: to stop them too, the stock is withdrawn, from KEYS[1] to meta's `withdrawn`.
 
-  KEYS[1]  stock   string
-  KEYS[2]  meta    hash    state is live or paused
+  KEYS[1]  stock   string  units left; 0 while they are withdrawn
+  KEYS[2]  meta    hash    state is live or paused; withdrawn: units of the stock, present only while it is withdrawn
   KEYS[3]  requests, of which nothing is read
-  KEYS[4]  ledger  stream  one entry where the state changed
+  KEYS[4]  ledger  stream  one entry if something changed; `withdrawn` in it: units that moved
   further keys of the activity may be given
 
-  ARGV[1]  state   paused or live
-  ARGV[2]  by      who runs this, for the ledger; may be empty
-  ARGV[3]  reason  why, for the ledger; may be empty
-  ARGV[4]  dry     1: write nothing
+  ARGV[1]  state     paused or live
+  ARGV[2]  by        who runs this, for the ledger; may be empty
+  ARGV[3]  reason    why, for the ledger; may be empty
+  ARGV[4]  dry       1: write nothing
+  ARGV[5]  withdraw  1: with paused, withdraw the stock; may be left out. With live it always returns
 
-  Returns {status}:
-     1 ok             the state is changed
-     2 replayed       it was so already
-    -4 not_preheated  KEYS[2] is absent: what another system preheated cannot be paused
-   -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+  Returns {status, state, moved}: the state afterwards (ended, paused, upcoming, sold_out or live) and how many units moved
+     1 ok                the state changed, or units moved
+     2 replayed          it was so already
+    -4 not_preheated     {-4, false, stock}: KEYS[2] is absent, or units cannot move because KEYS[1] is; nothing changed.
+                         Only an activity of another system has a stock here
+   -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -16 paused_here_only  it is paused, but it was preheated without a ledger because a backend sells it with a script of
+                         its own, and that one goes on: its stock is not withdrawn
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE HSET XADD.
+  To withdraw, the stock goes first and `withdrawn` comes last; to return it, `withdrawn` goes first and the stock comes
+  last, by a difference. A cut leaves fewer units for sale, never more, and the same call again neither withdraws nor
+  returns units twice. What a backend refunds meanwhile stays in KEYS[1], until the next pause withdraws that too.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME DECRBY INCRBY HSET HDEL XADD.
 ]]
-local state, by, reason, dry = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1'
+local PAUSED_HERE_ONLY = -16
+local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
 if state ~= 'paused' and state ~= 'live' then return usage('pause: ARGV[1] is not paused or live') end
+if withdraw and state ~= 'paused' then return usage('pause: ARGV[5] withdraws the stock of a sale that ARGV[1] does not pause') end
 if #KEYS < 4 then return usage('pause: at least 4 keys are wanted, not ' .. #KEYS) end
-local rules, odd = rules_of(redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch'))
+local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'withdrawn')
+local rules, odd = rules_of(fields)
 if not rules then return unfit(odd, 2) end
 local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
 if bad then return bad end
-if not rules.total then return {NOT_PREHEATED} end
 local stock_text = redis.pcall('GET', KEYS[1])
-if stock_text and not whole(stock_text) then return unfit(stock_text, 1) end
-if rules.state == state then return {REPLAYED} end
-if dry then return {OK} end
-if rules.ledger and redis.acl_check_cmd and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') then return forbidden('XADD') end
-redis.call('HSET', KEYS[2], 'state', state)
-if rules.ledger then
-  redis.call('XADD', KEYS[4], '*', unpack(entry(state == 'paused' and 'pause' or 'resume', by, reason, stock_text or '0')))
+if not rules.total then return {NOT_PREHEATED, false, type(stock_text) == 'string' and stock_text} end
+local stock = whole(stock_text)
+if stock_text and not stock then return unfit(stock_text, 1) end
+local withdrawn = withdrawn_units(fields[8])
+if fields[8] and not withdrawn then return unfit(fields[8], 2) end
+local units = (stock or 0) + (withdrawn or 0)
+if units > MOST_UNITS then return unfit(fields[8], 2) end
+
+-- How many units move: nil if none can, or need to.
+local moved
+if withdraw and (not withdrawn or stock ~= 0) then moved = stock end
+if state == 'live' then moved = withdrawn end
+if (withdraw or moved) and not stock then return {NOT_PREHEATED, false, false} end
+
+local window = closed({starts = rules.starts, ends = rules.ends})
+local state_after = window == ENDED and 'ended' or state == 'paused' and 'paused' or window == NOT_STARTED and 'upcoming'
+  or units == 0 and 'sold_out' or 'live'
+local is_stopped = rules.ledger or withdraw or (withdrawn and stock == 0)
+local status = state == 'paused' and not is_stopped and PAUSED_HERE_ONLY
+if rules.state == state and not moved then return {status or REPLAYED, state_after, 0} end
+local reply = {status or OK, state_after, moved or 0}
+if dry then return reply end
+
+if redis.acl_check_cmd then
+  local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
+    or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+    or moved and state == 'paused' and not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
+    or moved and state == 'live' and not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
+    or moved and state == 'live' and not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
+  if denied then return forbidden(denied) end
 end
-return {OK}
+-- All of it, by a difference: an expiry that a backend set stays.
+if moved and state == 'paused' then redis.call('DECRBY', KEYS[1], digits(moved)) end
+if moved and state == 'live' then redis.call('HDEL', KEYS[2], 'withdrawn') end
+if rules.state ~= state then redis.call('HSET', KEYS[2], 'state', state) end
+if rules.ledger then
+  local op = state == 'paused' and 'pause' or 'resume'
+  redis.call('XADD', KEYS[4], '*', unpack(entry(op, by, reason, digits(units), 'withdrawn', moved and digits(moved))))
+end
+if moved and state == 'paused' then redis.call('HSET', KEYS[2], 'withdrawn', digits((withdrawn or 0) + moved)) end
+if moved and state == 'live' then redis.call('INCRBY', KEYS[1], digits(moved)) end
+return reply

@@ -3,7 +3,7 @@
   the user holds, never past the total, and it creates no key of the sale.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    total, ledger, epoch and more; may be absent
+  KEYS[2]  meta           hash    total, ledger, epoch, withdrawn and more; may be absent
   KEYS[3]  requests       hash    r:<request> -> what it did; j:refund:<job> -> line, refused, digest
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
@@ -28,9 +28,10 @@
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
   For many orders, or with a job: as deduct, with the letters o, r, x (exceeds_bought), q, c.
+  While the stock is withdrawn, units go to meta's `withdrawn` instead; every stock above includes that.
   Only ok, and a refused retry, write; the stock comes last, so that a cut leaves fewer units to sell, never more.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE EXISTS INCRBY HSET HDEL
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS INCRBY HSET HDEL
   XADD; sets also SMISMEMBER SADD SREM. The orders of a job are quicker where XLEN is allowed too.
 ]]
 local call, reply = read_call('refund')
@@ -109,7 +110,8 @@ end
 if not call.dry then
   if given_back > 0 then
     if redis.acl_check_cmd then
-      local denied = not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
+      local denied = not call.withdrawn and not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
+        or call.withdrawn and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
         or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
         or (kind == 'hash' or kind == 'set') and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
         or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
@@ -124,7 +126,7 @@ if not call.dry then
     if rules.ledger then
       redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, left, noted, given, given_back)))
     end
-    redis.call('INCRBY', KEYS[1], digits(left - stock))
+    return_units(call.withdrawn, left - stock)
   end
 end
 if call.single then

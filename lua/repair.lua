@@ -2,7 +2,7 @@
   repair: sets right what an audit found, each repair only where everything still is as it was found.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash    epoch, repairs, total, ledger; may be absent
+  KEYS[2]  meta           hash    epoch, repairs, total, ledger, withdrawn; may be absent
   KEYS[3]  requests       hash    r:<id> -> what the repair of that id did
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
@@ -28,7 +28,9 @@
   Only `o` writes. The stock is taken first and given last, so that a cut leaves fewer units to sell, never more; a
   call that is not stale raises the count of repairs, so that nobody else repairs by the same audit.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE DECRBY INCRBY HSET HDEL
+  While the stock is withdrawn, units move to and from meta's `withdrawn` first; the stock includes that.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE DECRBY INCRBY HSET HDEL
   XADD; sets also SMISMEMBER SADD SREM.
 ]]
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
@@ -112,6 +114,7 @@ if fresh and not dry then
       or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
       or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
       or kind ~= 'counter' and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
+      or call.withdrawn and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
       or call.rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
@@ -119,7 +122,7 @@ if fresh and not dry then
   end
   if call.rules.total then redis.call('HSET', KEYS[2], 'repairs', digits(repaired + 1)) end
   if applied > 0 then
-    if left < call.stock then redis.call('DECRBY', KEYS[1], digits(call.stock - left)) end
+    if left < call.stock then take_units(call.withdrawn, call.stock - left) end
     if kind ~= 'counter' and #touched > 0 then write_held(call, touched, now, digits_once()) end
     redis.call('HSET', KEYS[3], unpack(kept))
     if call.rules.ledger then
@@ -128,7 +131,7 @@ if fresh and not dry then
       row[#row + 1] = digits(left - call.stock)
       redis.call('XADD', KEYS[4], '*', unpack(row))
     end
-    if left > call.stock then redis.call('INCRBY', KEYS[1], digits(left - call.stock)) end
+    if left > call.stock then return_units(call.withdrawn, left - call.stock) end
   end
 end
 return {OK, digits(left), concat(letters)}

@@ -11,8 +11,8 @@
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2..]               users; at most 2,000
 
-  Returns {status, ms, stock, meta, participants, last, held}: the server's clock in Unix ms, the stock's text or
-  false, the meta as a flat list of fields and values, how many users hold units, the ledger's last id or
+  Returns {status, ms, stock, meta, participants, last, held}: the server's clock in Unix ms, the text of KEYS[1] or
+  false, the meta as a flat list of fields and values (its `withdrawn` belongs to the stock), how many users hold units, the ledger's last id or
   false, and for each user the text of what is held, false for nothing. Status is
      1 ok
     -4 not_preheated  KEYS[1] is absent: nobody can buy (what else there is, is told all the same)
@@ -40,6 +40,7 @@ for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
 local rules, odd = rules_of({meta.total or false, meta.per_user_limit or false, meta.starts_at or false, meta.ends_at or false,
   meta.state or false, meta.ledger or false, meta.epoch or false})
 if not rules then return corrupt(odd, 2) end
+if meta.withdrawn and not withdrawn_units(meta.withdrawn) then return corrupt(meta.withdrawn, 2) end
 local requests_type = redis.call('TYPE', KEYS[3]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return corrupt({}, 3) end
 local ledger_type = redis.call('TYPE', KEYS[4]).ok

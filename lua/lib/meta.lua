@@ -21,6 +21,14 @@ local function rules_of(fields, number)
   return rules
 end
 
+-- Units that `pause --withdraw-stock` moved from KEYS[1] to meta's `withdrawn`, from the text of that field: nil if it is
+-- absent; nil and the text if it is no number. They are still for sale later, so whatever counts the stock adds them. Only
+-- purchases need not look: they are refused while the activity is paused, and without it they only find fewer units.
+local function withdrawn_units(text)
+  if not text then return nil end
+  return whole(text), text
+end
+
 -- Why nobody may buy now, or nil. The clock is the server's, read only where a window is set.
 local function closed(rules)
   if rules.state == 'paused' then return PAUSED end

@@ -16,7 +16,8 @@ local function digits_once()
   end})
 end
 
--- Reads stock, meta and the ledger's type. Returns nil, or the reply that refuses the whole activity.
+-- Reads stock, meta and the ledger's type. Returns nil, or the reply that refuses the whole activity. Afterwards
+-- `call.stock` is the units for sale, with those that are withdrawn; a purchase from a live activity looks for none.
 local function read_activity(call)
   local stock_text = redis.pcall('GET', KEYS[1])
   local rules, odd = rules_of(redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch'))
@@ -26,6 +27,11 @@ local function read_activity(call)
   if not stock_text then return {NOT_PREHEATED, false, false} end
   local stock = whole(stock_text)
   if not stock then return unfit(stock_text, 1) end
+  if rules.state == 'paused' or call.op ~= 'deduct' then
+    local withdrawn, odd = withdrawn_units(redis.call('HGET', KEYS[2], 'withdrawn'))
+    if odd and not withdrawn then return unfit(odd, 2) end
+    stock, call.withdrawn = stock + (withdrawn or 0), withdrawn
+  end
   call.stock, call.rules = stock, rules
 end
 

@@ -9,17 +9,24 @@ use crate::inventory::id::ActivityId;
 use crate::inventory::status::Status;
 use crate::output::{Cell, Output, Row};
 use crate::store::Store;
+use crate::store::activities::{Pause, Paused};
 
 /// Refuse every purchase of an activity for a while
 ///
-/// Purchases answer `paused`; refunds and audits go on. A backend's own script does not look at it.
+/// Purchases return `paused`; refunds and audits continue. A backend's plain script ignores this, unless the stock is
+/// withdrawn: an activity with `ledger: false`, which such a script sells, is `paused_here_only` (exit 3) without it.
 #[derive(Debug, clap::Args)]
 pub struct PauseArgs {
     #[command(flatten)]
     which: Which,
+    /// Stop plain scripts too: move the stock aside until `resume`, so that they find 0 units
+    #[arg(long)]
+    withdraw_stock: bool,
 }
 
 /// Allow purchases of a paused activity again
+///
+/// A withdrawn stock returns, with what was refunded to it meanwhile.
 #[derive(Debug, clap::Args)]
 pub struct ResumeArgs {
     #[command(flatten)]
@@ -43,7 +50,7 @@ struct Which {
 struct PauseRow<'a> {
     activity: &'a str,
     status: Status,
-    state: Option<&'static str>,
+    state: Option<String>,
 }
 
 impl Row for PauseRow<'_> {
@@ -54,38 +61,76 @@ impl Row for PauseRow<'_> {
         vec![
             Cell::text(self.activity).flexible(),
             Cell::status(self.status),
-            Cell::text(self.state.unwrap_or_default()),
+            Cell::text(self.state.as_deref().unwrap_or_default()),
         ]
     }
 
     fn is_change(&self) -> bool {
-        self.status == Status::Ok
+        matches!(self.status, Status::Ok | Status::PausedHereOnly)
     }
 }
 
 /// Pauses.
 pub fn pause(args: &PauseArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    set(&args.which, true, store, out)
+    set(&args.which, Pause::Pause { withdraw_stock: args.withdraw_stock }, store, out)
 }
 
 /// Resumes.
 pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    set(&args.which, false, store, out)
+    set(&args.which, Pause::Resume, store, out)
 }
 
-fn set(which: &Which, paused: bool, store: &mut Store, out: &mut Output) -> Result<Exit> {
+fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let dry_run = which.mutating.dry_run;
     let mut rows = Vec::with_capacity(which.activities.len());
+    let mut failed = None;
     for activity in &which.activities {
-        let (status, corrupt) = store.set_paused(activity, paused, which.reason.as_deref(), which.mutating.dry_run)?;
-        super::rows::tell_corrupt(out, corrupt.as_ref());
-        let state = status.is_done().then_some(if paused { "paused" } else { "resumed" });
-        rows.push(PauseRow { activity: activity.as_str(), status, state });
+        match store.set_paused(activity, to, which.reason.as_deref(), dry_run) {
+            Ok(paused) => {
+                explain(activity, &paused, to, dry_run, out);
+                rows.push(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state });
+            }
+            // What was done before is reported all the same.
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
     }
-    out.set_dry_run(which.mutating.dry_run);
-    out.array(&rows)?;
-    if paused && rows.iter().any(|row| row.status.is_done()) {
-        out.note("a backend that sells with a script of its own does not look at this: pause it there too");
+    out.set_dry_run(dry_run);
+    if failed.is_none() || !rows.is_empty() {
+        out.array(&rows)?;
+    }
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
+    let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
+    if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {
+        out.note("a backend's plain script ignores this; `--withdraw-stock` stops it too");
     }
     let refused = rows.iter().any(|row| !row.status.is_done());
     Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+/// What a row has no room for.
+fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out: &Output) {
+    super::rows::tell_corrupt(out, paused.corrupt.as_ref());
+    if paused.is_foreign {
+        out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
+        out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then it can be paused"));
+    }
+    if paused.status == Status::PausedHereOnly {
+        out.warn(format!("`{activity}` has no ledger because a backend sells it with a plain script, which goes on"));
+        out.hint(format!("`seckill pause {activity} --withdraw-stock` stops that too"));
+    }
+    if paused.moved > 0 {
+        let units = if paused.moved == 1 { "1 unit".to_owned() } else { format!("{} units", paused.moved) };
+        out.note(match (to, dry_run) {
+            (Pause::Resume, false) => format!("{units} of `{activity}` returned to its stock"),
+            (Pause::Resume, true) => format!("{units} of `{activity}` would return to its stock"),
+            (_, false) => format!("{units} of `{activity}` withdrawn: `seckill resume {activity}` returns them"),
+            (_, true) => format!("{units} of `{activity}` would be withdrawn"),
+        });
+    }
 }

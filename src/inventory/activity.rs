@@ -201,6 +201,9 @@ pub struct Meta {
     pub repairs: u64,
     /// Where its ledger begins, if it was trimmed.
     pub checkpoint: Option<Checkpoint>,
+    /// Units that were moved out of the stock key, so that no script of a backend sells them; `None` if the stock is
+    /// not withdrawn. They count as stock.
+    pub withdrawn: Option<u64>,
 }
 
 impl Meta {
@@ -227,7 +230,7 @@ pub struct Snapshot {
     pub status: Status,
     /// Which key is corrupt, and what it holds.
     pub corrupt: Option<super::order::Corrupt>,
-    /// Units left.
+    /// Units left, with those that are withdrawn; `None` without a stock key.
     pub stock: Option<u64>,
     /// What preheat wrote; `None` for an activity that only a backend created.
     pub meta: Option<Meta>,

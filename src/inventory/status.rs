@@ -31,11 +31,13 @@ pub enum Status {
     Exists,
     /// A key holds what it must not.
     Corrupt,
+    /// Pause: purchases are refused here, but a backend goes on selling with a script of its own.
+    PausedHereOnly,
 }
 
 impl Status {
     /// Every status with the code the scripts reply and its name: the table that all else is derived from.
-    pub const ALL: [(Self, i64, &'static str); 13] = [
+    pub const ALL: [(Self, i64, &'static str); 14] = [
         (Self::Ok, 1, "ok"),
         (Self::Replayed, 2, "replayed"),
         (Self::Refused, -1, "refused"),
@@ -49,6 +51,7 @@ impl Status {
         (Self::RequestConflict, -9, "request_conflict"),
         (Self::Exists, -10, "exists"),
         (Self::Corrupt, -11, "corrupt"),
+        (Self::PausedHereOnly, -16, "paused_here_only"),
     ];
 
     /// The status of a script's code; `None` for a code that no header names.

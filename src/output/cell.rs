@@ -66,7 +66,7 @@ impl Cell {
         let tone = match status {
             Status::Ok => Tone::Good,
             Status::Replayed => Tone::Info,
-            Status::NotStarted | Status::Ended | Status::Paused => Tone::Warn,
+            Status::NotStarted | Status::Ended | Status::Paused | Status::PausedHereOnly => Tone::Warn,
             _ => Tone::Bad,
         };
         Self::text(status.name()).tone(tone)

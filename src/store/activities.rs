@@ -10,6 +10,33 @@ use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
+/// Whether purchases are refused or allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// They are refused.
+    Pause {
+        /// Also by scripts of a backend, which look at the stock alone: it is moved out of their reach.
+        withdraw_stock: bool,
+    },
+    /// They are allowed again, and a withdrawn stock returns.
+    Resume,
+}
+
+/// How a pause or a resume of one activity ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paused {
+    /// How it ended.
+    pub status: Status,
+    /// Where the activity is in its life afterwards; `None` if it was refused.
+    pub state: Option<String>,
+    /// Units that were withdrawn, or returned.
+    pub moved: u64,
+    /// Whether it is `not_preheated` because another system created it.
+    pub is_foreign: bool,
+    /// Which key is corrupt.
+    pub corrupt: Option<Corrupt>,
+}
+
 impl Store {
     /// What the server does when it is out of memory; `None` where it does not say.
     ///
@@ -32,32 +59,42 @@ impl Store {
         Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
     }
 
-    /// Refuses purchases of an activity, or allows them again: `ok`, `replayed` where it was so already, or why not,
-    /// with the key that is corrupt.
+    /// Pauses an activity, or resumes it. With `dry_run` nothing is written.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
+    /// Any of [`StoreError`]; refusals are statuses.
     pub fn set_paused(
         &mut self,
         activity: &ActivityId,
-        paused: bool,
+        to: Pause,
         reason: Option<&str>,
         dry_run: bool,
-    ) -> Result<(Status, Option<Corrupt>), StoreError> {
+    ) -> Result<Paused, StoreError> {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
         let by = self.operator.clone();
         let settle = Some("send the same command again: it changes nothing if it was applied".to_owned());
         let value = self.server.run(&PAUSE, &names, Again::Safe, settle, |_| {
-            [if paused { "paused" } else { "live" }, &by, reason.unwrap_or_default(), if dry_run { "1" } else { "0" }]
-                .map(str::to_owned)
-                .to_vec()
+            let (state, withdraw) = match to {
+                Pause::Pause { withdraw_stock } => ("paused", withdraw_stock),
+                Pause::Resume => ("live", false),
+            };
+            let flag = |is_set: bool| if is_set { "1" } else { "0" };
+            [state, &by, reason.unwrap_or_default(), flag(dry_run), flag(withdraw)].map(str::to_owned).to_vec()
         })?;
         let reply = Reply::of(&PAUSE);
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
-        let corrupt = (status == Status::Corrupt).then(|| reply.corrupt(&values, &keys)).transpose()?;
-        Ok((status, corrupt))
+        let mut paused = Paused { status, state: None, moved: 0, is_foreign: false, corrupt: None };
+        match status {
+            Status::Corrupt => paused.corrupt = Some(reply.corrupt(&values, &keys)?),
+            Status::NotPreheated => paused.is_foreign = reply.text(values.get(2))?.is_some(),
+            _ => {
+                paused.state = reply.text(values.get(1))?;
+                paused.moved = reply.count(values.get(2))?.unwrap_or_default();
+            }
+        }
+        Ok(paused)
     }
 
     /// Everything that was preheated in this layout, sorted: numbers by size, then the rest as text.

@@ -1,6 +1,6 @@
 //! The only code that speaks Redis.
 
-mod activities;
+pub mod activities;
 mod audit;
 pub mod bulk;
 mod call;

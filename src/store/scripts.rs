@@ -43,6 +43,7 @@ pub static REFUND: LazyLock<Script> = script!(
     "lib/lean_refund.lua",
     "lib/values.lua",
     "lib/meta.lua",
+    "lib/stock.lua",
     "lib/orders.lua",
     "lib/call.lua",
     "refund.lua"
@@ -55,7 +56,7 @@ pub static SNAPSHOT: LazyLock<Script> = script!("snapshot", "lib/values.lua", "l
 pub static AUDIT: LazyLock<Script> = script!("audit", "lib/values.lua", "lib/meta.lua", "audit.lua");
 /// Sets right what an audit found.
 pub static REPAIR: LazyLock<Script> =
-    script!("repair", "lib/values.lua", "lib/meta.lua", "lib/orders.lua", "repair.lua");
+    script!("repair", "lib/values.lua", "lib/meta.lua", "lib/stock.lua", "lib/orders.lua", "repair.lua");
 
 /// Removes old ledger entries and leaves a checkpoint.
 pub static TRIM: LazyLock<Script> = script!("trim", "lib/values.lua", "lib/meta.lua", "trim.lua");

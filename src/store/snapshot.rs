@@ -86,8 +86,10 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
     let [_, _, stock, Value::Array(meta), buyers, last, Value::Array(held)] = &values[..] else {
         return Err(reply.unfit(&values));
     };
-    snapshot.stock = reply.count(Some(stock))?;
     snapshot.meta = read_meta(&reply, meta)?;
+    // Also if there is no more of a meta yet: an adoption withdraws the stock before it knows the total.
+    let withdrawn = reply.count(field(meta, "withdrawn"))?.unwrap_or_default();
+    snapshot.stock = reply.count(Some(stock))?.map(|stock| stock + withdrawn);
     snapshot.buyers = if keys.participants.is_some() { reply.count(Some(buyers))? } else { None };
     snapshot.ledger_last = reply.text(Some(last))?;
     let mut bought = Vec::with_capacity(held.len());
@@ -106,16 +108,18 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
     Ok((snapshot, bought))
 }
 
+/// The value of a field in the flat list of a meta.
+fn field<'a>(flat: &'a [Value], name: &str) -> Option<&'a Value> {
+    let is_named = |value: &Value| matches!(value, Value::BulkString(bytes) if bytes == name.as_bytes());
+    flat.chunks(2).find(|pair| is_named(&pair[0])).and_then(|pair| pair.get(1))
+}
+
 /// Reads the flat list of a meta; an empty one is none.
 fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, StoreError> {
     if flat.is_empty() {
         return Ok(None);
     }
-    let field = |name: &str| {
-        flat.chunks(2)
-            .find(|pair| matches!(&pair[0], Value::BulkString(bytes) if bytes == name.as_bytes()))
-            .and_then(|pair| pair.get(1))
-    };
+    let field = |name: &str| field(flat, name);
     let Some(total) = reply.count(field("total"))? else { return Ok(None) };
     let epoch = reply.count(field("epoch"))?.unwrap_or_default();
     let checkpoint = reply.text(field("checkpoint"))?.and_then(|text| text.parse::<Checkpoint>().ok());
@@ -130,5 +134,6 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, StoreErr
         epoch,
         repairs: reply.count(field("repairs"))?.unwrap_or_default(),
         checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == epoch),
+        withdrawn: reply.count(field("withdrawn"))?,
     }))
 }

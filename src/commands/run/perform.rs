@@ -9,6 +9,7 @@ use crate::inventory::order::{Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 use crate::output::Output;
 use crate::store::Store;
+use crate::store::activities::{Pause, Paused};
 
 /// How a step ended.
 #[derive(Debug, Default)]
@@ -36,16 +37,16 @@ pub fn perform(operation: &Operation, store: &mut Store, out: &Output) -> Result
             Observed { word: reconcile::audit(store, activity, *total)?.name(), ..Observed::default() }
         }
         Operation::Pause { activity, reason } => {
-            of_status(store.set_paused(activity, true, reason.as_deref(), false)?)
+            of_pause(store.set_paused(activity, Pause::Pause { withdraw_stock: false }, reason.as_deref(), false)?)
         }
         Operation::Resume { activity, reason } => {
-            of_status(store.set_paused(activity, false, reason.as_deref(), false)?)
+            of_pause(store.set_paused(activity, Pause::Resume, reason.as_deref(), false)?)
         }
     })
 }
 
-fn of_status((status, corrupt): (Status, Option<Corrupt>)) -> Observed {
-    Observed { word: status.name(), corrupt, ..Observed::default() }
+fn of_pause(paused: Paused) -> Observed {
+    Observed { word: paused.status.name(), corrupt: paused.corrupt, ..Observed::default() }
 }
 
 fn of_outcome(outcome: Outcome) -> Observed {

@@ -39,9 +39,11 @@ pub fn by_script(scripts: &mut Scripts, step: &Step) -> String {
             let reply = scripts.preheat_as(mode, &activity.to_string(), &total.to_string(), &fields);
             reply.split(' ').take(2).collect::<Vec<_>>().join(" ")
         }
-        Step::Pause { activity, paused } => {
+        Step::Pause { activity, paused, withdraw } => {
             let keys = scripts.layout.keys(&activity.to_string());
-            scripts.call("pause", &keys, &[if *paused { "paused" } else { "live" }, "tester", "", "0"])
+            let (state, withdraw) = (if *paused { "paused" } else { "live" }, if *withdraw { "1" } else { "0" });
+            let reply = scripts.call("pause", &keys, &[state, "tester", "", "0", withdraw]);
+            reply.trim_end_matches(" nil").to_owned()
         }
         Step::One { refund, retry, activity, order } => {
             let (user, units, request) = (user(order.user), quantity(order.quantity), request(order.request));
@@ -80,7 +82,10 @@ pub fn by_binary(redis: &TestRedis, layout: Layout, step: &Step) -> String {
             let rows = redis.seckill(["preheat", "-", "-o", "json"]).args(flag).stdin(&fixture).run().json();
             return status(&rows[0]);
         }
-        Step::Pause { activity, paused } => format!("{} {activity}", if *paused { "pause" } else { "resume" }),
+        Step::Pause { activity, paused, withdraw } => {
+            let withdraw = if *withdraw { " --withdraw-stock" } else { "" };
+            format!("{} {activity}{withdraw}", if *paused { "pause" } else { "resume" })
+        }
         Step::One { refund, activity, order, .. } => {
             let units = if order.quantity == 0 { "--all".to_owned() } else { format!("--quantity {}", order.quantity) };
             with_request(format!("{} {activity} --user {} {units}", script(*refund), user(order.user)), order.request)
@@ -112,6 +117,7 @@ pub fn status_of(step: &Step, reply: &str) -> String {
         "-8" => "exceeds_bought",
         "-9" => "request_conflict",
         "-10" => "exists",
+        "-16" => "paused_here_only",
         other => panic!("{other} of {step:?}"),
     };
     word.to_owned()
@@ -126,7 +132,7 @@ fn differs(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option
     let check = |what: &str, found: String, expected: String| {
         (found != expected).then(|| format!("{what} of {id}: {found}, expected {expected}"))
     };
-    let stock = it.meta.map(|_| it.stock.to_string());
+    let stock = it.meta.map(|_| (it.stock - it.withdrawn.unwrap_or(0)).to_string());
     let mut fields = BTreeMap::new();
     if let Some(meta) = it.meta {
         for (field, value) in
@@ -136,6 +142,7 @@ fn differs(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option
         }
         fields.insert("state".to_owned(), if meta.paused { "paused" } else { "live" }.to_owned());
         fields.extend(meta.limit.map(|limit| ("per_user_limit".to_owned(), limit.to_string())));
+        fields.extend(it.withdrawn.map(|units| ("withdrawn".to_owned(), units.to_string())));
     }
     let held: BTreeMap<String, u64> = it.held.iter().map(|(number, units)| (user(*number), *units)).collect();
     let requests: Vec<String> = it.requests.keys().map(|number| format!("r:{}", request(*number))).collect();

@@ -18,6 +18,7 @@ pub enum Step {
     Pause {
         activity: usize,
         paused: bool,
+        withdraw: bool,
     },
     /// One order or refund; a quantity of 0 is a refund of all.
     One {
@@ -97,8 +98,8 @@ fn step(layout: Layout) -> impl Strategy<Value = Step> {
             limit: limit.filter(|_| layout.kind == "hash"),
             ledger,
         });
-    let pause =
-        (0..ACTIVITIES, prop::bool::weighted(0.3)).prop_map(|(activity, paused)| Step::Pause { activity, paused });
+    let pause = (0..ACTIVITIES, prop::bool::weighted(0.4), Just(false))
+        .prop_map(|(activity, paused, withdraw)| Step::Pause { activity, paused, withdraw: paused && withdraw });
     let one = (any::<bool>(), prop::bool::weighted(0.2), 0..ACTIVITIES, order(), prop::bool::weighted(0.15)).prop_map(
         move |(refund, retry, activity, mut order, all)| {
             if refund && all && has_users {
@@ -119,5 +120,5 @@ fn step(layout: Layout) -> impl Strategy<Value = Step> {
             Step::Multi { retry, user, request, items }
         },
     );
-    prop_oneof![2 => preheat, 1 => pause, 8 => one, 3 => orders, 3 => multi]
+    prop_oneof![2 => preheat, 2 => pause, 8 => one, 3 => orders, 3 => multi]
 }

@@ -15,7 +15,9 @@ pub struct Sale {
 #[derive(Clone, Default)]
 pub struct Activity {
     pub meta: Option<Meta>,
+    /// With what is withdrawn.
     pub stock: u64,
+    pub withdrawn: Option<u64>,
     pub held: BTreeMap<usize, u64>,
     /// What each request id did: a body, and a status where it was refused.
     pub requests: BTreeMap<usize, (String, i32)>,
@@ -40,6 +42,7 @@ const NOT_PREHEATED: i32 = -4;
 const PAUSED: i32 = -7;
 const EXCEEDS_BOUGHT: i32 = -8;
 const REQUEST_CONFLICT: i32 = -9;
+const PAUSED_HERE_ONLY: i32 = -16;
 
 impl Activity {
     fn note(&mut self, op: &'static str) {
@@ -106,6 +109,7 @@ impl Activity {
         };
         if status == OK {
             self.stock = if refund { self.stock + units } else { self.stock - units };
+            self.withdrawn = self.withdrawn.map(|withdrawn| withdrawn + if refund { units } else { 0 });
             self.hold(layout, user, if refund { had.saturating_sub(units) } else { had + units });
         }
         if request > 0 && (status == OK || retry) {
@@ -127,7 +131,7 @@ impl Sale {
             Step::Preheat { mode, activity, total, limit, ledger } => {
                 self.activities[*activity].preheat(layout, mode, *total, *limit, *ledger)
             }
-            Step::Pause { activity, paused } => self.activities[*activity].pause(*paused),
+            Step::Pause { activity, paused, withdraw } => self.activities[*activity].pause(*paused, *withdraw),
             Step::One { refund, retry, activity, order } => {
                 let it = &mut self.activities[*activity];
                 if it.meta.is_none() {
@@ -234,14 +238,41 @@ impl Activity {
         format!("{letters} {before} {refused}{bought}")
     }
 
-    fn pause(&mut self, paused: bool) -> String {
+    fn pause(&mut self, paused: bool, withdraw: bool) -> String {
         let Some(meta) = &mut self.meta else { return NOT_PREHEATED.to_string() };
-        if meta.paused == paused {
-            return REPLAYED.to_string();
+        let was_paused = std::mem::replace(&mut meta.paused, paused);
+        let withdrawn = self.withdrawn;
+        let moved = if paused && withdraw {
+            let in_reach = self.stock - withdrawn.unwrap_or(0);
+            (withdrawn.is_none() || in_reach > 0).then_some(in_reach)
+        } else {
+            withdrawn.filter(|_| !paused)
+        };
+        match moved {
+            Some(_) if paused => self.withdrawn = Some(self.stock),
+            Some(_) => self.withdrawn = None,
+            None => {}
         }
-        meta.paused = paused;
-        self.note(if paused { "pause" } else { "resume" });
-        OK.to_string()
+        let is_here_only = paused && !meta.ledger && self.withdrawn.is_none_or(|withdrawn| withdrawn < self.stock);
+        let changed = was_paused != paused || moved.is_some();
+        if changed {
+            self.note(if paused { "pause" } else { "resume" });
+        }
+        let status = if is_here_only {
+            PAUSED_HERE_ONLY
+        } else if changed {
+            OK
+        } else {
+            REPLAYED
+        };
+        let state = if paused {
+            "paused"
+        } else if self.stock == 0 {
+            "sold_out"
+        } else {
+            "live"
+        };
+        format!("{status} {state} {}", moved.unwrap_or(0))
     }
 
     /// Only the status and what was done: the rest of the reply is fields, which other tests hold.

@@ -1,11 +1,15 @@
 //! `preheat`, `pause`, `snapshot` and `audit`: each status of their headers.
 
-use super::{scripts, spoil_record};
+use super::{FUTURE, PAST, scripts, spoil_record};
 use crate::support::{LAYOUTS, Scripts};
 
 fn pause(scripts: &mut Scripts, state: &str, dry: &str) -> String {
+    pause_with(scripts, state, dry, "")
+}
+
+fn pause_with(scripts: &mut Scripts, state: &str, dry: &str, withdraw: &str) -> String {
     let keys = scripts.layout.keys("1");
-    scripts.call("pause", &keys, &[state, "tester", "why", dry])
+    scripts.call("pause", &keys, &[state, "tester", "why", dry, withdraw])
 }
 
 fn snapshot(scripts: &mut Scripts, users: &[&str]) -> String {
@@ -107,24 +111,128 @@ fn preheat_corrupt_names_the_key() {
 fn pause_ok_replayed_not_preheated_and_corrupt() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
-        assert_eq!(pause(&mut scripts, "paused", "0"), "-4", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "paused", "0"), "-4 nil nil", "{layout:?}");
         redis.cmd(("SET", layout.stock("1"), "5"));
-        assert_eq!(pause(&mut scripts, "paused", "0"), "-4", "{layout:?}: another system's");
+        assert_eq!(pause(&mut scripts, "paused", "0"), "-4 nil 5", "{layout:?}: another system's");
         redis.cmd(("DEL", layout.stock("1")));
         scripts.preheat("1", "5");
         let before = redis.dump_all();
-        assert_eq!(pause(&mut scripts, "paused", "1"), "1", "{layout:?}: dry");
-        assert_eq!(pause(&mut scripts, "live", "0"), "2", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "paused", "1"), "1 paused 0", "{layout:?}: dry");
+        assert_eq!(pause_with(&mut scripts, "paused", "1", "1"), "1 paused 5", "{layout:?}: dry");
+        assert_eq!(pause(&mut scripts, "live", "0"), "2 live 0", "{layout:?}");
         redis.assert_unchanged_since(&before);
-        assert_eq!(pause(&mut scripts, "paused", "0"), "1", "{layout:?}");
-        assert_eq!(pause(&mut scripts, "paused", "0"), "2", "{layout:?}");
-        assert_eq!(pause(&mut scripts, "live", "0"), "1", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "paused", "0"), "1 paused 0", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "paused", "0"), "2 paused 0", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "live", "0"), "1 live 0", "{layout:?}");
         let ops: Vec<String> = redis.xrange(&layout.ledger("1")).iter().map(|(_, entry)| entry["op"].clone()).collect();
         assert_eq!(ops, ["preheat", "pause", "resume"]);
         redis.cmd(("HSET", layout.meta("1"), "total", "many"));
         let before = redis.dump_all();
         assert_eq!(pause(&mut scripts, "paused", "0"), "-11 nil nil 2 many", "{layout:?}");
         redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn pause_withdraws_the_stock_once_and_resume_returns_it_once() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "5");
+        scripts.deduct("1", ("7", "1", "r1"));
+        assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "1 paused 4", "{layout:?}");
+        let withdrawn = redis.dump_all();
+        assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "2 paused 0", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "paused", "0"), "2 paused 0", "{layout:?}");
+        assert!(scripts.deduct("1", ("8", "1", "r2")).starts_with("-7 4"), "{layout:?}: a refusal reports the stock");
+        redis.assert_unchanged_since(&withdrawn);
+        assert_eq!(redis.int(&layout.stock("1")), 0, "{layout:?}: what a plain script sees");
+        assert_eq!(redis.hget(&layout.meta("1"), "withdrawn").as_deref(), Some("4"));
+        assert!(scripts.refund("1", ("7", "1", "r3")).starts_with("1 5"), "{layout:?}");
+        assert_eq!(redis.int(&layout.stock("1")), 0, "{layout:?}: a refund goes to the withdrawn units");
+        // A plain script refunds a unit: only the next pause withdraws that too.
+        redis.cmd(("INCRBY", layout.stock("1"), 1));
+        assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "1 paused 1", "{layout:?}");
+        assert_eq!(redis.hget(&layout.meta("1"), "withdrawn").as_deref(), Some("6"));
+        assert_eq!(pause(&mut scripts, "live", "0"), "1 live 6", "{layout:?}");
+        let resumed = redis.dump_all();
+        assert_eq!(pause(&mut scripts, "live", "0"), "2 live 0", "{layout:?}: a resume whose reply was lost");
+        redis.assert_unchanged_since(&resumed);
+        assert_eq!(redis.int(&layout.stock("1")), 6);
+        assert_eq!(redis.hget(&layout.meta("1"), "withdrawn"), None);
+        let entries = redis.xrange(&layout.ledger("1"));
+        let moved = |op: &str| -> Vec<String> {
+            let entries = entries.iter().filter(|(_, entry)| entry["op"] == op);
+            entries.map(|(_, entry)| format!("{} {}", entry["stock"], entry["withdrawn"])).collect()
+        };
+        assert_eq!((moved("pause"), moved("resume")), (vec!["4 4".into(), "6 1".into()], vec!["6 6".into()]));
+    }
+}
+
+#[test]
+fn pause_paused_here_only_is_a_sale_without_a_ledger_that_is_not_withdrawn() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat_with("1", "5", &[("ledger", "0")]);
+        let before = redis.dump_all();
+        assert_eq!(pause(&mut scripts, "paused", "1"), "-16 paused 0", "{layout:?}");
+        redis.assert_unchanged_since(&before);
+        for _ in 0..2 {
+            assert_eq!(pause(&mut scripts, "paused", "0"), "-16 paused 0", "{layout:?}");
+            assert!(scripts.deduct("1", ("7", "1", "r1")).starts_with("-7 5"), "{layout:?}: refused here");
+        }
+        assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "1 paused 5", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "paused", "0"), "2 paused 0", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "live", "0"), "1 live 5", "{layout:?}");
+        assert_eq!(redis.int(&layout.stock("1")), 5);
+        assert!(!redis.exists(&layout.ledger("1")));
+    }
+}
+
+#[test]
+fn pause_moves_no_units_without_a_stock_key_or_with_a_damaged_count() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "5");
+        redis.cmd(("DEL", layout.stock("1")));
+        let before = redis.dump_all();
+        assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "-4 nil nil", "{layout:?}");
+        redis.cmd(("HSET", layout.meta("1"), "state", "paused", "withdrawn", "5"));
+        let evicted = redis.dump_all();
+        assert_eq!(pause(&mut scripts, "live", "0"), "-4 nil nil", "{layout:?}: an evicted stock is not made anew");
+        redis.assert_unchanged_since(&evicted);
+        redis.cmd(("HDEL", layout.meta("1"), "withdrawn"));
+        redis.cmd(("HSET", layout.meta("1"), "state", "live"));
+        redis.assert_unchanged_since(&before);
+        for damaged in ["x", "-1", "05", "9007199254740993"] {
+            redis.cmd(("SET", layout.stock("1"), "0"));
+            redis.cmd(("HSET", layout.meta("1"), "state", "paused", "withdrawn", damaged));
+            let before = redis.dump_all();
+            let corrupt = format!("-11 nil nil 2 {damaged}");
+            assert_eq!(pause(&mut scripts, "live", "0"), corrupt, "{layout:?}");
+            assert_eq!(scripts.deduct("1", ("7", "1", "r1")), corrupt, "{layout:?}");
+            assert_eq!(scripts.refund("1", ("7", "1", "r1")), corrupt, "{layout:?}");
+            assert!(snapshot(&mut scripts, &[]).ends_with(&format!(" nil 2 {damaged}")), "{layout:?}");
+            let multi = scripts.multi_deduct("first", "7", "r1", &[("1", "1")]);
+            assert!(multi.starts_with("-1 -11,2,"), "{layout:?}: {multi}");
+            redis.assert_unchanged_since(&before);
+        }
+    }
+}
+
+#[test]
+fn pause_replies_with_the_state_afterwards() {
+    for layout in LAYOUTS {
+        for (fields, stock, paused, live) in [
+            (&[("ends_at", PAST)][..], "5", "ended", "ended"),
+            (&[("starts_at", FUTURE)], "5", "paused", "upcoming"),
+            (&[], "0", "paused", "sold_out"),
+            (&[("starts_at", PAST), ("ends_at", FUTURE)], "5", "paused", "live"),
+        ] {
+            let (_redis, mut scripts) = scripts(layout);
+            scripts.preheat_with("1", stock, fields);
+            assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), format!("1 {paused} {stock}"), "{layout:?}");
+            assert_eq!(pause(&mut scripts, "live", "0"), format!("1 {live} {stock}"), "{layout:?}");
+        }
     }
 }
 
