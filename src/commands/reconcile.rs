@@ -13,7 +13,7 @@ use orders::OrdersArgs;
 use wanted::Wanted;
 
 use super::session::Session;
-use crate::inventory::audit::judge;
+use crate::inventory::audit::{MissingOrders, judge};
 use crate::inventory::book::Compared;
 use crate::inventory::drift::{Audit, Verdict};
 use crate::inventory::failure::{Exit, Failure};
@@ -70,7 +70,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         if compared.as_ref().is_some_and(|compared| compared.records.rows == 0) {
             untold.insert(activity.to_string());
         }
-        audits.push(audited(&mut store, activity, *total, compared)?);
+        audits.push(audited(&mut store, activity, *total, compared, args.fix.missing_orders())?);
         progress.inc(1);
     }
     progress.finish();
@@ -79,17 +79,16 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
 
 /// Shows what was found, and does about it what is asked for.
 fn finish(
-    mut audits: Vec<Audit>,
+    audits: Vec<Audit>,
     untold: &HashSet<String>,
     fix: &FixArgs,
     store: &mut Store,
     out: &mut Output,
 ) -> Result<Exit> {
     report::tell(&audits, out);
-    let emitted = fix.leave_out(&mut audits);
     fix.write(&audits, out)?;
     if fix.emit.is_some() {
-        FixArgs::print(&emitted, out)?;
+        FixArgs::print(&audits, out)?;
     } else if out.format() == Format::Table || !fix.fix {
         report::report(&audits, None, out)?;
     }
@@ -112,7 +111,11 @@ fn finish(
     // What was found is right now, but for what could not be repaired.
     let all = done == rows.len() && audits.iter().all(|audit| audit.plan.kept.is_empty());
     let fixable = audits.iter().all(|audit| matches!(audit.verdict, Verdict::Match | Verdict::Drift));
-    Ok(if all && fixable && emitted.is_empty() { Exit::Done } else { exit(&audits) })
+    Ok(if all && fixable && !(fix.emit.is_some() && audits.iter().any(|audit| !audit.missing_orders.is_empty())) {
+        Exit::Done
+    } else {
+        exit(&audits)
+    })
 }
 
 /// The verdict about one activity, as a step of a fixture wants it.
@@ -120,7 +123,7 @@ fn finish(
 /// # Errors
 /// Whatever keeps the server from answering.
 pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
-    Ok(audited(store, activity, total, None)?.verdict)
+    Ok(audited(store, activity, total, None, MissingOrders::Repair)?.verdict)
 }
 
 fn audited(
@@ -128,8 +131,9 @@ fn audited(
     activity: &ActivityId,
     total: Option<Units>,
     compared: Option<Compared>,
+    missing_orders: MissingOrders,
 ) -> Result<Audit> {
-    Ok(judge(store.audit(activity, total.map(Units::get), compared)?))
+    Ok(judge(store.audit(activity, total.map(Units::get), compared)?, missing_orders))
 }
 
 /// 7 where anything differs or cannot be told, 3 where there is no such activity.
@@ -137,15 +141,11 @@ fn exit(audits: &[Audit]) -> Exit {
     match verdict(audits) {
         Verdict::Match => Exit::Done,
         Verdict::NotPreheated => Exit::Refused,
-        Verdict::Unsettled | Verdict::Drift => Exit::Drift,
+        Verdict::Unproven | Verdict::Unsettled | Verdict::Drift => Exit::Drift,
     }
 }
 
-/// The verdict about all of them: the worst. What is missing matters only where nothing differs.
+/// The verdict about all of them.
 fn verdict(audits: &[Audit]) -> Verdict {
-    let has = |verdict| audits.iter().any(|audit| audit.verdict == verdict);
-    [Verdict::Drift, Verdict::Unsettled, Verdict::NotPreheated]
-        .into_iter()
-        .find(|verdict| has(*verdict))
-        .unwrap_or(Verdict::Match)
+    Verdict::worst(audits.iter().map(|audit| audit.verdict))
 }

@@ -8,6 +8,7 @@ use crate::cli::Mutating;
 use crate::input::plan;
 use crate::inventory::drift::Class;
 use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::id::StoredUser;
 use crate::inventory::repair::{Repair, Repaired};
 use crate::output::{Cell, Row, Tone};
 use crate::store::Store;
@@ -32,9 +33,9 @@ pub struct RepairArgs {
 #[derive(Debug, Serialize)]
 pub struct RepairRow {
     activity: String,
-    user: Option<String>,
+    user: Option<StoredUser>,
     class: Class,
-    from: u64,
+    from: Option<u64>,
     to: u64,
     stock_change: i64,
     status: Repaired,
@@ -68,10 +69,13 @@ impl Row for RepairRow {
     const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "units", "stock", "status"];
 
     fn cells(&self) -> Vec<Cell> {
-        let units = match (&self.user, self.from == self.to) {
+        let units = match (&self.user, self.from == Some(self.to)) {
             (None, true) => Cell::unknown(),
             (_, true) => Cell::text(format!("{} noted", self.to)),
-            _ => Cell::text(format!("{} → {}", self.from, self.to)),
+            _ => match self.from {
+                Some(from) => Cell::text(format!("{from} → {}", self.to)),
+                None => Cell::text(format!("? → {}", self.to)),
+            },
         };
         let tone = match self.status {
             Repaired::Ok => Tone::Good,
@@ -80,7 +84,7 @@ impl Row for RepairRow {
         };
         vec![
             Cell::text(&self.activity).flexible(),
-            self.user.as_ref().map_or_else(Cell::unknown, |user| Cell::text(user).flexible()),
+            self.user.as_ref().map_or_else(Cell::unknown, |user| Cell::text(user.to_string()).flexible()),
             Cell::text(self.class.name()),
             units,
             Cell::number(if self.stock_change == 0 { "0".to_owned() } else { format!("{:+}", self.stock_change) }),

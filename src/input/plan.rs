@@ -3,7 +3,7 @@
 use super::problem::{Location, Problem, Problems};
 use super::source::Source;
 use crate::inventory::failure::Failure;
-use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::number::MOST_UNITS;
 use crate::inventory::repair::Repair;
 
@@ -37,9 +37,12 @@ fn repair(text: &str) -> Result<Repair, (usize, String)> {
         format!("activity: `{}` is not {}", repair.activity.escape_debug(), ActivityId::EXPECTED)
     } else if !RequestId::fits(&repair.id) {
         format!("id: `{}` is not {}", repair.id.escape_debug(), RequestId::EXPECTED)
-    } else if let Some(user) = repair.user.as_deref().filter(|user| !UserId::fits(user)) {
-        format!("user: `{}` is not {}", user.escape_debug(), UserId::EXPECTED)
-    } else if repair.from > MOST_UNITS || repair.to > MOST_UNITS || repair.stock_change.unsigned_abs() > MOST_UNITS {
+    } else if let Some(user) = repair.user.as_ref().filter(|user| !StoredUser::fits(user)) {
+        format!("user: `{}` is not {}", user.to_string().escape_debug(), UserId::EXPECTED)
+    } else if repair.from > Some(MOST_UNITS)
+        || repair.to > MOST_UNITS
+        || repair.stock_change.unsigned_abs() > MOST_UNITS
+    {
         "a count is past 9007199254740991".to_owned()
     } else {
         return Ok(repair);

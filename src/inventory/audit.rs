@@ -2,8 +2,8 @@
 
 use super::book::{Book, Newer};
 use super::checkpoint::Checkpoint;
-use super::drift::{Audit, Class, Difference, Held, Verdict};
-use super::id::ActivityId;
+use super::drift::{Audit, Class, Difference, Held, MissingOrder, Proof, Verdict};
+use super::id::{ActivityId, StoredUser};
 use super::layout::{Kind, Layout};
 use super::ledger::EntryId;
 use super::order::Corrupt;
@@ -152,8 +152,17 @@ pub fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)
 }
 
+/// What is done about units that no order record has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingOrders {
+    /// They are among the repairs, which give them back.
+    Repair,
+    /// They are delivered again, so they are no repairs.
+    Emit,
+}
+
 /// Says what the facts mean.
-pub fn judge(mut facts: Facts) -> Audit {
+pub fn judge(mut facts: Facts, missing_orders: MissingOrders) -> Audit {
     let instant = facts.end.clone();
     let rules = instant.as_ref().and_then(|instant| instant.rules);
     let stock = instant.as_ref().and_then(|instant| instant.stock);
@@ -178,17 +187,41 @@ pub fn judge(mut facts: Facts) -> Audit {
     }
     differences.sort_by(|one, other| (one.class, &one.user).cmp(&(other.class, &other.user)));
 
+    let known = facts.kind.has_users() && total.is_some() && stock.is_some() && bought.is_some();
+    let proof = match (facts.settled, facts.by_ledger, facts.book.has_orders(), known) {
+        (false, ..) => Proof::None,
+        (_, true, ..) => Proof::Ledger,
+        (_, _, true, _) => Proof::Orders,
+        (.., true) => Proof::Total,
+        _ => Proof::None,
+    };
     let verdict = match (&facts.end, &facts.corrupt) {
         (None, None) => Verdict::NotPreheated,
         _ if differences.iter().any(|difference| difference.class != Class::Timing) => Verdict::Drift,
         _ if !facts.settled || facts.book.orders_too_old() => Verdict::Unsettled,
+        _ if proof == Proof::None => Verdict::Unproven,
         _ => Verdict::Match,
     };
-    let plan = repair::plan(&facts, drift);
+    let mut plan = repair::plan(&facts, drift);
+    let is_missing = |repair: &mut repair::Repair| {
+        matches!(repair.class, Class::MissingOrder | Class::QuantityMismatch) && repair.from > Some(repair.to)
+    };
+    let missing = match missing_orders {
+        MissingOrders::Repair => {
+            plan.repairs.iter().cloned().filter_map(|mut repair| is_missing(&mut repair).then_some(repair)).collect()
+        }
+        MissingOrders::Emit => plan.repairs.extract_if(.., is_missing).collect::<Vec<_>>(),
+    };
+    let missing_orders = missing
+        .into_iter()
+        .map(|repair| MissingOrder { user: repair.user, quantity: repair.from.unwrap_or_default() - repair.to })
+        .collect();
     Audit {
         activity: facts.activity,
         plan,
+        missing_orders,
         verdict,
+        proof,
         total,
         stock,
         bought,
@@ -201,8 +234,9 @@ pub fn judge(mut facts: Facts) -> Audit {
 
 /// What is wrong with the activity as a whole.
 fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference>) {
-    let mut say =
-        |class, redis, ledger, orders| differences.push(Difference { user: None, class, redis, ledger, orders });
+    let mut say = |class, redis, ledger, orders| {
+        differences.push(Difference { user: None, class, redis, ledger, orders, count: None })
+    };
     for (id, why) in &facts.book.unreadable {
         say(Class::Corrupt, Some(Held::Text(id.to_string())), None, None);
         facts.notes.push(format!("ledger entry `{id}` cannot be read: {why}"));
@@ -235,9 +269,9 @@ fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference
 fn of_user(finding: &Finding, facts: &Facts, limit: Option<u64>, differences: &mut Vec<Difference>) {
     let mut say = |class, redis| {
         let name = facts.book.users.name(finding.user);
-        let user = facts.kind.has_users().then(|| String::from_utf8_lossy(name).into_owned());
+        let user = facts.kind.has_users().then(|| StoredUser::new(name));
         let (ledger, orders) = (finding.ledger.map(Held::Units), finding.orders.map(Held::Units));
-        differences.push(Difference { user, class, redis: Some(redis), ledger, orders });
+        differences.push(Difference { user, class, redis: Some(redis), ledger, orders, count: None });
     };
     match &finding.holds {
         Err(text) => say(Class::Corrupt, Held::Text(text.clone())),

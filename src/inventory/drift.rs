@@ -2,21 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::id::ActivityId;
+use super::id::{ActivityId, StoredUser};
 use super::repair::Plan;
 
-/// The outcome of an audit.
+/// The outcome of an audit, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything agrees.
+    /// Everything agrees, and something proves it.
     Match,
-    /// It cannot be told: the activity sells and has no ledger that would settle it, or its ledger lost its beginning.
+    /// There is no such activity.
+    NotPreheated,
+    /// Nothing differs, but nothing proves that all is well: no whole ledger, no order records, no conclusive total.
+    Unproven,
+    /// It has no ledger and changed during the audit, or its ledger lost its beginning.
     Unsettled,
     /// Something differs.
     Drift,
-    /// There is no such activity.
-    NotPreheated,
 }
 
 impl Verdict {
@@ -24,10 +26,49 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Self::Match => "match",
+            Self::NotPreheated => "not_preheated",
+            Self::Unproven => "unproven",
             Self::Unsettled => "unsettled",
             Self::Drift => "drift",
-            Self::NotPreheated => "not_preheated",
         }
+    }
+
+    /// The verdict about several activities: drift, unsettled, unproven and not_preheated each outweigh what comes
+    /// after them.
+    pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Self {
+        verdicts.into_iter().max().unwrap_or(Self::Match)
+    }
+}
+
+/// What a verdict rests on, the strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// The ledger of this sale, without a gap from its beginning on.
+    Ledger,
+    /// Order records.
+    Orders,
+    /// The total: every user's units are known, and with the stock they make it.
+    Total,
+    /// Nothing.
+    None,
+}
+
+impl Proof {
+    /// Its name in every output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ledger => "ledger",
+            Self::Orders => "orders",
+            Self::Total => "total",
+            Self::None => "none",
+        }
+    }
+}
+
+impl std::fmt::Display for Proof {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(self.name())
     }
 }
 
@@ -110,7 +151,7 @@ impl std::fmt::Display for Held {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// Whom it concerns; `None` for the activity as a whole.
-    pub user: Option<String>,
+    pub user: Option<StoredUser>,
     /// What it means.
     pub class: Class,
     /// Units that Redis holds: of a user, or, for the whole, the stock.
@@ -119,6 +160,17 @@ pub struct Difference {
     pub ledger: Option<Held>,
     /// Units that the order records say.
     pub orders: Option<Held>,
+    /// How many users it stands for, if they are not named one by one.
+    pub count: Option<u64>,
+}
+
+/// Units that a user took and that no order record has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingOrder {
+    /// Who took them; `None` if the layout records nobody.
+    pub user: Option<StoredUser>,
+    /// How many the records lack.
+    pub quantity: u64,
 }
 
 /// The audit of one activity.
@@ -128,6 +180,8 @@ pub struct Audit {
     pub activity: ActivityId,
     /// The outcome.
     pub verdict: Verdict,
+    /// What it rests on.
+    pub proof: Proof,
     /// Units it was preheated with, or that the caller says.
     pub total: Option<u64>,
     /// Units left.
@@ -144,4 +198,24 @@ pub struct Audit {
     pub notes: Vec<String>,
     /// What would set it right.
     pub plan: Plan,
+    /// The order rows that would complete the order records, in no order. Of a user who has rows already, the rest.
+    pub missing_orders: Vec<MissingOrder>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_verdict_counts() {
+        use Verdict::{Drift, Match, NotPreheated, Unproven, Unsettled};
+        let falling = [Drift, Unsettled, Unproven, NotPreheated, Match];
+        for (at, worst) in falling.into_iter().enumerate() {
+            assert_eq!(Verdict::worst(falling[at..].iter().copied()), worst);
+        }
+        assert_eq!(Verdict::worst([]), Match);
+        assert_eq!(falling.map(Verdict::name), ["drift", "unsettled", "unproven", "not_preheated", "match"]);
+        let proofs = [Proof::Ledger, Proof::Orders, Proof::Total, Proof::None];
+        assert_eq!(serde_json::json!(proofs), serde_json::json!(proofs.map(Proof::name)));
+    }
 }

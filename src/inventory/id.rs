@@ -94,9 +94,103 @@ impl RequestId {
     }
 }
 
+/// A user id as a server has it: bytes that another system may have written in another encoding than UTF-8. Outputs
+/// show [`text`](Self::text) as `user`, null if there is none, and then [`user_hex`](Self::user_hex) beside it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StoredUser(Vec<u8>);
+
+impl StoredUser {
+    /// Whatever the bytes are.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The id, if it is UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+
+    /// The bytes as lower-case hexadecimal digits, two a byte.
+    pub fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The field `user_hex`: only if the id is not UTF-8.
+    pub fn user_hex(&self) -> Option<String> {
+        if self.text().is_none() { Some(self.hex()) } else { None }
+    }
+
+    /// Reads what [`hex`](Self::hex) writes, in lower or upper case; `None` for anything else.
+    pub fn of_hex(hex: &str) -> Option<Self> {
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
+        let bytes: Option<Vec<u8>> = pairs.iter().map(|[high, low]| Some(digit(*high)? * 16 + digit(*low)?)).collect();
+        bytes.filter(|_| rest.is_empty()).map(Self)
+    }
+
+    /// Whether the scripts accept it: as a [`UserId`], but in any encoding.
+    pub fn fits(&self) -> bool {
+        let is_control = |byte: &u8| byte.is_ascii_control();
+        let ends = [self.0.first(), self.0.last()];
+        (1..=256).contains(&self.0.len()) && !self.0.iter().any(is_control) && !ends.contains(&Some(&b' '))
+    }
+}
+
+impl From<&UserId> for StoredUser {
+    fn from(user: &UserId) -> Self {
+        Self(user.0.clone().into_bytes())
+    }
+}
+
+impl fmt::Display for StoredUser {
+    /// For people: the id, or its bytes as `hex:c4e3`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.text() {
+            Some(text) => formatter.pad(text),
+            None => formatter.pad(&format!("hex:{}", self.hex())),
+        }
+    }
+}
+
+impl Serialize for StoredUser {
+    /// The field `user`: null if the id is not UTF-8.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text().serialize(serializer)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stored_user_is_bytes_and_prints_as_text_or_hex() {
+        let user = StoredUser::new(&b"\xc4\xe3"[..]);
+        assert_eq!((user.text(), user.hex(), user.user_hex()), (None, "c4e3".to_owned(), Some("c4e3".to_owned())));
+        assert_eq!((user.to_string(), serde_json::json!(user)), ("hex:c4e3".to_owned(), serde_json::Value::Null));
+        assert_eq!(StoredUser::of_hex("C4e3"), Some(user));
+        let user = StoredUser::new("\u{4f60}");
+        assert_eq!((user.text(), user.user_hex()), (Some("\u{4f60}"), None));
+        assert_eq!((user.to_string(), serde_json::json!(user)), ("\u{4f60}".to_owned(), serde_json::json!("\u{4f60}")));
+        for hex in ["c", "c4e", "+1", "xy", " c4e3"] {
+            assert_eq!(StoredUser::of_hex(hex), None, "{hex:?}");
+        }
+    }
+
+    #[test]
+    fn a_stored_user_that_no_script_accepts_is_unusual() {
+        for user in [&b"a"[..], b"a b", b"\xc4\xe3", &[b'x'; 256]] {
+            assert!(StoredUser::new(user).fits(), "{user:?}");
+        }
+        for user in [&b""[..], b" a", b"a ", b"a\0b", b"\ta", b"a\x7f", &[b'x'; 257]] {
+            assert!(!StoredUser::new(user).fits(), "{user:?}");
+        }
+    }
 
     #[test]
     fn an_id_is_kept_exactly_as_written() {

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::audit::{Facts, Finding, limit, signed};
 use super::drift::Class;
+use super::id::StoredUser;
 use super::layout::{Kind, Layout};
 
 /// One repair, as a plan keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "PlanRow", into = "PlanRow")]
 pub struct Repair {
     /// Names it, so that it is applied once.
     pub id: String,
@@ -23,9 +24,10 @@ pub struct Repair {
     /// What it repairs.
     pub class: Class,
     /// Whose units; `None` for the stock alone.
-    pub user: Option<String>,
-    /// Units as they were found; it is not applied where they are others by then.
-    pub from: u64,
+    pub user: Option<StoredUser>,
+    /// Units as they were found; it is not applied if they differ by then. `None`: unknown, or, of the stock alone, its
+    /// key was gone.
+    pub from: Option<u64>,
     /// Units as they should be.
     pub to: u64,
     /// By how much the stock moves.
@@ -34,6 +36,73 @@ pub struct Repair {
     pub epoch: Option<u64>,
     /// How many repairs it had seen by then; `None` without a meta.
     pub repairs: Option<u64>,
+}
+
+/// A repair in a plan file.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanRow {
+    id: String,
+    layout: Layout,
+    activity: String,
+    class: Class,
+    user: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    user_hex: Option<String>,
+    from: Option<u64>,
+    to: u64,
+    stock_change: i64,
+    epoch: Option<u64>,
+    repairs: Option<u64>,
+}
+
+impl From<Repair> for PlanRow {
+    fn from(repair: Repair) -> Self {
+        let user = repair.user.as_ref();
+        Self {
+            user: user.and_then(StoredUser::text).map(str::to_owned),
+            user_hex: user.and_then(StoredUser::user_hex),
+            id: repair.id,
+            layout: repair.layout,
+            activity: repair.activity,
+            class: repair.class,
+            from: repair.from,
+            to: repair.to,
+            stock_change: repair.stock_change,
+            epoch: repair.epoch,
+            repairs: repair.repairs,
+        }
+    }
+}
+
+impl TryFrom<PlanRow> for Repair {
+    type Error = String;
+
+    fn try_from(row: PlanRow) -> Result<Self, Self::Error> {
+        let user = match (row.user, row.user_hex) {
+            (Some(_), Some(_)) => return Err("user and user_hex: give one of them".to_owned()),
+            (user, None) => user.map(StoredUser::new),
+            (None, Some(hex)) => match StoredUser::of_hex(&hex) {
+                Some(user) => Some(user),
+                None => {
+                    let hex = hex.escape_debug();
+                    return Err(format!("user_hex: `{hex}` is not hexadecimal digits, two a byte"));
+                }
+            },
+        };
+        Ok(Self {
+            user,
+            id: row.id,
+            layout: row.layout,
+            activity: row.activity,
+            class: row.class,
+            from: row.from,
+            to: row.to,
+            stock_change: row.stock_change,
+            epoch: row.epoch,
+            repairs: row.repairs,
+        })
+    }
 }
 
 /// What became of a repair.
@@ -147,8 +216,8 @@ pub fn plan(facts: &Facts, drift: Option<i64>) -> Plan {
             layout: facts.layout,
             activity: facts.activity.to_string(),
             class,
-            user: user.map(str::to_owned),
-            from,
+            user: user.map(StoredUser::new),
+            from: Some(from),
             to,
             stock_change: change,
             epoch: rules.map(|rules| rules.epoch),

@@ -6,7 +6,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Connection, ConnectionLike, RedisError, Value};
+use redis::{Cmd, Connection, ConnectionLike, RedisError, ToRedisArgs, Value};
 
 use super::connect::{Target, why};
 use super::error::StoreError;
@@ -66,13 +66,13 @@ impl Server {
 
     /// Runs a script. `arguments` gets whether it may have been sent before. `settle` is what to tell the user
     /// where the outcome stays unknown.
-    pub fn run(
+    pub fn run<A: ToRedisArgs>(
         &mut self,
         script: &Script,
         keys: &[&str],
         again: Again,
         settle: Option<String>,
-        arguments: impl Fn(Try) -> Vec<String>,
+        arguments: impl Fn(Try) -> Vec<A>,
     ) -> Result<Value, StoreError> {
         self.settle(again, settle, |connection, nth| {
             let arguments = arguments(nth);
@@ -140,7 +140,7 @@ impl Server {
 }
 
 /// A call of a script, by its text or by its SHA-1.
-pub fn evaluate(command: &str, script: &str, keys: &[&str], arguments: &[String]) -> Cmd {
+pub fn evaluate<A: ToRedisArgs>(command: &str, script: &str, keys: &[&str], arguments: &[A]) -> Cmd {
     let mut cmd = redis::cmd(command);
     cmd.arg(script).arg(keys.len()).arg(keys).arg(arguments);
     cmd

@@ -7,7 +7,7 @@ use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::REPAIR;
 use super::{Store, StoreError};
-use crate::inventory::id::ActivityId;
+use crate::inventory::id::{ActivityId, StoredUser};
 use crate::inventory::repair::{Repair, Repaired};
 use crate::inventory::status::Status;
 
@@ -40,22 +40,23 @@ impl Store {
                 let first = chunk.first();
                 // A dry run raises nothing.
                 let raised = if dry_run { 0 } else { before };
-                let mut arguments = vec![
+                let mut arguments = [
                     kind.clone(),
                     by.clone(),
                     reason.unwrap_or_default().to_owned(),
                     if dry_run { "1" } else { "0" }.to_owned(),
                     text(first.and_then(|repair| repair.epoch)),
                     text(first.and_then(|repair| repair.repairs).map(|repairs| repairs + raised)),
-                ];
+                ]
+                .map(String::into_bytes)
+                .to_vec();
                 for repair in chunk {
-                    arguments.extend([
-                        repair.id.clone(),
-                        repair.user.clone().unwrap_or_default(),
-                        repair.from.to_string(),
-                        repair.to.to_string(),
-                        repair.stock_change.to_string(),
-                    ]);
+                    let user = repair.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
+                    let from = repair.from.map_or_else(|| "?".to_owned(), |from| from.to_string());
+                    arguments.push(repair.id.clone().into_bytes());
+                    arguments.push(user.to_owned());
+                    arguments
+                        .extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
                 }
                 arguments
             })?;

@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use crate::cli::Mutating;
 use crate::commands::repair::{RepairRow, apply, total_moved};
-use crate::inventory::drift::{Audit, Class};
+use crate::inventory::audit::MissingOrders;
+use crate::inventory::drift::Audit;
 use crate::inventory::failure::{Exit, Failure, cause};
+use crate::inventory::id::StoredUser;
 use crate::inventory::repair::{Repair, Repaired};
 use crate::output::{Cell, Format, Output, Row};
 use crate::store::Store;
@@ -62,21 +64,19 @@ impl Row for EmittedRow<'_> {
 }
 
 impl FixArgs {
-    /// Takes what is to be delivered again out of the plans.
-    pub fn leave_out(&self, audits: &mut [Audit]) -> Vec<Repair> {
-        if self.emit.is_none() {
-            return Vec::new();
-        }
-        let is_missing = |repair: &mut Repair| repair.class == Class::MissingOrder;
-        audits.iter_mut().flat_map(|audit| audit.plan.repairs.extract_if(.., is_missing).collect::<Vec<_>>()).collect()
+    /// What is done about units that no order record has.
+    pub fn missing_orders(&self) -> MissingOrders {
+        if self.emit.is_some() { MissingOrders::Emit } else { MissingOrders::Repair }
     }
 
     /// Prints what is to be delivered again, a JSON object a line unless another form is asked for.
-    pub fn print(emitted: &[Repair], out: &mut Output) -> Result<()> {
-        let rows = emitted.iter().map(|repair| EmittedRow {
-            activity: &repair.activity,
-            user: repair.user.as_deref(),
-            quantity: repair.from.saturating_sub(repair.to),
+    pub fn print(audits: &[Audit], out: &mut Output) -> Result<()> {
+        let rows = audits.iter().flat_map(|audit| {
+            audit.missing_orders.iter().map(|missing| EmittedRow {
+                activity: audit.activity.as_str(),
+                user: missing.user.as_ref().and_then(StoredUser::text),
+                quantity: missing.quantity,
+            })
         });
         if out.format() == Format::Table {
             return rows.into_iter().try_for_each(|row| out.line(&serde_json::to_string(&row)?));

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::verdict;
 use crate::commands::repair::RepairRow;
 use crate::inventory::drift::{Audit, Class, Difference, Held, Verdict};
+use crate::inventory::id::StoredUser;
 use crate::output::{Cell, Format, Output, Row, Tone};
 
 /// One activity in a summary.
@@ -42,7 +43,7 @@ impl Row for ActivityRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         let tone = match self.verdict {
             Verdict::Match => Tone::Good,
-            Verdict::Unsettled => Tone::Warn,
+            Verdict::Unproven | Verdict::Unsettled => Tone::Warn,
             Verdict::Drift | Verdict::NotPreheated => Tone::Bad,
         };
         let drift = match self.drift {
@@ -87,7 +88,7 @@ impl Row for ClassRow<'_> {
 #[derive(Debug, Serialize)]
 struct DifferenceRow<'a> {
     activity: &'a str,
-    user: Option<&'a str>,
+    user: Option<&'a StoredUser>,
     class: Class,
     redis: Option<&'a Held>,
     ledger: Option<&'a Held>,
@@ -98,7 +99,7 @@ impl<'a> DifferenceRow<'a> {
     fn new(audit: &'a Audit, difference: &'a Difference) -> Self {
         Self {
             activity: audit.activity.as_str(),
-            user: difference.user.as_deref(),
+            user: difference.user.as_ref(),
             class: difference.class,
             redis: difference.redis.as_ref(),
             ledger: difference.ledger.as_ref(),
@@ -118,7 +119,7 @@ impl Row for DifferenceRow<'_> {
         };
         vec![
             Cell::text(self.activity).flexible(),
-            self.user.map_or_else(Cell::unknown, |user| Cell::text(user).flexible()),
+            self.user.map_or_else(Cell::unknown, |user| Cell::text(user.to_string()).flexible()),
             class(self.class),
             said(self.redis),
             said(self.ledger),
