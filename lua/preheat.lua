@@ -19,14 +19,16 @@
                           ledger), update keeps what there is; times are Unix ms, ledger is 0 or 1
 
   Returns {status, action, total before, total, stock before, stock, limit, field, before, after, ...} with the
-  fields that differ; numbers are texts, false where there is none.
-     1 ok                action create, update, reset, or unchanged
+  fields that differ; numbers are texts, false where there is none. Stock includes withdrawn units; limit is the one
+  that is in force afterwards.
+     1 ok                action create (also of a reset if none of the keys exists), update, reset, or unchanged
     -3 out_of_stock      update: the stock would go below zero
    -10 exists            it is there and differs; for an update: it was not preheated by this script, its stock is
-                         gone, or its ledger would have to be turned on or off
+                         gone, its ledger would have to be turned on or off, or an adoption of it is unfinished
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
   An activity is there if any of its keys is. Only ok writes, but for unchanged; the stock comes last where it grows and
-  first where it shrinks, so that a cut leaves fewer units to sell, never more.
+  first where it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
+  changes meta's `withdrawn` instead. A reset keeps nothing of the old meta but the epoch, which it raises.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS SET DECRBY
   INCRBY HSET HDEL UNLINK XADD.
@@ -60,12 +62,14 @@ if meta_type == 'hash' then
 end
 local stock_text = redis.pcall('GET', KEYS[1])
 local stock = whole(stock_text)
+local withdrawn = meta.withdrawn and whole(meta.withdrawn)
 if mode ~= 'reset' then
   if meta_type ~= 'none' and meta_type ~= 'hash' then return {CORRUPT, false, false, 2, false} end
   local odd
   old, odd = rules_of({meta.total or false, meta.per_user_limit or false, meta.starts_at or false, meta.ends_at or false,
     meta.state or false, meta.ledger or false, meta.epoch or false})
   if not old then return unfit(odd, 2) end
+  if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
   local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, old)
   if bad then return bad end
   if stock_text and not stock then return unfit(stock_text, 1) end
@@ -94,9 +98,11 @@ local function differ(field, before, after)
   differences[#differences + 1] = before or ''
   differences[#differences + 1] = after or ''
 end
+-- Units for sale before, wherever they are.
+local units = stock and stock + (withdrawn or 0)
 local stock_after = total
 if not there then
-  action = mode == 'reset' and 'reset' or 'create'
+  action = 'create'
 elseif mode ~= 'reset' then
   if old.total then
     if old.total ~= total then differ('stock', meta.total, total_text) end
@@ -104,24 +110,25 @@ elseif mode ~= 'reset' then
       if (meta[field] or '') ~= (plan[field] or '') then differ(field, meta[field], plan[field]) end
     end
     if not stock then differ('stock key', 'absent', 'present') end
+    if meta.adopt then differ('adopt', 'unfinished', 'finished') end
   else
     differ('preheated', 'by another system', 'by seckill')
   end
-  stock_after = stock
+  stock_after = units
   if #differences == 0 then
     action = 'unchanged'
-  elseif mode == 'create' or not old.total or not stock or meta.ledger ~= plan.ledger then
+  elseif mode == 'create' or not old.total or not stock or meta.adopt or meta.ledger ~= plan.ledger then
     action, status = 'refused', EXISTS
-  elseif stock + (total - old.total) < 0 then
+  elseif units + (total - old.total) < 0 then
     action, status = 'refused', OUT_OF_STOCK
   else
-    stock_after = stock + (total - old.total)
+    stock_after = units + (total - old.total)
     if stock_after > MOST_UNITS then return usage('preheat: the stock would pass 2^53 - 1') end
   end
 end
 local told_total, told_limit = total_text, plan.per_user_limit
 if action == 'refused' then told_total, told_limit = meta.total, meta.per_user_limit end
-local reply = {status, action, meta.total or false, told_total or false, type(stock_text) == 'string' and stock_text or false,
+local reply = {status, action, meta.total or false, told_total or false, units and digits(units) or false,
   stock_after and digits(stock_after) or false, told_limit or false}
 for i = 1, #differences do reply[#reply + 1] = differences[i] end
 if dry or status ~= OK or action == 'unchanged' then return reply end
@@ -137,23 +144,29 @@ if redis.acl_check_cmd then
     or not redis.acl_check_cmd('UNLINK', KEYS[1]) and 'UNLINK'
   if denied then return forbidden(denied) end
 end
-local set, cleared = {'total', total_text}, {}
+local set, is_set, cleared = {}, {}, {}
+local function put(field, text)
+  set[#set + 1] = field
+  set[#set + 1] = text
+  is_set[field] = true
+end
+put('total', total_text)
 for _, field in ipairs(FIELDS) do
-  if plan[field] then
-    set[#set + 1] = field
-    set[#set + 1] = plan[field]
-  else
-    cleared[#cleared + 1] = field
-  end
+  if plan[field] then put(field, plan[field]) end
 end
 local stock_digits = digits(stock_after)
 if action == 'update' then
-  if total < old.total then redis.call('DECRBY', KEYS[1], digits(old.total - total)) end
+  local more = total - old.total
+  -- What is withdrawn shrinks before the stock does, and grows instead of it.
+  local moved = withdrawn and math.max(more, -withdrawn) or 0
+  if withdrawn then put('withdrawn', digits(withdrawn + moved)) end
+  local of_stock = more - moved
+  if of_stock < 0 then redis.call('DECRBY', KEYS[1], digits(-of_stock)) end
   redis.call('HSET', KEYS[2], unpack(set))
   if plan.ledger == '1' then
     redis.call('XADD', KEYS[4], '*', unpack(entry('update', by, reason, stock_digits, 'total', total_text)))
   end
-  if total > old.total then redis.call('INCRBY', KEYS[1], digits(total - old.total)) end
+  if of_stock > 0 then redis.call('INCRBY', KEYS[1], digits(of_stock)) end
   return reply
 end
 local epoch = (whole(meta.epoch) or 0) + 1
@@ -162,10 +175,17 @@ if action == 'reset' then
   -- The epoch outlives everything else: a bulk run of the old sale must not go on in the new one.
   if meta_type ~= 'hash' then redis.call('UNLINK', KEYS[2]) end
 end
-for _, text in ipairs({'state', 'live', 'epoch', digits(epoch), 'repairs', '0'}) do set[#set + 1] = text end
+put('state', 'live')
+put('epoch', digits(epoch))
+put('repairs', '0')
+-- Whatever else meta had belongs to the old sale: checkpoint, draft, withdrawn units, what another system wrote.
+for field in pairs(meta) do
+  if not is_set[field] then cleared[#cleared + 1] = field end
+end
+for from = 1, #cleared, 1000 do
+  redis.call('HDEL', KEYS[2], unpack(cleared, from, math.min(from + 999, #cleared)))
+end
 redis.call('HSET', KEYS[2], unpack(set))
--- With the requests the checkpoint of a ledger that was trimmed goes.
-redis.call('HDEL', KEYS[2], 'checkpoint', 'draft', unpack(cleared))
 if action == 'reset' then
   redis.call('UNLINK', KEYS[3], KEYS[4])
   if kind ~= 'counter' then redis.call('UNLINK', KEYS[5]) end

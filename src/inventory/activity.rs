@@ -56,6 +56,18 @@ impl Plan {
         }
         Ok(self)
     }
+
+    /// Whether it says anything about a field, named as in fixtures. What it does not say, an update keeps.
+    pub fn gives(&self, field: &str) -> bool {
+        match field {
+            "per_user_limit" => self.per_user_limit.is_some(),
+            "title" => self.title.is_some(),
+            "starts_at" => self.starts_at.is_some(),
+            "ends_at" => self.ends_at.is_some(),
+            "ledger" => self.ledger.is_some(),
+            _ => true,
+        }
+    }
 }
 
 /// What preheat may do to an activity that is there and differs.
@@ -108,6 +120,29 @@ pub struct Difference {
     pub before: String,
     /// As the plan wants it; empty where it wants none.
     pub after: String,
+    /// Whether the plan says anything about it.
+    pub is_given: bool,
+}
+
+impl Difference {
+    /// ``stock `10` → `50` ``: for people.
+    pub fn words(&self) -> String {
+        let shown = |text: &str| match (self.field.as_str(), text) {
+            (_, "") => "none".to_owned(),
+            ("starts_at" | "ends_at", millis) => {
+                super::number::whole(millis).map_or(millis.to_owned(), |millis| Millis::new(millis).to_string())
+            }
+            ("ledger", flag) => format!("`{}`", flag == "1"),
+            _ => format!("`{text}`"),
+        };
+        match self.field.as_str() {
+            "preheated" => "it has no meta: another system created it, or its meta was lost".to_owned(),
+            "stock key" => "its stock key is gone".to_owned(),
+            "adopt" => "its adoption is unfinished".to_owned(),
+            field if !self.is_given => format!("{field} {} is not given", shown(&self.before)),
+            field => format!("{field} {} → {}", shown(&self.before), shown(&self.after)),
+        }
+    }
 }
 
 /// How the preheat of one activity ended.

@@ -55,6 +55,11 @@ impl Store {
         self.layout
     }
 
+    /// The server, for messages: its URL without a password.
+    pub fn server_name(&self) -> &str {
+        &self.server.target.shown
+    }
+
     /// A second connection to the same server, made now.
     ///
     /// # Errors

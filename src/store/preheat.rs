@@ -11,6 +11,7 @@ use super::scan::Unanswered;
 use super::scripts::PREHEAT;
 use super::{Store, StoreError};
 use crate::inventory::activity::{Action, Difference, Plan, Preheat, Preheated};
+use crate::inventory::id::ActivityId;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
@@ -33,7 +34,7 @@ impl Store {
         tried: Try,
     ) -> Result<Preheated, StoreError> {
         if !dry_run {
-            self.list(&[plan], how)?;
+            self.add_to_index([&plan.id])?;
         }
         let keys = self.keys(&plan.id);
         let names: Vec<&str> = keys.in_order().collect();
@@ -82,11 +83,32 @@ impl Store {
         Ok(())
     }
 
-    /// Puts activities into the index: before they are there, so that one that sells is never missing from it.
-    fn list(&mut self, plans: &[&Plan], how: Preheat) -> Result<(), StoreError> {
-        if how != Preheat::Update {
-            let names: Vec<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
-            self.server.command(redis::cmd("SADD").arg(Keys::index(self.layout)).arg(names))?;
+    /// Adds activities to the index, before their keys are written: one that sells is never missing from it.
+    pub(super) fn add_to_index<'a>(
+        &mut self,
+        activities: impl IntoIterator<Item = &'a ActivityId>,
+    ) -> Result<(), StoreError> {
+        let names: Vec<&str> = activities.into_iter().map(ActivityId::as_str).collect();
+        self.server.command(redis::cmd("SADD").arg(Keys::index(self.layout)).arg(names)).map(|_| ())
+    }
+
+    /// Adds preheated activities that the index lost. Nothing is written if it has them all.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn restore_index(&mut self, activities: &[&ActivityId]) -> Result<(), StoreError> {
+        for chunk in activities.chunks(5 * AT_ONCE) {
+            let mut command = redis::cmd("SMISMEMBER");
+            command.arg(Keys::index(self.layout));
+            chunk.iter().for_each(|activity| {
+                command.arg(activity.as_str());
+            });
+            let found = Reply::of_command("SMISMEMBER").array(self.server.command(&command)?)?;
+            let lost: Vec<&ActivityId> =
+                chunk.iter().zip(found).filter(|(_, found)| *found == Value::Int(0)).map(|(id, _)| *id).collect();
+            if !lost.is_empty() {
+                self.add_to_index(lost)?;
+            }
         }
         Ok(())
     }
@@ -101,7 +123,7 @@ impl Store {
         mut each: impl FnMut(usize, Preheated),
     ) -> Result<(), StoreError> {
         if !dry_run {
-            self.list(plans, how)?;
+            self.add_to_index(plans.iter().map(|plan| &plan.id))?;
         }
         let keys: Vec<Keys> = plans.iter().map(|plan| self.keys(&plan.id)).collect();
         let mut pipeline = redis::pipe();
@@ -199,7 +221,9 @@ fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreE
     preheated.per_user_limit = reply.count(values.get(6))?;
     for parts in values.get(7..).unwrap_or_default().chunks(3) {
         let text = |at: usize| Ok::<_, StoreError>(reply.text(parts.get(at))?.unwrap_or_default());
-        preheated.differences.push(Difference { field: text(0)?, before: text(1)?, after: text(2)? });
+        let field = text(0)?;
+        let is_given = plan.gives(&field);
+        preheated.differences.push(Difference { field, before: text(1)?, after: text(2)?, is_given });
     }
     Ok(preheated)
 }

@@ -21,6 +21,7 @@ mod model;
 mod one_round_trip;
 mod options;
 mod outputs;
+mod preheat;
 mod race;
 mod reconcile;
 mod run;

@@ -130,7 +130,7 @@ fn an_activity_that_is_equal_is_left_alone_and_a_hint_says_why_its_stock_differs
     let fixture = "activities: [{id: 1, stock: 5}]\nsteps: [{deduct: {activity: 1, user: 7}, expect: {stock: 4}}]";
     redis.seckill(["run", "-"]).stdin(fixture).code(0);
     redis
-        .seckill(["run", "-"])
+        .seckill(["run", "-", "--yes"])
         .stdin(fixture)
         .code(1)
         .stderr_has("expected stock 4, got 3")
@@ -224,7 +224,7 @@ fn a_corrupt_key_is_a_status_and_is_named() {
     let redis = TestRedis::start();
     redis.cmd(("HSET", "seckill:stock:broken", "a", "1"));
     redis
-        .seckill(["run", "-", "-o", "jsonl"])
+        .seckill(["run", "-", "--yes", "-o", "jsonl"])
         .stdin("steps: [{deduct: {activity: broken, user: 7}, expect: corrupt}]")
         .code(0)
         .stderr_has("seckill:stock:broken");
@@ -236,7 +236,7 @@ fn a_fault_ends_the_run_and_shows_what_was_done() {
     redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
     redis.config_set("maxmemory", "1");
     let outcome = redis
-        .seckill(["run", "-", "--keep-going", "-o", "jsonl"])
+        .seckill(["run", "-", "--yes", "--keep-going", "-o", "jsonl"])
         .stdin("steps: [{reconcile: 1, expect: match}, {deduct: {activity: 1, user: 7}}, {reconcile: 1}]")
         .code(1)
         .stderr_has("out of memory");
@@ -265,4 +265,73 @@ steps:
     let bought: u64 = redis.hgetall("seckill:participants:1").values().map(|units| units.parse::<u64>().unwrap()).sum();
     assert_eq!(redis.int("seckill:stock:1"), 9_000_000 - i64::try_from(bought).unwrap());
     redis.seckill(["reconcile", "1"]).code(0);
+}
+
+const SELLS: &str = "activities: [{id: 1, stock: 50}]\nsteps: [{deduct: {activity: 1, user: 7}}]";
+const RUSHES: &str = "activities: [{id: 1, stock: 50}]\nsteps: [{rush: {activity: 1, users: 60}}]";
+
+#[test]
+fn a_run_asks_before_it_changes_an_activity_that_exists() {
+    let redis = TestRedis::start();
+    redis.seckill(["run", "-"]).stdin(SELLS).code(0);
+    let before = redis.dump_all();
+    // A step alone touches it too.
+    let other = "steps: [{refund: {activity: 1, user: 7}}]";
+    for fixture in [SELLS, other, "steps: [{pause: 1}]", "steps: [{multi_deduct: {user: 7, items: {2: 1, 1: 1}}}]"] {
+        let error = redis.seckill(["run", "-", "-o", "json"]).stdin(fixture).code(2).error_line();
+        let question = format!("Change activities that exist already on `{}`: `1` (1 of 50 units sold)?", redis.url());
+        assert!(error["error"].as_str().unwrap().contains(&question), "{fixture}: {error}");
+        assert!(error["hint"].as_str().unwrap().contains("--yes"), "{error}");
+        redis.assert_unchanged_since(&before);
+    }
+    redis.seckill(["run", "-"]).stdin("steps: [{reconcile: 1, expect: match}]").code(0);
+    redis.seckill(["run", "-", "--dry-run"]).stdin(SELLS).code(0);
+    redis.assert_unchanged_since(&before);
+    redis.seckill(["run", "-", "--yes"]).stdin(SELLS).code(0);
+    assert_eq!(redis.int("seckill:stock:1"), 48);
+}
+
+#[test]
+fn a_person_may_decline_a_run_on_existing_activities() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "50"]).code(0);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("sale.yaml");
+    fs::write(&file, SELLS).unwrap();
+    let before = redis.dump_all();
+    redis.seckill(["run"]).args([&file]).at_terminal("n\n").code(1).stdout_has("(0 of 50 units sold)? [y/N]");
+    redis.assert_unchanged_since(&before);
+    redis.seckill(["run"]).args([&file]).at_terminal("y\n").code(0);
+    assert_eq!(redis.int("seckill:stock:1"), 49);
+    // No answer lets invented buyers in.
+    fs::write(&file, RUSHES).unwrap();
+    redis.seckill(["run"]).args([&file]).at_terminal("y\n").code(2).stdout_has("invented buyers");
+    assert_eq!(redis.int("seckill:stock:1"), 49);
+}
+
+#[test]
+fn a_rush_runs_only_on_what_this_run_created() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "50"]).code(0);
+    let before = redis.dump_all();
+    // A fixture that comes first is not begun either.
+    let dir = tempfile::tempdir().unwrap();
+    let first = dir.path().join("first.yaml");
+    fs::write(&first, "activities: [{id: 2, stock: 5}]").unwrap();
+    redis
+        .seckill(["run"])
+        .args([first.as_os_str(), "-".as_ref()])
+        .stdin(RUSHES)
+        .code(2)
+        .stderr_has("<stdin>:2:9: a rush would sell `1` to invented buyers")
+        .stderr_has("--yes");
+    redis.assert_unchanged_since(&before);
+    // Created by the first fixture, sold out by the second.
+    redis
+        .seckill(["run"])
+        .args([first.as_os_str(), "-".as_ref()])
+        .stdin(RUSHES.replace("1", "2").replace("50", "5"))
+        .code(0);
+    redis.seckill(["run", "-", "--yes"]).stdin(RUSHES).code(0);
+    assert_eq!((redis.int("seckill:stock:1"), redis.int("seckill:stock:2")), (0, 0));
 }

@@ -1,10 +1,13 @@
 //! `seckill run`: drive YAML fixtures: preheat, steps, expectations.
 
+mod existing;
 mod perform;
 mod preheat;
 mod report;
 mod rush;
 mod sale;
+
+use std::collections::HashSet;
 
 use anyhow::Result;
 
@@ -13,6 +16,7 @@ use crate::cli::Mutating;
 use crate::input::fixture::{self, Fixture, Step};
 use crate::interrupt;
 use crate::inventory::failure::Exit;
+use crate::inventory::id::ActivityId;
 use crate::output::Output;
 use crate::store::Store;
 use perform::Observed;
@@ -21,8 +25,11 @@ use report::{Report, StepRow};
 /// Drive YAML fixtures: preheat, steps, expectations
 ///
 /// Preheats what a fixture describes, does its steps in order and compares how each ends with what the fixture
-/// expects. Stops at the first step that ends otherwise and exits with 1. An activity that is there and
+/// expects. Stops at the first step that ends otherwise and exits with 1. An activity that exists and
 /// differs is left alone, and nothing is run.
+///
+/// Steps that change an activity which this run did not create need a yes. A `rush`, which invents its buyers, runs
+/// only on activities that this run created, unless `--yes` is given.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
     /// YAML fixtures, run one after the other; `-` is standard input
@@ -62,14 +69,29 @@ fn drive(
     out: &mut Output,
     report: &mut Report,
 ) -> Result<Exit> {
+    let mut planned = Vec::new();
+    for fixture in fixtures {
+        let results = preheat::plan(fixture, store, out)?;
+        if results.iter().any(|result| !result.status.is_done()) {
+            preheat::refused(fixture, &results, out);
+            return Ok(Exit::Refused);
+        }
+        planned.push(results);
+    }
+    if !args.mutating.dry_run {
+        existing::ask(fixtures, &planned.concat(), args.mutating.yes, store, out)?;
+    }
+    // Only now: a Ctrl-C at the question ends it at once.
     interrupt::stop_gracefully();
     let mut exit = Exit::Done;
     let mut left: usize = fixtures.iter().map(|fixture| fixture.steps.len()).sum();
-    for fixture in fixtures {
-        let preheated = preheat::preheat(fixture, args.mutating.dry_run, store, out)?;
+    let mut created = HashSet::new();
+    for (fixture, results) in fixtures.iter().zip(planned) {
+        let preheated = preheat::preheat(fixture, results, args.mutating.dry_run, store, out)?;
         if preheated.refused {
             return Ok(Exit::Refused);
         }
+        created.extend(preheated.created);
         for step in &fixture.steps {
             if interrupt::requested() {
                 return Ok(interrupted(left, out));
@@ -79,7 +101,8 @@ fn drive(
                 report.steps.push(StepRow::planned(report.steps.len() + 1, step));
                 continue;
             }
-            let observed = perform::perform(&step.operation, store, out)?;
+            let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
+            let observed = perform::perform(&step.operation, may_rush, store, out)?;
             super::rows::tell_corrupt(out, observed.corrupt.as_ref());
             let number = report.steps.len() + 1;
             let differences = differences(step, &observed);

@@ -5,6 +5,7 @@ use anyhow::Result;
 use super::rush;
 use crate::commands::reconcile;
 use crate::input::fixture::Operation;
+use crate::inventory::id::ActivityId;
 use crate::inventory::order::{Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 use crate::output::Output;
@@ -26,13 +27,18 @@ pub struct Observed {
     pub cut_short: bool,
 }
 
-/// Does what a step says.
-pub fn perform(operation: &Operation, store: &mut Store, out: &Output) -> Result<Observed> {
+/// Does what a step says. `may_rush` says for which activities buyers may be invented.
+pub fn perform(
+    operation: &Operation,
+    may_rush: impl Fn(&ActivityId) -> bool,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Observed> {
     Ok(match operation {
         Operation::Deduct(order) => of_outcome(store.deduct(order, false)?),
         Operation::Refund(refund) => of_outcome(store.refund(refund, false)?),
         Operation::MultiDeduct(order) => of_multi(order, store.multi_deduct(order, false)?),
-        Operation::Rush(rush) => rush::rush(rush, store, out)?,
+        Operation::Rush(rush) => rush::rush(rush, may_rush(&rush.activity), store, out)?,
         Operation::Reconcile { activity, total } => {
             Observed { word: reconcile::audit(store, activity, *total)?.name(), ..Observed::default() }
         }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use crate::input::fixture::Fixture;
 use crate::inventory::activity::{Action, Plan, Preheat, Preheated};
 use crate::inventory::failure::Failure;
+use crate::inventory::id::ActivityId;
 use crate::output::Output;
 use crate::store::Store;
 
@@ -16,16 +17,13 @@ pub struct Summary {
     pub refused: bool,
     /// Some activity is as the fixture says, but has sold already.
     pub sold_before: bool,
+    /// What was created now.
+    pub created: Vec<ActivityId>,
 }
 
-/// Creates what is not there. All are looked at before the first one is created.
-pub fn preheat(fixture: &Fixture, dry_run: bool, store: &mut Store, out: &Output) -> Result<Summary> {
-    let layout = store.layout();
-    let plans = fixture
-        .activities
-        .iter()
-        .map(|plan| plan.clone().fitted(layout).map_err(|why| Failure::usage(format!("{}: {why}", fixture.file))))
-        .collect::<Result<Vec<_>, _>>()?;
+/// What would become of a fixture's activities.
+pub fn plan(fixture: &Fixture, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
+    let plans = fitted(fixture, store)?;
     let all: Vec<&Plan> = plans.iter().collect();
     let progress = out.progress("planning", plans.len() as u64);
     let mut looked = BTreeMap::new();
@@ -33,18 +31,32 @@ pub fn preheat(fixture: &Fixture, dry_run: bool, store: &mut Store, out: &Output
         progress.inc(1);
         looked.insert(nth, result);
     })?;
-    let mut results: Vec<Preheated> = looked.into_values().collect();
     progress.finish();
-    if results.iter().any(|result| !result.status.is_done()) {
-        return Ok(refused(fixture, &results, out));
-    }
+    Ok(looked.into_values().collect())
+}
+
+fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {
+    let fit = |plan: &Plan| plan.clone().fitted(store.layout());
+    let fitted = fixture.activities.iter().map(fit).collect::<Result<_, _>>();
+    fitted.map_err(|why| Failure::usage(format!("{}: {why}", fixture.file)).into())
+}
+
+/// Creates what is not there, as it was planned.
+pub fn preheat(
+    fixture: &Fixture,
+    mut results: Vec<Preheated>,
+    dry_run: bool,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Summary> {
     if !dry_run {
-        let places: Vec<usize> = (0..plans.len()).filter(|nth| results[*nth].action == Action::Create).collect();
-        let missing: Vec<&Plan> = places.iter().map(|nth| &plans[*nth]).collect();
+        let plans = fitted(fixture, store)?;
+        let due: Vec<usize> = (0..plans.len()).filter(|nth| results[*nth].action == Action::Create).collect();
+        let missing: Vec<&Plan> = due.iter().map(|nth| &plans[*nth]).collect();
         let progress = out.progress("preheating", missing.len() as u64);
         store.preheat_all(&missing, Preheat::Create, false, None, |nth, result| {
             progress.inc(1);
-            results[places[nth]] = result.of_plan(&results[places[nth]]);
+            results[due[nth]] = result.of_plan(&results[due[nth]]);
         })?;
         progress.finish();
         // Somebody else may have been quicker.
@@ -52,24 +64,25 @@ pub fn preheat(fixture: &Fixture, dry_run: bool, store: &mut Store, out: &Output
             return Ok(refused(fixture, &results, out));
         }
     }
-    let created = results.iter().filter(|result| result.action == Action::Create).count();
-    let kept = results.len() - created;
-    let created = match created {
+    let is_created = |result: &&Preheated| result.action == Action::Create;
+    let created: Vec<ActivityId> = results.iter().filter(is_created).map(|result| result.activity.clone()).collect();
+    let kept = results.len() - created.len();
+    let said_created = match created.len() {
         0 => None,
         count => Some(format!("{count} {}", if dry_run { "to be created" } else { "created" })),
     };
     let kept = (kept > 0).then(|| format!("{kept} there already"));
-    let said: Vec<String> = created.into_iter().chain(kept).collect();
+    let said: Vec<String> = said_created.into_iter().chain(kept).collect();
     if !said.is_empty() {
         out.note(format!("activities of `{}`: {}", fixture.file, said.join(", ")));
     }
     let sold_before = results.iter().any(|result| result.action == Action::Unchanged && result.stock != result.total);
-    Ok(Summary { refused: false, sold_before })
+    Ok(Summary { refused: false, sold_before, created })
 }
 
 /// Says in what the activities differ that are there already.
-fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> Summary {
-    crate::commands::preheat::tell(results, Preheat::Create, out);
+pub fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> Summary {
+    crate::commands::preheat::explain(results, Preheat::Create, out);
     out.warn(format!("`{}` was not run: not every activity is as it says", fixture.file));
-    Summary { refused: true, sold_before: false }
+    Summary { refused: true, sold_before: false, created: Vec::new() }
 }

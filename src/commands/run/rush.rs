@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::existing;
 use super::perform::{Observed, in_words, known};
 use crate::input::fixture::Rush;
 use crate::interrupt;
@@ -49,12 +50,21 @@ impl Tally {
     }
 }
 
-/// Lets all buyers in, waits for the last one, and then counts in Redis what was sold.
-pub fn rush(rush: &Rush, store: &mut Store, out: &Output) -> Result<Observed> {
+/// Lets all buyers in, waits for the last one, and then counts in Redis what was sold. Unless it `may_sell`, nobody is
+/// let in: the activity must not exist.
+pub fn rush(rush: &Rush, may_sell: bool, store: &mut Store, out: &Output) -> Result<Observed> {
     let before = store.snapshot(&rush.activity)?;
-    let progress = out.progress(&format!("rush on {}", rush.activity), rush.users);
-    let (tally, took) = let_in(rush, store, &progress)?;
-    progress.finish();
+    let (tally, took) = if may_sell {
+        let progress = out.progress(&format!("rush on {}", rush.activity), rush.users);
+        let sold = let_in(rush, store, &progress)?;
+        progress.finish();
+        sold
+    } else if before.status == Status::NotPreheated {
+        let buyers = BTreeMap::from([(Status::NotPreheated, rush.users)]);
+        (Tally { buyers, corrupt: None }, Duration::ZERO)
+    } else {
+        return Err(existing::rush_refused(&rush.activity, "").into());
+    };
 
     let after = store.snapshot(&rush.activity)?;
     let held = if store.layout().kind().has_users() { Some(held(store, &rush.activity)?) } else { None };

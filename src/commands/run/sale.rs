@@ -33,7 +33,7 @@ pub fn look(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
 }
 
 /// The activities that an operation names.
-fn activities(operation: &Operation) -> Vec<&ActivityId> {
+pub fn activities(operation: &Operation) -> Vec<&ActivityId> {
     match operation {
         Operation::Deduct(order) => vec![&order.activity],
         Operation::Refund(refund) => vec![&refund.activity],

@@ -111,7 +111,7 @@ fn a_fixture_of_many_runs_after_few_round_trips() {
     proxy.seckill(["run", fixture.path()]).code(0).stderr_has("450 created");
     assert_eq!(redis.int("seckill:stock:a449"), 4);
     assert!(proxy.round_trips() < 25, "{} round trips", proxy.round_trips());
-    proxy.seckill(["run", fixture.path()]).code(0).stderr_has("450 there already");
+    proxy.seckill(["run", "--yes", fixture.path()]).code(0).stderr_has("450 there already");
 }
 
 #[test]

@@ -51,8 +51,8 @@ fn a_preheat_and_an_update_whose_reply_is_lost_are_applied_once_and_told_as_what
     let redis = TestRedis::start();
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
-    // A plan, the eviction policy and, for a new one, the index come first.
-    for (action, flags, stock, writes) in [("create", "--stock 10", 10, 4), ("update", "--stock 15 --update", 15, 3)] {
+    // A plan, the eviction policy and the index come first.
+    for (action, flags, stock, writes) in [("create", "--stock 10", 10, 4), ("update", "--stock 15 --update", 15, 4)] {
         for nth in 1..=4 {
             let id = nth.to_string();
             let line = format!("preheat -o json --id {id} {flags}");

@@ -65,6 +65,8 @@ fn a_reset_asks_where_it_can_and_refuses_where_it_cannot() {
         for line in ["preheat --id 1 --stock 5 --reset", "preheat --id 1 --stock 10 --reset"] {
             let error = json_call(&redis, layout, line).code(2).stdout_is("").error_json();
             assert!(error["hint"].as_str().unwrap().contains("--yes"), "{error}");
+            let question = format!("Reset `1` (1 of 10 units sold) on `{}`?", redis.url());
+            assert!(error["error"].as_str().unwrap().contains(&question), "{error}");
         }
         let dry = json_call(&redis, layout, "preheat --id 1 --stock 5 --reset --dry-run").code(0);
         assert_eq!(dry.stderr_has("dry run").json()[0]["action"], "reset");
@@ -117,7 +119,7 @@ fn another_systems_activity_is_taken_over_by_a_reset_alone() {
         redis.cmd(("SET", layout.stock("1"), 3));
         let before = redis.dump_all();
         for line in ["preheat --id 1 --stock 3", "preheat --id 1 --stock 3 --update"] {
-            json_call(&redis, layout, line).code(3).stderr_has("by another system");
+            json_call(&redis, layout, line).code(3).stderr_has("1: it has no meta: another system created it");
         }
         json_call(&redis, layout, "preheat --id 1 --stock 3 --reset").code(2);
         redis.assert_unchanged_since(&before);

@@ -34,21 +34,33 @@ impl Running {
             call.command.stderr(process);
             screen
         });
-        let mut process = call.command.stdin(stdin).spawn().expect("the built binary starts");
+        let person = call.answer.as_ref().map(|answer| {
+            let (mut screen, process) = terminal::pair();
+            let end = || process.try_clone().expect("the process's side of the terminal");
+            call.command.stdin(end()).stdout(end()).stderr(end());
+            screen.write_all(answer.as_bytes()).expect("the terminal takes what is typed");
+            screen
+        });
+        if person.is_none() {
+            call.command.stdin(stdin);
+        }
+        let mut process = call.command.spawn().expect("the built binary starts");
         // Ours is a copy of the process's side of the terminal: the screen ends only when nobody holds one.
-        call.command.stderr(Stdio::null());
+        call.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if let Some(mut pipe) = process.stdin.take() {
             // From a thread: a tool that stops reading must not block the test. It may well stop.
             thread::spawn(move || pipe.write_all(&call.stdin).ok());
         }
-        let stdout = match process.stdout.take() {
-            Some(stdout) => Stream::read(stdout.take(call.stdout_limit)),
+        let stdout = match (person, process.stdout.take()) {
+            (Some(screen), _) => Stream::read(screen),
+            (None, Some(stdout)) => Stream::read(stdout.take(call.stdout_limit)),
             // It goes where the test said.
-            None => Stream::read(std::io::empty()),
+            (None, None) => Stream::read(std::io::empty()),
         };
-        let stderr = match screen {
-            Some(screen) => Stream::read(screen),
-            None => Stream::read(process.stderr.take().unwrap()),
+        let stderr = match (screen, process.stderr.take()) {
+            (Some(screen), _) => Stream::read(screen),
+            (None, Some(stderr)) => Stream::read(stderr),
+            (None, None) => Stream::read(std::io::empty()),
         };
         Self { call: shown, process, stdout, stderr }
     }

@@ -25,7 +25,14 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
         .env("SECKILL_URL", "unix:///nonexistent/no-server-was-named.sock")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Call { command, stdin: Vec::new(), stdin_file: None, stdout_limit: u64::MAX, stderr_is_terminal: false }
+    Call {
+        command,
+        stdin: Vec::new(),
+        stdin_file: None,
+        stdout_limit: u64::MAX,
+        stderr_is_terminal: false,
+        answer: None,
+    }
 }
 
 /// A call that is not yet made. `code` makes it, `spawn` makes it in the background.
@@ -36,6 +43,7 @@ pub struct Call {
     pub(super) stdin_file: Option<std::fs::File>,
     pub(super) stdout_limit: u64,
     pub(super) stderr_is_terminal: bool,
+    pub(super) answer: Option<String>,
 }
 
 impl Call {
@@ -97,6 +105,13 @@ impl Call {
     pub fn seen(mut self) -> Self {
         self.stderr_is_terminal = true;
         self.env("TERM", "xterm")
+    }
+
+    /// A person sits there, sees everything, and types this: `stdout` then has all that the terminal shows, the typed
+    /// text and what goes to stderr included.
+    pub fn at_terminal(mut self, answer: &str) -> Self {
+        self.answer = Some(answer.to_owned());
+        self.env("TERM", "dumb")
     }
 
     /// Runs to the end, and checks how it ended.

@@ -1,0 +1,135 @@
+//! `seckill preheat`: create or change activities.
+
+mod apply;
+mod explain;
+mod question;
+mod row;
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+
+use super::session::Session;
+use crate::cli::Mutating;
+use crate::input::{activities, fixture};
+use crate::inventory::activity::Plan;
+use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Layout;
+use crate::inventory::number::{Limit, Units};
+use crate::inventory::time::Millis;
+
+pub use explain::explain;
+
+/// Create or change activities from YAML fixtures, or from flags
+///
+/// Says what should be: an activity that is not there is created, an equal one is left alone, and one that differs
+/// is refused unless `--update` (moves total, limit, title and window of a live sale; purchases stay) or
+/// `--reset` (starts over: purchases, ledger and requests are removed) is given.
+#[derive(Debug, clap::Args)]
+pub struct PreheatArgs {
+    /// YAML fixtures; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present_any = ["id", "from"], conflicts_with_all = ["id", "from"])]
+    files: Vec<String>,
+    /// A list of activities in csv or tsv, with the columns id, stock and, where wanted, per_user_limit, title, starts_at,
+    /// ends_at, ledger; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    from: Option<String>,
+    /// Only these activities of the fixtures
+    #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
+    only: Vec<ActivityId>,
+    /// One activity, without a fixture
+    #[arg(long, value_name = "ID", requires = "stock")]
+    id: Option<ActivityId>,
+    /// Units to sell, all told
+    #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
+    stock: Option<Units>,
+    /// Most units a user may hold
+    #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
+    per_user_limit: Option<Limit>,
+    /// What people call it
+    #[arg(long, value_name = "TEXT", requires = "id")]
+    title: Option<String>,
+    /// Refuse purchases before this time, such as 2026-11-11T00:00:00+08:00
+    #[arg(long, value_name = "TIME", requires = "id")]
+    starts_at: Option<Millis>,
+    /// Refuse purchases from this time on
+    #[arg(long, value_name = "TIME", requires = "id")]
+    ends_at: Option<Millis>,
+    /// Change what is there: total, limit, title, window. Stock moves by the difference of the totals
+    #[arg(long, conflicts_with = "reset")]
+    update: bool,
+    /// Start over, whatever was there
+    #[arg(long)]
+    reset: bool,
+    /// Why, for the ledger
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// Makes activities what they should be.
+pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
+    let (plans, layout) = plans(args, session)?;
+    let plans = fitted(plans, layout)?;
+    let mut store = session.store(layout)?;
+    apply::apply(&plans, args, &mut store, &mut session.out)
+}
+
+/// The plans of all fixtures, or the one of the flags, and their layout.
+fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
+    if let (Some(id), Some(total)) = (&args.id, args.stock) {
+        let plan = Plan {
+            id: id.clone(),
+            title: args.title.clone(),
+            total,
+            per_user_limit: args.per_user_limit,
+            starts_at: args.starts_at,
+            ends_at: args.ends_at,
+            ledger: None,
+        };
+        if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)
+            && start >= end
+        {
+            return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
+        }
+        return Ok((vec![plan], session.layout(None)?));
+    }
+    if let Some(from) = &args.from {
+        let mut plans = activities::read(from)?;
+        only(&mut plans, &args.only, "the list")?;
+        return Ok((plans, session.layout(None)?));
+    }
+    let fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let layout = session.layout(fixture::layout(&fixtures)?)?;
+    for fixture in &fixtures {
+        fixture.check(layout)?;
+    }
+    let mut plans: Vec<Plan> = fixtures.into_iter().flat_map(|fixture| fixture.activities).collect();
+    let mut seen = HashSet::new();
+    for plan in &plans {
+        if !seen.insert(plan.id.as_str()) {
+            return Err(Failure::usage(format!("activity `{}` is in more than one fixture", plan.id)).into());
+        }
+    }
+    only(&mut plans, &args.only, "a fixture")?;
+    Ok((plans, layout))
+}
+
+/// Leaves only the activities that were asked for, each of which must be there.
+fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()> {
+    let known: HashSet<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+    if let Some(missing) = wanted.iter().find(|wanted| !known.contains(wanted.as_str())) {
+        return Err(Failure::usage(format!("no activity `{missing}` in {place}")).into());
+    }
+    if !wanted.is_empty() {
+        let wanted: HashSet<&ActivityId> = wanted.iter().collect();
+        plans.retain(|plan| wanted.contains(&plan.id));
+    }
+    Ok(())
+}
+
+fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
+    plans.into_iter().map(|plan| plan.fitted(layout).map_err(|why| Failure::usage(why).into())).collect()
+}

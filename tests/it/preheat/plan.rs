@@ -1,0 +1,87 @@
+//! The plan is what is applied: fields that are not given stay, in the plan, the result and the stored values.
+
+use crate::support::layout::json_call;
+use crate::support::{LAYOUTS, SECKILL, TestRedis};
+
+#[test]
+fn a_field_that_is_not_given_is_shown_as_such_and_an_update_keeps_it() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        let create = ["preheat", "--id", "1", "--stock", "10", "--title", "phone", "-l", layout.name];
+        redis.seckill(create).args(["--ends-at", "2200-01-01T00:00:00Z"]).code(0);
+        let meta = redis.hgetall(&layout.meta("1"));
+        let exists = json_call(&redis, layout, "preheat --id 1 --stock 12").code(3);
+        let exists = exists.stderr_has("1: stock `10` → `12`").stderr_has("1: title `phone` is not given");
+        let exists =
+            exists.stderr_has("1: ends_at 2200-01-01T00:00:00").stderr_lacks("none").stderr_lacks("7258118400000");
+        assert_eq!(exists.json()[0]["total"], 10, "{layout:?}: what is stored");
+
+        let update = json_call(&redis, layout, "preheat --id 1 --stock 12 --update").code(0);
+        let update = update.stderr_has("1: stock `10` → `12`").stderr_lacks("title").stderr_lacks("ends_at");
+        assert_eq!(update.json()[0]["total"], 12);
+        let mut expected = meta;
+        expected.insert("total".to_owned(), "12".to_owned());
+        assert_eq!(redis.hgetall(&layout.meta("1")), expected, "{layout:?}");
+        // The hint leads out: nothing that was given differs any more.
+        json_call(&redis, layout, "preheat --id 1 --stock 12").code(3).stderr_has("`--update` keeps the rest");
+        let row = json_call(&redis, layout, "preheat --id 1 --stock 12 --update").code(0).json()[0].clone();
+        assert_eq!(row["action"], "unchanged", "{layout:?}");
+    }
+}
+
+#[test]
+fn an_update_keeps_the_limit_and_the_ledger_and_shows_them() {
+    let redis = TestRedis::start();
+    let fixture = "activities: [{id: 1, stock: 5, per_user_limit: 2, ledger: false}]";
+    redis.seckill(["preheat", "-"]).stdin(fixture).code(0);
+    let refused = redis.seckill(["preheat", "--id", "1", "--stock", "6"]).code(3);
+    refused.stderr_has("1: per_user_limit `2` is not given").stderr_has("1: ledger `false` is not given");
+    let row = json_call(&redis, SECKILL, "preheat --id 1 --stock 6 --update").code(0).json()[0].clone();
+    assert_eq!((&row["per_user_limit"], &row["action"]), (&2.into(), &"update".into()));
+    let meta = redis.hgetall("seckill:meta:1");
+    assert_eq!((meta["per_user_limit"].as_str(), meta["ledger"].as_str(), meta["total"].as_str()), ("2", "0", "6"));
+    assert!(!redis.exists("seckill:ledger:1"));
+}
+
+#[test]
+fn a_person_sees_the_plan_then_the_result_and_a_pipe_only_the_result() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let update = ["preheat", "--id", "1", "--stock", "8", "--update"];
+    let piped = redis.seckill(update).args(["--dry-run"]).code(0);
+    assert_eq!(piped.stdout.matches("5 → 8").count() + piped.stderr.matches("stock `5` → `8`").count(), 3, "{piped:?}");
+    let seen = redis.seckill(update).at_terminal("").code(0);
+    let (plan, result) = seen.stdout.split_once("planned").expect("a plan");
+    assert!(plan.contains("Plan") && result.contains("5 → 8"), "{}", seen.stdout);
+    assert_eq!(seen.stdout.matches("stock `5` → `8`").count(), 1, "{}", seen.stdout);
+    assert!(result.trim_end().ends_with("ok      5 → 8  5 → 8      -"), "{result:?}");
+    let again = redis.seckill(update).at_terminal("").code(0);
+    assert!(!again.stdout.contains("Plan"), "nothing is planned: {}", again.stdout);
+}
+
+#[test]
+fn an_update_changes_withdrawn_units_instead_of_the_stock() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        json_call(&redis, layout, "preheat --id 1 --stock 10").code(0);
+        json_call(&redis, layout, "deduct 1 --user 7").code(0);
+        redis.cmd(("SET", layout.stock("1"), "0"));
+        redis.cmd(("HSET", layout.meta("1"), "state", "paused", "withdrawn", "9"));
+        let row = json_call(&redis, layout, "preheat --id 1 --stock 15 --update").code(0).json()[0].clone();
+        assert_eq!((row["stock_before"].as_u64(), row["stock"].as_u64()), (Some(9), Some(14)), "{layout:?}");
+        assert_eq!(redis.hget(&layout.meta("1"), "withdrawn").as_deref(), Some("14"));
+        json_call(&redis, layout, "preheat --id 1 --stock 1 --update").code(0);
+        let before = redis.dump_all();
+        assert_eq!(redis.hget(&layout.meta("1"), "withdrawn").as_deref(), Some("0"));
+        let row = json_call(&redis, layout, "preheat --id 1 --stock 0 --update").code(3).json()[0].clone();
+        assert_eq!(row["status"], "out_of_stock", "{layout:?}");
+        assert_eq!(redis.int(&layout.stock("1")), 0, "{layout:?}: nothing is for sale meanwhile");
+        redis.assert_unchanged_since(&before);
+        // Units that a plain script gave back meanwhile are taken last.
+        redis.cmd(("HSET", layout.meta("1"), "withdrawn", "2", "total", "6"));
+        redis.cmd(("SET", layout.stock("1"), "3"));
+        json_call(&redis, layout, "preheat --id 1 --stock 2 --update").code(0);
+        let left = (redis.int(&layout.stock("1")), redis.hget(&layout.meta("1"), "withdrawn"));
+        assert_eq!(left, (1, Some("0".to_owned())), "{layout:?}");
+    }
+}
