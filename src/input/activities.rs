@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::fields::listed;
-use super::orders::Dialect;
+use super::orders::{Dialect, RowFormat};
 use super::problem::{Location, Problem, Problems, did_you_mean, quoted};
 use super::source::Source;
 use crate::inventory::activity::Plan;
@@ -23,7 +23,7 @@ const COLUMNS: [&str; 7] = ["id", "stock", "per_user_limit", "title", "starts_at
 pub fn read(path: &str) -> Result<Vec<Plan>, Failure> {
     let source = Source::read(path)?;
     let first = source.text.lines().next().unwrap_or_default();
-    let delimiter = match Dialect::of(&source.name, first.as_bytes()) {
+    let delimiter = match RowFormat::default().of(&source.name, first.as_bytes())?.0 {
         Dialect::Tsv => b'\t',
         Dialect::Csv => b',',
         _ => {

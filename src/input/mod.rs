@@ -4,6 +4,8 @@
 //! file, line and column, the offending text and what was expected.
 
 pub mod activities;
+pub mod columns;
+mod encoding;
 mod fields;
 pub mod fixture;
 pub mod orders;

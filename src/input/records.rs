@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 
-use super::orders::{Blocks, Column, Dialect, Mapping, OrderReader, OrderRow, Quantities, RowError, Shape};
+use super::columns;
+use super::orders::{Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape};
 use super::problem::Problems;
 use crate::inventory::failure::{Failure, cause};
 use crate::inventory::id::ActivityId;
@@ -12,8 +13,8 @@ use crate::inventory::records::Records;
 
 /// How records are to be read.
 pub struct Reading<'a> {
-    /// The form; `None` where name and content say it.
-    pub dialect: Option<Dialect>,
+    /// Form and delimiter, as far as they are given.
+    pub format: RowFormat,
     /// What the input calls our columns.
     pub mapping: &'a Mapping,
     /// Whether the layout records who bought.
@@ -37,6 +38,8 @@ pub struct OrderRecords {
     pub rows: u64,
     /// How many of them were of activities that nobody wants.
     pub passed_over: u64,
+    /// Which columns are ignored, in words.
+    pub ignored: Option<String>,
 }
 
 impl OrderRecords {
@@ -117,7 +120,7 @@ fn read(mut blocks: Blocks, reading: &Reading<'_>) -> Result<OrderRecords, Failu
     if blocks.is_empty() {
         return Ok(records);
     }
-    let mut rows = OrderReader::new(blocks, reading.dialect, reading.mapping, shape(reading))?;
+    let mut rows = OrderReader::new(blocks, reading.format, reading.mapping, shape(reading))?;
     let mut row = OrderRow::default();
     let mut problems = Problems::of(rows.name());
     let only = reading.wanted.len() == 1;
@@ -169,6 +172,7 @@ fn read(mut blocks: Blocks, reading: &Reading<'_>) -> Result<OrderRecords, Failu
             }
         }
     }
+    records.ignored = columns::ignored(rows.ignored());
     problems.end()?;
     Ok(records)
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read};
 
+use super::encoding;
 use super::problem::{Location, Problem, Problems, quoted};
 use crate::inventory::failure::{Exit, Failure};
 
@@ -29,13 +30,20 @@ impl Source {
 
     /// Takes bytes as UTF-8.
     fn of(name: &str, bytes: Vec<u8>) -> Result<Self, Failure> {
+        if encoding::is_utf16(&bytes[..bytes.len().min(4)]) {
+            let message = format!("{name}:1:1: the file is UTF-16, expected UTF-8");
+            return Err(Failure::usage(message).hint(encoding::hint("UTF-16")));
+        }
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
                 let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let byte = error.as_bytes()[good.len()];
                 let mut problems = Problems::of(name);
-                problems.tell(Problem::new(end_of(good), format!("byte `0x{byte:02x}` is not UTF-8")));
+                let is_gbk = encoding::is_gbk(&error.as_bytes()[good.len()..]);
+                let guess = if is_gbk { ": the file seems to be GBK" } else { "" };
+                let problem = Problem::new(end_of(good), format!("byte `0x{byte:02x}` is not UTF-8{guess}"));
+                problems.tell(problem.hint(is_gbk.then(|| encoding::hint("GBK"))));
                 return Err(problems.end().err().unwrap_or_else(|| Failure::usage("not UTF-8")));
             }
         };

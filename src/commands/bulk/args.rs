@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::input::orders::{Column, Dialect, Mapping};
+use crate::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::inventory::failure::Failure;
 use crate::store::bulk::Pace;
 
@@ -20,10 +20,13 @@ pub struct BulkArgs {
     pub from: Option<String>,
     /// Form of the file [default: by its extension, else by its first line]
     #[arg(long, value_name = "FORM", value_enum)]
-    pub(super) format: Option<Dialect>,
-    /// What the file calls a column, as in `user=buyer_id,activity=sku`
+    format: Option<Dialect>,
+    /// What the file calls a column, as in `user=buyer_id,activity=sku`; `quantity=` ignores what looks like one
     #[arg(long, value_name = "OURS=THEIRS")]
     map: Vec<Mapping>,
+    /// What separates the values of csv, as in `;`
+    #[arg(long, value_name = "C")]
+    delimiter: Option<Delimiter>,
     #[command(flatten)]
     pub(super) run: RunArgs,
 }
@@ -67,19 +70,21 @@ pub(super) struct RunArgs {
 impl BulkArgs {
     /// Refuses flags of a file where there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
     pub fn all_fit(&self) -> Result<()> {
-        let given = [("--format", self.format.is_some()), ("--map", !self.map.is_empty())];
+        let given = [
+            ("--format", self.format.is_some()),
+            ("--map", !self.map.is_empty()),
+            ("--delimiter", self.delimiter.is_some()),
+        ];
         none_given(given.into_iter().chain(self.run.given()))
     }
 
-    /// All mappings as one, of columns that are read.
-    pub(super) fn mapping(&self, known: &[Column]) -> Result<Mapping> {
-        let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
-        for column in mapping.columns() {
-            if !known.contains(&column) {
-                return Err(Failure::usage(format!("`--map`: no column `{}` is read here", column.name())).into());
-            }
-        }
-        Ok(mapping)
+    /// All mappings as one.
+    pub(super) fn mapping(&self) -> Result<Mapping> {
+        Ok(Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?)
+    }
+
+    pub(super) fn format(&self) -> RowFormat {
+        RowFormat { dialect: self.format, delimiter: self.delimiter }
     }
 }
 

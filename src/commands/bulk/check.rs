@@ -88,6 +88,7 @@ pub(super) fn check<L: Line>(
     let mut bad = BadLines::new(&input, args, dry_run)?;
     let mut totals = Totals::default();
     let mut rows = 0;
+    input.ignored().iter().for_each(|text| out.note(text));
     if !input.is_regular && !dry_run {
         return Ok(Some(CheckedInput { input, content: None, bad, rows, totals: totals.of }));
     }
@@ -114,6 +115,7 @@ pub(super) fn check<L: Line>(
         }
     }
     progress.finish();
+    input.ignored().iter().for_each(|text| out.note(text));
     if bad.count > 0 && !args.keep_going {
         return match bad.refusal() {
             Some(failure) => Err(failure.into()),

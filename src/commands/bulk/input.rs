@@ -4,7 +4,10 @@ use anyhow::Result;
 
 use super::args::{BulkArgs, RunArgs};
 use crate::input::Problems;
-use crate::input::orders::{Blocks, Checked, Column, Dialect, Mapping, OrderReader, Quantities, Shape};
+use crate::input::columns;
+use crate::input::orders::{
+    Blocks, Checked, Column, Delimiter, Dialect, Mapping, OrderReader, Quantities, RowFormat, Shape,
+};
 use crate::input::{self};
 use crate::inventory::failure::Failure;
 use crate::inventory::layout::Layout;
@@ -40,44 +43,60 @@ pub(super) struct Input {
     pub(super) from: String,
     pub(super) reader: OrderReader,
     pub(super) is_regular: bool,
-    dialect: Dialect,
     mapping: Mapping,
     shape: Shape,
+    /// Whether the columns that are ignored were named.
+    has_named_ignored: bool,
 }
 
 impl Input {
     /// Orders of one activity each.
     pub(super) fn of_orders(from: &str, args: &BulkArgs, layout: Layout) -> Result<Self> {
         let shape = if layout.kind().has_users() { ORDERS } else { USERLESS };
-        let columns: Vec<Column> = shape.columns().collect();
-        Self::new(from, args.format, args.mapping(&columns)?, shape)
+        Self::new(from, args.format(), args.mapping()?, shape)
     }
 
     /// Orders of several activities each.
     pub(super) fn of_multi_orders(from: &str, layout: Layout) -> Result<Self> {
         let shape = if layout.kind().has_users() { MULTI } else { USERLESS_MULTI };
-        Self::new(from, Some(Dialect::Jsonl), Mapping::default(), shape)
+        let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
+        Self::new(from, format, Mapping::default(), shape)
     }
 
-    fn new(from: &str, dialect: Option<Dialect>, mapping: Mapping, shape: Shape) -> Result<Self> {
+    fn new(from: &str, format: RowFormat, mapping: Mapping, shape: Shape) -> Result<Self> {
         let blocks = Blocks::open(from)?;
         let is_regular = blocks.is_regular();
-        let reader = OrderReader::new(blocks, dialect, &mapping, shape)?;
-        let dialect = reader.dialect();
-        Ok(Self { from: from.to_owned(), reader, is_regular, dialect, mapping, shape })
+        let reader = OrderReader::new(blocks, format, &mapping, shape)?;
+        Ok(Self { from: from.to_owned(), reader, is_regular, mapping, shape, has_named_ignored: false })
     }
 
     /// The same file from its begin, which must be what it was.
     pub(super) fn again(self, expected: &Checked) -> Result<Self> {
+        let format = self.reader.format();
         let blocks = self.reader.into_blocks().again(expected.clone())?;
-        let reader = OrderReader::new(blocks, Some(self.dialect), &self.mapping, self.shape)?;
+        let reader = OrderReader::new(blocks, format, &self.mapping, self.shape)?;
         Ok(Self { reader, ..self })
     }
 
-    /// How the input is read, as a text: alike where orders come out alike.
-    pub(super) fn way(&self) -> String {
-        format!("{:?} {}", self.reader.dialect(), self.mapping.text())
+    /// Which columns are ignored, in words; only once.
+    pub(super) fn ignored(&mut self) -> Option<String> {
+        let text = columns::ignored(self.reader.ignored()).filter(|_| !self.has_named_ignored);
+        self.has_named_ignored |= text.is_some();
+        text
     }
+
+    /// How the input is read, as a part of the job's stored digest: equal if the same orders come out.
+    pub(super) fn way(&self) -> String {
+        way(self.reader.format(), &self.mapping)
+    }
+}
+
+fn way(format: RowFormat, mapping: &Mapping) -> String {
+    let delimiter = match format.delimiter.map(Delimiter::get) {
+        None | Some(b',') => String::new(),
+        Some(byte) => format!(" {byte}"),
+    };
+    format!("{}{delimiter} {}", format.dialect.map_or("", Dialect::stored_name), mapping.text())
 }
 
 /// Lines that are not valid.

@@ -217,6 +217,9 @@ impl<C: Course> Run<C> {
         }
         let Manner { keep_going, go_on, terminal, progress } = &self.manner;
         progress.finish();
+        if let Some(text) = self.input.as_mut().and_then(Input::ignored) {
+            terminal.note(text);
+        }
         let refused_again = self.course.refused_again();
         let done = Done { orders: self.done, ok: self.course.applied() };
         if refused_again > 0 {

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Result;
 
-use crate::input::orders::{Dialect, Mapping};
+use crate::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::input::records::{self, OrderRecords, Reading};
 use crate::inventory::book::Compared;
 use crate::inventory::failure::Failure;
@@ -31,6 +31,9 @@ pub struct OrdersArgs {
     /// Form of the records [default: by name and content]
     #[arg(long, value_name = "FORM", requires = "records")]
     format: Option<Dialect>,
+    /// What separates the values of csv, as in `;`
+    #[arg(long, value_name = "C", requires = "records")]
+    delimiter: Option<Delimiter>,
     /// As of when the records count: what the ledger has after it is `timing`
     /// [default: when the file was last modified, else the start of this command]
     #[arg(long, value_name = "TIME", requires = "records")]
@@ -57,8 +60,8 @@ impl OrdersArgs {
     /// Reads the records, where any are given.
     pub fn read(&self, wanted: &[ActivityId], store: &mut Store, out: &Output) -> Result<Option<Orders>> {
         let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
-        let reading =
-            Reading { dialect: self.format, mapping: &mapping, has_users: store.layout().kind().has_users(), wanted };
+        let format = RowFormat { dialect: self.format, delimiter: self.delimiter };
+        let reading = Reading { format, mapping: &mapping, has_users: store.layout().kind().has_users(), wanted };
         let as_of = match (self.as_of, &self.orders, &self.orders_cmd) {
             (_, None, None) => return Ok(None),
             (Some(as_of), ..) => as_of,
@@ -75,6 +78,9 @@ impl OrdersArgs {
         };
         out.detail(format!("{} order records as of {as_of}", records.rows));
         self.count(records.rows, &source)?;
+        if let Some(ignored) = &records.ignored {
+            out.note(ignored);
+        }
         if records.passed_over > 0 {
             out.note(format!("{} order records are of other activities", records.passed_over));
         }

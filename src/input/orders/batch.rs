@@ -4,13 +4,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::super::fields::listed;
+use super::super::columns::{Columns, Refusal};
 use super::super::problem::{Location, Problem, Problems};
 use super::jsonl::line;
 use super::lines::{Lines, column_of, utf8};
-use super::mapping::Mapping;
 use super::row::{Column, OrderRow, Shape};
-use super::separated::found_columns;
+use super::separated::{header_failure, places};
 use super::{Next, RowError};
 use crate::inventory::failure::Failure;
 
@@ -20,11 +19,12 @@ pub(super) struct Batch {
     columns: Vec<(Column, usize)>,
     width: usize,
     header: Vec<u8>,
+    ignored: Vec<String>,
 }
 
 impl Batch {
     /// Reads the header.
-    pub(super) fn new(lines: &mut Lines, mapping: &Mapping, shape: &Shape) -> Result<Self, Failure> {
+    pub(super) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
         let found = loop {
             match line(lines)? {
                 Next::NotYet => lines.wait(Duration::from_secs(1)),
@@ -37,17 +37,24 @@ impl Batch {
             problems.end().err().unwrap_or_else(|| Failure::usage("no header"))
         };
         if found != Next::Row {
-            let wanted: Vec<&str> = shape.columns().map(|column| mapping.name(column)).collect();
-            return Err(wrong(format!("nothing here, expected a header with {}", listed(&wanted)), None));
+            return Err(wrong(super::separated::no_header(names, shape), None));
         }
-        let text = String::from_utf8_lossy(record(lines.raw())).into_owned();
-        let names: Vec<String> = text.split('\t').map(|name| plain(name).into_owned()).collect();
-        let columns = found_columns(&names, mapping, shape).map_err(|(message, hint)| wrong(message, hint))?;
-        Ok(Self { columns, width: names.len(), header: lines.raw().to_vec() })
+        let text = match utf8(lines, record(lines.raw())) {
+            Ok(text) => text,
+            Err(error) => return Err(header_failure(lines, error)),
+        };
+        let header: Vec<String> = text.split('\t').map(|name| plain(name).into_owned()).collect();
+        let found = names.find(&header).map_err(|Refusal { message, hint }| wrong(message, hint))?;
+        let columns = places(&found.places, shape);
+        Ok(Self { columns, width: header.len(), header: lines.raw().to_vec(), ignored: found.ignored })
     }
 
     pub(super) fn header(&self) -> &[u8] {
         &self.header
+    }
+
+    pub(super) fn ignored(&self) -> &[String] {
+        &self.ignored
     }
 
     /// Reads the next row.
@@ -66,6 +73,8 @@ impl Batch {
         }
         for (column, at) in &self.columns {
             match text.split('\t').nth(*at) {
+                // It is not counted as 1.
+                Some("NULL") if *column == Column::Quantity => row.set(*column, "NULL"),
                 None | Some("NULL") => (),
                 Some(value) => row.set(*column, &plain(value)),
             }

@@ -8,24 +8,40 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::super::columns::{Columns, Named, Refusal};
 use super::lines::{Lines, column_of, utf8};
-use super::mapping::Mapping;
 use super::row::{Column, OrderRow, Shape, expected};
 use super::{Next, RowError};
 use crate::inventory::failure::Failure;
 
+/// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
+const MOST_KNOWN: usize = 64;
+
 /// The objects of one input.
 pub(super) struct JsonLines {
-    /// Our columns by the input's names.
-    columns: Vec<(String, Column)>,
-    /// What each of them must hold, for errors.
+    names: Names,
+}
+
+/// The fields of an input's objects.
+struct Names {
+    columns: Columns,
     shape: Shape,
+    /// What was found out about names that are not exactly those of our columns.
+    known: Vec<(String, Named)>,
+    /// Those of them that are ignored.
+    ignored: Vec<String>,
+    /// A field that is nearly one of ours, in the object being read.
+    near: Option<(usize, String)>,
 }
 
 impl JsonLines {
-    pub(super) fn new(mapping: &Mapping, shape: &Shape) -> Self {
-        let columns = shape.columns().map(|column| (mapping.name(column).to_owned(), column)).collect();
-        Self { columns, shape: *shape }
+    pub(super) fn new(columns: Columns, shape: &Shape) -> Self {
+        let names = Names { columns, shape: *shape, known: Vec::new(), ignored: Vec::new(), near: None };
+        Self { names }
+    }
+
+    pub(super) fn ignored(&self) -> &[String] {
+        &self.names.ignored
     }
 
     /// Reads the next object into a row.
@@ -37,9 +53,62 @@ impl JsonLines {
         row.set_line(lines.line());
         let text = utf8(lines, lines.raw())?;
         let mut json = serde_json::Deserializer::from_str(text);
-        let seed = Object { columns: &self.columns, shape: &self.shape, row };
+        self.names.near = None;
+        let seed = Object { names: &mut self.names, row };
         seed.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| wrong(lines, &error))?;
+        self.names.check(lines, row)?;
         Ok(Next::Row)
+    }
+}
+
+impl Names {
+    /// The column that a field is; `None` if it is ignored.
+    fn column(&mut self, name: &str) -> Option<Column> {
+        let exact = self.shape.columns().enumerate().find(|(nth, _)| self.columns.name(*nth) == name);
+        if let Some((_, column)) = exact {
+            return Some(column);
+        }
+        let named = match self.known.iter().find(|(known, _)| known == name) {
+            Some((_, named)) => *named,
+            None => self.learn(name),
+        };
+        match named {
+            Named::Ours(nth) => return self.shape.column(nth),
+            Named::Nearly(nth) if self.near.is_none() => self.near = Some((nth, name.to_owned())),
+            Named::Nearly(_) | Named::Other => (),
+        }
+        None
+    }
+
+    fn learn(&mut self, name: &str) -> Named {
+        let named = self.columns.classify(name);
+        if self.known.len() < MOST_KNOWN {
+            self.known.push((name.to_owned(), named));
+            if !matches!(named, Named::Ours(_)) {
+                self.ignored.push(name.to_owned());
+            }
+        }
+        named
+    }
+
+    /// Refuses an object that has a field which is nearly ours and lacks ours, or lacks the quantity that was mapped.
+    fn check(&mut self, lines: &Lines, row: &OrderRow) -> Result<(), RowError> {
+        if let Some((nth, name)) = self.near.take()
+            && self.shape.column(nth).is_some_and(|column| row.get(column).is_none())
+        {
+            let Refusal { message, hint } = self.columns.refusal_of(nth, &name);
+            let column = place(lines.raw(), &name);
+            return Err(RowError::Bad(super::lines::problem(lines.line(), column, message, hint)));
+        }
+        if let Some(nth) = self.shape.number(Column::Quantity)
+            && self.columns.is_mapped(nth)
+            && row.get(Column::Quantity).is_none()
+        {
+            return Err(
+                lines.bad(0, format!("`{}` is missing, and `--map` says that it is there", self.columns.name(nth)))
+            );
+        }
+        Ok(())
     }
 }
 
@@ -107,8 +176,7 @@ pub(super) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
 
 /// Reads one object into a row.
 struct Object<'a> {
-    columns: &'a [(String, Column)],
-    shape: &'a Shape,
+    names: &'a mut Names,
     row: &'a mut OrderRow,
 }
 
@@ -128,30 +196,35 @@ impl<'de> Visitor<'de> for Object<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key::<Key<'de>>()? {
-            let Some((_, column)) = self.columns.iter().find(|(known, _)| *known == name.0) else {
+            let Some(column) = self.names.column(&name.0) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
             let raw = map.next_value::<&RawValue>()?.get();
-            if self.row.get(*column).is_some() {
+            if self.row.get(column).is_some() {
                 return Err(A::Error::custom(format!("`{}` is given twice", name.0)));
             }
-            if raw == "null" {
+            // A quantity that is null is not counted as 1.
+            if raw == "null" && column != Column::Quantity {
                 continue;
             }
-            if *column == Column::Items {
-                self.row.set(*column, raw);
+            if column == Column::Items {
+                self.row.set(column, raw);
+                continue;
+            }
+            if raw == "null" {
+                self.row.set(column, raw);
                 continue;
             }
             let text = text_of(raw).ok_or_else(|| {
-                let expected = expected(*column, self.shape.quantities);
+                let expected = expected(column, self.names.shape.quantities);
                 A::Error::custom(format!(
                     "{}: `{}` is not a string or an integer, expected {expected}",
                     name.0,
                     shortened(raw)
                 ))
             })?;
-            self.row.set(*column, &text);
+            self.row.set(column, &text);
         }
         Ok(())
     }

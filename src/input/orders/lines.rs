@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::encoding;
 use super::super::problem::{Location, Problem};
 use super::blocks::{Blocks, Checked, Filled};
 use super::{Next, RowError};
@@ -33,6 +34,10 @@ impl Lines {
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         while self.data.len() < 3 && self.fill()? != Next::End {
             self.wait(Duration::from_secs(1));
+        }
+        if encoding::is_utf16(&self.data[..self.data.len().min(4)]) {
+            let message = format!("{}:1:1: the file is UTF-16, expected UTF-8", self.name());
+            return Err(Failure::usage(message).hint(encoding::hint("UTF-16")));
         }
         if self.data.starts_with(b"\xef\xbb\xbf") {
             self.start = 3;
@@ -126,7 +131,12 @@ impl Lines {
 
     /// A problem of the record that was read last, at a byte of it.
     pub(super) fn bad(&self, byte: usize, message: impl Into<String>) -> RowError {
-        RowError::Bad(problem(self.line, column_of(self.raw(), byte), message.into(), None))
+        RowError::Bad(self.problem(byte, message.into(), None))
+    }
+
+    /// The same, with the next step.
+    pub(super) fn problem(&self, byte: usize, message: String, hint: Option<String>) -> Problem {
+        problem(self.line, column_of(self.raw(), byte), message, hint)
     }
 }
 
@@ -145,6 +155,11 @@ pub(super) fn utf8<'a>(lines: &Lines, bytes: &'a [u8]) -> Result<&'a str, RowErr
     std::str::from_utf8(bytes).map_err(|_| {
         let raw = lines.raw();
         let valid = std::str::from_utf8(raw).err().map_or(0, |error| error.valid_up_to());
-        lines.bad(valid, format!("byte `0x{:02x}` is not UTF-8", raw.get(valid).copied().unwrap_or_default()))
+        let byte = raw.get(valid).copied().unwrap_or_default();
+        if encoding::is_gbk(raw) {
+            let message = format!("byte `0x{byte:02x}` is not UTF-8: the file seems to be GBK");
+            return RowError::Bad(lines.problem(valid, message, Some(encoding::hint("GBK"))));
+        }
+        lines.bad(valid, format!("byte `0x{byte:02x}` is not UTF-8"))
     })
 }

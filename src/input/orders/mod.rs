@@ -7,7 +7,6 @@ mod blocks;
 mod dialect;
 mod jsonl;
 mod lines;
-mod mapping;
 mod multi;
 mod row;
 mod separated;
@@ -16,12 +15,13 @@ mod tests;
 
 use std::time::Duration;
 
+pub use super::columns::Mapping;
 pub use blocks::{Blocks, Checked};
-pub use dialect::Dialect;
-pub use mapping::Mapping;
+pub use dialect::{Delimiter, Dialect, RowFormat};
 pub use multi::MultiRow;
 pub use row::{Column, OrderRow, Quantities, Shape};
 
+use super::columns::Columns;
 use super::problem::Problem;
 use crate::inventory::failure::Failure;
 use batch::Batch;
@@ -58,10 +58,10 @@ impl From<Failure> for RowError {
 /// Rows of one input, in its order.
 pub struct OrderReader {
     lines: Lines,
-    dialect: Dialect,
+    format: RowFormat,
     form: Form,
     shape: Shape,
-    mapping: Mapping,
+    columns: Columns,
 }
 
 enum Form {
@@ -75,23 +75,23 @@ impl OrderReader {
     ///
     /// # Errors
     /// Usage, where the header lacks a column that is wanted; or the input cannot be read.
-    pub fn new(blocks: Blocks, dialect: Option<Dialect>, mapping: &Mapping, shape: Shape) -> Result<Self, Failure> {
+    pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self, Failure> {
+        let columns = shape.names(mapping)?;
         let mut lines = Lines::new(blocks);
         lines.begin()?;
-        let dialect = match dialect {
-            Some(dialect) => dialect,
-            None => {
-                let name = lines.name().to_owned();
-                Dialect::of(&name, lines.first_line()?)
-            }
-        };
+        let name = lines.name().to_owned();
+        let first_line = if format.dialect.is_none() { lines.first_line()? } else { &[] };
+        let (dialect, delimiter) = format.of(&name, first_line)?;
         let form = match dialect {
-            Dialect::Csv => Form::Separated(Box::new(Separated::new(&mut lines, b',', mapping, &shape)?)),
-            Dialect::Tsv => Form::Separated(Box::new(Separated::new(&mut lines, b'\t', mapping, &shape)?)),
-            Dialect::Mysql => Form::Batch(Batch::new(&mut lines, mapping, &shape)?),
-            Dialect::Jsonl => Form::Json(JsonLines::new(mapping, &shape)),
+            Dialect::Csv | Dialect::Tsv => {
+                Form::Separated(Box::new(Separated::new(&mut lines, delimiter.get(), &columns, &shape)?))
+            }
+            Dialect::Mysql => Form::Batch(Batch::new(&mut lines, &columns, &shape)?),
+            Dialect::Jsonl => Form::Json(JsonLines::new(columns.clone(), &shape)),
         };
-        Ok(Self { lines, dialect, form, shape, mapping: mapping.clone() })
+        let format =
+            RowFormat { dialect: Some(dialect), delimiter: Some(delimiter).filter(|_| dialect == Dialect::Csv) };
+        Ok(Self { lines, format, form, shape, columns })
     }
 
     /// Reads the next row into `row`, which is only valid after [`Next::Row`].
@@ -106,7 +106,7 @@ impl OrderReader {
             Form::Json(form) => form.next(&mut self.lines, row)?,
         };
         if next == Next::Row {
-            row.check(&self.shape, &self.mapping).map_err(|wrong| RowError::Bad(self.problem(row, wrong)))?;
+            row.check(&self.shape, &self.columns).map_err(|wrong| RowError::Bad(self.problem(row, wrong)))?;
         }
         Ok(next)
     }
@@ -144,9 +144,23 @@ impl OrderReader {
         }
     }
 
-    /// In what form the rows stand there.
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
+    /// In what form the rows stand there: with it the input is read the same way again.
+    pub fn format(&self) -> RowFormat {
+        self.format
+    }
+
+    /// Columns that are ignored; in jsonl those of the rows that were read, as far as they are kept.
+    pub fn ignored(&self) -> &[String] {
+        match &self.form {
+            Form::Separated(form) => form.ignored(),
+            Form::Batch(form) => form.ignored(),
+            Form::Json(form) => form.ignored(),
+        }
+    }
+
+    /// What the input calls a column.
+    pub(super) fn column_name(&self, column: Column) -> &str {
+        self.shape.number(column).map_or(column.name(), |nth| self.columns.name(nth))
     }
 
     /// What messages call the input.
@@ -168,7 +182,7 @@ impl OrderReader {
         let column = match &self.form {
             Form::Separated(form) => form.place(self.lines.raw(), wrong.column),
             Form::Batch(form) => form.place(self.lines.raw(), wrong.column),
-            Form::Json(_) => jsonl::place(self.lines.raw(), self.mapping.name(wrong.column)),
+            Form::Json(_) => jsonl::place(self.lines.raw(), self.column_name(wrong.column)),
         };
         lines::problem(row.line(), column, wrong.message, wrong.hint)
     }

@@ -1,7 +1,8 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
+use super::super::columns::{Columns, Mapping};
 use super::super::problem::quoted;
-use super::mapping::Mapping;
+use crate::inventory::failure::Failure;
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::ledger::EntryId;
 use crate::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
@@ -42,11 +43,6 @@ impl Column {
             Self::Items => "items",
         }
     }
-
-    /// The column of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|column| column.name() == name)
-    }
 }
 
 /// Which quantities are valid.
@@ -73,6 +69,20 @@ impl Shape {
     /// All columns that are looked for.
     pub fn columns(&self) -> impl Iterator<Item = Column> {
         self.required.iter().chain(self.optional).copied()
+    }
+
+    /// What an input calls them, numbered as they come in [`columns`](Self::columns).
+    pub(super) fn names(&self, mapping: &Mapping) -> Result<Columns, Failure> {
+        let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
+        Columns::new(&names(self.required), &names(self.optional), mapping)
+    }
+
+    pub(super) fn number(&self, wanted: Column) -> Option<usize> {
+        self.columns().position(|column| column == wanted)
+    }
+
+    pub(super) fn column(&self, number: usize) -> Option<Column> {
+        self.columns().nth(number)
     }
 }
 
@@ -136,18 +146,25 @@ impl OrderRow {
     }
 
     /// Holds the values against their rules.
-    pub(super) fn check(&mut self, shape: &Shape, mapping: &Mapping) -> Result<(), Wrong> {
-        for column in shape.required {
+    pub(super) fn check(&mut self, shape: &Shape, columns: &Columns) -> Result<(), Wrong> {
+        for (nth, column) in shape.required.iter().enumerate() {
             if self.get(*column).is_none() {
                 let message =
-                    format!("`{}` is missing, expected {}", mapping.name(*column), expected(*column, shape.quantities));
+                    format!("`{}` is missing, expected {}", columns.name(nth), expected(*column, shape.quantities));
                 return Err(Wrong { column: *column, message, hint: None });
             }
         }
+        let name = |column| shape.number(column).map_or("", |nth| columns.name(nth));
         self.quantity = 1;
         for column in Column::ALL {
             let Some((start, end)) = self.values[column as usize] else { continue };
             let text = &self.text[start as usize..end as usize];
+            let is_id = matches!(column, Column::Activity | Column::User | Column::Request);
+            if is_id && text.as_bytes().first().is_some_and(u8::is_ascii_digit) && is_rounded(text) {
+                let message = format!("{}: {} is a number that was rounded", name(column), quoted(text));
+                let hint = "a spreadsheet did that: export the ids again, with the column formatted as text".to_owned();
+                return Err(Wrong { column, message, hint: Some(hint) });
+            }
             let fits = match column {
                 Column::Activity => text == self.valid_activity || ActivityId::fits(text),
                 Column::User => is_plain(text) && text.len() <= 256 || UserId::fits(text),
@@ -168,8 +185,11 @@ impl OrderRow {
                 self.values[column as usize] = None;
             } else if !fits {
                 let message =
-                    format!("{}: {} is not {}", mapping.name(column), quoted(text), expected(column, shape.quantities));
-                return Err(Wrong { column, message, hint: None });
+                    format!("{}: {} is not {}", name(column), quoted(text), expected(column, shape.quantities));
+                let is_null = column == Column::Quantity && text.eq_ignore_ascii_case("null");
+                let hint =
+                    is_null.then(|| "a quantity that is null is not counted as 1: give each row a number".to_owned());
+                return Err(Wrong { column, message, hint });
             }
         }
         let activity =
@@ -179,6 +199,24 @@ impl OrderRow {
             self.valid_activity.push_str(activity);
         }
         Ok(())
+    }
+}
+
+/// Whether an id is a number as spreadsheets and floating point print it: `1.2346E+17`. `1e3` is an id.
+fn is_rounded(text: &str) -> bool {
+    let Some((mantissa, exponent)) = text.split_once(['E', 'e']) else { return false };
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(whole, rest)| (whole, Some(rest)));
+    let is_number = is_digits(whole) && fraction.is_none_or(is_digits);
+    match exponent.strip_prefix('+') {
+        Some(exponent) => is_number && is_digits(exponent),
+        // As Java prints it: from 10^7 on.
+        None => {
+            is_number
+                && fraction.is_some()
+                && is_digits(exponent)
+                && exponent.parse().is_ok_and(|exponent: u32| exponent >= 7)
+        }
     }
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
+use super::super::columns::{Columns, Refusal};
 use super::super::fields::listed;
-use super::super::problem::{Location, Problem, Problems, did_you_mean};
+use super::super::problem::{Location, Problem, Problems};
 use super::lines::{Lines, column_of, utf8};
-use super::mapping::Mapping;
 use super::row::{Column, OrderRow, Shape};
 use super::{Next, RowError};
 use crate::inventory::failure::Failure;
@@ -27,11 +27,12 @@ pub(super) struct Separated {
     columns: Vec<(Column, usize)>,
     width: usize,
     header: Vec<u8>,
+    ignored: Vec<String>,
 }
 
 impl Separated {
     /// Reads the header.
-    pub(super) fn new(lines: &mut Lines, delimiter: u8, mapping: &Mapping, shape: &Shape) -> Result<Self, Failure> {
+    pub(super) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
         let mut separated = Self {
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
             delimiter,
@@ -43,6 +44,7 @@ impl Separated {
             columns: Vec::new(),
             width: 0,
             header: Vec::new(),
+            ignored: Vec::new(),
         };
         let found = loop {
             match separated.record(lines) {
@@ -50,34 +52,32 @@ impl Separated {
                 other => break other,
             }
         };
-        let told = |problem| {
-            let mut problems = Problems::of(lines.name());
-            problems.tell(problem);
-            problems.end().err().unwrap_or_else(|| Failure::usage("no header"))
-        };
-        let names = match found {
+        let top = |message| RowError::Bad(Problem::new(Location { line: 1, column: 1 }, message));
+        let header = match found {
             Ok(Next::Row) => separated.texts(lines),
-            Ok(_) => {
-                let wanted: Vec<&str> = shape.columns().map(|column| mapping.name(column)).collect();
-                let message = format!("nothing here, expected a header with {}", listed(&wanted));
-                return Err(told(Problem::new(Location { line: 1, column: 1 }, message)));
-            }
+            Ok(_) => Err(top(no_header(names, shape))),
             Err(error) => Err(error),
         };
-        let names: Vec<String> = match names {
-            Ok(names) => names.into_iter().map(|name| name.trim().to_owned()).collect(),
-            Err(RowError::Bad(problem)) => return Err(told(problem)),
-            Err(RowError::Fatal(failure)) => return Err(failure),
+        let header: Vec<String> = match header {
+            Ok(header) => header.into_iter().map(|name| name.trim().to_owned()).collect(),
+            Err(error) => return Err(header_failure(lines, error)),
         };
-        separated.columns = found_columns(&names, mapping, shape)
-            .map_err(|(message, hint)| told(Problem::new(Location { line: 1, column: 1 }, message).hint(hint)))?;
-        separated.width = names.len();
+        let found = names.find(&header).map_err(|Refusal { message, hint }| {
+            let problem = Problem::new(Location { line: 1, column: 1 }, message).hint(hint);
+            header_failure(lines, RowError::Bad(problem))
+        })?;
+        (separated.columns, separated.ignored) = (places(&found.places, shape), found.ignored);
+        separated.width = header.len();
         separated.header = lines.raw().to_vec();
         Ok(separated)
     }
 
     pub(super) fn header(&self) -> &[u8] {
         &self.header
+    }
+
+    pub(super) fn ignored(&self) -> &[String] {
+        &self.ignored
     }
 
     /// Reads the next record into a row.
@@ -145,6 +145,12 @@ impl Separated {
                     if at_end && scan(lines.raw(), self.delimiter).1 {
                         return Err(lines.bad(0, "a quote is not closed: was the file cut short?"));
                     }
+                    let has_quotes = memchr::memchr(b'"', lines.raw()).is_some();
+                    if has_quotes && let Some(at) = after_quote(lines.raw(), self.delimiter) {
+                        let message = "text after a closing quote".to_owned();
+                        let hint = "write a quote inside quotes twice: `\"a\"\"b\"`".to_owned();
+                        return Err(RowError::Bad(lines.problem(at, message, Some(hint))));
+                    }
                     return Ok(Next::Row);
                 }
             }
@@ -167,34 +173,54 @@ fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
-/// What is wrong with a header, and a hint.
-type Refusal = (String, Option<String>);
+/// Where our columns stand in a header.
+pub(super) fn places(places: &[Option<usize>], shape: &Shape) -> Vec<(Column, usize)> {
+    shape.columns().zip(places).filter_map(|(column, at)| Some((column, (*at)?))).collect()
+}
 
-/// Where our columns stand in a header, or what is wrong with it and what to do.
-pub(super) fn found_columns(
-    names: &[String],
-    mapping: &Mapping,
-    shape: &Shape,
-) -> Result<Vec<(Column, usize)>, Refusal> {
-    let known: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mapped: Vec<Column> = mapping.columns().collect();
-    let mut columns = Vec::new();
-    for column in shape.columns() {
-        let wanted = mapping.name(column);
-        let mut places = known.iter().enumerate().filter(|(_, name)| **name == wanted).map(|(at, _)| at);
-        match (places.next(), places.next()) {
-            (Some(_), Some(_)) => return Err((format!("the header names `{wanted}` twice"), None)),
-            (Some(at), None) => columns.push((column, at)),
-            (None, _) if shape.required.contains(&column) || mapped.contains(&column) => {
-                let message = format!("no column `{wanted}`: the header has {}", listed(&known));
-                let hint = did_you_mean(wanted, &known)
-                    .unwrap_or_else(|| format!("name the file's own column with `--map {}=ITS_NAME`", column.name()));
-                return Err((message, Some(hint)));
-            }
-            (None, _) => (),
+/// What is said of an input without a header.
+pub(super) fn no_header(names: &Columns, shape: &Shape) -> String {
+    let wanted: Vec<&str> = (0..shape.columns().count()).map(|nth| names.name(nth)).collect();
+    format!("nothing here, expected a header with {}", listed(&wanted))
+}
+
+/// A header that cannot be read, as a failure.
+pub(super) fn header_failure(lines: &Lines, error: RowError) -> Failure {
+    match error {
+        RowError::Fatal(failure) => failure,
+        RowError::Bad(problem) => {
+            let mut problems = Problems::of(lines.name());
+            problems.tell(problem);
+            problems.end().err().unwrap_or_else(|| Failure::usage("no header"))
         }
     }
-    Ok(columns)
+}
+
+/// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
+fn after_quote(raw: &[u8], delimiter: u8) -> Option<usize> {
+    let (mut at, mut begins) = (0, true);
+    while at < raw.len() {
+        if !begins || raw[at] != b'"' {
+            begins = raw[at] == delimiter;
+            at += 1;
+            continue;
+        }
+        // A quoted value: to its closing quote, past those that are doubled.
+        at += 1;
+        loop {
+            at += memchr::memchr(b'"', &raw[at..])? + 1;
+            if raw.get(at) != Some(&b'"') {
+                break;
+            }
+            at += 1;
+        }
+        match raw.get(at) {
+            None | Some(b'\r' | b'\n') => return None,
+            Some(byte) if *byte == delimiter => begins = false,
+            Some(_) => return Some(at),
+        }
+    }
+    None
 }
 
 /// Where the values of a record begin, and whether it ends inside quotes. Only errors ask for it.

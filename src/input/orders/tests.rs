@@ -8,11 +8,15 @@ const SHAPE: Shape = Shape {
     quantities: Quantities::Orders,
 };
 
+fn format(dialect: Dialect) -> RowFormat {
+    RowFormat { dialect: Some(dialect), delimiter: None }
+}
+
 /// `activity user quantity request` of each row, and the first error.
 fn read(text: impl AsRef<[u8]>, dialect: Dialect, map: &str) -> (Vec<String>, Option<String>) {
     let mapping = if map.is_empty() { Mapping::default() } else { map.parse().unwrap() };
     let blocks = Blocks::stream("f", std::io::Cursor::new(text.as_ref().to_vec()));
-    let mut reader = match OrderReader::new(blocks, Some(dialect), &mapping, SHAPE) {
+    let mut reader = match OrderReader::new(blocks, format(dialect), &mapping, SHAPE) {
         Ok(reader) => reader,
         Err(failure) => return (Vec::new(), Some(failure.message)),
     };
@@ -109,7 +113,8 @@ fn a_header_says_what_it_lacks() {
 fn a_slow_pipe_does_not_hold_up_what_was_read() {
     let (output, mut input) = std::io::pipe().unwrap();
     input.write_all(b"activity,user\n1001,7\n1001,\"8").unwrap();
-    let mut reader = OrderReader::new(Blocks::stream("f", output), None, &Mapping::default(), SHAPE).unwrap();
+    let mut reader =
+        OrderReader::new(Blocks::stream("f", output), RowFormat::default(), &Mapping::default(), SHAPE).unwrap();
     let mut row = OrderRow::default();
     assert!(reader.read(&mut row).unwrap());
     assert_eq!(reader.next(&mut row).unwrap(), Next::NotYet);
@@ -130,7 +135,7 @@ fn a_dialect_is_known_by_its_name_or_its_first_line() {
         ("<stdin>", "a\tb", Dialect::Tsv),
         ("<stdin>", "a,b\tc", Dialect::Csv),
     ] {
-        assert_eq!(Dialect::of(name, line.as_bytes()), expected, "{name} {line}");
+        assert_eq!(RowFormat::default().of(name, line.as_bytes()).unwrap().0, expected, "{name} {line}");
     }
 }
 
@@ -141,7 +146,7 @@ fn a_file_is_held_against_what_it_was() {
     file.write_all(text.as_bytes()).unwrap();
     let path = file.path().to_str().unwrap().to_owned();
     let all = |blocks: Blocks| {
-        let mut reader = OrderReader::new(blocks, None, &Mapping::default(), SHAPE)?;
+        let mut reader = OrderReader::new(blocks, RowFormat::default(), &Mapping::default(), SHAPE)?;
         let (mut row, mut rows) = (OrderRow::default(), 0);
         loop {
             match reader.read(&mut row) {
@@ -174,7 +179,7 @@ fn items_are_summed() {
     let text = "{\"user\":7,\"items\":{\"1001\":2,\"1002\":\"1\",\"1001\":3},\"request\":\"a\"}\n{\"user\":7,\"items\":{\"1001\":0}}\n{\"user\":7,\"items\":{}}\n{\"user\":7,\"items\":[1]}\n";
     let shape = Shape { required: &[Column::User, Column::Items], optional: &[Column::Request], ..SHAPE };
     let blocks = Blocks::stream("f", text.as_bytes());
-    let mut reader = OrderReader::new(blocks, Some(Dialect::Jsonl), &Mapping::default(), shape).unwrap();
+    let mut reader = OrderReader::new(blocks, format(Dialect::Jsonl), &Mapping::default(), shape).unwrap();
     reader.wait(Duration::from_secs(5));
     let mut row = MultiRow::default();
     assert_eq!(row.read(&mut reader).unwrap(), Next::Row);

@@ -22,8 +22,8 @@ fn columns_can_be_mapped_and_the_form_be_said() {
     redis
         .seckill(["deduct", "--from", orders.path()])
         .code(2)
-        .stderr_has("no column `activity`: the header has `sku`, `buyer`, `n`")
-        .stderr_has("--map activity=ITS_NAME");
+        .stderr_has("no columns `activity`, `user`: the header has `sku`, `buyer`, `n`")
+        .stderr_has("--map activity=sku,user=buyer`");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_dry_run_tells_totals_and_changes_nothing() {
     redis
         .seckill(["deduct", "--dry-run", "-o", "csv", "--from", orders.path()])
         .code(0)
-        .stdout_is("activity,orders,units\n1001,2,5\n1002,1,1\n")
+        .stdout_is("activity,orders,units,dry_run\n1001,2,5,true\n1002,1,1,true\n")
         .stderr_has("nothing was changed");
     redis.assert_unchanged_since(&before);
 }

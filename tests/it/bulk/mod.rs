@@ -1,5 +1,7 @@
 //! Files of orders: each order is applied exactly once, whatever breaks on the way.
 
+mod columns;
+mod damaged;
 mod dialects;
 mod exactly_once;
 mod faults;

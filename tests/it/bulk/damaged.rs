@@ -1,0 +1,124 @@
+//! Files that are not what they should be: cut short, in another encoding, with quotes in the wrong place, without end.
+
+use super::{Orders, held, preheat, statuses};
+use crate::support::{Call, TestRedis};
+
+fn sale() -> TestRedis {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 1_000, None);
+    redis
+}
+
+fn deduct(redis: &TestRedis, name: &str, text: impl AsRef<[u8]>) -> (Orders, Call) {
+    let orders = Orders::named(name, text);
+    let call = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]);
+    (orders, call)
+}
+
+/// Refuses the text as a file, as standard input, and as order records.
+#[track_caller]
+fn assert_refused(name: &str, text: impl AsRef<[u8]>, why: &str) {
+    let redis = sale();
+    let before = redis.dump_all();
+    let (orders, call) = deduct(&redis, name, &text);
+    call.code(2).stdout_is("").stderr_has(&format!("{name}:{why}"));
+    redis.seckill(["reconcile", "--orders", orders.path()]).code(2).stderr_has(&format!("{name}:{why}"));
+    redis.seckill(["deduct", "-o", "jsonl", "--from", "-"]).stdin(&text).code(2).stderr_has(&format!("<stdin>:{why}"));
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn text_after_a_closing_quote_is_an_error() {
+    assert_refused("o.csv", "activity,user\n1001,\"a\"b\n", "2:9: text after a closing quote");
+    assert_refused("o.csv", "note,activity,user\n\"5\" disk\",1001,7\n", "2:4: text after a closing quote");
+    assert_refused("o.csv", "activity,\"user\" \n1001,7\n", "1:16: text after a closing quote");
+    let redis = sale();
+    let (_orders, call) =
+        deduct(&redis, "o.csv", "activity,user\n\"1001\",\"a\"\"b\"\n1001,c\"d\n\"1001\",\"\"\"\"\r\n");
+    let users: Vec<_> = call.code(0).jsonl().iter().map(|row| row["user"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(users, ["a\"b", "c\"d", "\""]);
+}
+
+#[test]
+fn utf_16_and_gbk_are_named() {
+    let text = "activity,user\n1001,王小明\n";
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    for utf16 in [&[&b"\xff\xfe"[..], &little].concat(), &[&b"\xfe\xff"[..], &big].concat(), &little, &big] {
+        assert_refused("o", utf16, "1:1: the file is UTF-16, expected UTF-8");
+    }
+    let gbk = b"activity,user\n1001,\xcd\xf5\xd0\xa1\xc3\xf7\n";
+    let redis = sale();
+    let (_orders, call) = deduct(&redis, "o.csv", gbk);
+    call.code(2)
+        .stderr_has("o.csv:2:6: byte `0xcd` is not UTF-8: the file seems to be GBK")
+        .stderr_has("\"hint\":\"save it as UTF-8")
+        .stderr_has("iconv -f GBK -t UTF-8");
+    let json = b"{\"activity\":1001,\"user\":\"\xcd\xf5\xd0\xa1\xc3\xf7\"}\n";
+    deduct(&redis, "o.jsonl", json).1.code(2).stderr_has("the file seems to be GBK");
+    let header = b"activity,user,\xca\xfd\xc1\xbf\n1001,7,1\n";
+    deduct(&redis, "o.csv", header)
+        .1
+        .code(2)
+        .stderr_has("o.csv:1:15: byte `0xca` is not UTF-8: the file seems to be GBK");
+    deduct(&redis, "o.csv", b"activity,user\n1001,Jos\xe9\n")
+        .1
+        .code(2)
+        .stderr_has("`0xe9` is not UTF-8")
+        .stderr_lacks("GBK");
+    assert_eq!(held(&redis, "1001"), 0);
+}
+
+#[test]
+fn a_file_without_rows_is_no_order_and_one_without_a_header_is_an_error() {
+    let redis = sale();
+    let before = redis.dump_all();
+    for text in ["activity,user\n", "activity,user", "\u{feff}activity,user\r\n\r\n"] {
+        deduct(&redis, "o.csv", text).1.code(0).stdout_is("");
+    }
+    deduct(&redis, "o.jsonl", "").1.code(0).stdout_is("");
+    deduct(&redis, "o.jsonl", "\u{feff}\r\n").1.code(0).stdout_is("");
+    for text in ["", "\n\n", "\u{feff}"] {
+        let nothing = "1:1: nothing here, expected a header with `activity`, `user`, `quantity`, `request`, `reason`";
+        deduct(&redis, "o.csv", text).1.code(2).stderr_has(nothing);
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_refused_whole() {
+    for (name, text, why) in [
+        ("o.csv", "activity,user,quantity\n1001,7,1\n1001,8", "3:1: 2 values, where the header has 3"),
+        ("o.csv", "activity,user,quantity\n1001,7,1\n1001,\"8", "3:1: a quote is not closed: was the file cut short?"),
+        ("o.csv", "activity,user,quantity\n1001,7,1\n1001,8,", "3:8: quantity: `` is not a whole number"),
+        ("o.jsonl", "{\"activity\":1001,\"user\":7}\n{\"activity\":1001,\"us", "2:20: not a JSON object: EOF"),
+    ] {
+        let redis = sale();
+        let before = redis.dump_all();
+        let (_orders, call) = deduct(&redis, name, text);
+        call.code(2).stdout_is("").stderr_has(&format!("{name}:{why}"));
+        redis.assert_unchanged_since(&before);
+        let piped = redis.seckill(["deduct", "-o", "jsonl", "--from", "-"]).stdin(text).code(2);
+        assert_eq!(statuses(&piped).len(), 1, "standard input is applied up to there");
+    }
+}
+
+#[test]
+fn a_row_without_end_is_refused_before_it_fills_the_memory() {
+    let long = "x".repeat(6_000_000);
+    for (name, text) in [
+        ("o.csv", format!("activity,user\n1001,\"{long}\n")),
+        ("o.csv", format!("activity,user\n1001,{long}\n")),
+        ("o.csv", format!("activity,{long}\n1001,7\n")),
+        ("o.jsonl", format!("{{\"activity\":1001,\"user\":\"{long}\"}}\n")),
+    ] {
+        let redis = sale();
+        let (_orders, call) = deduct(&redis, name, &text);
+        let outcome = call.code(2).stdout_is("").stderr_has("a row is longer than 4194304 bytes");
+        assert!(outcome.stderr.len() < 1_000, "{} bytes of error", outcome.stderr.len());
+    }
+    // What is long and ignored does no harm.
+    let redis = sale();
+    let text = format!("activity,note,user\n1001,{},7\n", &long[..3_000_000]);
+    deduct(&redis, "o.csv", text).1.code(0);
+}
