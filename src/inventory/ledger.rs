@@ -127,17 +127,40 @@ pub struct Entry {
     pub epoch: Option<Vec<u8>>,
     /// Its orders, or its repairs, as JSON.
     pub orders: Option<Vec<u8>>,
+    /// The job of a file of orders, if not all of its orders have a request id.
+    pub job: Option<Vec<u8>>,
+    /// The file's lines of these orders: `first-last`, or each of them.
+    pub lines: Option<Vec<u8>>,
 }
 
 impl Entry {
     /// An entry of which only the name is known.
     pub fn new(id: EntryId) -> Self {
-        Self { id, op: Vec::new(), by: None, reason: None, stock: None, total: None, epoch: None, orders: None }
+        let op = Vec::new();
+        Self {
+            id,
+            op,
+            by: None,
+            reason: None,
+            stock: None,
+            total: None,
+            epoch: None,
+            orders: None,
+            job: None,
+            lines: None,
+        }
     }
 
     /// A field of digits.
     pub fn count(field: Option<&[u8]>) -> Option<u64> {
         whole(std::str::from_utf8(field?).ok()?)
+    }
+
+    /// What names its orders that have no request id, if it is of a job: `<job>:<line>` of each.
+    pub fn line_names(&self, count: usize) -> Vec<String> {
+        let text = |field: &Option<Vec<u8>>| String::from_utf8(field.clone()?).ok();
+        let Some((job, named)) = text(&self.job).zip(text(&self.lines)) else { return Vec::new() };
+        lines(&named, count).into_iter().map(|line| format!("{job}:{line}")).collect()
     }
 
     /// Its orders, one after the other: user, quantity, request, reason; of a repair user, from, to.
@@ -150,6 +173,17 @@ impl Entry {
             Some(json) => serde_json::from_slice(json).map_err(|error| error.to_string()),
         }
     }
+}
+
+/// The lines that a text names: `first-last`, or each of them; nothing if they are not that many.
+fn lines(text: &str, count: usize) -> Vec<u64> {
+    let lines: Option<Vec<u64>> = match text.split_once('-') {
+        Some((first, last)) => {
+            whole(first).zip(whole(last)).map(|(first, last)| (first..=last).take(count + 1).collect())
+        }
+        None => text.split(' ').map(whole).collect(),
+    };
+    lines.filter(|lines| lines.len() == count).unwrap_or_default()
 }
 
 /// One order of an entry, as texts.
@@ -217,6 +251,20 @@ mod tests {
         for text in ["", "1", "1-", "-1", "1-2-3", "01-0", "*"] {
             assert!(text.parse::<EntryId>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn lines_are_a_range_or_a_list() {
+        assert_eq!(lines("7-9", 3), [7, 8, 9]);
+        assert_eq!(lines("7 9 12", 3), [7, 9, 12]);
+        assert_eq!(lines("7", 1), [7]);
+        for (wrong, count) in [("7-9", 2), ("7-9", 4), ("1-18446744073709551615", 3), ("7 x", 2), ("", 1), ("9-7", 0)] {
+            assert!(lines(wrong, count).is_empty(), "{wrong}");
+        }
+        let mut entry = Entry::new(EntryId::ZERO);
+        assert!(entry.line_names(1).is_empty());
+        (entry.job, entry.lines) = (Some(b"night".to_vec()), Some(b"2-3".to_vec()));
+        assert_eq!(entry.line_names(2), ["night:2", "night:3"]);
     }
 
     #[test]

@@ -95,6 +95,11 @@ impl<'a, T: Row> RowStream<'a, T> {
         self.lost().is_some()
     }
 
+    /// Whether nobody reads any more, also if nothing was written since: whoever waits for more may stop.
+    pub fn reader_left(&self) -> bool {
+        self.is_lost() || super::taken::reader_left()
+    }
+
     fn lost(&self) -> Option<&Unwritable> {
         match &self.rows {
             Rows::Separated(writer) => writer.get_ref().lost(),

@@ -8,6 +8,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::ioctl_fionread;
 
+/// Whether whoever read a pipe is gone. What is no pipe is always read.
+pub(super) fn reader_left() -> bool {
+    let out = io::stdout();
+    let is_pipe = fstat(&out).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    let mut fds = [PollFd::new(&out, PollFlags::empty())];
+    is_pipe && poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
 /// Waits while bytes of ours are in a pipe; what is no pipe has taken what was written.
 ///
 /// # Errors

@@ -132,6 +132,12 @@ const SERVER_KINDS: [(&str, ServerKind); 14] = [
 ];
 
 impl StoreError {
+    /// Whether a consumer group is gone, or the stream it reads: a reset removes both.
+    pub fn is_no_group(&self) -> bool {
+        matches!(self, Self::Server { why, .. } if why.contains("NOGROUP") || why.contains("UNBLOCKED")
+            || why.contains("consumer group") || why.contains("no longer exists"))
+    }
+
     /// What an error reply of the server means; `None` where the connection, not the server, failed.
     pub fn of_reply(error: &RedisError, server: &str) -> Option<Self> {
         if error.is_io_error() || matches!(error.kind(), ErrorKind::Parse) {

@@ -23,65 +23,104 @@ const MOST_BLOCK: Duration = Duration::from_millis(500);
 const CONSUMER: &str = "seckill";
 
 impl Store {
-    /// The next entries of an activity after one, oldest first. With `wait`, none only after some time without any.
+    /// The next entries of an activity after one, oldest first; none at its end.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn ledger(&mut self, activity: &ActivityId, after: EntryId, wait: bool) -> Result<Vec<Entry>, StoreError> {
-        let key = self.keys(activity).ledger;
+    pub fn ledger(&mut self, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>, StoreError> {
         let mut command = redis::cmd("XREAD");
-        command.arg("COUNT").arg(SHOWN);
-        if wait {
-            command.arg("BLOCK").arg(self.block());
-        }
-        command.arg("STREAMS").arg(&key).arg(after.to_string());
+        command.arg("COUNT").arg(SHOWN).arg("STREAMS").arg(self.keys(activity).ledger).arg(after.to_string());
         let value = self.server.command(&command)?;
-        Ok(streamed("XREAD", value)?.into_iter().flatten().collect())
+        let entries = streams("XREAD", value)?.into_iter().flat_map(|(_, entries)| entries);
+        Ok(entries.filter_map(|(_, entry)| entry).collect())
     }
 
-    /// Makes a group that reads an activity's ledger from its beginning, where there is none of that name.
+    /// What is added to ledgers behind the entries given, by their place in the list; waits for it, but not for long.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn make_group(&mut self, activity: &ActivityId, group: &str) -> Result<(), StoreError> {
+    pub fn ledger_news(&mut self, positions: &[(ActivityId, EntryId)]) -> Result<Vec<(usize, Vec<Entry>)>, StoreError> {
+        let keys: Vec<String> = positions.iter().map(|(activity, _)| self.keys(activity).ledger).collect();
+        if keys.is_empty() {
+            std::thread::sleep(MOST_BLOCK);
+            return Ok(Vec::new());
+        }
+        let mut command = redis::cmd("XREAD");
+        command.arg("COUNT").arg(SHOWN).arg("BLOCK").arg(self.block()).arg("STREAMS").arg(&keys);
+        for (_, after) in positions {
+            command.arg(after.to_string());
+        }
+        let value = self.server.command(&command)?;
+        let place = |key: &str| keys.iter().position(|known| known == key);
+        let news = streams("XREAD", value)?.into_iter().filter_map(|(key, entries)| {
+            Some((place(&key)?, entries.into_iter().filter_map(|(_, entry)| entry).collect()))
+        });
+        Ok(news.collect())
+    }
+
+    /// Makes a group that reads an activity's ledger from its beginning, unless there is one of that name. Returns
+    /// whether there is a ledger.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn make_group(&mut self, activity: &ActivityId, group: &str) -> Result<bool, StoreError> {
         let key = self.keys(activity).ledger;
         match self.server.command(redis::cmd("XGROUP").arg("CREATE").arg(&key).arg(group).arg("0")) {
             Err(StoreError::Server { why, .. }) if why.contains("BUSYGROUP") || why.contains("already exists") => {
-                Ok(())
+                Ok(true)
             }
-            other => other.map(|_| ()),
+            Err(StoreError::Server { why, .. }) if why.contains("requires the key to exist") => Ok(false),
+            other => other.map(|_| true),
         }
     }
 
-    /// The oldest entries that a group took and did not acknowledge; where there are none, new ones are taken. An
-    /// entry that was trimmed meanwhile is `None` beside its id.
+    /// The oldest entries behind one that a group took and did not acknowledge; if there are none, new ones are taken.
+    /// An entry that was trimmed meanwhile is `None` beside its id.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
+    /// Any of [`StoreError`]; see [`StoreError::is_no_group`].
     pub fn group(
         &mut self,
         activity: &ActivityId,
         group: &str,
-        wait: bool,
+        after: EntryId,
     ) -> Result<Vec<(EntryId, Option<Entry>)>, StoreError> {
         let key = self.keys(activity).ledger;
-        let block = self.block();
-        let mut read = |from: &str, wait: bool| {
+        let mut read = |from: &str| {
             let mut command = redis::cmd("XREADGROUP");
-            command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN);
-            if wait {
-                command.arg("BLOCK").arg(block);
-            }
-            command.arg("STREAMS").arg(&key).arg(from);
-            self.server.command(&command)
+            command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN).arg("STREAMS").arg(&key).arg(from);
+            let streams = streams("XREADGROUP", self.server.command(&command)?)?;
+            Ok::<_, StoreError>(streams.into_iter().flat_map(|(_, entries)| entries).collect::<Vec<_>>())
         };
-        let pending = named("XREADGROUP", read("0", false)?)?;
+        let after = after.to_string();
+        let pending = read(&after)?;
         if !pending.is_empty() {
             return Ok(pending);
         }
         // The reply may be lost and the call sent again, to find nothing: what was taken is then pending, in order.
-        read(">", wait)?;
-        named("XREADGROUP", read("0", false)?)
+        read(">")?;
+        read(&after)
+    }
+
+    /// Waits until a group gets something new from ledgers, but not for long. Returns the places in the list of those
+    /// that have something; [`group`](Self::group) reads it.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; see [`StoreError::is_no_group`].
+    pub fn group_news(&mut self, activities: &[ActivityId], group: &str) -> Result<Vec<usize>, StoreError> {
+        let keys: Vec<String> = activities.iter().map(|activity| self.keys(activity).ledger).collect();
+        if keys.is_empty() {
+            std::thread::sleep(MOST_BLOCK);
+            return Ok(Vec::new());
+        }
+        let mut command = redis::cmd("XREADGROUP");
+        command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN).arg("BLOCK").arg(self.block());
+        command.arg("STREAMS").arg(&keys);
+        for _ in &keys {
+            command.arg(">");
+        }
+        let streams = streams("XREADGROUP", self.server.command(&command)?)?;
+        Ok(streams.into_iter().filter_map(|(key, _)| keys.iter().position(|known| *known == key)).collect())
     }
 
     /// Says that entries of a group need not come again.
@@ -141,19 +180,15 @@ impl Store {
     }
 }
 
-/// The entries of the one stream that was asked for; nothing where there are none.
-fn streamed(what: &str, value: Value) -> Result<Vec<Option<Entry>>, StoreError> {
-    Ok(named(what, value)?.into_iter().map(|(_, entry)| entry).collect())
-}
+/// An entry with its id: one that was trimmed has nothing else.
+type Named = (EntryId, Option<Entry>);
 
-/// The same with their ids: an entry that was trimmed has nothing else.
-fn named(what: &str, value: Value) -> Result<Vec<(EntryId, Option<Entry>)>, StoreError> {
+/// The streams of a reply that have entries, by key.
+fn streams(what: &str, value: Value) -> Result<Vec<(String, Vec<Named>)>, StoreError> {
     let reply = Reply::of_command(what);
     if value == Value::Nil {
         return Ok(Vec::new());
     }
-    let Some(Value::Array(stream)) = reply.array(value)?.pop() else { return Err(reply.unfit("no stream")) };
-    let Ok([_, entries]) = <[Value; 2]>::try_from(stream) else { return Err(reply.unfit("no entries")) };
     let one = |value: Value| match value {
         Value::Array(parts) if matches!(parts.get(1), Some(Value::Nil)) => {
             let id = reply.text(parts.first())?.unwrap_or_default();
@@ -161,7 +196,14 @@ fn named(what: &str, value: Value) -> Result<Vec<(EntryId, Option<Entry>)>, Stor
         }
         value => entry(&reply, value).map(|entry| (entry.id, Some(entry))),
     };
-    reply.array(entries)?.into_iter().map(one).collect()
+    let stream = |value: Value| {
+        let Ok([key, entries]) = <[Value; 2]>::try_from(reply.array(value)?) else {
+            return Err(reply.unfit("no stream"));
+        };
+        let key = reply.text(Some(&key))?.unwrap_or_default();
+        Ok((key, reply.array(entries)?.into_iter().map(one).collect::<Result<_, _>>()?))
+    };
+    reply.array(value)?.into_iter().map(stream).collect()
 }
 
 /// Reads one entry of XRANGE: its id, and fields and values in turn.
@@ -180,6 +222,8 @@ pub(super) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError
             b"total" => entry.total = Some(text),
             b"epoch" => entry.epoch = Some(text),
             b"orders" => entry.orders = Some(text),
+            b"job" => entry.job = Some(text),
+            b"lines" => entry.lines = Some(text),
             _ => (),
         }
     }

@@ -1,5 +1,7 @@
 //! `ledger`: the history as rows, followed as it grows, and fed to a database at least once and in order.
 
+mod feed;
+mod rows;
 mod trim;
 
 use serde_json::json;
@@ -50,7 +52,7 @@ fn everything_that_happened_is_a_row() {
     let time = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
     assert_eq!(
         *row,
-        json!({"id": id, "time": time, "op": "deduct", "user": "a", "quantity": 2, "stock": 58, "request": "r1",
+        json!({"activity": "1001", "id": id, "n": 1, "time": time, "op": "deduct", "user": "a", "quantity": 2, "stock": 58, "request": "r1",
             "by": "tester@test", "reason": null})
     );
     redis.seckill(["ledger", "1001"]).code(0).stdout_has("QUANTITY").stderr("");
@@ -101,6 +103,7 @@ fn a_group_gets_each_row_once_and_goes_on_where_it_stopped() {
     assert_eq!(rows(group()), ["refund b 1 57 r4 tester@test null"]);
     assert_eq!(rows(redis.seckill(["ledger", "1001", "--group", "other"])).len(), 7);
     redis.seckill(["ledger", "1001", "--group", "db", "--since", "2026-01-01T00:00:00Z"]).code(2);
+    redis.seckill(["ledger", "1001", "--group", ""]).code(2).stderr_has("expected 1 to 128 bytes");
 }
 
 #[test]
