@@ -83,7 +83,7 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     };
     if trim.status != Status::Ok {
         tell_corrupt(out, trim.corrupt.as_ref());
-        out.object(&row)?;
+        out.array(std::slice::from_ref(&row))?;
         return Ok(Exit::Refused);
     }
     if trim.from.is_none() {
@@ -111,7 +111,7 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     row.users = sums.map(|sums| sums.users);
     row.status = if held_by.is_some() { UNREAD } else { OK };
     out.set_dry_run(args.mutating.dry_run);
-    out.object(&row)?;
+    out.array(std::slice::from_ref(&row))?;
     if let Some(group) = held_by {
         out.warn(format!(
             "the consumer group `{group}` has not read and acknowledged all that is older, so what it needs was kept"
