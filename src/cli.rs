@@ -1,20 +1,24 @@
 //! The command tree and the options that every command takes.
 
+mod examples;
+mod help;
+mod suggest;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
 use crate::inventory::layout::Layout;
 use crate::output::ColorChoice;
 use crate::output::Format;
 
-/// Run a flash sale on Redis or Valkey: preheat it, take and give back units, prove that the numbers add up
+/// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
 #[derive(Debug, Parser)]
-#[command(name = "seckill", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "seckill", version, max_term_width = 100)]
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]
@@ -24,28 +28,39 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// Options that every command takes.
+impl Cli {
+    /// Reads the process's command line.
+    ///
+    /// # Errors
+    /// It cannot be read, or it asks for help or the version.
+    pub fn read() -> Result<Self, clap::Error> {
+        let mut command = help::command();
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// Options that every command takes. Each has one line of help, with its default and its environment variable if
+/// they fit: see [`help`].
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Options every command takes")]
 pub struct Global {
-    /// Server: redis://, rediss:// or unix:///path.sock, with user, password and database as in redis-rs
-    /// [env: SECKILL_URL, then REDIS_URL] [default: redis://127.0.0.1:6379]
+    /// Server URL or host:port [env: SECKILL_URL]
     #[arg(short, long, global = true, value_name = "URL", conflicts_with = "embedded")]
     pub url: Option<String>,
 
-    /// Start a private server for this command; with DIR its data stays there for the next one
+    /// Start a private server; its data stays only in DIR
     #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub embedded: Option<PathBuf>,
 
-    /// Read the password from a file [env: SECKILL_PASSWORD, then REDISCLI_AUTH hold the password itself]
+    /// File that holds the password
     #[arg(long, global = true, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
 
-    /// Which keys hold the sale [env: SECKILL_LAYOUT] [default: the fixture's, else seckill]
-    #[arg(short, long, global = true, value_name = "NAME", value_enum, hide_possible_values = false)]
+    /// seckill, sku, coupon, product or cluster
+    #[arg(short, long, global = true, value_name = "NAME", value_enum)]
     pub layout: Option<Layout>,
 
-    /// How to print results
+    /// table, json, jsonl, csv, tsv or yaml
     #[arg(
         short,
         long,
@@ -58,19 +73,19 @@ pub struct Global {
     )]
     pub output: Format,
 
-    /// How long to wait for the server, as in 500ms or 5s
+    /// Longest wait for the server's reply [default: 5s]
     #[arg(long, global = true, env = "SECKILL_TIMEOUT", value_name = "DURATION", value_parser = timeout, default_value = "5s", hide_env_values = true)]
     pub timeout: Duration,
 
-    /// When to colour [env: NO_COLOR, CLICOLOR_FORCE]
+    /// When to use colors: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value = "auto")]
     pub color: ColorChoice,
 
-    /// No progress, no notes
+    /// Print no progress and no notes
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Say more: which server, which scripts
+    /// Print details, such as the server that is used
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }
@@ -96,14 +111,19 @@ pub fn asked_for(arguments: impl Iterator<Item = OsString>) -> (Format, ColorCho
     )
 }
 
+/// A usage error's correction, if we know a better one than clap.
+pub fn correction(error: &clap::Error) -> Option<String> {
+    suggest::correction(error, std::env::args_os().skip(1))
+}
+
 /// Flags of every command that changes something.
 #[derive(Debug, Args, Clone, Copy, Default)]
 pub struct Mutating {
-    /// Print what would happen and change nothing
+    /// Print what would happen; change nothing
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
 }

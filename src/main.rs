@@ -12,16 +12,14 @@ mod store;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use cli::Cli;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => {
             let (format, color) = cli::asked_for(std::env::args_os());
-            return ExitCode::from(output::report_usage(&error, format, color) as u8);
+            return ExitCode::from(output::report_usage(&error, cli::correction(&error), format, color) as u8);
         }
     };
     let (format, color) = (cli.global.output, cli.global.color);

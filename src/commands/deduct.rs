@@ -15,26 +15,32 @@ use crate::store::bulk::Operation;
 
 /// Take units of one activity for a user
 ///
-/// The limit, the window and the stock are checked and the units taken in one atomic step. Sending the same
-/// request again changes nothing, so a retry is safe.
+/// The limit, the window and the stock are checked and the units are taken in one atomic step. The same request sent
+/// again changes nothing, so a retry is safe.
 #[derive(Debug, clap::Args)]
 pub struct DeductArgs {
     /// Activity to take from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     activity: Option<ActivityId>,
-    /// User who receives the units; the layout `product` knows no users
+    /// User who gets the units
+    ///
+    /// In the layout `product`, which records no users, it may be left out.
     #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
     /// Units to take
     #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
     quantity: Quantity,
-    /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
+    /// Request id: sent again, it changes nothing
+    ///
+    /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
-    /// Most units the user may hold, for an activity that another system preheated
+    /// Most units that the user may hold
+    ///
+    /// For an activity that another system created: one of ours keeps its own limit.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     per_user_limit: Option<Limit>,
-    /// Why, for the ledger
+    /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]

@@ -22,7 +22,7 @@ const TOP: usize = 10;
 /// The most users that one call of the script takes.
 const USERS_IN_A_CALL: usize = 2000;
 
-/// Show stock and participants, per user if asked
+/// Show stock, buyers and what a user holds
 ///
 /// Without ACTIVITY, everything that was preheated is listed, one row an activity. With ACTIVITY, that row is
 /// followed by the users who bought most; csv and tsv have the rows of the activities alone.
@@ -32,19 +32,21 @@ const USERS_IN_A_CALL: usize = 2000;
 /// preheat knows (total, limit, window) is empty for an activity that another system created.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
-    /// Activities to look at [default: all that were preheated]
+    /// Activities to show [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
-    /// What this user holds and may still buy; may be given several times
+    /// Show what this user holds and may still buy; repeatable
     #[arg(long, value_name = "USER", conflicts_with_all = ["top", "all"])]
     user: Vec<UserId>,
-    /// How many of those who bought most to show [default: 10]
+    /// Show this many of the largest buyers [default: 10]
     #[arg(long, value_name = "N", requires = "activities", conflicts_with = "all", allow_hyphen_values = true)]
     top: Option<Units>,
-    /// Every participant, streamed in no particular order
+    /// Show every participant, in no particular order
     #[arg(long)]
     all: bool,
-    /// List activities that another system created too: walks all keys of the server
+    /// Also list activities that another system created
+    ///
+    /// Searches all keys of the server.
     #[arg(long, conflicts_with = "activities")]
     scan: bool,
 }

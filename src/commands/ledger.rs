@@ -23,7 +23,7 @@ use exec::Loader;
 use feed::{Delivery, feed};
 use sources::Sources;
 
-/// Show what happened to activities, as rows; follow it; feed a database from it
+/// Show the history of activities, follow it, feed a database
 ///
 /// A row is an order, or another change. `n` numbers the orders of an entry, so that `activity`, `id` and `n` are a
 /// key. An order of a file without a request id of its own is named `<job>:<line>`. `quantity` is the units of an
@@ -51,28 +51,30 @@ enum LedgerCommand {
 
 #[derive(Debug, clap::Args)]
 struct ShowArgs {
-    /// Activities, one after the other
+    /// Activities to show
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
     activities: Vec<ActivityId>,
-    /// All activities that were preheated
+    /// Show all preheated activities
     #[arg(long, conflicts_with = "activities")]
     all: bool,
-    /// Only what concerns this user
+    /// Show only this user
     #[arg(long, value_name = "USER")]
     user: Option<UserId>,
-    /// Only what happened from this time, or from this entry, on
+    /// Show only what happened since this time or entry
     #[arg(long, value_name = "TIME|ENTRY")]
     since: Option<Since>,
-    /// Wait for more, until Ctrl-C
+    /// Wait for more rows until Ctrl-C
     #[arg(long)]
     follow: bool,
-    /// Read as the one consumer of this group of the stream
+    /// Consumer group: a later run resumes after this one
     #[arg(long, value_name = "NAME", conflicts_with = "since", value_parser = group)]
     group: Option<String>,
-    /// Give the rows to this shell command, in the format of `-o`, and acknowledge them if it ends with 0
+    /// Shell command that reads the rows
+    ///
+    /// It gets them on standard input in the format of `-o`. They are acknowledged if it exits with 0.
     #[arg(long, value_name = "CMD", requires = "group")]
     exec: Option<String>,
-    /// Rows that the command gets at once, at most
+    /// Most rows for one CMD
     #[arg(long, value_name = "N", requires = "exec", default_value = "1000")]
     batch: NonZeroUsize,
 }

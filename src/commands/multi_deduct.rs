@@ -21,16 +21,20 @@ use crate::store::Store;
 /// counts as the sum.
 #[derive(Debug, clap::Args)]
 pub struct MultiDeductArgs {
-    /// What to take, as in `1001=2`
+    /// Units to take, such as 1001=2
     #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "ACTIVITY=QUANTITY")]
     items: Vec<Item>,
-    /// User who receives the units; the layout `product` knows no users
+    /// User who gets the units
+    ///
+    /// In the layout `product`, which records no users, it may be left out.
     #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
-    /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
+    /// Request id: sent again, it changes nothing
+    ///
+    /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
-    /// Why, for the ledger
+    /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]

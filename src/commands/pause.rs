@@ -11,7 +11,7 @@ use crate::output::{Cell, Output, Row};
 use crate::store::Store;
 use crate::store::activities::{Pause, Paused};
 
-/// Refuse every purchase of an activity for a while
+/// Refuse all purchases of an activity until it is resumed
 ///
 /// Purchases return `paused`; refunds and audits continue. A backend's plain script ignores this, unless the stock is
 /// withdrawn: an activity with `ledger: false`, which such a script sells, is `paused_here_only` (exit 3) without it.
@@ -19,7 +19,9 @@ use crate::store::activities::{Pause, Paused};
 pub struct PauseArgs {
     #[command(flatten)]
     which: Which,
-    /// Stop plain scripts too: move the stock aside until `resume`, so that they find 0 units
+    /// Stop plain scripts too: move the stock aside
+    ///
+    /// Until `resume` they find 0 units.
     #[arg(long)]
     withdraw_stock: bool,
 }
@@ -35,10 +37,10 @@ pub struct ResumeArgs {
 
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// Activities
+    /// Activities to pause or resume
     #[arg(required = true, value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
-    /// Why, for the ledger
+    /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]

@@ -22,7 +22,9 @@ use crate::inventory::number::Units;
 use crate::output::{Format, Output};
 use crate::store::Store;
 
-/// Compare stock, participants, ledger and order records; exit 7 where they differ
+/// Compare stock, participants, ledger and order records
+///
+/// Exit code 7 if they differ.
 ///
 /// Exact while the sale goes on: every counter is compared with the ledger at one instant, and nothing stands
 /// still meanwhile. An activity without a ledger is scanned until two scans are alike; one that is being written
@@ -32,13 +34,15 @@ use crate::store::Store;
 /// own time. A column `ledger` may hold the id of the ledger entry that a record was made of.
 #[derive(Debug, clap::Args)]
 pub struct ReconcileArgs {
-    /// Activities to audit [default: the fixture's, else all that were preheated or that the order records name]
+    /// Activities to audit [default: all preheated]
+    ///
+    /// By default also those that the order records name; with a fixture, the fixture's.
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
-    /// Audit the activities of a YAML fixture, against its totals
+    /// Audit the activities of a fixture against its totals
     #[arg(short, long, value_name = "FIXTURE")]
     fixture: Option<String>,
-    /// Units that the one ACTIVITY had, all told, where that is known better than by its preheat
+    /// Total of the one ACTIVITY, if its preheat was wrong
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     total: Option<Units>,
     #[command(flatten)]

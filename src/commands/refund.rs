@@ -13,27 +13,31 @@ use crate::output::Output;
 use crate::store::Store;
 use crate::store::bulk::Operation;
 
-/// Give units back, never more than the user holds
+/// Return units of a user, never more than the user holds
 ///
-/// A user whose count reaches 0 is no participant any more. Sending the same request again changes nothing.
+/// A user with 0 units is no longer a participant. The same request sent again changes nothing.
 #[derive(Debug, clap::Args)]
 pub struct RefundArgs {
     /// Activity the units were taken from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     activity: Option<ActivityId>,
-    /// User who gives them back; the layout `product` knows no users
+    /// User who returns the units
+    ///
+    /// In the layout `product`, which records no users, it may be left out.
     #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
-    /// Units to give back
+    /// Units to return
     #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
     quantity: Quantity,
-    /// Give back all that the user holds
+    /// Return all units that the user holds
     #[arg(long, conflicts_with_all = ["quantity", "from"])]
     all: bool,
-    /// Name of this request: sent again, it changes nothing [default: a new UUIDv7, printed]
+    /// Request id: sent again, it changes nothing
+    ///
+    /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
-    /// Why, for the ledger
+    /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]

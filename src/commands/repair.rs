@@ -13,16 +13,16 @@ use crate::inventory::repair::{Repair, Repaired};
 use crate::output::{Cell, Row, Tone};
 use crate::store::Store;
 
-/// Apply a plan that reconcile wrote
+/// Apply a plan of repairs that reconcile wrote
 ///
 /// Each repair is applied where everything still is as the audit found it, and once: the same plan again is
 /// `replayed`. Where somebody else repaired or reset the activity since, its repairs are `stale`.
 #[derive(Debug, clap::Args)]
 pub struct RepairArgs {
-    /// Plan of `reconcile --plan`; `-` is standard input
+    /// Plan of `reconcile --plan`; - is standard input
     #[arg(value_name = "FILE")]
     file: String,
-    /// Why, for the ledger
+    /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]

@@ -11,17 +11,17 @@ use crate::output::{Cell, Row};
 use crate::store::keys::Keys;
 use crate::store::scripts::Script;
 
-/// List, show or load the Lua scripts a backend can share
+/// List, show or load the Lua scripts that backends can share
 #[derive(Debug, clap::Subcommand)]
 pub enum ScriptCommand {
-    /// List all scripts: name, SHA-1 and keys in the layout
+    /// List the scripts: name, SHA-1 and keys in the layout
     List,
-    /// Print the exact bytes that run
+    /// Print a script: the exact bytes that run
     Show {
-        /// Name of the script, as `list` has it
+        /// Name of the script, see `script list`
         name: String,
     },
-    /// Load all scripts into the server's cache, so that EVALSHA finds them
+    /// Load the scripts into the server, for EVALSHA
     Load,
 }
 

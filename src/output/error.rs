@@ -26,7 +26,8 @@ pub fn report(error: &anyhow::Error, format: Format, color: ColorChoice) -> Exit
 }
 
 /// Prints what clap has to say: help and version to standard output, a usage error like every other error.
-pub fn report_usage(error: &clap::Error, format: Format, color: ColorChoice) -> Exit {
+/// `correction` is a better hint than clap's.
+pub fn report_usage(error: &clap::Error, correction: Option<String>, format: Format, color: ColorChoice) -> Exit {
     if !error.use_stderr() {
         return match error.print() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -39,7 +40,8 @@ pub fn report_usage(error: &clap::Error, format: Format, color: ColorChoice) -> 
         let _ = error.print();
         return Exit::Usage;
     }
-    let failure = usage(&error.render().to_string());
+    let mut failure = usage(&error.render().to_string());
+    failure.hint = correction.or(failure.hint);
     print(&failure, None, format, color);
     failure.exit
 }
@@ -70,6 +72,8 @@ fn message(error: &anyhow::Error) -> String {
 
 /// clap's paragraphs as a failure: what is wrong, and as the hint its tip, or how the command is used.
 fn usage(text: &str) -> Failure {
+    // Each way to call a command has a line of its own.
+    let text = text.replace("\n       seckill ", " | seckill ");
     let mut paragraphs = text.split("\n\n").map(one_line);
     let first = paragraphs.next().unwrap_or_default();
     let message = first.strip_prefix("error: ").unwrap_or(&first).to_owned();

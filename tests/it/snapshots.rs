@@ -14,30 +14,72 @@ fn is_as_stored(name: &str, text: &str) {
     Assert::new().action_env("SNAPSHOTS").eq(text, Data::read_from(&path, None).raw());
 }
 
-/// The names in the list of commands of a help.
+/// The commands of the help that begins with a list of them, in groups or not; without `help`.
 fn commands(help: &str) -> Vec<String> {
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    list.lines()
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .map(|line| line.split_whitespace().next().unwrap().to_owned())
-        .collect()
+    let lists = ["Activities:", "Orders:", "Audit:", "Other:", "Commands:"];
+    let paragraphs = help.split("\n\n").filter(|paragraph| lists.iter().any(|list| paragraph.starts_with(list)));
+    let names = paragraphs.flat_map(|paragraph| {
+        let lines = paragraph.lines().skip(1).filter(|line| !line.starts_with("   "));
+        lines.map(|line| line.split_whitespace().next().unwrap().to_owned())
+    });
+    names.filter(|name| name != "help").collect()
+}
+
+/// Every command, and every command below it.
+fn every_command() -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for command in commands(&seckill(["--help"]).code(0).stderr("").stdout) {
+        all.push(vec![command.clone()]);
+        for below in commands(&seckill([&*command, "--help"]).code(0).stderr("").stdout) {
+            all.push(vec![command.clone(), below]);
+        }
+    }
+    all
 }
 
 #[test]
 fn the_help_of_every_command() {
-    let top = seckill(["--help"]).code(0).stderr("").stdout;
-    is_as_stored("help.txt", &top);
+    is_as_stored("help.txt", &seckill(["--help"]).code(0).stdout);
     is_as_stored("help_short.txt", &seckill(["-h"]).code(0).stdout);
-    for command in commands(&top) {
-        let help = seckill([&*command, "--help"]).code(0).stderr("").stdout;
-        is_as_stored(&format!("help_{command}.txt"), &help);
-        assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}: a line is longer than 100");
-        if ["script", "ledger"].contains(&&*command) {
-            for below in commands(&help) {
-                let help = seckill([&*command, &*below, "--help"]).code(0).stderr("").stdout;
-                is_as_stored(&format!("help_{command}_{below}.txt"), &help);
+    let all = every_command();
+    assert!(all.len() > 12, "{all:?}");
+    for command in all {
+        let help = seckill([]).args(&command).args(["--help"]).code(0).stderr("").stdout;
+        is_as_stored(&format!("help_{}.txt", command.join("_")), &help);
+        let long = help.lines().find(|line| line.chars().count() > 100);
+        assert_eq!(long, None, "{command:?}: a line of `--help` is longer than 100");
+        let same = seckill(["help"]).args(&command).code(0).stderr("").stdout;
+        assert_eq!(help, same, "`seckill help {}` is its `--help`", command.join(" "));
+    }
+}
+
+/// In `-h`, and for the global options in `--help`, an option has one line of at most 80 columns.
+#[test]
+fn the_short_help_has_a_line_for_each_option() {
+    for command in [vec![]].into_iter().chain(every_command()) {
+        let help = seckill([]).env("COLUMNS", "80").args(&command).args(["-h"]).code(0).stdout;
+        let (mut lines, mut are_options) = (0, false);
+        for line in help.lines() {
+            if let Some(heading) = line.strip_suffix(':').filter(|heading| !heading.starts_with(' ')) {
+                are_options = !["Arguments", "Commands"].contains(&heading);
+                continue;
+            }
+            assert!(line.chars().count() <= 80, "{command:?}: too long: {line}");
+            if are_options && line.starts_with(' ') {
+                lines += 1;
+                assert!(
+                    !line.starts_with("       "),
+                    "{command:?}: `-h` has one line per option; shorten the first line of its doc comment, and put the rest \
+                     behind an empty line: {line}"
+                );
             }
         }
+        assert!(lines >= 9, "{command:?}: the global options are listed\n{help}");
+        let long = seckill([]).env("COLUMNS", "80").args(&command).args(["--help"]).code(0).stdout;
+        let globals = help.split("Global options:\n").nth(1);
+        assert!(globals.is_none_or(|globals| long.contains(globals)), "{command:?}: the same lines in `--help`");
+        assert!(long.contains("\nExamples:\n"), "{command:?}");
+        assert!(long.split("Global options:\n").nth(1).is_none_or(|end| end.lines().all(|line| line.len() <= 80)));
     }
 }
 

@@ -12,19 +12,25 @@ use crate::store::bulk::Pace;
 
 /// Flags of a file of orders.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Many orders from a file")]
+#[command(next_help_heading = "Files of orders")]
 pub struct BulkArgs {
-    /// Apply a file of orders, each exactly once: columns activity, user, quantity (else 1) and, where wanted, request
-    /// and reason. `-` is standard input. The same command again goes on where it stopped
+    /// File of orders to apply; - is standard input
+    ///
+    /// Each order is applied exactly once; the same command resumes. Columns: activity, user, quantity (default 1) and,
+    /// if wanted, request and reason.
     #[arg(long, value_name = "FILE")]
     pub from: Option<String>,
-    /// Form of the file [default: by its extension, else by its first line]
-    #[arg(long, value_name = "FORM", value_enum)]
+    /// csv, tsv, jsonl, mysql [default: by name, content]
+    ///
+    /// mysql is what `mysql --batch` prints: tabs, backslash escapes, NULL.
+    #[arg(long, value_name = "FORM", value_enum, hide_possible_values = true)]
     format: Option<Dialect>,
-    /// What the file calls a column, as in `user=buyer_id,activity=sku`; `quantity=` ignores what looks like one
+    /// Column names, such as user=buyer_id,activity=sku
+    ///
+    /// `quantity=` ignores a column that looks like one.
     #[arg(long, value_name = "OURS=THEIRS")]
     map: Vec<Mapping>,
-    /// What separates the values of csv, as in `;`
+    /// Separator of csv values, such as ;
     #[arg(long, value_name = "C")]
     delimiter: Option<Delimiter>,
     #[command(flatten)]
@@ -33,10 +39,12 @@ pub struct BulkArgs {
 
 /// Flags of a file of orders of several activities.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Many orders from a file")]
+#[command(next_help_heading = "Files of orders")]
 pub struct MultiBulkArgs {
-    /// Apply a file of orders in jsonl, each exactly once: {"user":"7","items":{"1001":2,"1002":1},"request":"…"}. `-` is
-    /// standard input. The same command again goes on where it stopped
+    /// jsonl file of orders to apply; - is standard input
+    ///
+    /// Each order is applied exactly once; the same command resumes. A line is
+    /// {"user":"7","items":{"1001":2,"1002":1},"request":"…"}, the request id if wanted.
     #[arg(long, value_name = "FILE")]
     pub from: Option<String>,
     #[command(flatten)]
@@ -45,24 +53,26 @@ pub struct MultiBulkArgs {
 
 /// How a file is applied, whatever is in it.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Many orders from a file")]
+#[command(next_help_heading = "Files of orders")]
 pub(super) struct RunArgs {
-    /// Name of the job; the same name is never applied twice [default: made from the file's content]
+    /// Job name [default: made from the content]
+    ///
+    /// A line of a job is never applied twice. The default name is made from operation, mapping and content.
     #[arg(long, value_name = "NAME", value_parser = job_name)]
     pub(super) job: Option<String>,
-    /// Most orders a second
+    /// Most orders per second
     #[arg(long, value_name = "N")]
     rate: Option<NonZeroU32>,
-    /// Go on past lines that are not valid
+    /// Skip invalid lines
     #[arg(long)]
     pub(super) keep_going: bool,
-    /// Write the lines that are not valid to a file, for mending
+    /// Write invalid lines to a file to correct them
     #[arg(long, value_name = "FILE", requires = "keep_going")]
     pub(super) rejects: Option<PathBuf>,
-    /// Be as fast as the server can, though others wait a few milliseconds
+    /// Faster, but other clients wait longer
     #[arg(long)]
     fast: bool,
-    /// How long to try when the server is gone or refuses writes [default: 30s]
+    /// Longest outage to wait out [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     retry_for: Option<Duration>,
 }

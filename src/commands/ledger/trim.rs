@@ -14,20 +14,20 @@ use crate::output::{Cell, Output, Row, Tone};
 use crate::store::Store;
 use crate::store::trim::{Sums, Trim, Untrimmed};
 
-/// Remove old entries of a ledger; what they come to is kept, so that audits stay exact
+/// Remove old entries of a ledger; audits stay exact
 ///
-/// Units of each user, total and stock of all that goes are written down as a checkpoint, and audits begin there. The
-/// sale goes on meanwhile. Entries that a consumer group has not read and acknowledged are kept (`unread`, exit 3), and
-/// so is always the last one. Ended in the middle, the same command goes on.
+/// The units of each user, total and stock of the removed entries are stored as a checkpoint, where audits begin. The
+/// sale continues meanwhile. Entries that a consumer group has not acknowledged are kept (`unread`, exit 3), and so is
+/// the last entry. After an interruption, the same command resumes.
 ///
-/// Lost are the single orders: who bought when, by which request. Order records that are older than what was removed
-/// cannot be compared any more. Request ids stay, so that no order is applied twice.
+/// The single orders are lost: who bought when, by which request. Order records that are older than what was removed
+/// cannot be compared any more. Request ids stay, so no order is applied twice.
 #[derive(Debug, clap::Args)]
 pub struct TrimArgs {
-    /// Activity
+    /// Activity whose ledger to trim
     #[arg(value_name = "ACTIVITY")]
     activity: ActivityId,
-    /// Remove what is older than this
+    /// Remove entries older than this
     #[arg(long, value_name = "TIME")]
     before: Millis,
     #[command(flatten)]

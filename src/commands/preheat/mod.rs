@@ -28,41 +28,44 @@ pub use explain::explain;
 /// `--reset` (starts over: purchases, ledger and requests are removed) is given.
 #[derive(Debug, clap::Args)]
 pub struct PreheatArgs {
-    /// YAML fixtures; `-` is standard input
+    /// YAML fixtures; - is standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["id", "from"], conflicts_with_all = ["id", "from"])]
     files: Vec<String>,
-    /// A list of activities in csv or tsv, with the columns id, stock and, where wanted, per_user_limit, title, starts_at,
-    /// ends_at, ledger; `-` is standard input
+    /// List of activities (csv or tsv); - is standard input
+    ///
+    /// Columns: id, stock and, if wanted, per_user_limit, title, starts_at, ends_at, ledger.
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     from: Option<String>,
-    /// Only these activities of the fixtures
+    /// Only this activity of the fixtures; repeatable
     #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
     only: Vec<ActivityId>,
-    /// One activity, without a fixture
+    /// Activity to create or change without a fixture
     #[arg(long, value_name = "ID", requires = "stock")]
     id: Option<ActivityId>,
-    /// Units to sell, all told
+    /// Units to sell in total
     #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
     stock: Option<Units>,
-    /// Most units a user may hold
+    /// Most units that a user may hold
     #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
     per_user_limit: Option<Limit>,
-    /// What people call it
+    /// Name that people know it by
     #[arg(long, value_name = "TEXT", requires = "id")]
     title: Option<String>,
-    /// Refuse purchases before this time, such as 2026-11-11T00:00:00+08:00
+    /// Refuse purchases before this time
     #[arg(long, value_name = "TIME", requires = "id")]
     starts_at: Option<Millis>,
     /// Refuse purchases from this time on
     #[arg(long, value_name = "TIME", requires = "id")]
     ends_at: Option<Millis>,
-    /// Change what is there: total, limit, title, window. Stock moves by the difference of the totals
+    /// Change total, limit, title, window; purchases stay
+    ///
+    /// Stock moves by the difference of the totals. Fields that are not given stay.
     #[arg(long, conflicts_with = "reset")]
     update: bool,
-    /// Start over, whatever was there
+    /// Start over: remove purchases, ledger and requests
     #[arg(long)]
     reset: bool,
-    /// Why, for the ledger
+    /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     #[command(flatten)]

@@ -19,19 +19,23 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Repair")]
 pub struct FixArgs {
-    /// Repair what can be: shows the plan, asks, and applies each repair where all is still as it was found
+    /// Show the repairs, ask, and apply them
+    ///
+    /// Each is applied only if the data is still as audited.
     #[arg(long)]
     pub fix: bool,
-    /// Repair nothing at all where it would take more repairs than this
+    /// Refuse to do more repairs
     #[arg(long, value_name = "N", default_value = "100", requires = "fix")]
     pub max_repairs: usize,
-    /// Write the repairs to a file, one JSON object a line, for `seckill repair FILE`
+    /// Write the repairs to a file for `seckill repair`
     #[arg(long, value_name = "FILE")]
     pub plan: Option<String>,
-    /// Print these as order rows instead of the report, to be delivered again, and leave them out of `--fix`
-    #[arg(long, value_name = "CLASS", value_enum, requires = "records")]
+    /// Print missing orders as rows (CLASS: missing_order)
+    ///
+    /// They replace the report and are excluded from `--fix`: redeliver them with `deduct --from`.
+    #[arg(long, value_name = "CLASS", value_enum, hide_possible_values = true, requires = "records")]
     pub emit: Option<Emit>,
-    /// Why, for the ledger
+    /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT", requires = "fix")]
     pub reason: Option<String>,
     #[command(flatten)]

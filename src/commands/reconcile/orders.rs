@@ -19,26 +19,36 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Order records")]
 pub struct OrdersArgs {
-    /// Compare with order records: csv, tsv or jsonl with user, quantity and activity; `-` is standard input
+    /// File of order records; - is standard input
+    ///
+    /// csv, tsv or jsonl, with the columns user, quantity and activity.
     #[arg(long, value_name = "FILE", group = "records")]
     orders: Option<String>,
-    /// Compare with what a shell command prints, as in `psql --csv -c 'select …'`; it must exit with 0
+    /// Shell command that prints order records
+    ///
+    /// Such as `psql --csv -c 'select …'`. It must exit with 0: a failed export is no proof.
     #[arg(long, value_name = "CMD", group = "records")]
     orders_cmd: Option<String>,
-    /// The records' own names of columns, as in user=buyer_id,activity=sku
+    /// Column names, such as user=buyer_id,activity=sku
     #[arg(long, value_name = "OURS=THEIRS,…", requires = "records")]
     map: Vec<Mapping>,
-    /// Form of the records [default: by name and content]
-    #[arg(long, value_name = "FORM", requires = "records")]
+    /// csv, tsv, jsonl, mysql [default: by name, content]
+    ///
+    /// mysql is what `mysql --batch` prints: tabs, backslash escapes, NULL.
+    #[arg(long, value_name = "FORM", hide_possible_values = true, requires = "records")]
     format: Option<Dialect>,
-    /// What separates the values of csv, as in `;`
+    /// Separator of csv values, such as ;
     #[arg(long, value_name = "C", requires = "records")]
     delimiter: Option<Delimiter>,
-    /// As of when the records count: what the ledger has after it is `timing`
-    /// [default: when the file was last modified, else the start of this command]
+    /// Time of the export [default: the file's time]
+    ///
+    /// What the ledger has after it is `timing`, not drift. By default it is the time when the file was modified,
+    /// else the start of the command.
     #[arg(long, value_name = "TIME", requires = "records")]
     as_of: Option<Millis>,
-    /// How many rows there must be: another number is refused, as an empty export is without `--expect-rows 0`
+    /// Fail if the number of rows differs
+    ///
+    /// An export without rows is refused, unless this is 0.
     #[arg(long, value_name = "N", requires = "records")]
     expect_rows: Option<u64>,
 }

@@ -22,7 +22,7 @@ use crate::store::Store;
 use perform::Observed;
 use report::{Report, StepRow};
 
-/// Drive YAML fixtures: preheat, steps, expectations
+/// Run a fixture: preheat, steps, expectations
 ///
 /// Preheats what a fixture describes, does its steps in order and compares how each ends with what the fixture
 /// expects. Stops at the first step that ends otherwise and exits with 1. An activity that exists and
@@ -32,10 +32,10 @@ use report::{Report, StepRow};
 /// only on activities that this run created, unless `--yes` is given.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// YAML fixtures, run one after the other; `-` is standard input
+    /// YAML fixtures, run in this order; - is standard input
     #[arg(value_name = "FIXTURE", required = true)]
     files: Vec<String>,
-    /// Go on after a step that ended otherwise than expected
+    /// Continue after an unmet expectation
     #[arg(long)]
     keep_going: bool,
     #[command(flatten)]

@@ -38,6 +38,10 @@ fn a_usage_error_is_an_object_where_the_output_is_one() {
 fn a_misspelt_flag_and_command_are_answered_with_the_right_one() {
     seckill(["deduct", "1", "--usr", "7"]).code(2).stderr_has("hint: a similar argument exists: '--user'");
     seckill(["refnd"]).code(2).stderr_has("'refund'");
+    seckill(["help", "deduct"]).code(0).stdout_has("--per-user-limit");
+    seckill(["deduct", "1001", "12345"]).code(2).stderr_has("hint: did you mean `--user 12345`?");
+    seckill(["deduct", "1001", "--user", "7", "--qty", "2"]).code(2).stderr_has("hint: did you mean `--quantity`?");
+    seckill(["inspect", "--password", "x", "-o", "json"]).code(2).stderr_has("SECKILL_PASSWORD");
     seckill(["inspect", "-l", "coupons"]).code(2).stderr_has("seckill, sku, coupon, product, cluster");
     seckill(["inspect", "-o", "xml"]).code(2).stderr_has("table, json, jsonl, csv, tsv, yaml");
 }

@@ -1,0 +1,155 @@
+//! Examples at the end of each command's `--help`. A test parses them: they stay true.
+
+/// The examples of a command; `path` is what follows `seckill`. A line that begins with `#` says what the next one does.
+pub(super) fn of(path: &str) -> &'static str {
+    match path {
+        "" => ROOT,
+        "preheat" => PREHEAT,
+        "deduct" => DEDUCT,
+        "multi-deduct" => MULTI_DEDUCT,
+        "refund" => REFUND,
+        "inspect" => INSPECT,
+        "reconcile" => RECONCILE,
+        "repair" => REPAIR,
+        "ledger" => LEDGER,
+        "ledger trim" => LEDGER_TRIM,
+        "run" => RUN,
+        "pause" => PAUSE,
+        "resume" => RESUME,
+        "script" => SCRIPT,
+        "script list" => SCRIPT_LIST,
+        "script show" => SCRIPT_SHOW,
+        "script load" => SCRIPT_LOAD,
+        _ => "",
+    }
+}
+
+const ROOT: &str = "
+seckill preheat --id 1001 --stock 50 --per-user-limit 2
+seckill deduct 1001 --user 12345
+seckill inspect 1001
+seckill reconcile
+# Try it without a server of your own
+seckill run fixtures/seckill.yaml --embedded
+";
+
+const PREHEAT: &str = "
+# One activity
+seckill preheat --id 1001 --stock 50 --per-user-limit 2 --title phone
+# All activities of a fixture; see the plan first
+seckill preheat sale.yaml --dry-run
+seckill preheat sale.yaml
+# 20 units more for a live sale; purchases stay
+seckill preheat --id 1001 --stock 70 --update
+# Hundreds of activities from a list
+seckill preheat --from activities.csv
+";
+
+const DEDUCT: &str = "
+# Two units for user 12345
+seckill deduct 1001 --user 12345 --quantity 2
+# With your own request id: sent again, it changes nothing
+seckill deduct 1001 --user 12345 --request order-778
+# A file of orders, each applied exactly once; the same command resumes
+seckill deduct --from orders.csv --map user=buyer_id,activity=sku
+";
+
+const MULTI_DEDUCT: &str = "
+# Two units of 1001 and one of 1002, or nothing
+seckill multi-deduct --user 12345 1001=2 1002=1
+# A file with one such order per line
+seckill multi-deduct --from baskets.jsonl
+";
+
+const REFUND: &str = "
+# One unit back
+seckill refund 1001 --user 12345
+# Everything that the user holds
+seckill refund 1001 --user 12345 --all --reason 'wrong price'
+# A file of refunds, each applied exactly once
+seckill refund --from refunds.csv
+";
+
+const INSPECT: &str = "
+# All preheated activities
+seckill inspect
+# One activity and its 20 largest buyers
+seckill inspect 1001 --top 20
+# What one user holds and may still buy
+seckill inspect 1001 --user 12345
+# Every buyer, for a spreadsheet
+seckill inspect 1001 --all -o csv
+";
+
+const RECONCILE: &str = "
+# All preheated activities
+seckill reconcile
+# Against an export of the orders
+seckill reconcile 1001 --orders orders.csv --map user=buyer_id,activity=sku
+# Against the database; a failed export is noticed
+seckill reconcile --orders-cmd 'mysql --batch shop -e \"select …\"' --format mysql
+# Repair what differs: see the plan first
+seckill reconcile 1001 --fix --dry-run
+seckill reconcile 1001 --fix
+";
+
+const REPAIR: &str = "
+# Write a plan, review it, apply it
+seckill reconcile 1001 --plan plan.jsonl
+seckill repair plan.jsonl --dry-run
+seckill repair plan.jsonl
+";
+
+const LEDGER: &str = "
+# Everything that happened to an activity
+seckill ledger 1001
+# The history of one user
+seckill ledger 1001 --user 12345
+# Watch the sale
+seckill ledger 1001 --follow
+# Feed a database: rows are acknowledged after the loader succeeded
+seckill ledger --all --group warehouse --exec ./load.sh -o csv
+";
+
+const LEDGER_TRIM: &str = "
+seckill ledger trim 1001 --before 2026-11-12T00:00:00+08:00 --dry-run
+seckill ledger trim 1001 --before 2026-11-12T00:00:00+08:00
+";
+
+const RUN: &str = "
+# Preheat, run the steps, check the expectations
+seckill run fixtures/seckill.yaml
+# On a private server
+seckill run fixtures/seckill.yaml --embedded
+# Run all steps, also after one that failed
+seckill run sale.yaml --keep-going
+";
+
+const PAUSE: &str = "
+seckill pause 1001 1002 --reason 'wrong price'
+";
+
+const RESUME: &str = "
+seckill resume 1001 1002
+";
+
+const SCRIPT: &str = "
+seckill script list
+seckill script show deduct
+seckill script load
+";
+
+const SCRIPT_LIST: &str = "
+# Names, SHA-1 and keys in the layout `sku`
+seckill script list --layout sku
+";
+
+const SCRIPT_SHOW: &str = "
+# Save a script for your backend; its header explains keys, arguments and replies
+seckill script show deduct > deduct.lua
+";
+
+const SCRIPT_LOAD: &str = "
+# After this, EVALSHA finds every script of `script list`
+seckill script load --url redis://10.0.0.5:6379
+";

@@ -1,0 +1,240 @@
+//! The help: `-h` and `--help` end with one line per global option; `--help` also shows examples, and `seckill --help`
+//! groups the commands.
+
+use std::fmt::Write as _;
+
+use clap::builder::StyledStr;
+use clap::{Arg, ArgAction, Command, CommandFactory, ValueEnum};
+
+use super::{Cli, examples};
+use crate::inventory::layout::Layout;
+
+/// The commands by what they are for. `help` is clap's own.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Activities", &["preheat", "run", "pause", "resume"]),
+    ("Orders", &["deduct", "multi-deduct", "refund"]),
+    ("Audit", &["inspect", "reconcile", "repair", "ledger"]),
+    ("Other", &["script", "help"]),
+];
+
+const ENVIRONMENT: &str = "
+SECKILL_URL, REDIS_URL           Server [default: redis://127.0.0.1:6379]
+SECKILL_PASSWORD, REDISCLI_AUTH  Password of the server
+SECKILL_LAYOUT                   Layout [default: the fixture's, else seckill]
+SECKILL_OUTPUT                   Output format [default: table]
+SECKILL_TIMEOUT                  Timeout [default: 5s]
+SECKILL_OPERATOR                 Your name in the ledger [default: user@host]
+SECKILL_SERVER                   Server program of --embedded
+NO_COLOR, CLICOLOR_FORCE         Never or always use colors
+";
+
+const EXIT_CODES: &str = "
+0    done
+1    failed: server error, output that cannot be written, unmet expectation
+2    usage, or invalid input
+3    refused by a rule, such as out_of_stock
+4    authentication or permission refused
+5    server unreachable
+6    outcome of a write unknown: the hint has the command that settles it
+7    reconcile found drift
+130  interrupted
+";
+
+/// The command tree with its help.
+pub(super) fn command() -> Command {
+    let help = Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::Help)
+        .global(true)
+        .help("Print help; -h prints a summary");
+    let root = Cli::command().disable_help_flag(true).arg(help).mut_args(|arg| {
+        // They are printed below, one line each: clap would print some of them with a paragraph for every value.
+        let is_global = arg.is_global_set();
+        arg.hide_short_help(is_global).hide_long_help(is_global)
+    });
+    let globals = options(&root);
+    let version = Arg::new("version").short('V').long("version").action(ArgAction::Version).help("Print version");
+    let listed = format!("{}{}", commands(&root), section(&root, "Options", &with(&globals, &[&version])));
+    let detailed = [
+        listed.clone(),
+        section(&root, "Layouts", &layouts()),
+        section(&root, "Environment", &indented(ENVIRONMENT)),
+        section(&root, "Exit codes", &indented(EXIT_CODES)),
+        section(&root, "Examples", &indented(examples::of(""))),
+    ];
+    let template = "{about-with-newline}\n{usage-heading} {usage}{after-help}";
+    let end = "Use `seckill COMMAND --help` for the options and examples of a command.\n";
+    root.clone()
+        .help_template(template)
+        .after_help(StyledStr::from(format!("{listed}{end}")))
+        .after_long_help(StyledStr::from(format!("{}{end}", detailed.concat())))
+        .mut_subcommands(|command| {
+            let path = command.get_name().to_owned();
+            page(command, &path, &globals)
+        })
+}
+
+/// How a command is called, if it can be called in more than one way.
+fn usage(path: &str) -> Option<&'static str> {
+    Some(match path {
+        "preheat" => {
+            "seckill preheat [OPTIONS] FILE...\n       \
+             seckill preheat [OPTIONS] --from FILE\n       \
+             seckill preheat [OPTIONS] --id ID --stock N"
+        }
+        "deduct" => "seckill deduct [OPTIONS] ACTIVITY --user USER\n       seckill deduct [OPTIONS] --from FILE",
+        "refund" => "seckill refund [OPTIONS] ACTIVITY --user USER\n       seckill refund [OPTIONS] --from FILE",
+        "multi-deduct" => {
+            "seckill multi-deduct [OPTIONS] --user USER ACTIVITY=QUANTITY...\n       \
+             seckill multi-deduct [OPTIONS] --from FILE"
+        }
+        "ledger" => {
+            "seckill ledger [OPTIONS] ACTIVITY...|--all\n       \
+             seckill ledger trim [OPTIONS] ACTIVITY --before TIME"
+        }
+        _ => return None,
+    })
+}
+
+/// Ends the help of a command, and of those below it, with the global options and, if long, with examples.
+fn page(command: Command, path: &str, globals: &str) -> Command {
+    let command = match usage(path) {
+        Some(usage) => command.override_usage(usage),
+        None => command,
+    };
+    let options = section(&command, "Global options", globals);
+    let examples = section(&command, "Examples", &indented(examples::of(path)));
+    command
+        .after_help(StyledStr::from(options.clone()))
+        .after_long_help(StyledStr::from(options + &examples))
+        .mut_subcommands(|below| {
+            let path = format!("{path} {}", below.get_name());
+            page(below, &path, globals)
+        })
+}
+
+/// A heading and its lines, as clap prints them.
+fn section(command: &Command, heading: &str, lines: &str) -> String {
+    let style = command.get_styles().get_header();
+    format!("{style}{heading}:{style:#}\n{lines}\n")
+}
+
+/// The commands in their groups.
+fn commands(root: &Command) -> String {
+    let name = |name: &str| match root.find_subcommand(name) {
+        Some(command) => command.get_about().map(ToString::to_string).unwrap_or_default(),
+        None => "Print the help of a command".to_owned(),
+    };
+    GROUPS
+        .iter()
+        .map(|(group, names)| {
+            let lines: String = names.iter().map(|command| format!("  {command:<14}{}\n", name(command))).collect();
+            section(root, group, &lines)
+        })
+        .collect()
+}
+
+/// The global options of a command, one line each.
+fn options(root: &Command) -> String {
+    let arguments: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
+    with("", &arguments)
+}
+
+/// Lines, and below them one for each of these options.
+fn with(lines: &str, more: &[&Arg]) -> String {
+    let mut lines = lines.to_owned();
+    for arg in more {
+        let short = arg.get_short().map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        // Writing to a text cannot fail.
+        let _ = writeln!(lines, "  {short}{:<24}{help}", long(arg));
+    }
+    lines
+}
+
+/// `--output <FORMAT>`, as clap writes it.
+fn long(arg: &Arg) -> String {
+    let name = arg.get_long().unwrap_or_default();
+    let value = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string).unwrap_or_default();
+    match arg.get_action() {
+        ArgAction::Set if arg.is_require_equals_set() => format!("--{name}[=<{value}>]"),
+        ArgAction::Set => format!("--{name} <{value}>"),
+        _ => format!("--{name}"),
+    }
+}
+
+/// The layouts and what each is for.
+fn layouts() -> String {
+    Layout::value_variants()
+        .iter()
+        .filter_map(ValueEnum::to_possible_value)
+        .map(|layout| {
+            let help = layout.get_help().map(ToString::to_string).unwrap_or_default();
+            format!("  {:<9}{help}\n", layout.get_name())
+        })
+        .collect()
+}
+
+fn indented(lines: &str) -> String {
+    lines.trim().lines().map(|line| format!("  {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches;
+
+    use super::*;
+
+    fn paths(command: &Command, path: &str) -> Vec<String> {
+        let mut all = vec![path.to_owned()];
+        for below in command.get_subcommands() {
+            all.extend(paths(below, format!("{path} {}", below.get_name()).trim()));
+        }
+        all
+    }
+
+    /// The words of a line as a shell reads them, up to a redirection.
+    fn words(line: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for (nth, part) in line.split('\'').enumerate() {
+            match nth % 2 {
+                0 => words.extend(part.split_whitespace().map(str::to_owned)),
+                _ => words.push(part.to_owned()),
+            }
+        }
+        words.into_iter().take_while(|word| word != ">" && word != "|").collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_that_parse() {
+        for path in paths(&command(), "") {
+            let examples = examples::of(&path);
+            let lines: Vec<&str> = examples.trim().lines().filter(|line| !line.starts_with('#')).collect();
+            assert!(
+                lines.iter().any(|line| line.starts_with(format!("seckill {path}").trim())),
+                "`{path}`: {examples}"
+            );
+            for line in lines {
+                let matches = command().try_get_matches_from(words(line));
+                let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+                assert!(cli.is_ok(), "{line}: {}", cli.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let root = Cli::command();
+        let mut all: Vec<&str> = root.get_subcommands().map(Command::get_name).chain(["help"]).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+    }
+
+    #[test]
+    fn the_tree_is_one_that_clap_accepts() {
+        command().debug_assert();
+    }
+}
