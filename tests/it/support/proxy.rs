@@ -41,6 +41,19 @@ pub enum Fault {
     Hold,
     /// The server refuses it with these words, and nothing of it runs; what is in flight behind it runs.
     Refuse(&'static str),
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// The server runs it; its reply comes that much later.
+    Delay(Duration),
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// The connection breaks. The command reaches the server on another connection, just before the next command or,
+    /// if there is none, when the test calls `deliver_rest`.
+    Late,
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// As `Late`, but only after the next command was answered and one more comes, or at `deliver_rest`.
+    Later,
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// The server runs it, and the connection breaks before the reply; then as `Late`: it runs twice.
+    Twice,
 }
 
 /// Which command a fault happens to.
@@ -103,7 +116,9 @@ impl Proxy {
 
     /// From now on nothing happens to any command.
     pub fn heal(&self) {
-        self.network.state().armed = None;
+        let mut state = self.network.state();
+        state.armed = None;
+        state.decide = None;
     }
 
     /// Lets the server run, now, what a `HangRequest` kept from it: the retry came first.
@@ -115,6 +130,25 @@ impl Proxy {
             server.write_all(&command).unwrap();
             read_value(&mut server, &mut Vec::new()).expect("the server's reply");
         }
+    }
+
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// Asks for the fate of each command from now on, by its name; what `inject` arms comes first.
+    pub fn decide(&self, fate: impl FnMut(&str) -> Option<Fault> + Send + 'static) {
+        self.network.state().decide = Some(Box::new(fate));
+    }
+
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// Once all clients have hung up: the server has run whatever they sent, and now every call that is late or comes
+    /// twice and was not delivered yet.
+    pub fn deliver_rest(&self) {
+        let open = |state: &mut State| state.directions > 0;
+        drop(self.network.changed.wait_timeout_while(self.network.state(), PATIENCE, open).unwrap());
+        // What is in a socket before a round of the server's event loop has been run after the next one.
+        let ping = b"*1\r\n$4\r\nPING\r\n".to_vec();
+        self.network.deliver(vec![ping.clone(), ping]);
+        let late = std::mem::take(&mut self.network.state().late);
+        self.network.deliver(late.into_iter().map(|(_, command)| command).collect());
     }
 
     /// Waits until a `Hold` holds, but no longer than that; false where none does.
@@ -191,6 +225,9 @@ impl Drop for Proxy {
     }
 }
 
+/// Says what happens to a command of this name.
+type Decide = Box<dyn FnMut(&str) -> Option<Fault> + Send>;
+
 /// What all connections share.
 #[derive(Default)]
 struct Network {
@@ -203,9 +240,14 @@ struct Network {
 struct State {
     armed: Option<(When, Fault)>,
     connections: usize,
+    /// Threads that pass on what they read.
+    directions: usize,
     round_trips: usize,
     commands: Vec<String>,
     held: Vec<Vec<u8>>,
+    decide: Option<Decide>,
+    /// Calls that come late, each with the number of the command before which it comes.
+    late: Vec<(usize, Vec<u8>)>,
     /// Whether a reply waits for `release`.
     is_holding: bool,
     open: Vec<UnixStream>,
@@ -228,6 +270,7 @@ impl Network {
         let Ok(link) = Link::new(client, &self.server) else {
             return true;
         };
+        state.directions += 2;
         state.open.extend([link.client.try_clone(), link.server.try_clone()].map(Result::unwrap));
         drop(state);
         let link = Arc::new(link);
@@ -236,13 +279,20 @@ impl Network {
             let (link, network) = commands;
             link.pass_commands(&network);
             link.close();
+            network.close();
         });
         thread::spawn(move || {
             let (link, network) = replies;
             link.pass_replies(&network);
             link.close();
+            network.close();
         });
         true
+    }
+
+    fn close(&self) {
+        self.state().directions -= 1;
+        self.changed.notify_all();
     }
 
     /// Holds a reply until it is released, or until the proxy goes.
@@ -260,14 +310,48 @@ impl Network {
         state.commands.push(name.clone());
         state.round_trips += usize::from(starts_round_trip);
         self.changed.notify_all();
-        let (when, fault) = state.armed.clone()?;
+        let number = state.commands.len();
+        let (due, later) = std::mem::take(&mut state.late).into_iter().partition(|(due, _)| *due <= number);
+        state.late = later;
+        let armed = state.fate_of_last();
+        match armed {
+            Some(Fault::Late | Fault::Twice) => state.late.push((number + 1, command.to_vec())),
+            Some(Fault::Later) => state.late.push((number + 2, command.to_vec())),
+            _ => {}
+        }
+        drop(state);
+        let due: Vec<(usize, Vec<u8>)> = due;
+        self.deliver(due.into_iter().map(|(_, command)| command).collect());
+        armed
+    }
+
+    /// Lets the server run these calls, each on a connection of its own. Nobody reads what it replies, and a server that
+    /// is down never hears of them.
+    fn deliver(&self, calls: Vec<Vec<u8>>) {
+        for call in calls {
+            let Ok(mut server) = UnixStream::connect(&self.server) else { continue };
+            server.set_read_timeout(Some(PATIENCE)).ok();
+            if server.write_all(&call).is_ok() {
+                read_value(&mut server, &mut Vec::new());
+            }
+        }
+    }
+}
+
+impl State {
+    /// What happens to the command that came last.
+    fn fate_of_last(&mut self) -> Option<Fault> {
+        let name = self.commands.last()?;
+        let Some((when, fault)) = self.armed.clone() else {
+            return self.decide.as_mut()?(name);
+        };
         let hit = match when {
-            When::Nth(n) => n == state.commands.len(),
+            When::Nth(n) => n == self.commands.len(),
             When::Next(wanted) => name == wanted,
             When::Always => true,
         };
         if hit && when != When::Always {
-            state.armed = None;
+            self.armed = None;
         }
         hit.then_some(fault)
     }
@@ -311,7 +395,7 @@ impl Link {
             let starts_round_trip = arrived_alone && self.in_flight.lock().unwrap().fates.is_empty();
             let fate = network.fate(&command, starts_round_trip);
             match fate {
-                Some(Fault::LoseRequest) => {
+                Some(Fault::LoseRequest | Fault::Late | Fault::Later) => {
                     self.wait_for_replies();
                     return None;
                 }
@@ -345,7 +429,7 @@ impl Link {
             let mut reply = read_value(&mut server, &mut read)?;
             let fate = *self.in_flight.lock().unwrap().fates.front()?;
             match fate {
-                Some(Fault::LoseReply) => return None,
+                Some(Fault::LoseReply | Fault::Twice) => return None,
                 Some(Fault::CutReply(bytes)) => {
                     return client.write_all(&reply[..bytes.min(reply.len())]).ok();
                 }
@@ -358,6 +442,7 @@ impl Link {
                 }
                 Some(Fault::Refuse(words)) => reply = format!("-{words}\r\n").into_bytes(),
                 Some(Fault::Hold) => network.hold(),
+                Some(Fault::Delay(time)) => thread::sleep(time),
                 _ => {}
             }
             {

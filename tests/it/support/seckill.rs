@@ -159,6 +159,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The command line that was run.
+    #[allow(dead_code, reason = "for tests/torture")]
+    pub fn call(&self) -> String {
+        self.call.clone()
+    }
+
     #[track_caller]
     pub fn code(self, expected: i32) -> Self {
         self.expect(self.status.code() == Some(expected), &format!("exit code {expected}"));

@@ -1,0 +1,173 @@
+//! Who acts in a round: sellers and an operator who follow their plans, an auditor and a feed who go on until those end.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::faults::TIMEOUT;
+use crate::history::{Event, History};
+use crate::rng::Rng;
+use crate::schedule::{Operation, Order, Schedule, Step, What};
+use crate::support::{Call, Proxy, TestRedis};
+
+/// How long a kill waits for the command that it should follow; the tool may have been done before.
+const A_WHILE: Duration = Duration::from_millis(300);
+
+/// The consumer group of the feed.
+pub const GROUP: &str = "feed";
+
+/// What all actors share.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    pub schedule: &'a Schedule,
+    pub history: &'a History,
+    /// Where the files of orders are.
+    pub files: &'a Path,
+    pub deadline: Instant,
+}
+
+/// How an actor reaches the server.
+#[derive(Clone, Copy)]
+pub enum Way<'a> {
+    Direct(&'a TestRedis),
+    Proxied(&'a Proxy),
+}
+
+impl World<'_> {
+    /// Follows a plan until its end or the deadline.
+    pub fn follow(&self, actor: &str, proxy: &Proxy, steps: &[Step]) {
+        for step in steps {
+            if Instant::now() > self.deadline {
+                return;
+            }
+            self.perform(actor, Way::Proxied(proxy), step);
+        }
+    }
+
+    /// Audits and looks, while others sell.
+    pub fn audit(&self, proxy: &Proxy, mut rng: Rng) {
+        while self.history.wait_for(self.history.count() + 1 + rng.below(4)) {
+            let activity = rng.below(self.schedule.activities.len());
+            let what = if rng.percent(70) { What::Reconcile } else { What::Inspect { activity } };
+            self.perform("auditor", Way::Proxied(proxy), &Step { what, kill_after: None });
+        }
+    }
+
+    /// Follows a ledger, and is ended again and again.
+    pub fn feed(&self, proxy: &Proxy, activity: usize, mut rng: Rng) {
+        while !self.history.is_over() {
+            let what = What::Feed { activity };
+            self.record("feed", Way::Proxied(proxy), &what, &mut |call| {
+                let running = call.args(["--follow"]).spawn();
+                self.history.wait_for(self.history.count() + 2 + rng.below(15));
+                running.signal(if rng.percent(60) { libc::SIGKILL } else { libc::SIGINT });
+                running.wait()
+            });
+        }
+    }
+
+    pub fn perform(&self, actor: &str, way: Way<'_>, step: &Step) {
+        self.record(actor, way, &step.what, &mut |call| {
+            let (Some(commands), Way::Proxied(proxy)) = (step.kill_after, way) else { return call.run() };
+            let seen = proxy.commands().len();
+            let running = call.spawn();
+            proxy.try_wait_for_commands(seen + commands, A_WHILE);
+            running.signal(libc::SIGKILL);
+            running.wait()
+        });
+    }
+
+    fn record(&self, actor: &str, way: Way<'_>, what: &What, run: &mut dyn FnMut(Call) -> crate::support::Outcome) {
+        let number = self.history.begin();
+        let call = match way {
+            Way::Direct(redis) => redis.seckill([]),
+            Way::Proxied(proxy) => proxy.seckill([]),
+        };
+        let call = call.env("SECKILL_OPERATOR", &format!("e{number}"));
+        let call = call.args(["-l", self.schedule.layout.name, "--timeout", TIMEOUT]).args(self.arguments(what));
+        let from = self.history.now();
+        let outcome = run(call);
+        let to = self.history.now();
+        if let Way::Proxied(proxy) = way {
+            proxy.deliver_rest();
+        }
+        self.history.add(Event {
+            number,
+            actor: actor.to_owned(),
+            what: what.clone(),
+            call: outcome.call(),
+            from,
+            to,
+            rest: self.history.now(),
+            code: outcome.status.code(),
+            stdout: outcome.stdout,
+            stderr: outcome.stderr,
+        });
+    }
+
+    fn arguments(&self, what: &What) -> Vec<String> {
+        let id = |activity: usize| self.schedule.activities[activity].id.clone();
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let is_stream = matches!(what, What::File { .. } | What::Feed { .. });
+        let mut arguments = words(&["-o", if is_stream { "jsonl" } else { "json" }]);
+        arguments.extend(match what {
+            What::Order(order) => self.order(order),
+            What::File { file, fast } => {
+                let file = &self.schedule.files[*file];
+                let path = self.files.join(&file.name);
+                let mut more =
+                    words(&[file.operation.command(), "--retry-for", "20s", "--from", path.to_str().unwrap()]);
+                more.extend(file.job.iter().flat_map(|job| ["--job".to_owned(), job.clone()]));
+                more.extend(fast.then(|| "--fast".to_owned()));
+                more
+            }
+            What::Pause { activity, on } => vec![if *on { "pause" } else { "resume" }.to_owned(), id(*activity)],
+            What::Update { activity, total, limit } => {
+                let mut more = words(&["preheat", "--update", "--id", &id(*activity), "--stock", &total.to_string()]);
+                more.extend(limit.iter().flat_map(|limit| ["--per-user-limit".to_owned(), limit.to_string()]));
+                more
+            }
+            What::Reset { activity, total } => {
+                let limit = self.schedule.activities[*activity].limit;
+                let ids = ["preheat", "--reset", "--yes", "--id", &id(*activity), "--stock", &total.to_string()];
+                let mut more = words(&ids);
+                more.extend(limit.iter().flat_map(|limit| ["--per-user-limit".to_owned(), limit.to_string()]));
+                more
+            }
+            What::Trim { activity } => words(&["ledger", "trim", &id(*activity), "--yes", "--before", &now()]),
+            What::Reconcile => {
+                let mut more = words(&["reconcile"]);
+                more.extend(self.schedule.activities.iter().map(|activity| activity.id.clone()));
+                more
+            }
+            What::Inspect { activity } => words(&["inspect", &id(*activity)]),
+            What::Feed { activity } => words(&["ledger", &id(*activity), "--group", GROUP]),
+        });
+        arguments
+    }
+
+    fn order(&self, order: &Order) -> Vec<String> {
+        let id = |activity: usize| self.schedule.activities[activity].id.clone();
+        let mut arguments = vec![order.operation.command().to_owned()];
+        let (first, units) = order.items[0];
+        match order.operation {
+            Operation::Multi => {
+                arguments.extend(order.items.iter().map(|(nth, units)| format!("{}={units}", id(*nth))));
+            }
+            Operation::Refund if units == 0 => arguments.extend([id(first), "--all".to_owned()]),
+            _ => arguments.extend([id(first), "--quantity".to_owned(), units.to_string()]),
+        }
+        if !order.user.is_empty() {
+            arguments.extend(["--user".to_owned(), order.user.clone()]);
+        }
+        if !order.request.is_empty() {
+            arguments.extend(["--request".to_owned(), order.request.clone()]);
+        }
+        arguments
+    }
+}
+
+/// As flags take it.
+fn now() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    jiff::Timestamp::from_millisecond(since.as_millis().try_into().unwrap()).unwrap().to_string()
+}

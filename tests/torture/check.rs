@@ -1,0 +1,417 @@
+//! Compares every answer, the keys and what the feed delivered with the model.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::history::{Event, Moment, Segment};
+use crate::model::{Decided, LedgerRow, Model, Names};
+use crate::names::request_of;
+use crate::rules::{Answer, Sale, decide};
+use crate::schedule::{Operation, Order, What};
+use crate::support::TestRedis;
+use crate::{aof, live};
+
+/// The model's states over all segments, and what to ask of them.
+pub struct Timeline<'a> {
+    pub names: &'a Names<'a>,
+    pub segments: &'a [Segment],
+    pub models: Vec<Model<'a>>,
+}
+
+/// All that is wrong.
+pub fn all(names: &Names<'_>, events: &[Event], segments: &[Segment], redis: &TestRedis) -> Vec<String> {
+    let mut refused: Vec<HashSet<(usize, u64)>> = vec![HashSet::new()];
+    // Each segment is followed from the beginning, and knows what those before it refused.
+    for (nth, segment) in segments.iter().enumerate() {
+        let mut known = refused[nth].clone();
+        match follow(names, segment, &refused[nth]) {
+            Ok(model) => {
+                let decided = model.rows.iter().filter(|(_, all)| all.iter().any(|it| it.answer.status != "ok"));
+                known.extend(decided.map(|(row, _)| *row));
+            }
+            Err(problem) => return vec![format!("segment {nth}: {problem}")],
+        }
+        refused.push(known);
+    }
+    let models = segments.iter().zip(&refused).map(|(segment, refused)| follow(names, segment, refused).unwrap());
+    let timeline = Timeline { names, segments, models: models.collect() };
+    let mut problems = Vec::new();
+    for event in events {
+        if let Err(problem) = timeline.event(event) {
+            let Event { number, actor, call, .. } = event;
+            let (out, err) = (event.stdout.trim_end(), event.stderr.trim_end());
+            let shown = |text: &str| text.chars().take(1_500).collect::<String>();
+            problems.push(format!(
+                "e{number} {actor} $ {call}\n  exit {:?}: {problem}\n  {}\n  {}",
+                event.code,
+                shown(out),
+                shown(err)
+            ));
+        }
+    }
+    problems.extend(timeline.justified(events));
+    problems.extend(timeline.complete());
+    problems.extend(timeline.delivered(events));
+    let last = timeline.models.last().unwrap();
+    problems.extend(live::differences(&last.keys, &names.schedule.layout, &names.schedule.activities, redis));
+    problems
+}
+
+fn follow<'a>(
+    names: &'a Names<'a>,
+    segment: &Segment,
+    refused: &'a HashSet<(usize, u64)>,
+) -> Result<Model<'a>, String> {
+    let mut model = Model::new(names, refused);
+    for group in aof::groups(segment.bytes.as_deref().unwrap_or_default()) {
+        model.step(&group)?;
+    }
+    Ok(model)
+}
+
+impl Timeline<'_> {
+    /// The parts of the segments between two moments: the model, and from where to where.
+    fn window(&self, from: Moment, to: Moment) -> impl Iterator<Item = (&Model<'_>, u64, u64)> {
+        (from.segment..=to.segment).map(move |nth| {
+            let low = if nth == from.segment { from.at } else { self.segments[nth].start };
+            let high = if nth == to.segment { to.at } else { u64::MAX };
+            (&self.models[nth], low, high)
+        })
+    }
+
+    /// All states of these activities between two moments.
+    pub fn states(&self, of: &[usize], from: Moment, to: Moment) -> Vec<Vec<Rc<Sale>>> {
+        let mut states = Vec::new();
+        for (model, low, high) in self.window(from, to) {
+            let mut moments = vec![low];
+            for activity in of {
+                let changes = model.states[*activity].iter().map(|(at, _)| *at);
+                moments.extend(changes.filter(|at| *at > low && *at <= high));
+            }
+            moments.sort_unstable();
+            moments.dedup();
+            let count = model.states.len();
+            states.extend(moments.into_iter().map(|at| (0..count).map(|nth| model.at(nth, at)).collect::<Vec<_>>()));
+        }
+        states
+    }
+
+    fn event(&self, event: &Event) -> Result<(), String> {
+        let bad = ["panicked", "os error", "RUST_BACKTRACE", "stack overflow"];
+        if let Some(word) = bad.iter().find(|word| event.stderr.contains(*word)) {
+            return Err(format!("says `{word}`"));
+        }
+        let is_feed = matches!(event.what, What::Feed { .. });
+        match event.code {
+            Some(0 | 3 | 7) => {}
+            Some(1 | 5 | 6) if event.actor != "settle" && !event.stderr.trim().is_empty() => {}
+            None if event.actor != "settle" => {}
+            Some(130) if is_feed => return Ok(()),
+            other => return Err(format!("an exit code nobody expects: {other:?}")),
+        }
+        let is_answered = matches!(event.code, Some(0 | 3 | 7));
+        match &event.what {
+            What::Order(order) if is_answered => self.order(event, order),
+            What::File { file, .. } => self.file(event, *file),
+            What::Pause { activity, on } if is_answered => self.pause(event, *activity, *on),
+            What::Update { activity, .. } | What::Reset { activity, .. } if is_answered => {
+                self.preheat(event, *activity)
+            }
+            What::Reconcile if is_answered => self.reconcile(event),
+            What::Inspect { activity } if is_answered => self.inspect(event, *activity),
+            _ => Ok(()),
+        }
+    }
+
+    fn order(&self, event: &Event, order: &Order) -> Result<(), String> {
+        let row = json(&event.stdout)?;
+        let request = request_of(event, order).ok_or("no request id")?;
+        let order = Order { request, ..order.clone() };
+        let answer = answer_of(&row, &order);
+        let status = answer.status.clone();
+        let is_done = matches!(status.as_str(), "ok" | "replayed");
+        if row["request"] != *order.request || event.code != Some(if is_done { 0 } else { 3 }) {
+            return Err("another request id, or a code that does not fit the status".to_owned());
+        }
+        if status == "ok" {
+            let applied = self.window(event.from, event.to).any(|(model, low, high)| {
+                let applied = model.applied.get(&order.request).into_iter().flatten();
+                applied.filter(|it| it.at > low && it.at <= high).any(|it| *it.order == order && answer.is(&it.answer))
+            });
+            return applied.then_some(()).ok_or_else(|| "answered `ok`, but was not applied so".to_owned());
+        }
+        let of: Vec<usize> = order.items.iter().map(|(activity, _)| *activity).collect();
+        let mut possible: Vec<Answer> = Vec::new();
+        for sales in self.states(&of, event.from, event.to) {
+            let expected = decide(self.names.schedule.layout, &sales, &order);
+            if answer.is(&expected) {
+                return Ok(());
+            }
+            if !possible.contains(&expected) {
+                possible.push(expected);
+            }
+        }
+        Err(format!("answered {answer:?}; by the rules it could be {possible:?}"))
+    }
+
+    fn file(&self, event: &Event, file: usize) -> Result<(), String> {
+        let (rows, layout) = (&self.names.rows[file], self.names.schedule.layout);
+        let whole = event.stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let printed: Vec<Value> = whole.map(json).collect::<Result<_, _>>()?;
+        let mut last = 0;
+        for row in &printed {
+            let line = row["line"].as_u64().ok_or("a row without a line")?;
+            let Some((_, order)) = rows.iter().find(|(known, _)| *known == line) else {
+                return Err(format!("a row of line {line}, which the file does not have"));
+            };
+            if line <= last {
+                return Err(format!("line {line} comes after line {last}"));
+            }
+            last = line;
+            let answer = answer_of(row, order);
+            let of: Vec<usize> = order.items.iter().map(|(activity, _)| *activity).collect();
+            let paused = answer.items.iter().any(|(status, ..)| status == "paused");
+            if paused {
+                let is_so = |sales: &Vec<Rc<Sale>>| of.iter().any(|activity| sales[*activity].paused);
+                if self.states(&of, event.from, event.to).iter().any(is_so) {
+                    continue;
+                }
+            }
+            let since = if answer.status == "replayed" { Moment { segment: 0, at: 0 } } else { event.from };
+            let decided = self.window(since, event.to).any(|(model, low, high)| {
+                let all = model.rows.get(&(file, line)).into_iter().flatten();
+                let fits = |it: &&Decided| answer.status == "replayed" || answer.is(&it.answer);
+                all.filter(|it| it.at > low && it.at <= high).any(|it| fits(&it))
+            });
+            // A multi-order that was refused before is decided by the id of its line, and refused again.
+            let again = || {
+                order.operation == Operation::Multi
+                    && self
+                        .states(&of, event.from, event.to)
+                        .iter()
+                        .any(|sales| answer.is(&decide(layout, sales, order)))
+            };
+            if !decided && !again() {
+                let model = self.models.iter().map(|model| model.rows.get(&(file, line)));
+                return Err(format!(
+                    "line {line} is reported as {answer:?}; decided was {:?}",
+                    model.collect::<Vec<_>>()
+                ));
+            }
+        }
+        let is_done = |row: &Value| matches!(row["status"].as_str(), Some("ok" | "replayed"));
+        match event.code {
+            Some(0 | 3) if printed.len() != rows.len() => {
+                Err(format!("{} rows for {} lines of {}", printed.len(), rows.len(), layout.name))
+            }
+            Some(0) if !printed.iter().all(is_done) => Err("exit 0 with refused rows".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn pause(&self, event: &Event, activity: usize, on: bool) -> Result<(), String> {
+        let rows = json(&event.stdout)?;
+        let status = rows[0]["status"].as_str().unwrap_or_default().to_owned();
+        let states = self.states(&[activity], event.from, event.to);
+        let has = |paused: bool| states.iter().any(|sales| sales[activity].paused == paused);
+        let fits = match status.as_str() {
+            "ok" => has(on) && (has(!on) || states.len() > 1),
+            "replayed" => has(on),
+            "paused_here_only" => on && has(true) && !self.names.schedule.activities[activity].ledger,
+            _ => false,
+        };
+        fits.then_some(()).ok_or_else(|| "the state does not fit".to_owned())
+    }
+
+    fn preheat(&self, event: &Event, activity: usize) -> Result<(), String> {
+        let rows = json(&event.stdout)?;
+        let row = &rows[0];
+        let states = self.states(&[activity], event.from, event.to);
+        let number = |name: &str| row[name].as_u64();
+        let is_so = |sales: &Vec<Rc<Sale>>| {
+            let sale = &sales[activity];
+            number("total") == Some(sale.total) && number("stock") == Some(sale.stock)
+        };
+        if states.iter().any(is_so) {
+            return Ok(());
+        }
+        Err("total and stock were never so".to_owned())
+    }
+
+    fn reconcile(&self, event: &Event) -> Result<(), String> {
+        let found = json(&event.stdout)?;
+        let schedule = self.names.schedule;
+        let lost = self.segments[event.from.segment..event.to.segment].iter().any(|segment| segment.lost);
+        let rows = found["activities"].as_array().ok_or("no activities")?;
+        for (nth, activity) in schedule.activities.iter().enumerate() {
+            let row = rows.iter().find(|row| row["activity"] == activity.id.as_str());
+            let row = row.ok_or_else(|| format!("nothing about {}", activity.id))?;
+            let states = self.states(&[nth], event.from, event.to);
+            let epochs = states.iter().any(|sales| sales[nth].epoch != states[0][nth].epoch);
+            let changed = states.len() > 1;
+            let verdict = row["verdict"].as_str().unwrap_or_default();
+            let fits = match verdict {
+                "match" => row["proof"].is_null() || row["proof"] == if activity.ledger { "ledger" } else { "total" },
+                "unsettled" => lost || epochs || (!activity.ledger && changed),
+                "unproven" => !activity.ledger && (!schedule.layout.has_users() || changed),
+                "drift" => lost,
+                _ => false,
+            };
+            if !fits {
+                return Err(format!("{}: {verdict} with proof {}", activity.id, row["proof"]));
+            }
+            let is_so = |sales: &Vec<Rc<Sale>>| {
+                let (sale, bought) = (&sales[nth], sales[nth].held.values().sum::<u64>());
+                let bought = if schedule.layout.has_users() { bought } else { sale.total - sale.stock };
+                row["stock"].as_u64() == Some(sale.stock) && row["bought"].as_u64().is_none_or(|it| it == bought)
+            };
+            if verdict == "match" && !states.iter().any(is_so) {
+                return Err(format!("{}: stock and units sold were never so", activity.id));
+            }
+        }
+        let settled = rows.iter().all(|row| row["verdict"] == "match");
+        if settled != (event.code == Some(0)) {
+            return Err("the code does not fit the verdicts".to_owned());
+        }
+        Ok(())
+    }
+
+    fn inspect(&self, event: &Event, activity: usize) -> Result<(), String> {
+        let found = json(&event.stdout)?;
+        let row = if found.is_array() { &found[0] } else { &found["activity"] };
+        let row = if row["activity"].is_object() { &row["activity"] } else { row };
+        let states = self.states(&[activity], event.from, event.to);
+        let is_so = |sales: &Vec<Rc<Sale>>| {
+            let sale = &sales[activity];
+            row["stock"].as_u64() == Some(sale.stock) && row["total"].as_u64() == Some(sale.total)
+        };
+        if row["activity"] == self.names.schedule.activities[activity].id.as_str() && states.iter().any(is_so) {
+            return Ok(());
+        }
+        Err("stock and total were never so".to_owned())
+    }
+
+    /// Everything that was applied was asked for by a call that did not deny it.
+    fn justified(&self, events: &[Event]) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (nth, model) in self.models.iter().enumerate() {
+            for it in model.applied.values().flatten().filter(|it| it.at > self.segments[nth].start) {
+                let at = Moment { segment: nth, at: it.at };
+                let asked = events.iter().any(|event| {
+                    let until = if matches!(event.code, Some(0)) { event.to } else { event.rest };
+                    let fits = match (&event.what, it.file) {
+                        (What::File { file, .. }, Some(of)) => *file == of,
+                        (What::Order(order), None) => {
+                            let request = request_of(event, order).unwrap_or_default();
+                            matches!(event.code, Some(0 | 6) | None) && Order { request, ..order.clone() } == *it.order
+                        }
+                        _ => false,
+                    };
+                    fits && event.from < at && at <= until
+                });
+                if !asked {
+                    problems.push(format!("{:?} was applied at {at:?}, though no call then says so", it.order));
+                }
+            }
+        }
+        problems
+    }
+
+    /// Every row of every file is decided in the end.
+    fn complete(&self) -> Vec<String> {
+        let sales = &self.models.last().unwrap().sales;
+        let mut problems = Vec::new();
+        for (nth, rows) in self.names.rows.iter().enumerate() {
+            for (line, order) in rows {
+                let decided = |activity: usize| sales[activity].lines.get(&nth).is_some_and(|it| it >= line);
+                if !order.items.iter().all(|(activity, _)| decided(*activity)) {
+                    let name = &self.names.schedule.files[nth].name;
+                    problems.push(format!("{name}: line {line} was never decided"));
+                }
+            }
+        }
+        problems.truncate(3);
+        problems
+    }
+
+    /// The feed delivered every row of the ledger that is left, first in order, whatever came twice.
+    fn delivered(&self, events: &[Event]) -> Vec<String> {
+        let Some(activity) = self.names.schedule.activities.iter().position(|activity| activity.ledger) else {
+            return Vec::new();
+        };
+        let ledger = &self.models.last().unwrap().ledgers[activity];
+        let is_known = |id: &str| {
+            let id = crate::keys::entry_id(id);
+            self.models.iter().any(|model| model.ledgers[activity].iter().any(|row| Some(row.id) == id))
+        };
+        let mut next = 0;
+        for event in events.iter().filter(|event| matches!(event.what, What::Feed { .. })) {
+            for line in event.stdout.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+                let Ok(row) = json(line) else { return vec![format!("the feed prints {line}")] };
+                let is = |known: &LedgerRow| {
+                    format!("{}-{}", known.id.0, known.id.1) == row["id"].as_str().unwrap_or_default()
+                        && known.op == row["op"].as_str().unwrap_or_default()
+                        && known.user == row["user"].as_str().unwrap_or_default()
+                        && known.quantity == row["quantity"].as_i64()
+                };
+                let from = ledger[next..].first().map_or(0, |row| row.epoch);
+                // A reset takes along what was not delivered yet.
+                let after_reset = || {
+                    let begins = |nth: &usize| ledger[*nth].epoch > from && *nth > next;
+                    (next..ledger.len()).find(begins).filter(|nth| is(&ledger[*nth]))
+                };
+                if ledger.get(next).is_some_and(is) {
+                    next += 1;
+                } else if let Some(nth) = after_reset() {
+                    next = nth + 1;
+                } else if !ledger[..next].iter().any(is) && !is_lost(&row, ledger, is_known) {
+                    let wanted = ledger.get(next);
+                    return vec![format!("the feed (e{}) skips {wanted:?} and delivers {line}", event.number)];
+                }
+            }
+        }
+        if next < ledger.len() {
+            return vec![format!("the feed never delivered {:?}", ledger[next])];
+        }
+        Vec::new()
+    }
+}
+
+/// Whether a row is of a timeline that was lost.
+fn is_lost(row: &Value, ledger: &[LedgerRow], is_known: impl Fn(&str) -> bool) -> bool {
+    let id = row["id"].as_str().unwrap_or_default();
+    is_known(id) && !ledger.iter().any(|known| Some(known.id) == crate::keys::entry_id(id))
+}
+
+/// What a call or a row of a file says.
+#[derive(Debug)]
+struct Said {
+    status: String,
+    items: Vec<(String, Option<u64>, Option<u64>)>,
+}
+
+impl Said {
+    fn is(&self, answer: &Answer) -> bool {
+        let items = answer.items.iter().map(|(status, stock, bought)| ((*status).to_owned(), *stock, *bought));
+        self.status == answer.status && self.items.iter().cloned().eq(items)
+    }
+}
+
+fn answer_of(row: &Value, order: &Order) -> Said {
+    let item = |row: &Value| {
+        let status = row["status"].as_str().unwrap_or_default().to_owned();
+        (status, row["stock"].as_u64(), row["bought"].as_u64())
+    };
+    let status = row["status"].as_str().unwrap_or_default().to_owned();
+    let items = match row["items"].as_array() {
+        Some(items) if order.operation == Operation::Multi => items.iter().map(item).collect(),
+        _ => vec![item(row)],
+    };
+    Said { status, items }
+}
+
+fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("not JSON: {error}: {text}"))
+}

@@ -1,0 +1,82 @@
+//! What the network and the machine do to the tool and the server, all of it drawn from the seed.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::aof;
+use crate::history::History;
+use crate::rng::Rng;
+use crate::schedule::Chaos;
+use crate::support::{Fault, Proxy, TestRedis};
+
+/// What clients wait for a reply. Short, because some replies never come.
+pub const TIMEOUT: &str = "600ms";
+
+/// Lets so many percent of an actor's commands meet a fault. Calls come late or twice only if `resends`: the tool sends
+/// nothing again that reads.
+pub fn arm(proxy: &Proxy, mut rng: Rng, percent: usize, resends: bool) {
+    proxy.decide(move |command| {
+        let hits = rng.percent(percent);
+        // Drawn in any case, so that one decision does not move all later ones.
+        let (kind, bytes, ms) = (rng.below(28), rng.below(200), rng.range(1, 120));
+        if !hits {
+            return None;
+        }
+        let is_script = command == "EVALSHA";
+        Some(match kind {
+            0..3 => Fault::LoseRequest,
+            3..6 => Fault::LoseReply,
+            6..8 => Fault::CutRequest(bytes),
+            8..10 => Fault::CutReply(bytes % 30),
+            10..15 => Fault::Delay(Duration::from_millis(ms)),
+            15 => Fault::HangReply,
+            16 => Fault::StallReply(bytes % 30),
+            17..20 if resends && is_script => Fault::Late,
+            20..22 if resends && is_script => Fault::Later,
+            22..25 if resends && is_script => Fault::Twice,
+            25 if is_script => Fault::Refuse("NOSCRIPT No matching script."),
+            26 if is_script => Fault::Refuse("BUSY Redis is busy running a script."),
+            27 if is_script => Fault::Refuse("LOADING Redis is loading the dataset in memory"),
+            _ => return None,
+        })
+    });
+}
+
+/// Does what the plan has, each when so many calls have ended. `first` is the length of the data that is never lost.
+pub fn wreak(redis: &mut TestRedis, history: &History, plan: &[(usize, Chaos)], first: u64) {
+    for (after, chaos) in plan {
+        if !history.wait_for(*after) {
+            return;
+        }
+        history.note(format!("{chaos:?} begins"));
+        match chaos {
+            Chaos::Kill => {
+                redis.kill9();
+                history.cut(false, whole);
+                redis.restart();
+            }
+            Chaos::Loss { calls } => {
+                redis.kill9();
+                history.cut(true, |bytes| {
+                    let ends: Vec<u64> = aof::groups(bytes).iter().map(|group| group.end).collect();
+                    let kept = ends.len().saturating_sub(calls + 1);
+                    ends.get(kept).copied().unwrap_or(first).max(first)
+                });
+                redis.restart();
+            }
+            Chaos::Freeze { ms } => {
+                redis.freeze();
+                thread::sleep(Duration::from_millis(*ms));
+                redis.thaw();
+            }
+            Chaos::FlushScripts => drop(redis.cmd(&["SCRIPT", "FLUSH"])),
+            Chaos::KillClients => drop(redis.cmd(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])),
+        }
+        history.note(format!("{chaos:?} ended at {:?}", history.now()));
+    }
+}
+
+/// Where the last whole script call ends: the server drops a torn one when it starts.
+fn whole(bytes: &[u8]) -> u64 {
+    aof::groups(bytes).last().map_or(0, |group| group.end)
+}

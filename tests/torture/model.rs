@@ -1,0 +1,446 @@
+//! Follows the append-only file call by call: each call must do what the rules say, no more and no less.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+
+use crate::aof::Group;
+use crate::keys::{EntryId, Keys};
+use crate::rules::{Answer, Sale, apply, decide, keep_refusal};
+use crate::schedule::{Operation, Order, Schedule};
+use crate::support::Layout;
+
+/// A row of a ledger, as the tool prints it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LedgerRow {
+    pub epoch: u64,
+    pub id: EntryId,
+    pub n: usize,
+    pub op: String,
+    pub user: String,
+    pub quantity: Option<i64>,
+    pub by: String,
+}
+
+/// Something that was applied or decided, and when.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    pub at: u64,
+    pub order: Rc<Order>,
+    pub answer: Answer,
+    /// The file whose row it is.
+    pub file: Option<usize>,
+}
+
+/// What names the orders of a round.
+pub struct Names<'a> {
+    pub schedule: &'a Schedule,
+    /// All orders that were sent under a request id.
+    pub requests: HashMap<String, Vec<Rc<Order>>>,
+    /// The file of each job: `<operation>:<name>`.
+    pub jobs: HashMap<String, usize>,
+    pub rows: Vec<Vec<(u64, Rc<Order>)>>,
+}
+
+/// All states of the activities, and how they came to be.
+pub struct Model<'a> {
+    names: &'a Names<'a>,
+    layout: Layout,
+    pub keys: Keys,
+    places: HashMap<String, usize>,
+    pub sales: Vec<Rc<Sale>>,
+    /// For each activity its states, each with the moment from which on it was.
+    pub states: Vec<Vec<(u64, Rc<Sale>)>>,
+    /// Orders that were applied, by request id.
+    pub applied: HashMap<String, Vec<Decided>>,
+    /// Rows of files that were decided, by file and line.
+    pub rows: HashMap<(usize, u64), Vec<Decided>>,
+    pub ledgers: Vec<Vec<LedgerRow>>,
+    /// Rows that an earlier timeline refused: they may stay so, whatever the stock is now.
+    refused_before: &'a HashSet<(usize, u64)>,
+}
+
+/// What a call wrote that is more than counters.
+#[derive(Default)]
+struct Written {
+    activities: Vec<usize>,
+    requests: BTreeMap<String, (String, Vec<usize>)>,
+    /// Of files: which of them moved their watermark.
+    files: Vec<usize>,
+    entries: Vec<(usize, EntryId, BTreeMap<String, String>)>,
+}
+
+impl<'a> Model<'a> {
+    pub fn new(names: &'a Names<'a>, refused_before: &'a HashSet<(usize, u64)>) -> Self {
+        let layout = names.schedule.layout;
+        let keys = names.schedule.activities.iter().enumerate();
+        let places = keys.flat_map(|(nth, it)| layout.keys(&it.id).into_iter().map(move |key| (key, nth)));
+        let sales = vec![Rc::new(Sale::default()); names.schedule.activities.len()];
+        Self {
+            names,
+            layout,
+            keys: Keys::default(),
+            places: places.collect(),
+            states: sales.iter().map(|sale| vec![(0, Rc::clone(sale))]).collect(),
+            ledgers: vec![Vec::new(); sales.len()],
+            sales,
+            applied: HashMap::new(),
+            rows: HashMap::new(),
+            refused_before,
+        }
+    }
+
+    /// The state of an activity at a moment.
+    pub fn at(&self, activity: usize, at: u64) -> Rc<Sale> {
+        let states = &self.states[activity];
+        Rc::clone(&states[states.partition_point(|(from, _)| *from <= at) - 1].1)
+    }
+
+    /// Follows one call.
+    pub fn step(&mut self, group: &Group) -> Result<(), String> {
+        let reads = ["XGROUP", "XACK", "XCLAIM", "XREADGROUP", "XSETID", "SELECT"];
+        if group.commands.iter().all(|command| reads.contains(&command[0].as_str())) {
+            return Ok(());
+        }
+        let written = self.written(group)?;
+        self.keys.apply(group)?;
+        self.check(group, &written).map_err(|why| {
+            let commands: Vec<String> = group.commands.iter().map(|words| words.join(" ")).collect();
+            format!("{why}\nin the call that ends at byte {}:\n  {}", group.end, commands.join("\n  "))
+        })?;
+        for activity in written.activities {
+            self.states[activity].push((group.end, Rc::clone(&self.sales[activity])));
+        }
+        Ok(())
+    }
+
+    fn written(&self, group: &Group) -> Result<Written, String> {
+        let mut written = Written::default();
+        for command in &group.commands {
+            let Some(activity) = command.get(1).and_then(|key| self.places.get(key)).copied() else { continue };
+            if !written.activities.contains(&activity) {
+                written.activities.push(activity);
+            }
+            let id = &self.names.schedule.activities[activity].id;
+            if command[0] == "XADD" {
+                let at = (2..command.len()).find(|at| crate::keys::entry_id(&command[*at]).is_some());
+                let at = at.ok_or("an entry without an id")?;
+                let fields = command[at + 1..].chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+                written.entries.push((activity, crate::keys::entry_id(&command[at]).unwrap(), fields));
+            }
+            if command[0] != "HSET" || command[1] != self.layout.requests(id) {
+                continue;
+            }
+            for pair in command[2..].chunks(2) {
+                let field = pair[0].trim_start_matches('\t');
+                if let Some(job) = field.strip_prefix("j:") {
+                    let file = *self.names.jobs.get(job).ok_or_else(|| format!("a job of no file: {job}"))?;
+                    if !written.files.contains(&file) {
+                        written.files.push(file);
+                    }
+                } else if !field.starts_with("c:") && self.keys.field(&command[1], &pair[0]) != Some(&pair[1]) {
+                    let request = pair[0].strip_prefix("r:").unwrap_or(&pair[0]);
+                    let of = written.requests.entry(request.to_owned()).or_insert((pair[1].clone(), Vec::new()));
+                    of.1.push(activity);
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    fn check(&mut self, group: &Group, written: &Written) -> Result<(), String> {
+        let before: Vec<u64> = self.sales.iter().map(|sale| sale.stock).collect();
+        for activity in &written.activities {
+            self.check_meta(*activity)?;
+        }
+        let mut applied = self.check_rows(group, written)?;
+        if written.files.is_empty() {
+            applied.extend(self.check_requests(group, written, &before)?);
+        }
+        for activity in &written.activities {
+            self.check_keys(*activity)?;
+            self.check_known(*activity)?;
+        }
+        for (activity, id, fields) in &written.entries {
+            self.check_entry(*activity, *id, fields, &applied)?;
+        }
+        for activity in written.activities.iter().filter(|activity| self.sales[**activity].ledger) {
+            let has_entry = written.entries.iter().any(|(of, ..)| of == activity);
+            if !has_entry && applied.iter().any(|order| order.items.iter().any(|(of, _)| of == activity)) {
+                return Err(format!("{}: sold without a ledger entry", self.name(*activity)));
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, activity: usize) -> &str {
+        &self.names.schedule.activities[activity].id
+    }
+
+    /// Preheat, update, pause and what else moves `meta`.
+    fn check_meta(&mut self, activity: usize) -> Result<(), String> {
+        let (meta_key, stock_key) = (self.layout.meta(self.name(activity)), self.layout.stock(self.name(activity)));
+        let field = |name: &str| self.keys.field(&meta_key, name);
+        let number = |name: &str| field(name).map(|text| text.parse::<u64>().map_err(|_| format!("{name}: {text}")));
+        let Some(total) = number("total").transpose()? else {
+            return Err(format!("{}: no total", self.name(activity)));
+        };
+        let (epoch, limit) = (number("epoch").transpose()?.unwrap_or(0), number("per_user_limit").transpose()?);
+        let (paused, ledger) = (field("state") == Some("paused"), field("ledger") == Some("1"));
+        let withdrawn = number("withdrawn").transpose()?.unwrap_or(0);
+        let stock: u64 = self.keys.strings.get(&stock_key).and_then(|text| text.parse().ok()).unwrap_or(0);
+        let sale = Rc::make_mut(&mut self.sales[activity]);
+        if epoch != sale.epoch {
+            if epoch != sale.epoch + 1 || stock != total || withdrawn != 0 {
+                return Err(format!("a preheat to epoch {epoch}, stock {stock} of {total}, after {}", sale.epoch));
+            }
+            *sale = Sale { exists: true, stock, total, limit, paused, ledger, epoch, ..Sale::default() };
+            return Ok(());
+        }
+        if total != sale.total {
+            let moved = (sale.stock + total).checked_sub(sale.total);
+            sale.stock = moved.ok_or_else(|| format!("total {} → {total} with {} left", sale.total, sale.stock))?;
+        }
+        (sale.total, sale.limit, sale.paused, sale.withdrawn) = (total, limit, paused, withdrawn);
+        if ledger != sale.ledger {
+            return Err("the ledger was turned on or off".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Rows that this call decided, one after the other. Gives those that were applied.
+    fn check_rows(&mut self, group: &Group, written: &Written) -> Result<Vec<Rc<Order>>, String> {
+        let mut applied = Vec::new();
+        for file in written.files.iter().copied() {
+            let before: Vec<u64> = self.sales.iter().map(|sale| sale.lines.get(&file).copied().unwrap_or(0)).collect();
+            let after: Vec<u64> = (0..self.sales.len()).map(|activity| self.watermark(file, activity)).collect();
+            let names = self.names;
+            let mut entries = orders_of_entries(written)?;
+            for (line, order) in &names.rows[file] {
+                let decided = |lines: &[u64]| order.items.iter().all(|(activity, _)| lines[*activity] >= *line);
+                if decided(&before) || !decided(&after) {
+                    continue;
+                }
+                let mut answer = decide(self.layout, &self.sales, order);
+                let is_ok = answer.status == "ok";
+                let stays_refused = is_ok && self.refused_before.contains(&(file, *line));
+                let (first, units) = order.items[0];
+                let next = entries.get(&first).and_then(VecDeque::front);
+                if is_ok && (!stays_refused || next == Some(&(order.user.clone(), units))) {
+                    answer = apply(self.layout, &mut self.sales, order);
+                    for (activity, _) in &order.items {
+                        entries.entry(*activity).or_default().pop_front();
+                    }
+                    applied.push(Rc::clone(order));
+                    self.note_applied(group.end, order, &answer, Some(file));
+                }
+                // A multi-order without an id of its own is known by its line, also if it is refused.
+                let is_line =
+                    names.schedule.files[file].rows.iter().any(|(of, row)| of == line && row.request.is_empty());
+                if answer.status == "refused" && is_line {
+                    keep_refusal(&mut self.sales, order, "refused");
+                }
+                if answer.items.iter().any(|(status, ..)| *status == "paused") && order.operation != Operation::Multi {
+                    return Err(format!("line {line} was decided while its activity was paused"));
+                }
+                let decided = Decided { at: group.end, order: Rc::clone(order), answer, file: Some(file) };
+                self.rows.entry((file, *line)).or_default().push(decided);
+            }
+            if let Some(activity) = (0..after.len()).find(|nth| after[*nth] < before[*nth]) {
+                return Err(format!("{}: the watermark fell to line {}", self.name(activity), after[activity]));
+            }
+            for (activity, line) in after.into_iter().enumerate().filter(|(_, line)| *line > 0) {
+                Rc::make_mut(&mut self.sales[activity]).lines.insert(file, line);
+            }
+        }
+        Ok(applied)
+    }
+
+    fn note_applied(&mut self, at: u64, order: &Rc<Order>, answer: &Answer, file: Option<usize>) {
+        if !order.request.is_empty() {
+            let decided = Decided { at, order: Rc::clone(order), answer: answer.clone(), file };
+            self.applied.entry(order.request.clone()).or_default().push(decided);
+        }
+    }
+
+    fn watermark(&self, file: usize, activity: usize) -> u64 {
+        let requests = self.layout.requests(self.name(activity));
+        let Some(hash) = self.keys.hashes.get(&requests) else { return 0 };
+        let jobs = self.names.jobs.iter().filter(|(_, of)| **of == file);
+        let lines = jobs.filter_map(|(job, _)| hash.get(&format!("j:{job}")).or(hash.get(&format!("\tj:{job}"))));
+        lines.filter_map(|text| text.split(' ').next()?.parse().ok()).max().unwrap_or(0)
+    }
+
+    /// A single order that was applied, or whose refusal is kept.
+    fn check_requests(&mut self, group: &Group, written: &Written, before: &[u64]) -> Result<Vec<Rc<Order>>, String> {
+        let mut applied = Vec::new();
+        for (request, (value, activities)) in &written.requests {
+            let names = self.names;
+            let sent = names.requests.get(request).ok_or_else(|| format!("nobody sent the request `{request}`"))?;
+            let refusal = value.starts_with('-');
+            let fits = |order: &&Rc<Order>| {
+                let answer = decide(self.layout, &self.sales, order);
+                order.items.iter().map(|(activity, _)| *activity).eq(activities.iter().copied())
+                    && value.contains(order.operation.stored())
+                    && (answer.status == "ok") != refusal
+                    && (refusal || order.items.iter().all(|(nth, asked)| self.moved(*nth, before, order, *asked)))
+            };
+            let Some(order) = sent.iter().find(fits) else {
+                let answers: Vec<_> = sent.iter().map(|order| decide(self.layout, &self.sales, order)).collect();
+                return Err(format!(
+                    "`{request}` = `{value}`: none of {sent:?} fits, which the rules answer {answers:?}"
+                ));
+            };
+            if refusal {
+                let answer = decide(self.layout, &self.sales, order);
+                keep_refusal(&mut self.sales, order, answer.status);
+            } else {
+                let answer = apply(self.layout, &mut self.sales, order);
+                self.note_applied(group.end, order, &answer, None);
+                applied.push(Rc::clone(order));
+            }
+        }
+        Ok(applied)
+    }
+
+    /// Whether the stock moved as an order asks.
+    fn moved(&self, activity: usize, before: &[u64], order: &Order, asked: u64) -> bool {
+        let sale = &self.sales[activity];
+        let units = sale.units(order, asked);
+        let wanted = if order.operation == Operation::Refund {
+            before[activity].checked_add(units)
+        } else {
+            before[activity].checked_sub(units)
+        };
+        wanted == self.stock_in_keys(activity).ok()
+    }
+
+    fn stock_in_keys(&self, activity: usize) -> Result<u64, String> {
+        let stock = self.keys.strings.get(&self.layout.stock(self.name(activity)));
+        let stock: u64 = stock.and_then(|text| text.parse().ok()).ok_or_else(|| format!("the stock is {stock:?}"))?;
+        Ok(stock + self.sales[activity].withdrawn)
+    }
+
+    /// Stock and holdings in the keys are those of the model, and add up.
+    fn check_keys(&self, activity: usize) -> Result<(), String> {
+        let (sale, name) = (&self.sales[activity], self.name(activity));
+        let stock = self.stock_in_keys(activity)?;
+        if stock != sale.stock {
+            return Err(format!("{name}: the stock is {stock}, by the rules {}", sale.stock));
+        }
+        let held = held_in_keys(&self.keys, self.layout, name);
+        let expected: BTreeMap<&str, u64> = sale.held.iter().map(|(user, units)| (&**user, *units)).collect();
+        if held != expected {
+            return Err(format!("{name}: users hold {held:?}, by the rules {expected:?}"));
+        }
+        let sold: u64 = held.values().sum();
+        if self.layout.has_users() && stock + sold != sale.total {
+            return Err(format!("{name}: {stock} left and {sold} sold of {}", sale.total));
+        }
+        if stock > sale.total {
+            return Err(format!("{name}: {stock} left of {}", sale.total));
+        }
+        Ok(())
+    }
+
+    /// The requests that are known are those of the model.
+    fn check_known(&self, activity: usize) -> Result<(), String> {
+        let fields = self.keys.hashes.get(&self.layout.requests(self.name(activity))).into_iter().flatten();
+        let known = fields.filter(|(field, _)| !field.trim_start_matches('\t').starts_with("j:") && !is_page(field));
+        let (known, expected) = (known.count(), self.sales[activity].requests.len());
+        if known != expected {
+            return Err(format!("{}: {known} requests are known, by the rules {expected}", self.name(activity)));
+        }
+        Ok(())
+    }
+
+    /// The entry says what was applied.
+    fn check_entry(
+        &mut self,
+        activity: usize,
+        id: EntryId,
+        fields: &BTreeMap<String, String>,
+        applied: &[Rc<Order>],
+    ) -> Result<(), String> {
+        let sale = Rc::clone(&self.sales[activity]);
+        let name = self.name(activity).to_owned();
+        let text = |field: &str| fields.get(field).map_or("", String::as_str);
+        if text("stock").parse() != Ok(sale.stock - sale.withdrawn) && text("stock").parse() != Ok(sale.stock) {
+            return Err(format!("{name}: the entry says stock {}, which is {}", text("stock"), sale.stock));
+        }
+        let mut row = LedgerRow {
+            epoch: sale.epoch,
+            id,
+            n: 0,
+            op: text("op").to_owned(),
+            user: String::new(),
+            quantity: text("total").parse().ok(),
+            by: text("by").to_owned(),
+        };
+        if !matches!(row.op.as_str(), "deduct" | "refund") {
+            self.ledgers[activity].push(row);
+            return Ok(());
+        }
+        let (orders, mut expected) = (orders_in(fields)?, Vec::new());
+        for order in applied {
+            for (_, asked) in order.items.iter().filter(|(of, _)| *of == activity) {
+                expected.push((order.user.as_str(), *asked, order.request.as_str()));
+            }
+        }
+        let is_as_expected = orders.len() == expected.len()
+            && orders.iter().zip(&expected).all(|(order, (user, units, request))| {
+                let is_request = order[2] == *request || request.is_empty();
+                order[0] == *user && (*units == 0 || order[1] == units.to_string()) && is_request
+            });
+        if !is_as_expected {
+            return Err(format!("{name}: the entry has the orders {orders:?}, applied were {expected:?}"));
+        }
+        for order in orders {
+            (row.user, row.quantity) = (order[0].clone(), order[1].parse().ok());
+            self.ledgers[activity].push(row.clone());
+            row.n += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a field is a page of a checkpoint.
+fn is_page(field: &str) -> bool {
+    field.trim_start_matches('\t').starts_with("c:")
+}
+
+/// Users and units that the entries of a call have, by activity.
+fn orders_of_entries(written: &Written) -> Result<HashMap<usize, VecDeque<(String, u64)>>, String> {
+    let mut orders: HashMap<usize, VecDeque<(String, u64)>> = HashMap::new();
+    for (activity, _, fields) in &written.entries {
+        for order in orders_in(fields)? {
+            let units = order[1].parse().map_err(|_| format!("{order:?}"))?;
+            orders.entry(*activity).or_default().push_back((order[0].clone(), units));
+        }
+    }
+    Ok(orders)
+}
+
+/// `[["user","units","request"],…]`.
+fn orders_in(fields: &BTreeMap<String, String>) -> Result<Vec<Vec<String>>, String> {
+    let Some(text) = fields.get("orders") else { return Ok(Vec::new()) };
+    serde_json::from_str(text).map_err(|error| format!("orders that are not JSON: {error}: {text}"))
+}
+
+/// Units by user, as the keys have them.
+pub fn held_in_keys<'k>(keys: &'k Keys, layout: Layout, activity: &str) -> BTreeMap<&'k str, u64> {
+    if !layout.has_users() {
+        return BTreeMap::new();
+    }
+    let participants = layout.participants(activity);
+    let in_hash = |key: &str| keys.hashes.get(key).into_iter().flatten();
+    let number = |text: &String| text.parse().unwrap_or(u64::MAX);
+    if layout.kind == "hash" {
+        return in_hash(&participants).map(|(user, units)| (user.as_str(), number(units))).collect();
+    }
+    let members = keys.sets.get(&participants).into_iter().flatten();
+    let mut held: BTreeMap<&str, u64> = members.map(|user| (user.as_str(), 1)).collect();
+    if layout.kind == "set" {
+        held.extend(in_hash(&layout.key(6, activity)).map(|(user, units)| (user.as_str(), number(units))));
+    }
+    held
+}

@@ -1,0 +1,101 @@
+//! Which order a request id stands for, and which file a job.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::aof;
+use crate::history::{Event, Segment};
+use crate::model::Names;
+use crate::schedule::{Operation, Order, Schedule, What};
+
+/// The request id of a call, also if the tool made it: then it is in what it printed.
+pub fn request_of(event: &Event, order: &Order) -> Option<String> {
+    if !order.request.is_empty() {
+        return Some(order.request.clone());
+    }
+    let printed = serde_json::from_str::<serde_json::Value>(&event.stdout).ok();
+    let printed = printed.and_then(|row| row["request"].as_str().map(str::to_owned));
+    printed.or_else(|| {
+        let rest = event.stderr.split("--request ").nth(1)?;
+        Some(rest.chars().take_while(|c| c.is_ascii_hexdigit() || *c == '-').collect())
+    })
+}
+
+pub fn names<'a>(schedule: &'a Schedule, events: &[Event], segments: &[Segment]) -> Names<'a> {
+    let mut requests: HashMap<String, Vec<Rc<Order>>> = HashMap::new();
+    let mut add = |order: Order| {
+        let known = requests.entry(order.request.clone()).or_default();
+        if !known.iter().any(|it| **it == order) {
+            known.push(Rc::new(order));
+        }
+    };
+    for event in events {
+        if let What::Order(order) = &event.what
+            && let Some(request) = request_of(event, order)
+        {
+            add(Order { request, ..order.clone() });
+        }
+    }
+    let jobs = jobs(schedule, events, segments);
+    let rows = schedule.files.iter().enumerate().map(|(nth, file)| {
+        let job = jobs.iter().find(|(_, of)| **of == nth).and_then(|(job, _)| job.split_once(':'));
+        let named = |line: u64, order: &Order| {
+            let mut order = order.clone();
+            // The name by which a multi-order of a file is known to have been decided.
+            if let (Operation::Multi, "", Some((_, job))) = (order.operation, order.request.as_str(), job) {
+                order.request = format!("{job}:{line}");
+            }
+            (line, Rc::new(order))
+        };
+        file.rows.iter().map(|(line, order)| named(*line, order)).collect::<Vec<_>>()
+    });
+    let rows = rows.collect();
+    Names { schedule, requests, jobs, rows }
+}
+
+/// A job that the tool named by the content is known by the calls that wrote to a ledger for it.
+fn jobs(schedule: &Schedule, events: &[Event], segments: &[Segment]) -> HashMap<String, usize> {
+    let named = schedule
+        .files
+        .iter()
+        .enumerate()
+        .filter_map(|(nth, file)| Some((format!("{}:{}", file.operation.stored(), file.job.as_ref()?), nth)));
+    let mut jobs: HashMap<String, usize> = named.collect();
+    let mut unknown = Vec::new();
+    for group in segments.iter().flat_map(|segment| aof::groups(segment.bytes.as_deref().unwrap_or_default())) {
+        let fields = group.commands.iter().filter(|command| command[0] == "HSET").flat_map(|command| &command[2..]);
+        let Some(job) = fields.filter_map(|field| field.trim_start_matches('\t').strip_prefix("j:")).next() else {
+            continue;
+        };
+        if jobs.contains_key(job) {
+            continue;
+        }
+        let entries = group.commands.iter().filter(|command| command[0] == "XADD");
+        let by = entries.filter_map(|entry| {
+            let at = entry.iter().position(|word| word == "by")?;
+            entry[at + 1].strip_prefix('e')?.parse::<usize>().ok()
+        });
+        let file = by.filter_map(|by| events.iter().find(|event| event.number == by)).find_map(file_of);
+        match file {
+            Some(file) => drop(jobs.insert(job.to_owned(), file)),
+            None => unknown.push(job.to_owned()),
+        }
+    }
+    // None of its orders was applied: it can only be the one that is left.
+    for job in unknown {
+        let is_left = |nth: &usize| {
+            job.starts_with(&format!("{}:", schedule.files[*nth].operation.stored()))
+                && !jobs.values().any(|it| it == nth)
+        };
+        if !jobs.contains_key(&job)
+            && let Some(file) = (0..schedule.files.len()).find(is_left)
+        {
+            jobs.insert(job, file);
+        }
+    }
+    jobs
+}
+
+fn file_of(event: &Event) -> Option<usize> {
+    if let What::File { file, .. } = event.what { Some(file) } else { None }
+}

@@ -1,0 +1,348 @@
+//! What happens in a round: all of it drawn from the seed before anything runs.
+
+use std::fmt::Write as _;
+
+use crate::rng::Rng;
+use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU};
+
+/// How many activities a round sells.
+pub const ACTIVITIES: usize = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Deduct,
+    Refund,
+    Multi,
+}
+
+impl Operation {
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Deduct => "deduct",
+            Self::Refund => "refund",
+            Self::Multi => "multi-deduct",
+        }
+    }
+
+    /// As the scripts and the ledger name it.
+    pub fn stored(self) -> &'static str {
+        match self {
+            Self::Deduct => "deduct",
+            Self::Refund => "refund",
+            Self::Multi => "multi_deduct",
+        }
+    }
+}
+
+/// One order, or one row of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    pub operation: Operation,
+    /// Empty if the layout knows no users.
+    pub user: String,
+    /// Activities and units. A refund of 0 is one of all that the user holds.
+    pub items: Vec<(usize, u64)>,
+    /// Empty: the tool names it, or the line of the file does.
+    pub request: String,
+}
+
+/// A file of orders.
+#[derive(Debug)]
+pub struct OrderFile {
+    pub operation: Operation,
+    pub name: String,
+    /// `None`: the tool names the job by the content.
+    pub job: Option<String>,
+    /// The line of each row is the key in the reply.
+    pub rows: Vec<(u64, Order)>,
+    pub text: String,
+}
+
+/// What a call is for.
+#[derive(Debug, Clone)]
+pub enum What {
+    Order(Order),
+    File { file: usize, fast: bool },
+    Pause { activity: usize, on: bool },
+    Update { activity: usize, total: u64, limit: Option<u64> },
+    Reset { activity: usize, total: u64 },
+    Trim { activity: usize },
+    Reconcile,
+    Inspect { activity: usize },
+    Feed { activity: usize },
+}
+
+/// One call to make.
+#[derive(Debug, Clone)]
+pub struct Step {
+    pub what: What,
+    /// The tool is killed once so many of its commands have come by.
+    pub kill_after: Option<usize>,
+}
+
+/// What happens to the server.
+#[derive(Debug, Clone)]
+pub enum Chaos {
+    /// `kill -9`, and a start.
+    Kill,
+    /// `kill -9`, and a start with data that lacks so many of the last script calls.
+    Loss {
+        calls: usize,
+    },
+    /// It answers nothing until so many milliseconds have passed.
+    Freeze {
+        ms: u64,
+    },
+    FlushScripts,
+    KillClients,
+}
+
+#[derive(Debug)]
+pub struct Activity {
+    pub id: String,
+    pub total: u64,
+    pub limit: Option<u64>,
+    pub ledger: bool,
+}
+
+/// The plan of a round.
+#[derive(Debug)]
+pub struct Schedule {
+    pub seed: u64,
+    pub layout: Layout,
+    pub activities: Vec<Activity>,
+    pub files: Vec<OrderFile>,
+    pub sellers: Vec<Vec<Step>>,
+    pub operator: Vec<Step>,
+    /// Each with the number of calls after which it comes.
+    pub chaos: Vec<(usize, Chaos)>,
+    /// Of what the network does to each actor, and what auditors and feeds do.
+    pub rng: Rng,
+    /// Chance in percent that a command meets a fault of the network.
+    pub faults: usize,
+}
+
+impl Schedule {
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let layout = *rng.pick(&[SECKILL, SECKILL, SECKILL, SKU, SKU, COUPON, PRODUCT, CLUSTER]);
+        let loses_data = rng.percent(35);
+        let ledgers = loses_data || rng.percent(75);
+        let activities = (0..ACTIVITIES).map(|nth| Activity {
+            id: ["1001", "sku-红包", "c:3"][nth].to_owned(),
+            total: *rng.pick(&[3, 30, 200, 1_000]),
+            limit: if layout.kind == "hash" { *rng.pick(&[None, Some(1), Some(2), Some(5)]) } else { None },
+            ledger: ledgers || rng.percent(50),
+        });
+        let activities: Vec<Activity> = activities.collect();
+        let mut draw = Draw { rng: rng.fork(), layout, count: 0, seed, orders: Vec::new() };
+        let all_have_ledgers = activities.iter().all(|activity| activity.ledger);
+        let files: Vec<OrderFile> = (0..draw.rng.range(1, 3)).map(|nth| draw.file(nth, all_have_ledgers)).collect();
+        let mut sellers: Vec<Vec<Step>> = (0..3).map(|_| draw.seller()).collect();
+        for file in 0..files.len() {
+            // The same file from several terminals, some of which are killed.
+            for _ in 0..draw.rng.range(1, 3) {
+                let seller = draw.rng.below(sellers.len());
+                let at = draw.rng.below(sellers[seller].len());
+                let what = What::File { file, fast: draw.rng.percent(30) };
+                let kill_after = draw.rng.percent(40).then(|| draw.rng.below(6) + 1);
+                sellers[seller].insert(at, Step { what, kill_after });
+            }
+        }
+        let resets = files.iter().all(|file| file.operation != Operation::Multi) && draw.rng.percent(30);
+        let operator = draw.operator(&activities, resets);
+        let calls: usize = sellers.iter().map(Vec::len).sum();
+        let mut chaos: Vec<(usize, Chaos)> =
+            (0..draw.rng.range(0, 4)).map(|_| (draw.rng.below(calls), draw.chaos(loses_data))).collect();
+        chaos.sort_by_key(|(after, _)| *after);
+        let faults = *draw.rng.pick(&[0, 5, 15, 30]);
+        Self { seed, layout, activities, files, sellers, operator, chaos, rng, faults }
+    }
+}
+
+/// Draws orders whose users, quantities and request ids meet.
+struct Draw {
+    rng: Rng,
+    layout: Layout,
+    count: u64,
+    seed: u64,
+    /// All single orders so far, to be sent again.
+    orders: Vec<Order>,
+}
+
+impl Draw {
+    fn user(&mut self) -> String {
+        if !self.layout.has_users() {
+            return String::new();
+        }
+        match self.rng.below(20) {
+            0 => "张 伟".to_owned(),
+            1 => "o'neil \"x\\".to_owned(),
+            2 => "0007".to_owned(),
+            nth if nth < 12 => format!("u{nth}"),
+            _ => format!("v{}", self.rng.below(60)),
+        }
+    }
+
+    fn quantity(&mut self) -> u64 {
+        if self.layout.kind == "coupon" && self.rng.percent(90) { 1 } else { *self.rng.pick(&[1, 1, 1, 2, 2, 3, 7]) }
+    }
+
+    fn items(&mut self) -> Vec<(usize, u64)> {
+        let mut items = Vec::new();
+        for activity in 0..ACTIVITIES {
+            if self.rng.percent(60) {
+                items.push((activity, self.quantity()));
+            }
+        }
+        if items.is_empty() {
+            items.push((0, 1));
+        }
+        items
+    }
+
+    fn request(&mut self) -> String {
+        self.count += 1;
+        let odd = if self.rng.percent(10) { " \"\\" } else { "" };
+        format!("q{}-{}{odd}", self.seed, self.count)
+    }
+
+    fn order(&mut self) -> Order {
+        if !self.orders.is_empty() && self.rng.percent(25) {
+            let mut again = self.rng.pick(&self.orders).clone();
+            if self.rng.percent(10) {
+                again.items[0].1 += 1; // the same id for something else
+            }
+            return again;
+        }
+        let operation = *self.rng.pick(&[
+            Operation::Deduct,
+            Operation::Deduct,
+            Operation::Deduct,
+            Operation::Refund,
+            Operation::Multi,
+        ]);
+        let mut items = match operation {
+            Operation::Multi => self.items(),
+            _ => vec![(self.rng.below(ACTIVITIES), self.quantity())],
+        };
+        if operation == Operation::Refund && self.layout.has_users() && self.rng.percent(30) {
+            items[0].1 = 0;
+        }
+        let request = if self.rng.percent(85) { self.request() } else { String::new() };
+        let order = Order { operation, user: self.user(), items, request };
+        if !order.request.is_empty() {
+            self.orders.push(order.clone());
+        }
+        order
+    }
+
+    fn seller(&mut self) -> Vec<Step> {
+        let step = |it: &mut Self| {
+            let order = it.order();
+            // The name that the tool gives is lost with it: nobody could settle such an order.
+            let kill = !order.request.is_empty() && it.rng.percent(7);
+            Step { what: What::Order(order), kill_after: kill.then(|| it.rng.below(2) + 1) }
+        };
+        (0..self.rng.range(10, 30)).map(|_| step(self)).collect()
+    }
+
+    fn operator(&mut self, activities: &[Activity], resets: bool) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..self.rng.range(0, 10) {
+            let activity = self.rng.below(activities.len());
+            let total = activities[activity].total;
+            let what = match self.rng.below(10) {
+                0..3 => What::Pause { activity, on: true },
+                3..6 => What::Pause { activity, on: false },
+                6 if resets => What::Reset { activity, total: total + self.rng.range(0, 5) },
+                6 | 7 => {
+                    let less = self.rng.range(0, total / 2);
+                    let total = if self.rng.percent(70) { total + self.rng.range(1, 50) } else { total - less };
+                    let limit = if self.layout.kind == "hash" { *self.rng.pick(&[None, Some(3)]) } else { None };
+                    What::Update { activity, total, limit }
+                }
+                _ if activities[activity].ledger => What::Trim { activity },
+                _ => What::Inspect { activity },
+            };
+            let kill_after = self.rng.percent(15).then(|| self.rng.below(4) + 1);
+            steps.push(Step { what, kill_after });
+        }
+        steps
+    }
+
+    fn chaos(&mut self, loses_data: bool) -> Chaos {
+        match self.rng.below(6) {
+            0 | 1 if loses_data => Chaos::Loss { calls: self.rng.below(30) + 1 },
+            0..3 => Chaos::Kill,
+            3 => Chaos::Freeze { ms: self.rng.range(50, 900) },
+            4 => Chaos::FlushScripts,
+            _ => Chaos::KillClients,
+        }
+    }
+
+    fn file(&mut self, nth: u64, may_be_unnamed: bool) -> OrderFile {
+        let operation = *self.rng.pick(&[Operation::Deduct, Operation::Deduct, Operation::Refund, Operation::Multi]);
+        let has_requests = self.rng.percent(40);
+        let is_csv = operation != Operation::Multi && self.rng.percent(50);
+        let mut rows = Vec::new();
+        for row in 0..self.rng.range(5, 400) {
+            let items = match operation {
+                Operation::Multi => self.items(),
+                _ => vec![(self.rng.below(ACTIVITIES), self.quantity())],
+            };
+            let request = if has_requests && self.rng.percent(70) { self.request() } else { String::new() };
+            let mut order = Order { operation, user: self.user(), items, request };
+            if self.layout.has_users() && self.rng.percent(50) {
+                order.user = format!("f{nth}-{}", self.rng.below(150));
+            }
+            let before: &[(u64, Order)] = &rows;
+            if has_requests && !before.is_empty() && self.rng.percent(5) {
+                order = self.rng.pick(before).1.clone();
+            }
+            rows.push((row + if is_csv { 2 } else { 1 }, order));
+        }
+        let name = format!("{}{nth}.{}", operation.command(), if is_csv { "csv" } else { "jsonl" });
+        let job = (!may_be_unnamed || self.rng.percent(50)).then(|| format!("job{}-{nth}", self.seed));
+        OrderFile { operation, name, job, rows, text: String::new() }
+    }
+}
+
+impl OrderFile {
+    /// The file as the tool reads it.
+    pub fn write(&mut self, activities: &[Activity], has_users: bool) {
+        let mut text = String::new();
+        if self.name.ends_with(".csv") {
+            text += if has_users { "request,activity,quantity,user\n" } else { "request,activity,quantity\n" };
+            for (_, order) in &self.rows {
+                let (activity, quantity) = order.items[0];
+                write!(text, "{},{},{quantity}", quoted(&order.request), activities[activity].id).unwrap();
+                text += &if has_users { format!(",{}\n", quoted(&order.user)) } else { "\n".to_owned() };
+            }
+        } else {
+            for (_, order) in &self.rows {
+                let mut row = serde_json::Map::new();
+                if has_users {
+                    row.insert("user".into(), order.user.clone().into());
+                }
+                if !order.request.is_empty() {
+                    row.insert("request".into(), order.request.clone().into());
+                }
+                let (activity, quantity) = order.items[0];
+                if self.operation == Operation::Multi {
+                    let items = order.items.iter().map(|(nth, units)| (activities[*nth].id.clone(), (*units).into()));
+                    row.insert("items".into(), serde_json::Value::Object(items.collect()));
+                } else {
+                    row.insert("activity".into(), activities[activity].id.clone().into());
+                    row.insert("quantity".into(), quantity.into());
+                }
+                writeln!(text, "{}", serde_json::Value::Object(row)).unwrap();
+            }
+        }
+        self.text = text;
+    }
+}
+
+fn quoted(field: &str) -> String {
+    format!("\"{}\"", field.replace('"', "\"\""))
+}
