@@ -4,7 +4,7 @@
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 SECKILL := $(TARGET)/release/seckill
 
-.PHONY: help demo build test lint bench install clean
+.PHONY: help demo build test torture lint bench install clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,12 @@ test: ## Run all tests, once on each server this machine has or can get
 		echo "== tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')"; \
 		SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES="$$databases" cargo test --locked </dev/null || exit 1; \
 	done
+
+# Round n of a run has the seed SEED + n; a round that fails says which seed reproduces it, and where its history is.
+torture: ## Sell at random while everything breaks, compare all with a model; SECONDS=600 SEED=7
+	@server=$${SECKILL_TEST_SERVER:-$$(scripts/servers one)} && SECKILL_TEST_SERVER="$$server" \
+	SECKILL_TORTURE_SECONDS="$(or $(SECONDS),60)" SECKILL_TORTURE_SEED="$(or $(SEED),$(shell date +%s))" \
+	cargo test --locked --test torture -- --nocapture
 
 lint: ## Check format and clippy, warnings denied
 	cargo fmt --all --check

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::history::{Event, Moment, Segment};
-use crate::model::{Decided, LedgerRow, Model, Names};
+use crate::model::{Decided, Model, Names};
 use crate::names::request_of;
 use crate::rules::{Answer, Sale, decide};
+use crate::said::{answer_of, json};
 use crate::schedule::{Operation, Order, What};
 use crate::support::TestRedis;
 use crate::{aof, live};
@@ -129,7 +130,7 @@ impl Timeline<'_> {
         let row = json(&event.stdout)?;
         let request = request_of(event, order).ok_or("no request id")?;
         let order = Order { request, ..order.clone() };
-        let answer = answer_of(&row, &order);
+        let answer = answer_of(&row, &order, &self.names.schedule.activities);
         let status = answer.status.clone();
         let is_done = matches!(status.as_str(), "ok" | "replayed");
         if row["request"] != *order.request || event.code != Some(if is_done { 0 } else { 3 }) {
@@ -170,7 +171,7 @@ impl Timeline<'_> {
                 return Err(format!("line {line} comes after line {last}"));
             }
             last = line;
-            let answer = answer_of(row, order);
+            let answer = answer_of(row, order, &self.names.schedule.activities);
             let of: Vec<usize> = order.items.iter().map(|(activity, _)| *activity).collect();
             let paused = answer.items.iter().any(|(status, ..)| status == "paused");
             if paused {
@@ -185,13 +186,14 @@ impl Timeline<'_> {
                 let fits = |it: &&Decided| answer.status == "replayed" || answer.is(&it.answer);
                 all.filter(|it| it.at > low && it.at <= high).any(|it| fits(&it))
             });
-            // A multi-order that was refused before is decided by the id of its line, and refused again.
+            // A multi-order that was refused before is sent again, in the midst of others, and may be refused again.
             let again = || {
+                let start = Moment { segment: 0, at: 0 };
+                let mut before =
+                    self.window(start, event.to).map(|(model, _, high)| (model.rows.get(&(file, line)), high));
                 order.operation == Operation::Multi
-                    && self
-                        .states(&of, event.from, event.to)
-                        .iter()
-                        .any(|sales| answer.is(&decide(layout, sales, order)))
+                    && answer.status == "refused"
+                    && before.any(|(rows, high)| rows.is_some_and(|rows| rows.iter().any(|it| it.at <= high)))
             };
             if !decided && !again() {
                 let model = self.models.iter().map(|model| model.rows.get(&(file, line)));
@@ -240,59 +242,6 @@ impl Timeline<'_> {
         Err("total and stock were never so".to_owned())
     }
 
-    fn reconcile(&self, event: &Event) -> Result<(), String> {
-        let found = json(&event.stdout)?;
-        let schedule = self.names.schedule;
-        let lost = self.segments[event.from.segment..event.to.segment].iter().any(|segment| segment.lost);
-        let rows = found["activities"].as_array().ok_or("no activities")?;
-        for (nth, activity) in schedule.activities.iter().enumerate() {
-            let row = rows.iter().find(|row| row["activity"] == activity.id.as_str());
-            let row = row.ok_or_else(|| format!("nothing about {}", activity.id))?;
-            let states = self.states(&[nth], event.from, event.to);
-            let epochs = states.iter().any(|sales| sales[nth].epoch != states[0][nth].epoch);
-            let changed = states.len() > 1;
-            let verdict = row["verdict"].as_str().unwrap_or_default();
-            let fits = match verdict {
-                "match" => row["proof"].is_null() || row["proof"] == if activity.ledger { "ledger" } else { "total" },
-                "unsettled" => lost || epochs || (!activity.ledger && changed),
-                "unproven" => !activity.ledger && (!schedule.layout.has_users() || changed),
-                "drift" => lost,
-                _ => false,
-            };
-            if !fits {
-                return Err(format!("{}: {verdict} with proof {}", activity.id, row["proof"]));
-            }
-            let is_so = |sales: &Vec<Rc<Sale>>| {
-                let (sale, bought) = (&sales[nth], sales[nth].held.values().sum::<u64>());
-                let bought = if schedule.layout.has_users() { bought } else { sale.total - sale.stock };
-                row["stock"].as_u64() == Some(sale.stock) && row["bought"].as_u64().is_none_or(|it| it == bought)
-            };
-            if verdict == "match" && !states.iter().any(is_so) {
-                return Err(format!("{}: stock and units sold were never so", activity.id));
-            }
-        }
-        let settled = rows.iter().all(|row| row["verdict"] == "match");
-        if settled != (event.code == Some(0)) {
-            return Err("the code does not fit the verdicts".to_owned());
-        }
-        Ok(())
-    }
-
-    fn inspect(&self, event: &Event, activity: usize) -> Result<(), String> {
-        let found = json(&event.stdout)?;
-        let row = if found.is_array() { &found[0] } else { &found["activity"] };
-        let row = if row["activity"].is_object() { &row["activity"] } else { row };
-        let states = self.states(&[activity], event.from, event.to);
-        let is_so = |sales: &Vec<Rc<Sale>>| {
-            let sale = &sales[activity];
-            row["stock"].as_u64() == Some(sale.stock) && row["total"].as_u64() == Some(sale.total)
-        };
-        if row["activity"] == self.names.schedule.activities[activity].id.as_str() && states.iter().any(is_so) {
-            return Ok(());
-        }
-        Err("stock and total were never so".to_owned())
-    }
-
     /// Everything that was applied was asked for by a call that did not deny it.
     fn justified(&self, events: &[Event]) -> Vec<String> {
         let mut problems = Vec::new();
@@ -335,83 +284,4 @@ impl Timeline<'_> {
         problems.truncate(3);
         problems
     }
-
-    /// The feed delivered every row of the ledger that is left, first in order, whatever came twice.
-    fn delivered(&self, events: &[Event]) -> Vec<String> {
-        let Some(activity) = self.names.schedule.activities.iter().position(|activity| activity.ledger) else {
-            return Vec::new();
-        };
-        let ledger = &self.models.last().unwrap().ledgers[activity];
-        let is_known = |id: &str| {
-            let id = crate::keys::entry_id(id);
-            self.models.iter().any(|model| model.ledgers[activity].iter().any(|row| Some(row.id) == id))
-        };
-        let mut next = 0;
-        for event in events.iter().filter(|event| matches!(event.what, What::Feed { .. })) {
-            for line in event.stdout.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-                let Ok(row) = json(line) else { return vec![format!("the feed prints {line}")] };
-                let is = |known: &LedgerRow| {
-                    format!("{}-{}", known.id.0, known.id.1) == row["id"].as_str().unwrap_or_default()
-                        && known.op == row["op"].as_str().unwrap_or_default()
-                        && known.user == row["user"].as_str().unwrap_or_default()
-                        && known.quantity == row["quantity"].as_i64()
-                };
-                let from = ledger[next..].first().map_or(0, |row| row.epoch);
-                // A reset takes along what was not delivered yet.
-                let after_reset = || {
-                    let begins = |nth: &usize| ledger[*nth].epoch > from && *nth > next;
-                    (next..ledger.len()).find(begins).filter(|nth| is(&ledger[*nth]))
-                };
-                if ledger.get(next).is_some_and(is) {
-                    next += 1;
-                } else if let Some(nth) = after_reset() {
-                    next = nth + 1;
-                } else if !ledger[..next].iter().any(is) && !is_lost(&row, ledger, is_known) {
-                    let wanted = ledger.get(next);
-                    return vec![format!("the feed (e{}) skips {wanted:?} and delivers {line}", event.number)];
-                }
-            }
-        }
-        if next < ledger.len() {
-            return vec![format!("the feed never delivered {:?}", ledger[next])];
-        }
-        Vec::new()
-    }
-}
-
-/// Whether a row is of a timeline that was lost.
-fn is_lost(row: &Value, ledger: &[LedgerRow], is_known: impl Fn(&str) -> bool) -> bool {
-    let id = row["id"].as_str().unwrap_or_default();
-    is_known(id) && !ledger.iter().any(|known| Some(known.id) == crate::keys::entry_id(id))
-}
-
-/// What a call or a row of a file says.
-#[derive(Debug)]
-struct Said {
-    status: String,
-    items: Vec<(String, Option<u64>, Option<u64>)>,
-}
-
-impl Said {
-    fn is(&self, answer: &Answer) -> bool {
-        let items = answer.items.iter().map(|(status, stock, bought)| ((*status).to_owned(), *stock, *bought));
-        self.status == answer.status && self.items.iter().cloned().eq(items)
-    }
-}
-
-fn answer_of(row: &Value, order: &Order) -> Said {
-    let item = |row: &Value| {
-        let status = row["status"].as_str().unwrap_or_default().to_owned();
-        (status, row["stock"].as_u64(), row["bought"].as_u64())
-    };
-    let status = row["status"].as_str().unwrap_or_default().to_owned();
-    let items = match row["items"].as_array() {
-        Some(items) if order.operation == Operation::Multi => items.iter().map(item).collect(),
-        _ => vec![item(row)],
-    };
-    Said { status, items }
-}
-
-fn json(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("not JSON: {error}: {text}"))
 }

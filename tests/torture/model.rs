@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use crate::aof::Group;
+use crate::entries::{Written, orders_of_entries};
 use crate::keys::{EntryId, Keys};
 use crate::rules::{Answer, Sale, apply, decide, keep_refusal};
 use crate::schedule::{Operation, Order, Schedule};
@@ -39,14 +40,16 @@ pub struct Names<'a> {
     /// The file of each job: `<operation>:<name>`.
     pub jobs: HashMap<String, usize>,
     pub rows: Vec<Vec<(u64, Rc<Order>)>>,
+    /// The file that has a multi-order of this id.
+    pub multi_rows: HashMap<String, usize>,
 }
 
 /// All states of the activities, and how they came to be.
 pub struct Model<'a> {
-    names: &'a Names<'a>,
-    layout: Layout,
+    pub names: &'a Names<'a>,
+    pub layout: Layout,
     pub keys: Keys,
-    places: HashMap<String, usize>,
+    pub places: HashMap<String, usize>,
     pub sales: Vec<Rc<Sale>>,
     /// For each activity its states, each with the moment from which on it was.
     pub states: Vec<Vec<(u64, Rc<Sale>)>>,
@@ -59,22 +62,12 @@ pub struct Model<'a> {
     refused_before: &'a HashSet<(usize, u64)>,
 }
 
-/// What a call wrote that is more than counters.
-#[derive(Default)]
-struct Written {
-    activities: Vec<usize>,
-    requests: BTreeMap<String, (String, Vec<usize>)>,
-    /// Of files: which of them moved their watermark.
-    files: Vec<usize>,
-    entries: Vec<(usize, EntryId, BTreeMap<String, String>)>,
-}
-
 impl<'a> Model<'a> {
     pub fn new(names: &'a Names<'a>, refused_before: &'a HashSet<(usize, u64)>) -> Self {
         let layout = names.schedule.layout;
         let keys = names.schedule.activities.iter().enumerate();
         let places = keys.flat_map(|(nth, it)| layout.keys(&it.id).into_iter().map(move |key| (key, nth)));
-        let sales = vec![Rc::new(Sale::default()); names.schedule.activities.len()];
+        let sales: Vec<_> = names.schedule.activities.iter().map(|_| Rc::new(Sale::default())).collect();
         Self {
             names,
             layout,
@@ -113,40 +106,6 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    fn written(&self, group: &Group) -> Result<Written, String> {
-        let mut written = Written::default();
-        for command in &group.commands {
-            let Some(activity) = command.get(1).and_then(|key| self.places.get(key)).copied() else { continue };
-            if !written.activities.contains(&activity) {
-                written.activities.push(activity);
-            }
-            let id = &self.names.schedule.activities[activity].id;
-            if command[0] == "XADD" {
-                let at = (2..command.len()).find(|at| crate::keys::entry_id(&command[*at]).is_some());
-                let at = at.ok_or("an entry without an id")?;
-                let fields = command[at + 1..].chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
-                written.entries.push((activity, crate::keys::entry_id(&command[at]).unwrap(), fields));
-            }
-            if command[0] != "HSET" || command[1] != self.layout.requests(id) {
-                continue;
-            }
-            for pair in command[2..].chunks(2) {
-                let field = pair[0].trim_start_matches('\t');
-                if let Some(job) = field.strip_prefix("j:") {
-                    let file = *self.names.jobs.get(job).ok_or_else(|| format!("a job of no file: {job}"))?;
-                    if !written.files.contains(&file) {
-                        written.files.push(file);
-                    }
-                } else if !field.starts_with("c:") && self.keys.field(&command[1], &pair[0]) != Some(&pair[1]) {
-                    let request = pair[0].strip_prefix("r:").unwrap_or(&pair[0]);
-                    let of = written.requests.entry(request.to_owned()).or_insert((pair[1].clone(), Vec::new()));
-                    of.1.push(activity);
-                }
-            }
-        }
-        Ok(written)
-    }
-
     fn check(&mut self, group: &Group, written: &Written) -> Result<(), String> {
         let before: Vec<u64> = self.sales.iter().map(|sale| sale.stock).collect();
         for activity in &written.activities {
@@ -172,7 +131,7 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
-    fn name(&self, activity: usize) -> &str {
+    pub fn name(&self, activity: usize) -> &str {
         &self.names.schedule.activities[activity].id
     }
 
@@ -217,7 +176,10 @@ impl<'a> Model<'a> {
             let mut entries = orders_of_entries(written)?;
             for (line, order) in &names.rows[file] {
                 let decided = |lines: &[u64]| order.items.iter().all(|(activity, _)| lines[*activity] >= *line);
-                if decided(&before) || !decided(&after) {
+                // A multi-order is known by its id. After a lost reply it is sent again, whatever the watermark is.
+                let is_multi = order.operation == Operation::Multi;
+                let kept = written.requests.get(&order.request).filter(|_| is_multi).map(|(value, _)| value);
+                if kept.is_none() && (decided(&before) || !decided(&after)) {
                     continue;
                 }
                 let mut answer = decide(self.layout, &self.sales, order);
@@ -233,13 +195,13 @@ impl<'a> Model<'a> {
                     applied.push(Rc::clone(order));
                     self.note_applied(group.end, order, &answer, Some(file));
                 }
-                // A multi-order without an id of its own is known by its line, also if it is refused.
-                let is_line =
-                    names.schedule.files[file].rows.iter().any(|(of, row)| of == line && row.request.is_empty());
-                if answer.status == "refused" && is_line {
+                if let Some(value) = kept.filter(|value| value.starts_with('-') != (answer.status == "refused")) {
+                    return Err(format!("line {line} is kept as `{value}`, by the rules {answer:?}"));
+                }
+                if kept.is_some() && answer.status == "refused" {
                     keep_refusal(&mut self.sales, order, "refused");
                 }
-                if answer.items.iter().any(|(status, ..)| *status == "paused") && order.operation != Operation::Multi {
+                if answer.items.iter().any(|(status, ..)| *status == "paused") && !is_multi {
                     return Err(format!("line {line} was decided while its activity was paused"));
                 }
                 let decided = Decided { at: group.end, order: Rc::clone(order), answer, file: Some(file) };
@@ -352,78 +314,11 @@ impl<'a> Model<'a> {
         }
         Ok(())
     }
-
-    /// The entry says what was applied.
-    fn check_entry(
-        &mut self,
-        activity: usize,
-        id: EntryId,
-        fields: &BTreeMap<String, String>,
-        applied: &[Rc<Order>],
-    ) -> Result<(), String> {
-        let sale = Rc::clone(&self.sales[activity]);
-        let name = self.name(activity).to_owned();
-        let text = |field: &str| fields.get(field).map_or("", String::as_str);
-        if text("stock").parse() != Ok(sale.stock - sale.withdrawn) && text("stock").parse() != Ok(sale.stock) {
-            return Err(format!("{name}: the entry says stock {}, which is {}", text("stock"), sale.stock));
-        }
-        let mut row = LedgerRow {
-            epoch: sale.epoch,
-            id,
-            n: 0,
-            op: text("op").to_owned(),
-            user: String::new(),
-            quantity: text("total").parse().ok(),
-            by: text("by").to_owned(),
-        };
-        if !matches!(row.op.as_str(), "deduct" | "refund") {
-            self.ledgers[activity].push(row);
-            return Ok(());
-        }
-        let (orders, mut expected) = (orders_in(fields)?, Vec::new());
-        for order in applied {
-            for (_, asked) in order.items.iter().filter(|(of, _)| *of == activity) {
-                expected.push((order.user.as_str(), *asked, order.request.as_str()));
-            }
-        }
-        let is_as_expected = orders.len() == expected.len()
-            && orders.iter().zip(&expected).all(|(order, (user, units, request))| {
-                let is_request = order[2] == *request || request.is_empty();
-                order[0] == *user && (*units == 0 || order[1] == units.to_string()) && is_request
-            });
-        if !is_as_expected {
-            return Err(format!("{name}: the entry has the orders {orders:?}, applied were {expected:?}"));
-        }
-        for order in orders {
-            (row.user, row.quantity) = (order[0].clone(), order[1].parse().ok());
-            self.ledgers[activity].push(row.clone());
-            row.n += 1;
-        }
-        Ok(())
-    }
 }
 
 /// Whether a field is a page of a checkpoint.
 fn is_page(field: &str) -> bool {
     field.trim_start_matches('\t').starts_with("c:")
-}
-
-/// Users and units that the entries of a call have, by activity.
-fn orders_of_entries(written: &Written) -> Result<HashMap<usize, VecDeque<(String, u64)>>, String> {
-    let mut orders: HashMap<usize, VecDeque<(String, u64)>> = HashMap::new();
-    for (activity, _, fields) in &written.entries {
-        for order in orders_in(fields)? {
-            let units = order[1].parse().map_err(|_| format!("{order:?}"))?;
-            orders.entry(*activity).or_default().push_back((order[0].clone(), units));
-        }
-    }
-    Ok(orders)
-}
-
-/// `[["user","units","request"],…]`.
-fn orders_in(fields: &BTreeMap<String, String>) -> Result<Vec<Vec<String>>, String> {
-    let Some(text) = fields.get("orders") else { return Ok(Vec::new()) };
-    serde_json::from_str(text).map_err(|error| format!("orders that are not JSON: {error}: {text}"))
 }
 
 /// Units by user, as the keys have them.

@@ -49,8 +49,11 @@ pub fn names<'a>(schedule: &'a Schedule, events: &[Event], segments: &[Segment])
         };
         file.rows.iter().map(|(line, order)| named(*line, order)).collect::<Vec<_>>()
     });
-    let rows = rows.collect();
-    Names { schedule, requests, jobs, rows }
+    let rows: Vec<_> = rows.collect();
+    let ids = rows.iter().enumerate().flat_map(|(nth, rows)| rows.iter().map(move |(_, order)| (nth, order)));
+    let multi = ids.filter(|(_, order)| order.operation == Operation::Multi && !order.request.is_empty());
+    let multi_rows = multi.map(|(nth, order)| (order.request.clone(), nth)).collect();
+    Names { schedule, requests, jobs, rows, multi_rows }
 }
 
 /// A job that the tool named by the content is known by the calls that wrote to a ledger for it.

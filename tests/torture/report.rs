@@ -16,7 +16,7 @@ pub fn write(
     server_log: &str,
 ) -> PathBuf {
     let mut text = String::new();
-    writeln!(text, "make torture SEED={}\n\n== what is wrong", schedule.seed).unwrap();
+    writeln!(text, "make torture SECONDS=1 SEED={}\n\n== what is wrong", schedule.seed).unwrap();
     problems.iter().for_each(|problem| writeln!(text, "* {problem}\n").unwrap());
     writeln!(text, "== plan\nlayout {}, {}% faults", schedule.layout.name, schedule.faults).unwrap();
     schedule.activities.iter().for_each(|activity| writeln!(text, "{activity:?}").unwrap());

@@ -297,7 +297,7 @@ impl Draw {
                 order.user = format!("f{nth}-{}", self.rng.below(150));
             }
             let before: &[(u64, Order)] = &rows;
-            if has_requests && !before.is_empty() && self.rng.percent(5) {
+            if has_requests && operation != Operation::Multi && !before.is_empty() && self.rng.percent(5) {
                 order = self.rng.pick(before).1.clone();
             }
             rows.push((row + if is_csv { 2 } else { 1 }, order));

@@ -284,6 +284,7 @@ impl Network {
         thread::spawn(move || {
             let (link, network) = replies;
             link.pass_replies(&network);
+            link.answer_no_more();
             link.close();
             network.close();
         });
@@ -434,10 +435,12 @@ impl Link {
                     return client.write_all(&reply[..bytes.min(reply.len())]).ok();
                 }
                 Some(Fault::HangReply) => {
+                    self.answer_no_more();
                     return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
                 }
                 Some(Fault::StallReply(bytes)) => {
                     client.write_all(&reply[..bytes.min(reply.len())]).ok()?;
+                    self.answer_no_more();
                     return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
                 }
                 Some(Fault::Refuse(words)) => reply = format!("-{words}\r\n").into_bytes(),
@@ -455,6 +458,14 @@ impl Link {
             self.in_flight.lock().unwrap().reply_under_way = false;
             self.answered.notify_all();
         }
+    }
+
+    /// Nothing is to be waited for any more.
+    fn answer_no_more(&self) {
+        let mut in_flight = self.in_flight.lock().unwrap();
+        in_flight.fates.clear();
+        in_flight.reply_under_way = false;
+        self.answered.notify_all();
     }
 
     /// A fault that breaks the connection hits one command, not the replies to those before it.

@@ -1,0 +1,124 @@
+//! What a script call wrote beside counters: requests, watermarks, and entries of ledgers.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::rc::Rc;
+
+use crate::aof::Group;
+use crate::keys::{EntryId, entry_id};
+use crate::model::{LedgerRow, Model};
+use crate::schedule::Order;
+
+/// What a call wrote that is more than counters.
+#[derive(Default)]
+pub struct Written {
+    pub activities: Vec<usize>,
+    pub requests: BTreeMap<String, (String, Vec<usize>)>,
+    /// Of files: which of them moved their watermark.
+    pub files: Vec<usize>,
+    pub entries: Vec<(usize, EntryId, BTreeMap<String, String>)>,
+}
+
+impl Model<'_> {
+    pub fn written(&self, group: &Group) -> Result<Written, String> {
+        let mut written = Written::default();
+        for command in &group.commands {
+            let Some(activity) = command.get(1).and_then(|key| self.places.get(key)).copied() else { continue };
+            if !written.activities.contains(&activity) {
+                written.activities.push(activity);
+            }
+            let id = &self.names.schedule.activities[activity].id;
+            if command[0] == "XADD" {
+                let at = (2..command.len()).find(|at| entry_id(&command[*at]).is_some());
+                let at = at.ok_or("an entry without an id")?;
+                let fields = command[at + 1..].chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+                written.entries.push((activity, entry_id(&command[at]).unwrap(), fields));
+            }
+            if command[0] != "HSET" || command[1] != self.layout.requests(id) {
+                continue;
+            }
+            for pair in command[2..].chunks(2) {
+                let field = pair[0].trim_start_matches('\t');
+                if let Some(job) = field.strip_prefix("j:") {
+                    let file = *self.names.jobs.get(job).ok_or_else(|| format!("a job of no file: {job}"))?;
+                    if !written.files.contains(&file) {
+                        written.files.push(file);
+                    }
+                } else if !field.starts_with("c:") && self.keys.field(&command[1], &pair[0]) != Some(&pair[1]) {
+                    let request = pair[0].strip_prefix("r:").unwrap_or(&pair[0]);
+                    let file = self.names.multi_rows.get(request);
+                    written.files.extend(file.filter(|file| !written.files.contains(file)));
+                    let of = written.requests.entry(request.to_owned()).or_insert((pair[1].clone(), Vec::new()));
+                    of.1.push(activity);
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    /// The entry says what was applied.
+    pub fn check_entry(
+        &mut self,
+        activity: usize,
+        id: EntryId,
+        fields: &BTreeMap<String, String>,
+        applied: &[Rc<Order>],
+    ) -> Result<(), String> {
+        let sale = Rc::clone(&self.sales[activity]);
+        let name = self.name(activity).to_owned();
+        let text = |field: &str| fields.get(field).map_or("", String::as_str);
+        if text("stock").parse() != Ok(sale.stock - sale.withdrawn) && text("stock").parse() != Ok(sale.stock) {
+            return Err(format!("{name}: the entry says stock {}, which is {}", text("stock"), sale.stock));
+        }
+        let mut row = LedgerRow {
+            epoch: sale.epoch,
+            id,
+            n: 0,
+            op: text("op").to_owned(),
+            user: String::new(),
+            quantity: text("total").parse().ok(),
+            by: text("by").to_owned(),
+        };
+        if !matches!(row.op.as_str(), "deduct" | "refund") {
+            self.ledgers[activity].push(row);
+            return Ok(());
+        }
+        let (orders, mut expected) = (orders_in(fields)?, Vec::new());
+        for order in applied {
+            for (_, asked) in order.items.iter().filter(|(of, _)| *of == activity) {
+                expected.push((order.user.as_str(), *asked, order.request.as_str()));
+            }
+        }
+        let is_as_expected = orders.len() == expected.len()
+            && orders.iter().zip(&expected).all(|(order, (user, units, request))| {
+                let is_request = order[2] == *request || request.is_empty();
+                order[0] == *user && (*units == 0 || order[1] == units.to_string()) && is_request
+            });
+        if !is_as_expected {
+            return Err(format!("{name}: the entry has the orders {orders:?}, applied were {expected:?}"));
+        }
+        for order in orders {
+            (row.user, row.quantity) = (order[0].clone(), order[1].parse().ok());
+            self.ledgers[activity].push(row.clone());
+            row.n += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Users and units that the entries of a call have, by activity.
+pub fn orders_of_entries(written: &Written) -> Result<HashMap<usize, VecDeque<(String, u64)>>, String> {
+    let mut orders: HashMap<usize, VecDeque<(String, u64)>> = HashMap::new();
+    for (activity, _, fields) in &written.entries {
+        for order in orders_in(fields)? {
+            let units = order[1].parse().map_err(|_| format!("{order:?}"))?;
+            orders.entry(*activity).or_default().push_back((order[0].clone(), units));
+        }
+    }
+    Ok(orders)
+}
+
+/// `[["user","units","request"],…]`.
+fn orders_in(fields: &BTreeMap<String, String>) -> Result<Vec<Vec<String>>, String> {
+    let Some(text) = fields.get("orders") else { return Ok(Vec::new()) };
+    serde_json::from_str(text).map_err(|error| format!("orders that are not JSON: {error}: {text}"))
+}

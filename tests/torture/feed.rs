@@ -1,0 +1,59 @@
+//! What the feed delivered against the ledger.
+
+use serde_json::Value;
+
+use crate::check::Timeline;
+use crate::history::Event;
+use crate::model::LedgerRow;
+use crate::said::json;
+use crate::schedule::What;
+
+impl Timeline<'_> {
+    /// The feed delivered every row of the ledger that is left, first in order, whatever came twice.
+    pub fn delivered(&self, events: &[Event]) -> Vec<String> {
+        let Some(activity) = self.names.schedule.activities.iter().position(|activity| activity.ledger) else {
+            return Vec::new();
+        };
+        let ledger = &self.models.last().unwrap().ledgers[activity];
+        let is_known = |id: &str| {
+            let id = crate::keys::entry_id(id);
+            self.models.iter().any(|model| model.ledgers[activity].iter().any(|row| Some(row.id) == id))
+        };
+        let mut next = 0;
+        for event in events.iter().filter(|event| matches!(event.what, What::Feed { .. })) {
+            for line in event.stdout.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+                let Ok(row) = json(line) else { return vec![format!("the feed prints {line}")] };
+                let is = |known: &LedgerRow| {
+                    format!("{}-{}", known.id.0, known.id.1) == row["id"].as_str().unwrap_or_default()
+                        && known.op == row["op"].as_str().unwrap_or_default()
+                        && known.user == row["user"].as_str().unwrap_or_default()
+                        && known.quantity == row["quantity"].as_i64()
+                };
+                let from = ledger[next..].first().map_or(0, |row| row.epoch);
+                // A reset takes along what was not delivered yet.
+                let after_reset = || {
+                    let begins = |nth: &usize| ledger[*nth].epoch > from && *nth > next;
+                    (next..ledger.len()).find(begins).filter(|nth| is(&ledger[*nth]))
+                };
+                if ledger.get(next).is_some_and(is) {
+                    next += 1;
+                } else if let Some(nth) = after_reset() {
+                    next = nth + 1;
+                } else if !ledger[..next].iter().any(is) && !is_lost(&row, ledger, is_known) {
+                    let wanted = ledger.get(next);
+                    return vec![format!("the feed (e{}) skips {wanted:?} and delivers {line}", event.number)];
+                }
+            }
+        }
+        if next < ledger.len() {
+            return vec![format!("the feed never delivered {:?}", ledger[next])];
+        }
+        Vec::new()
+    }
+}
+
+/// Whether a row is of a timeline that was lost.
+fn is_lost(row: &Value, ledger: &[LedgerRow], is_known: impl Fn(&str) -> bool) -> bool {
+    let id = row["id"].as_str().unwrap_or_default();
+    is_known(id) && !ledger.iter().any(|known| Some(known.id) == crate::keys::entry_id(id))
+}

@@ -1,0 +1,63 @@
+//! What audits and looks say against the states that there were meanwhile.
+
+use std::rc::Rc;
+
+use crate::check::Timeline;
+use crate::history::Event;
+use crate::rules::Sale;
+use crate::said::json;
+
+impl Timeline<'_> {
+    pub fn reconcile(&self, event: &Event) -> Result<(), String> {
+        let found = json(&event.stdout)?;
+        let schedule = self.names.schedule;
+        let lost = self.segments[event.from.segment..event.to.segment].iter().any(|segment| segment.lost);
+        let rows = found["activities"].as_array().ok_or("no activities")?;
+        for (nth, activity) in schedule.activities.iter().enumerate() {
+            let row = rows.iter().find(|row| row["activity"] == activity.id.as_str());
+            let row = row.ok_or_else(|| format!("nothing about {}", activity.id))?;
+            let states = self.states(&[nth], event.from, event.to);
+            let epochs = states.iter().any(|sales| sales[nth].epoch != states[0][nth].epoch);
+            let changed = states.len() > 1;
+            let verdict = row["verdict"].as_str().unwrap_or_default();
+            let fits = match verdict {
+                "match" => row["proof"].is_null() || row["proof"] == if activity.ledger { "ledger" } else { "total" },
+                "unsettled" => lost || epochs || (!activity.ledger && changed),
+                "unproven" => !activity.ledger && (!schedule.layout.has_users() || changed),
+                "drift" => lost,
+                _ => false,
+            };
+            if !fits {
+                return Err(format!("{}: {verdict} with proof {}", activity.id, row["proof"]));
+            }
+            let is_so = |sales: &Vec<Rc<Sale>>| {
+                let (sale, bought) = (&sales[nth], sales[nth].held.values().sum::<u64>());
+                let bought = if schedule.layout.has_users() { bought } else { sale.total - sale.stock };
+                row["stock"].as_u64() == Some(sale.stock) && row["bought"].as_u64().is_none_or(|it| it == bought)
+            };
+            if verdict == "match" && !states.iter().any(is_so) {
+                return Err(format!("{}: stock and units sold were never so", activity.id));
+            }
+        }
+        let settled = rows.iter().all(|row| row["verdict"] == "match");
+        if settled != (event.code == Some(0)) {
+            return Err("the code does not fit the verdicts".to_owned());
+        }
+        Ok(())
+    }
+
+    pub fn inspect(&self, event: &Event, activity: usize) -> Result<(), String> {
+        let found = json(&event.stdout)?;
+        let row = if found.is_array() { &found[0] } else { &found["activity"] };
+        let row = if row["activity"].is_object() { &row["activity"] } else { row };
+        let states = self.states(&[activity], event.from, event.to);
+        let is_so = |sales: &Vec<Rc<Sale>>| {
+            let sale = &sales[activity];
+            row["stock"].as_u64() == Some(sale.stock) && row["total"].as_u64() == Some(sale.total)
+        };
+        if row["activity"] == self.names.schedule.activities[activity].id.as_str() && states.iter().any(is_so) {
+            return Ok(());
+        }
+        Err("stock and total were never so".to_owned())
+    }
+}
