@@ -1,5 +1,6 @@
 //! What audits and looks say against the states that there were meanwhile.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use crate::check::Timeline;
@@ -19,12 +20,17 @@ impl Timeline<'_> {
             let states = self.states(&[nth], event.from, event.to);
             let epochs = states.iter().any(|sales| sales[nth].epoch != states[0][nth].epoch);
             let changed = states.len() > 1;
+            let differences = found["differences"].as_array().into_iter().flatten();
+            let over: BTreeSet<&str> = differences
+                .filter(|it| it["activity"] == activity.id.as_str() && it["class"] == "over_limit")
+                .filter_map(|it| it["user"].as_str())
+                .collect();
             let verdict = row["verdict"].as_str().unwrap_or_default();
             let fits = match verdict {
                 "match" => row["proof"].is_null() || row["proof"] == if activity.ledger { "ledger" } else { "total" },
                 "unsettled" => lost || epochs || (!activity.ledger && changed),
                 "unproven" => !activity.ledger && (!schedule.layout.has_users() || changed),
-                "drift" => lost,
+                "drift" => lost || !over.is_empty(),
                 _ => false,
             };
             if !fits {
@@ -33,10 +39,19 @@ impl Timeline<'_> {
             let is_so = |sales: &Vec<Rc<Sale>>| {
                 let (sale, bought) = (&sales[nth], sales[nth].held.values().sum::<u64>());
                 let bought = if schedule.layout.has_users() { bought } else { sale.total - sale.stock };
-                row["stock"].as_u64() == Some(sale.stock) && row["bought"].as_u64().is_none_or(|it| it == bought)
+                // A limit of sets counts orders.
+                let most = sale.limit.filter(|_| schedule.layout.kind == "hash").unwrap_or(u64::MAX);
+                row["stock"].as_u64() == Some(sale.stock)
+                    && row["bought"].as_u64().is_none_or(|it| it == bought)
+                    && sale
+                        .held
+                        .iter()
+                        .filter(|(_, units)| **units > most)
+                        .map(|(user, _)| &**user)
+                        .eq(over.iter().copied())
             };
-            if verdict == "match" && !states.iter().any(is_so) {
-                return Err(format!("{}: stock and units sold were never so", activity.id));
+            if matches!(verdict, "match" | "drift") && !lost && !states.iter().any(is_so) {
+                return Err(format!("{}: stock, units sold and users over the limit were never so", activity.id));
             }
         }
         let settled = rows.iter().all(|row| row["verdict"] == "match");
