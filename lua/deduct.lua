@@ -11,7 +11,8 @@
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  reason         why, for the ledger; may be empty
-  ARGV[4]  limit          the caller's limit a user; holds only where KEYS[2] is absent; empty: none
+  ARGV[4]  limit          the caller's limit a user, for an activity without KEYS[2]; any other limit than that of
+                          KEYS[2] is an error, `USAGE`; empty: none
   ARGV[5]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id),
                           or `dry` (nothing is written)
   ARGV[6]  count          how many orders
@@ -54,9 +55,14 @@ reply = read_activity(call)
 if reply then return reply end
 local kind, rules, stock = call.kind, call.rules, call.stock
 local limit = rules.limit
-if not rules.total and ARGV[4] ~= '' then
-  limit = whole(ARGV[4])
-  if not limit then return usage('deduct: ARGV[4] is not a limit') end
+if ARGV[4] ~= '' then
+  local given = whole(ARGV[4])
+  if not given then return usage('deduct: ARGV[4] is not a limit') end
+  if not rules.total then
+    limit = given
+  elseif given ~= limit then
+    return usage('deduct: ARGV[4] is not the limit of the activity, which is ' .. (limit and digits(limit) or 'none'))
+  end
 end
 reply = read_requests(call)
 if reply then return reply end

@@ -14,7 +14,7 @@ local function many_orders(op)
 
   -- The call: users, quantities unless all have one, requests.
   local count, columns = small(given[6]), common == '' and 2 or 1
-  if given[1] ~= 'hash' or by == '' or given[5] ~= 'first' or given[7] == '' or not count or count < 1 or count > 1000 then return nil end
+  if given[1] ~= 'hash' or by == '' or given[4] ~= '' or given[5] ~= 'first' or given[7] == '' or not count or count < 1 or count > 1000 then return nil end
   local named = #given == 13 + count * (columns + 1)
   if not named and #given ~= 13 + count * columns then return nil end
   local users = {unpack(given, 14, 13 + count)}

@@ -3,7 +3,7 @@
 -- out_of_stock; whatever else it meets, it has written nothing and leaves the order to the general path below.
 -- A text is checked before it is a number, and only then `+ 0` makes it one; numbers here have up to 13 digits, so that
 -- every sum of them becomes its digits by `..` again, which Lua does up to 14.
-if ARGV[1] == 'hash' and ARGV[5] == 'first' and ARGV[6] == '1' and ARGV[7] == '' and #ARGV == 10 and #KEYS == 5 then
+if ARGV[1] == 'hash' and ARGV[4] == '' and ARGV[5] == 'first' and ARGV[6] == '1' and ARGV[7] == '' and #ARGV == 10 and #KEYS == 5 then
   local find, user, quantity_text, request = string.find, ARGV[8], ARGV[9], ARGV[10]
   local plain = ARGV[2] ~= '' and ARGV[3] == '' and #quantity_text < 10 and find(quantity_text, '^[1-9]%d*$')
     and #user <= 256 and #request <= 128

@@ -3,12 +3,14 @@
 use anyhow::Result;
 
 use super::bulk::{self, BulkArgs, Task};
+use super::hints;
 use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
 use crate::inventory::failure::Exit;
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::number::{Limit, Quantity};
 use crate::inventory::order::Order;
+use crate::inventory::status::Status;
 use crate::output::Output;
 use crate::store::Store;
 use crate::store::bulk::Operation;
@@ -37,7 +39,7 @@ pub struct DeductArgs {
     request: Option<RequestId>,
     /// Most units that the user may hold
     ///
-    /// For an activity that another system created: one of ours keeps its own limit.
+    /// For an activity that another system created. One that has its own limit refuses any other.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     per_user_limit: Option<Limit>,
     /// Reason, kept in the ledger
@@ -86,5 +88,8 @@ fn one(activity: &ActivityId, args: &DeductArgs, store: &mut Store, out: &mut Ou
     tell_corrupt(out, outcome.corrupt.as_ref());
     let request = (!args.mutating.dry_run).then_some(&order.request);
     out.object(&OrderRow::new(&order.activity, order.user.as_ref(), request, &outcome))?;
+    if outcome.status == Status::NotPreheated {
+        hints::other_layouts([&order.activity], store, out);
+    }
     Ok(exit_of(outcome.status))
 }

@@ -7,6 +7,8 @@ use std::collections::HashSet;
 
 use anyhow::Result;
 
+use super::hints;
+use crate::inventory::activity::Snapshot;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, UserId};
 use crate::inventory::number::Units;
@@ -93,34 +95,46 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
 
 /// One row an activity.
 fn list(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let mut rows = Vec::with_capacity(activities.len());
-    for snapshot in store.snapshots(activities)? {
-        rows.push(look(store, out, &snapshot, 0)?.activity);
-    }
-    let exit = exit(rows.iter().all(ActivityRow::is_sound));
-    print_activities(rows, out)?;
-    Ok(exit)
+    let rows: Vec<ActivityRow> = sights(activities, 0, store, out)?.into_iter().map(|sight| sight.activity).collect();
+    out.array(&rows)?;
+    Ok(exit(rows.iter().all(ActivityRow::is_sound)))
 }
 
-/// Activities, each with those who bought most: one object for one activity, an array for several.
+/// Activities, each with those who bought most.
 fn detail(activities: &[ActivityId], top: usize, store: &mut Store, out: &mut Output) -> Result<Exit> {
     // Rows of fixed columns have no place for participants, so nobody need look for them.
     let top = if matches!(out.format(), Format::Csv | Format::Tsv) { 0 } else { top };
-    let mut sights = Vec::with_capacity(activities.len());
-    for snapshot in store.snapshots(activities)? {
-        sights.push(look(store, out, &snapshot, top)?);
-    }
+    let sights = sights(activities, top, store, out)?;
     let exit = exit(sights.iter().all(|sight| sight.activity.is_sound()));
-    match (out.format(), sights.as_slice()) {
-        (Format::Table, _) => tables(sights, out)?,
-        (Format::Csv | Format::Tsv, _) => {
-            print_activities(sights.into_iter().map(|sight| sight.activity).collect(), out)?
-        }
-        (Format::Jsonl, _) => sights.iter().try_for_each(|sight| out.document(sight))?,
-        (_, [one]) => out.document(one)?,
-        _ => out.document(&sights)?,
+    match out.format() {
+        Format::Table => tables(sights, out)?,
+        _ => out.array(&sights)?,
     }
     Ok(exit)
+}
+
+/// Looks at each activity, and says what is wrong with any of them.
+fn sights(activities: &[ActivityId], top: usize, store: &mut Store, out: &Output) -> Result<Vec<Sight>> {
+    let snapshots = snapshots(activities, store, out)?;
+    let mut warnings = out.warnings();
+    let sights = snapshots.iter().map(|snapshot| look(store, &mut warnings, snapshot, top)).collect();
+    warnings.end();
+    hints::other_layouts(missing(&snapshots), store, out);
+    sights
+}
+
+/// The activities as they are now, with a warning if that is how they were.
+fn snapshots(activities: &[ActivityId], store: &mut Store, out: &Output) -> Result<Vec<Snapshot>> {
+    let snapshots = store.snapshots(activities)?;
+    hints::warn_of_replica(store, out);
+    Ok(snapshots)
+}
+
+/// Those that another layout may have.
+fn missing(snapshots: &[Snapshot]) -> impl Iterator<Item = &ActivityId> {
+    let missing =
+        snapshots.iter().filter(|snapshot| snapshot.status == Status::NotPreheated && snapshot.meta.is_none());
+    missing.map(|snapshot| &snapshot.activity)
 }
 
 /// The stock table, then one table of participants for each activity that has any.
@@ -142,57 +156,53 @@ pub fn tables(sights: Vec<Sight>, out: &mut Output) -> Result<()> {
 
 /// What some users hold.
 fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let is_flat = !out.format().is_nested();
-    let mut sound = true;
+    let mut warnings = out.warnings();
+    let mut snapshots = Vec::with_capacity(activities.len());
     let mut rows = Vec::new();
     for activity in activities {
+        let mut worst: Option<Snapshot> = None;
         for (place, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
             let (snapshot, held) = store.bought(activity, users)?;
             if place == 0 || snapshot.status == Status::Corrupt {
-                tell(out, &snapshot);
+                tell(&mut warnings, &snapshot);
             }
-            sound &= snapshot.status.is_done();
             for (place, user) in users.iter().enumerate() {
-                let row = HolderRow::new(&snapshot, user.as_str(), held.get(place).copied().flatten());
-                rows.push(if is_flat { row.flat() } else { row });
+                rows.push(HolderRow::new(&snapshot, user.as_str(), held.get(place).copied().flatten()));
+            }
+            if worst.as_ref().is_none_or(|worst| worst.status.is_done()) {
+                worst = Some(snapshot);
             }
         }
+        snapshots.extend(worst);
     }
+    warnings.end();
+    hints::warn_of_replica(store, out);
+    hints::other_layouts(missing(&snapshots), store, out);
     out.array(&rows)?;
-    Ok(exit(sound))
+    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
 }
 
 /// Every participant, page by page.
 fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let terminal = out.terminal();
-    let snapshots = store.snapshots(activities)?;
-    snapshots.iter().for_each(|snapshot| tell(out, snapshot));
+    let is_flat = !out.format().is_nested();
+    let snapshots = snapshots(activities, store, out)?;
+    let mut warnings = out.warnings();
+    snapshots.iter().for_each(|snapshot| tell(&mut warnings, snapshot));
+    hints::other_layouts(missing(&snapshots), store, out);
     let mut sound = snapshots.iter().all(|snapshot| snapshot.status.is_done());
-    let mut stream = out.stream()?;
-    let mut row = BuyerRow { activity: String::new(), user: String::new(), bought: None };
+    let mut stream = out.stream::<BuyerRow<'_>>()?;
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.status != Status::Corrupt) {
-        row.activity = snapshot.activity.to_string();
         let mut odd = Odd::default();
         store.participants(&snapshot.activity, |user, units| {
-            row.user.clear();
-            row.user.push_str(&String::from_utf8_lossy(user));
-            row.bought = units.map_err(|text| odd.add(user, &text)).ok();
-            stream.push(&row)
+            let bought = units.map_err(|text| odd.add(user, &text)).ok();
+            stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))
         })?;
         sound &= odd.is_empty();
-        odd.tell(terminal, &snapshot.activity);
+        odd.tell(&mut warnings, &snapshot.activity);
     }
     stream.finish()?;
+    warnings.end();
     Ok(exit(sound))
-}
-
-/// Rows of activities, in the form the user asked for.
-fn print_activities(rows: Vec<ActivityRow>, out: &mut Output) -> Result<()> {
-    if out.format().is_nested() {
-        return out.array(&rows);
-    }
-    let rows: Vec<ActivityRow> = rows.into_iter().map(ActivityRow::flat).collect();
-    out.array(&rows)
 }
 
 /// 0 where every activity is there and can be read, else 3.

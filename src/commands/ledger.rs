@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use anyhow::Result;
 
+use super::hints;
 use crate::interrupt;
 use crate::inventory::failure::Exit;
 use crate::inventory::id::{ActivityId, UserId};
@@ -125,6 +126,7 @@ pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exi
 
 fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;
+    hints::warn_of_replica(store, out);
     if sources.len() == 0 && args.all {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }

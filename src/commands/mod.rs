@@ -2,6 +2,7 @@
 
 mod bulk;
 pub mod deduct;
+mod hints;
 pub mod inspect;
 pub mod ledger;
 pub mod multi_deduct;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use anyhow::Result;
 
 use super::bulk::{self, MultiBulkArgs};
+use super::hints;
 use super::multi_rows::{ItemRow, MultiDocument};
 use super::rows::{exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
@@ -12,6 +13,7 @@ use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{MultiOrder, MultiOutcome};
+use crate::inventory::status::Status;
 use crate::output::{Format, Output};
 use crate::store::Store;
 
@@ -80,6 +82,8 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
     out.set_dry_run(args.mutating.dry_run);
     let request = (!args.mutating.dry_run).then_some(&order.request);
     show(&order, request, &outcome, out)?;
+    let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);
+    hints::other_layouts(missing.map(|((activity, _), _)| activity), store, out);
     Ok(exit_of(outcome.status))
 }
 

@@ -111,6 +111,8 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
     if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {
         out.note("a backend's plain script ignores this; `--withdraw-stock` stops it too");
     }
+    let missing = which.activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
+    super::hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
     let refused = rows.iter().any(|row| !row.status.is_done());
     Ok(if refused { Exit::Refused } else { Exit::Done })
 }

@@ -12,6 +12,7 @@ use fix::FixArgs;
 use orders::OrdersArgs;
 use wanted::Wanted;
 
+use super::hints;
 use super::session::Session;
 use crate::inventory::audit::{MissingOrders, judge};
 use crate::inventory::book::Compared;
@@ -78,6 +79,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         progress.inc(1);
     }
     progress.finish();
+    hints::warn_of_replica(&mut store, &session.out);
     finish(audits, &untold, &args.fix, &mut store, &mut session.out)
 }
 

@@ -3,12 +3,14 @@
 use anyhow::Result;
 
 use super::bulk::{self, BulkArgs, Task};
+use super::hints;
 use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Refund, RefundOf};
+use crate::inventory::status::Status;
 use crate::output::Output;
 use crate::store::Store;
 use crate::store::bulk::Operation;
@@ -82,5 +84,8 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
     tell_corrupt(out, outcome.corrupt.as_ref());
     let request = (!args.mutating.dry_run).then_some(&refund.request);
     out.object(&OrderRow::new(&refund.activity, refund.user.as_ref(), request, &outcome))?;
+    if outcome.status == Status::NotPreheated {
+        hints::other_layouts([&refund.activity], store, out);
+    }
     Ok(exit_of(outcome.status))
 }

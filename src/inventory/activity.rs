@@ -189,12 +189,14 @@ impl Preheated {
 
 /// Where an activity is in its life, by the server's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum State {
     /// Its window has not begun.
     Upcoming,
     /// It sells.
     Live,
+    /// It would sell, but nothing is left.
+    SoldOut,
     /// The operator paused it.
     Paused,
     /// Its window is over.
@@ -207,6 +209,7 @@ impl State {
         match self {
             Self::Upcoming => "upcoming",
             Self::Live => "live",
+            Self::SoldOut => "sold_out",
             Self::Paused => "paused",
             Self::Ended => "ended",
         }
@@ -278,8 +281,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Where the activity is in its life. One that only a backend created is always live.
+    /// The first that applies of ended, paused, upcoming, sold out and live. One that only a backend created has no
+    /// window and cannot be paused.
     pub fn state(&self) -> State {
-        self.meta.as_ref().map_or(State::Live, |meta| meta.state(self.at))
+        match self.meta.as_ref().map_or(State::Live, |meta| meta.state(self.at)) {
+            State::Live if self.stock == Some(0) => State::SoldOut,
+            state => state,
+        }
     }
 }

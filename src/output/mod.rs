@@ -18,6 +18,7 @@ mod taken;
 pub mod terminal;
 #[cfg(test)]
 mod tests;
+mod warnings;
 mod yaml;
 
 use std::io::{self, Write};
@@ -33,6 +34,7 @@ pub use progress::Progress;
 pub use rows::{Row, RowStream};
 pub use sink::{is_broken_pipe, is_unwritable};
 pub use terminal::{ColorChoice, Terminal};
+pub use warnings::Warnings;
 
 use crate::inventory::failure::{Exit, Failure};
 use rows::Dry;
@@ -196,6 +198,11 @@ impl Output {
     /// Says what to look after, even with `--quiet`.
     pub fn warn(&self, text: impl AsRef<str>) {
         self.terminal.warn(text);
+    }
+
+    /// For warnings of which there may be many.
+    pub fn warnings(&self) -> Warnings {
+        Warnings::new(self.terminal)
     }
 
     /// Says something for who wants to know more; only with `--verbose`.

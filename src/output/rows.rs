@@ -17,6 +17,8 @@ use super::terminal::Terminal;
 pub trait Row: Serialize {
     /// Names of the fields, in the order in which they are serialized: the header of a CSV without rows.
     const FIELDS: &'static [&'static str];
+    /// Whether `Serialize` leaves fields out, or adds some that have no column: CSV then looks each field up by its name.
+    const IS_SPARSE: bool = false;
     /// Headings of the table for people, one for each cell. They are shown in capitals.
     const HEADINGS: &'static [&'static str];
     /// The row of the table for people.
@@ -124,11 +126,11 @@ impl<'a, T: Row> RowStream<'a, T> {
         let is_change = !self.is_dry && row.is_change();
         match &mut self.rows {
             Rows::Separated(writer) => {
-                if self.is_dry {
+                match (R::IS_SPARSE, self.is_dry) {
+                    (true, is_dry) => writer.write_record(record(row, is_dry)?)?,
                     // No flattened struct: csv has no form for the map that it would be.
-                    writer.serialize((row, true))?;
-                } else {
-                    writer.serialize(row)?;
+                    (false, true) => writer.serialize((row, true))?,
+                    (false, false) => writer.serialize(row)?,
                 }
                 if is_change {
                     writer.get_ref().keep_change(row)?;
@@ -268,6 +270,17 @@ impl Page {
             *self = Self::Decided { table, line: String::new() };
         }
     }
+}
+
+/// The texts of a row whose fields are not always there.
+fn record<R: Row>(row: &R, is_dry: bool) -> Result<Vec<String>> {
+    let value = serde_json::to_value(row)?;
+    let text = |name: &&str| match value.get(*name) {
+        None | Some(serde_json::Value::Null) => String::new(),
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    Ok(R::FIELDS.iter().map(text).chain(is_dry.then(|| "true".to_owned())).collect())
 }
 
 /// A writer of separated values, its header written.

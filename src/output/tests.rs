@@ -69,6 +69,38 @@ fn rows_in_every_format() {
     );
 }
 
+#[derive(Serialize)]
+struct Sparse {
+    activity: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
+    more: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<&'static str>,
+}
+
+impl Row for Sparse {
+    const FIELDS: &'static [&'static str] = &["activity", "user_hex"];
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = &["activity"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![Cell::text(self.activity)]
+    }
+}
+
+#[test]
+fn a_column_keeps_its_place_if_a_field_is_left_out() {
+    let rows = [
+        Sparse { activity: "1", status: None, more: Vec::new(), user_hex: Some("c4e3") },
+        Sparse { activity: "2", status: Some("corrupt"), more: vec![1], user_hex: None },
+    ];
+    let text = |format| printed(format, Terminal::default(), |out| out.array(&rows));
+    assert_eq!(text(Format::Csv), "activity,user_hex\n1,c4e3\n2,\n");
+    let second = r#"{"activity":"2","status":"corrupt","more":[1]}"#;
+    assert_eq!(text(Format::Jsonl), format!("{}\n{second}\n", r#"{"activity":"1","more":[],"user_hex":"c4e3"}"#));
+}
+
 #[test]
 fn no_rows_are_still_a_result() {
     let nothing = |format| printed(format, Terminal::default(), |out| out.array::<Bought>(&[]));

@@ -30,6 +30,9 @@ pub enum StoreError {
         "the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}"
     )]
     Unknown { server: String, why: String, settle: Option<String> },
+    /// The caller's limit is not the activity's own.
+    #[error("`--per-user-limit` is not the limit of the activity, which is {limit}")]
+    OtherLimit { limit: String },
     /// The activity was reset while a job was being applied to it.
     #[error("activity `{activity}` was reset after this run began, so the run stopped")]
     Reset { activity: String },
@@ -165,6 +168,11 @@ impl StoreError {
                 *word == code || why.starts_with(&format!("{word} ")) || why.contains(&format!("-{word} "))
             })
             .map_or(ServerKind::Other, |(_, kind)| *kind);
+        if kind == ServerKind::Usage
+            && let Some((_, limit)) = why.split_once("is not the limit of the activity, which is ")
+        {
+            return Some(Self::OtherLimit { limit: limit.to_owned() });
+        }
         let why = if kind == ServerKind::Other && !code.is_empty() { format!("{code} {why}") } else { why };
         Some(Self::Server { kind, why })
     }
@@ -178,7 +186,7 @@ impl StoreError {
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Server { kind, .. } => !matches!(kind, ServerKind::Loading | ServerKind::Cluster | ServerKind::Other),
-            Self::Permission { .. } => true,
+            Self::Permission { .. } | Self::OtherLimit { .. } => true,
             _ => false,
         }
     }
@@ -199,6 +207,7 @@ impl StoreError {
             Self::Permission { .. } => "the commands that a script needs are in its header: `seckill script show NAME`",
             Self::Server { kind, .. } => kind.advice()?,
             Self::Unknown { settle, .. } => return settle.clone(),
+            Self::OtherLimit { .. } => "leave `--per-user-limit` out, or change the limit by `preheat --update`",
             Self::Reset { .. } => {
                 "the rest was not applied; the same command again would apply the whole input to the new sale"
             }
@@ -211,7 +220,10 @@ impl StoreError {
 
     fn exit(&self) -> Exit {
         match self {
-            Self::Url { .. } | Self::Server { kind: ServerKind::Usage, .. } | Self::OtherJob { .. } => Exit::Usage,
+            Self::Url { .. }
+            | Self::Server { kind: ServerKind::Usage, .. }
+            | Self::OtherJob { .. }
+            | Self::OtherLimit { .. } => Exit::Usage,
             Self::Unreachable { .. } | Self::Timeout { .. } => Exit::Unreachable,
             Self::Login { .. } | Self::Permission { .. } => Exit::Denied,
             Self::Server { .. } | Self::Reset { .. } | Self::Reply { .. } => Exit::Failed,

@@ -6,6 +6,7 @@ pub mod bulk;
 mod call;
 mod checkpoint;
 pub mod connect;
+mod elsewhere;
 pub mod embedded;
 pub mod error;
 mod index;

@@ -10,6 +10,8 @@ use super::{Store, StoreError};
 use crate::inventory::activity::{Meta, Snapshot};
 use crate::inventory::checkpoint::Checkpoint;
 use crate::inventory::id::{ActivityId, UserId};
+use crate::inventory::number::whole;
+use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
@@ -86,10 +88,20 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
     let [_, _, stock, Value::Array(meta), buyers, last, Value::Array(held)] = &values[..] else {
         return Err(reply.unfit(&values));
     };
-    snapshot.meta = read_meta(&reply, meta)?;
     // Also if there is no more of a meta yet: an adoption withdraws the stock before it knows the total.
-    let withdrawn = reply.count(field(meta, "withdrawn"))?.unwrap_or_default();
-    snapshot.stock = reply.count(Some(stock))?.map(|stock| stock + withdrawn);
+    let read = read_meta(&reply, meta).and_then(|read| Ok((read, count(&reply, meta, "withdrawn")?)));
+    match read {
+        Ok((read, withdrawn)) => {
+            snapshot.meta = read;
+            snapshot.stock = reply.count(Some(stock))?.map(|stock| stock + withdrawn.unwrap_or_default());
+        }
+        Err((field, value)) => {
+            snapshot.status = Status::Corrupt;
+            let what = format!("holds `{}` as `{field}`: expected a whole number", value.escape_debug());
+            snapshot.corrupt = Some(Corrupt { key: keys.meta.clone(), what });
+            return Ok((snapshot, Vec::new()));
+        }
+    }
     snapshot.buyers = if keys.participants.is_some() { reply.count(Some(buyers))? } else { None };
     snapshot.ledger_last = reply.text(Some(last))?;
     let mut bought = Vec::with_capacity(held.len());
@@ -108,32 +120,40 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
     Ok((snapshot, bought))
 }
 
-/// The value of a field in the flat list of a meta.
-fn field<'a>(flat: &'a [Value], name: &str) -> Option<&'a Value> {
+/// A field that the script does not check, and what it holds instead of a whole number.
+type NoNumber = (&'static str, String);
+
+/// The text of a field in the flat list of a meta.
+fn text(reply: &Reply<'_>, flat: &[Value], name: &str) -> Option<String> {
     let is_named = |value: &Value| matches!(value, Value::BulkString(bytes) if bytes == name.as_bytes());
-    flat.chunks(2).find(|pair| is_named(&pair[0])).and_then(|pair| pair.get(1))
+    let field = flat.chunks(2).find(|pair| is_named(&pair[0])).and_then(|pair| pair.get(1));
+    reply.text(field).ok().flatten()
+}
+
+/// The number in a field of it.
+fn count(reply: &Reply<'_>, flat: &[Value], name: &'static str) -> Result<Option<u64>, NoNumber> {
+    let Some(text) = text(reply, flat, name) else { return Ok(None) };
+    whole(&text).map(Some).ok_or((name, text))
 }
 
 /// Reads the flat list of a meta; an empty one is none.
-fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, StoreError> {
-    if flat.is_empty() {
-        return Ok(None);
-    }
-    let field = |name: &str| field(flat, name);
-    let Some(total) = reply.count(field("total"))? else { return Ok(None) };
-    let epoch = reply.count(field("epoch"))?.unwrap_or_default();
-    let checkpoint = reply.text(field("checkpoint"))?.and_then(|text| text.parse::<Checkpoint>().ok());
+fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber> {
+    let text = |name| text(reply, flat, name);
+    let count = |name| count(reply, flat, name);
+    let Some(total) = count("total")? else { return Ok(None) };
+    let epoch = count("epoch")?.unwrap_or_default();
+    let checkpoint = text("checkpoint").and_then(|text| text.parse::<Checkpoint>().ok());
     Ok(Some(Meta {
         total,
-        per_user_limit: reply.count(field("per_user_limit"))?,
-        title: reply.text(field("title"))?.unwrap_or_default(),
-        starts_at: reply.count(field("starts_at"))?.map(Millis::new),
-        ends_at: reply.count(field("ends_at"))?.map(Millis::new),
-        paused: reply.text(field("state"))?.as_deref() == Some("paused"),
-        ledger: reply.text(field("ledger"))?.as_deref() == Some("1"),
+        per_user_limit: count("per_user_limit")?,
+        title: text("title").unwrap_or_default(),
+        starts_at: count("starts_at")?.map(Millis::new),
+        ends_at: count("ends_at")?.map(Millis::new),
+        paused: text("state").as_deref() == Some("paused"),
+        ledger: text("ledger").as_deref() == Some("1"),
         epoch,
-        repairs: reply.count(field("repairs"))?.unwrap_or_default(),
+        repairs: count("repairs")?.unwrap_or_default(),
         checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == epoch),
-        withdrawn: reply.count(field("withdrawn"))?,
+        withdrawn: count("withdrawn")?,
     }))
 }

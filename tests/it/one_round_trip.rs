@@ -18,7 +18,6 @@ fn an_order_is_one_connection_and_one_round_trip() {
             "multi-deduct --user 9 1=1 2=1",
             "refund 1 --user 7",
             "refund 1 --user 8 --quantity 1 --reason why",
-            "inspect 1 --top 0",
         ] {
             let proxy = Proxy::before(&redis);
             proxy.seckill(["-l", layout.name]).args(line.split(' ')).code(0);
@@ -29,6 +28,16 @@ fn an_order_is_one_connection_and_one_round_trip() {
         proxy.seckill(["deduct", "1", "--user", "7", "--quantity", "99", "-l", layout.name]).code(3);
         assert_eq!((proxy.connections(), proxy.round_trips()), (1, 1), "{layout:?}: a refusal");
     }
+}
+
+#[test]
+fn inspect_asks_besides_whether_the_server_is_a_replica() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+    redis.seckill(["script", "load"]).code(0);
+    let proxy = Proxy::before(&redis);
+    proxy.seckill(["inspect", "1", "--top", "0"]).code(0);
+    assert_eq!((proxy.connections(), proxy.commands()), (1, vec!["EVALSHA".to_owned(), "ROLE".to_owned()]));
 }
 
 #[test]

@@ -8,16 +8,17 @@ use serde::Serialize;
 
 use super::rows::{ActivityRow, ParticipantRow};
 use crate::inventory::activity::Snapshot;
-use crate::inventory::id::ActivityId;
+use crate::inventory::id::{ActivityId, StoredUser};
 use crate::inventory::layout::Kind;
 use crate::inventory::status::Status;
-use crate::output::{Output, Terminal};
+use crate::output::{Cell, Row, Warnings};
 use crate::store::Store;
 
-/// One activity and those who bought most of it.
+/// One activity, and if asked those who bought most of it.
 #[derive(Debug, Serialize)]
 pub struct Sight {
     /// The activity.
+    #[serde(flatten)]
     pub activity: ActivityRow,
     /// Who bought most, the largest first.
     pub participants: Vec<ParticipantRow>,
@@ -25,12 +26,22 @@ pub struct Sight {
     pub more: u64,
 }
 
+impl Row for Sight {
+    const FIELDS: &'static [&'static str] = ActivityRow::FIELDS;
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = ActivityRow::HEADINGS;
+
+    fn cells(&self) -> Vec<Cell> {
+        self.activity.cells()
+    }
+}
+
 /// Looks at an activity and at most `top` of its participants, and says what is wrong with it.
 ///
 /// # Errors
 /// Any of the store's.
-pub fn look(store: &mut Store, out: &Output, snapshot: &Snapshot, top: usize) -> Result<Sight> {
-    tell(out, snapshot);
+pub fn look(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top: usize) -> Result<Sight> {
+    tell(warnings, snapshot);
     let mut tally = Tally::new(top);
     let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
     let kind = store.layout().kind();
@@ -44,7 +55,7 @@ pub fn look(store: &mut Store, out: &Output, snapshot: &Snapshot, top: usize) ->
         snapshot.buyers
     };
     let mut activity = ActivityRow::new(snapshot, held);
-    tally.odd.tell(out.terminal(), &snapshot.activity);
+    tally.odd.tell(warnings, &snapshot.activity);
     if !tally.odd.is_empty() {
         activity.mark_corrupt();
     }
@@ -61,14 +72,15 @@ fn tally_is_needed(snapshot: &Snapshot, kind: Kind, top: usize) -> bool {
 }
 
 /// Says what is wrong with an activity.
-pub fn tell(out: &Output, snapshot: &Snapshot) {
+pub fn tell(warnings: &mut Warnings, snapshot: &Snapshot) {
     let activity = &snapshot.activity;
     if let Some(corrupt) = &snapshot.corrupt {
-        out.warn(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what));
+        warnings.warn(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what));
     } else if snapshot.status == Status::NotPreheated && snapshot.meta.is_none() {
-        out.note(format!("`{activity}` is not there: it was never preheated in this layout, or its keys are gone"));
+        warnings
+            .note(format!("`{activity}` does not exist in this layout: it was never preheated, or its keys are gone"));
     } else if snapshot.stock.is_none() {
-        out.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): nobody can buy it"));
+        warnings.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): nobody can buy it"));
     }
 }
 
@@ -83,7 +95,7 @@ impl Odd {
     /// Adds a user's record.
     pub fn add(&mut self, user: &[u8], text: &str) {
         if self.count == 0 {
-            self.first = format!("user `{}` holds `{text}`", String::from_utf8_lossy(user));
+            self.first = format!("user `{}` holds `{text}`", StoredUser::new(user));
         }
         self.count += 1;
     }
@@ -94,12 +106,12 @@ impl Odd {
     }
 
     /// Names the first: one wrong client writes thousands that are alike.
-    pub fn tell(&self, terminal: Terminal, activity: &ActivityId) {
+    pub fn tell(&self, warnings: &mut Warnings, activity: &ActivityId) {
         if self.is_empty() {
             return;
         }
         let more = if self.count > 1 { format!(" ({} more like it)", self.count - 1) } else { String::new() };
-        terminal.warn(format!("`{activity}` is corrupt: {}, which is no number of units{more}", self.first));
+        warnings.warn(format!("`{activity}` is corrupt: {}, which is no number of units{more}", self.first));
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::inventory::activity::{Snapshot, State};
+use crate::inventory::id::StoredUser;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 use crate::output::{Cell, Row, Tone};
@@ -11,9 +12,6 @@ use crate::output::{Cell, Row, Tone};
 #[derive(Debug, Serialize)]
 pub struct ActivityRow {
     activity: String,
-    /// Only where something is wrong. Without a field of its own, as in CSV, `state` says it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
     title: Option<String>,
     state: &'static str,
     total: Option<u64>,
@@ -23,6 +21,9 @@ pub struct ActivityRow {
     per_user_limit: Option<u64>,
     starts_at: Option<Millis>,
     ends_at: Option<Millis>,
+    /// Only if something is wrong; `state` says it too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
 }
 
 impl ActivityRow {
@@ -33,7 +34,6 @@ impl ActivityRow {
         let total = meta.map(|meta| meta.total);
         Self {
             activity: snapshot.activity.to_string(),
-            status: (!sound).then_some(status),
             title: meta.map(|meta| meta.title.clone()).filter(|title| !title.is_empty()),
             state: if sound { snapshot.state().name() } else { status.name() },
             total,
@@ -47,19 +47,14 @@ impl ActivityRow {
             per_user_limit: meta.and_then(|meta| meta.per_user_limit),
             starts_at: meta.and_then(|meta| meta.starts_at),
             ends_at: meta.and_then(|meta| meta.ends_at),
+            status: (!sound).then_some(status),
         }
-    }
-
-    /// As a row of fixed columns, which has no room for a status.
-    #[must_use]
-    pub fn flat(mut self) -> Self {
-        self.status = None;
-        self
     }
 
     /// Notes that a participant's record is no number of units.
     pub fn mark_corrupt(&mut self) {
         self.status = Some(Status::Corrupt);
+        self.state = Status::Corrupt.name();
     }
 
     /// Its id.
@@ -81,6 +76,7 @@ fn less(total: u64, stock: u64) -> Option<i64> {
 impl Row for ActivityRow {
     const FIELDS: &'static [&'static str] =
         &["activity", "title", "state", "total", "stock", "sold", "buyers", "per_user_limit", "starts_at", "ends_at"];
+    const IS_SPARSE: bool = true;
     const HEADINGS: &'static [&'static str] = &["activity", "title", "state", "total", "stock", "sold", "", "limit"];
 
     fn cells(&self) -> Vec<Cell> {
@@ -114,53 +110,73 @@ impl ActivityRow {
 
 /// The colour of a state; every other word is a status that is wrong.
 fn tone(state: &str) -> Tone {
-    [(State::Live, Tone::Good), (State::Upcoming, Tone::Info), (State::Paused, Tone::Warn), (State::Ended, Tone::Dim)]
-        .into_iter()
-        .find_map(|(known, tone)| (known.name() == state).then_some(tone))
-        .unwrap_or(Tone::Bad)
+    let tones = [
+        (State::Live, Tone::Good),
+        (State::SoldOut, Tone::Strong),
+        (State::Upcoming, Tone::Info),
+        (State::Paused, Tone::Warn),
+        (State::Ended, Tone::Dim),
+    ];
+    tones.into_iter().find_map(|(known, tone)| (known.name() == state).then_some(tone)).unwrap_or(Tone::Bad)
 }
 
 /// One of those who bought most.
 #[derive(Debug, Serialize)]
 pub struct ParticipantRow {
-    user: String,
+    user: StoredUser,
     bought: u64,
     left: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<String>,
 }
 
 impl ParticipantRow {
-    /// What a user holds, and may still buy where there is a limit.
+    /// What a user holds, and may still buy if there is a limit.
     pub fn new(user: &[u8], bought: u64, limit: Option<u64>) -> Self {
-        Self { user: String::from_utf8_lossy(user).into_owned(), bought, left: left(limit, bought) }
+        let user = StoredUser::new(user);
+        Self { user_hex: user.user_hex(), user, bought, left: left(limit, bought) }
     }
 }
 
 impl Row for ParticipantRow {
-    const FIELDS: &'static [&'static str] = &["user", "bought", "left"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
+    const FIELDS: &'static [&'static str] = &["user", "bought", "left", "user_hex"];
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = &["user", "bought", "left"];
 
     fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(&self.user).flexible(), Cell::number(self.bought), left_cell(self.left)]
+        vec![Cell::text(self.user.to_string()).flexible(), Cell::number(self.bought), left_cell(self.left)]
     }
 }
 
 /// One participant among all of them.
 #[derive(Debug, Serialize)]
-pub struct BuyerRow {
-    /// The activity.
-    pub activity: String,
-    /// Who bought.
-    pub user: String,
-    /// Units held; `None` where the record is no number.
-    pub bought: Option<u64>,
+pub struct BuyerRow<'a> {
+    activity: &'a str,
+    user: Option<&'a str>,
+    /// `None` if the record is no number.
+    bought: Option<u64>,
+    /// A column has to be there for every user; else only those whose id is not UTF-8 have the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<Option<String>>,
 }
 
-impl Row for BuyerRow {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "bought"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
+impl<'a> BuyerRow<'a> {
+    /// What a user holds, with every column if `is_flat`.
+    pub fn new(activity: &'a str, user: &'a [u8], bought: Option<u64>, is_flat: bool) -> Self {
+        let text = std::str::from_utf8(user).ok();
+        let hex = text.is_none().then(|| StoredUser::new(user).hex());
+        Self { activity, user: text, bought, user_hex: if is_flat { Some(hex) } else { hex.map(Some) } }
+    }
+}
+
+impl Row for BuyerRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "user", "bought", "user_hex"];
+    const HEADINGS: &'static [&'static str] = &["activity", "user", "bought"];
 
     fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(&self.activity), Cell::text(&self.user), Cell::known(self.bought)]
+        let hex = || self.user_hex.clone().flatten().map(|hex| format!("hex:{hex}"));
+        let user = self.user.map(str::to_owned).or_else(hex).unwrap_or_default();
+        vec![Cell::text(self.activity), Cell::text(user), Cell::known(self.bought)]
     }
 }
 
@@ -191,17 +207,11 @@ impl HolderRow {
             status: (!sound).then_some(snapshot.status),
         }
     }
-
-    /// As a row of fixed columns, which has no room for a status.
-    #[must_use]
-    pub fn flat(mut self) -> Self {
-        self.status = None;
-        self
-    }
 }
 
 impl Row for HolderRow {
     const FIELDS: &'static [&'static str] = &["activity", "user", "bought", "per_user_limit", "left"];
+    const IS_SPARSE: bool = true;
     const HEADINGS: &'static [&'static str] = &["activity", "user", "bought", "limit", "left"];
 
     fn cells(&self) -> Vec<Cell> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::Since;
+use crate::commands::hints;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
@@ -45,6 +46,7 @@ impl Sources {
         for snapshot in store.snapshots(&activities)? {
             let activity = &snapshot.activity;
             if snapshot.status == Status::NotPreheated && snapshot.ledger_last.is_none() {
+                hints::other_layouts([activity], store, out);
                 let missing = format!("`{activity}` is not_preheated: it has no ledger");
                 if activities.len() == 1 && listed.is_none() {
                     return Err(Failure::new(Exit::Refused, missing).into());

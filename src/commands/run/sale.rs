@@ -29,7 +29,10 @@ pub fn look(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
         all.truncate(MOST_ACTIVITIES);
     }
     let snapshots = store.snapshots(&all)?;
-    snapshots.iter().map(|snapshot| look::look(store, out, snapshot, TOP)).collect()
+    let mut warnings = out.warnings();
+    let sights = snapshots.iter().map(|snapshot| look::look(store, &mut warnings, snapshot, TOP)).collect();
+    warnings.end();
+    sights
 }
 
 /// The activities that an operation names.

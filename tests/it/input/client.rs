@@ -49,11 +49,38 @@ fn a_limit_is_a_number_and_the_callers_own_holds_only_where_there_is_no_other() 
                 .stderr_has("is not a whole number");
         }
     }
-    redis.seckill(["deduct", "1", "--user", "7", "--quantity", "4", "--per-user-limit", "99"]).code(3);
+    for other in ["1", "3", "6", "99"] {
+        redis
+            .seckill(["deduct", "1", "--user", "7", "--per-user-limit", other])
+            .code(2)
+            .stdout_is("")
+            .stderr_has("the limit of the activity, which is 5\nhint: nothing was changed; leave");
+    }
+    redis.seckill(["deduct", "1", "--user", "7", "--quantity", "6", "--per-user-limit", "5"]).code(3);
     redis.seckill(["deduct", "foreign", "--user", "7", "--quantity", "4", "--per-user-limit", "3"]).code(3);
     redis.assert_unchanged_since(&before);
     redis.seckill(["deduct", "foreign", "--user", "7", "--quantity", "3", "--per-user-limit", "3"]).code(0);
-    redis.seckill(["deduct", "1", "--user", "7", "--quantity", "3", "--per-user-limit", "1"]).code(0);
+    redis.seckill(["deduct", "1", "--user", "7", "--quantity", "3", "--per-user-limit", "5"]).code(0);
+}
+
+#[test]
+fn a_limit_for_an_activity_without_one_is_refused_in_files_too() {
+    let redis = sale();
+    redis.seckill(["preheat", "--id", "free", "--stock", "10"]).code(0);
+    let before = redis.dump_all();
+    redis.seckill(["deduct", "free", "--user", "7", "--per-user-limit", "3"]).code(2).stderr_has("which is none");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "activity,user\n1,a\n1,b\n").unwrap();
+    let path = file.path().to_str().unwrap();
+    for flags in [&["--per-user-limit", "4"][..], &["--per-user-limit", "4", "-o", "jsonl"]] {
+        redis
+            .seckill(["deduct", "--from", path])
+            .args(flags)
+            .code(2)
+            .stderr_has("the limit of the activity, which is 5");
+    }
+    redis.assert_unchanged_since(&before);
+    redis.seckill(["deduct", "--from", path, "--per-user-limit", "5"]).code(0);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_full_disk_reports_every_kind_of_change() {
             "activity 1001, user 7, quantity 1, status ok, stock 7, bought 2, request f",
         ),
         ("pause 1001", "activity 1001, status ok, state paused"),
-        ("resume 1001", "activity 1001, status ok, state resumed"),
+        ("resume 1001", "activity 1001, status ok, state live"),
     ] {
         redis.seckill([]).args(line.split(' ')).stdout_full().code(1).stderr_has(&format!("changed: {changed}"));
     }

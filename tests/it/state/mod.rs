@@ -32,8 +32,7 @@ fn is_corrupt(redis: &TestRedis, layout: Layout, line: &str, key: &str, held: &s
     let value = outcome.json();
     let row = if value.is_array() { &value[0] } else { &value };
     let row = if row["items"].is_array() { &row["items"][0] } else { row };
-    let status = if row["status"].is_null() { &row["activity"]["status"] } else { &row["status"] };
-    assert_eq!(status, "corrupt", "{layout:?}: {line}: {}", outcome.stdout);
+    assert_eq!(row["status"], "corrupt", "{layout:?}: {line}: {}", outcome.stdout);
     let outcome = outcome.stderr_has(&format!("`{key}`"));
     outcome.stderr_has(held);
     redis.assert_unchanged_since(&before);

@@ -1,0 +1,43 @@
+//! What helps to read an answer: another layout that has the activity, a server that may lag behind.
+
+use std::collections::HashMap;
+
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Layout;
+use crate::output::Output;
+use crate::store::Store;
+
+/// The most activities that are looked for in other layouts.
+const MOST: usize = 100;
+
+/// Names the layouts in which activities exist that are `not_preheated` in this one.
+pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, store: &mut Store, out: &Output) {
+    let missing: Vec<&ActivityId> = missing.into_iter().take(MOST).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let mut of_layout: HashMap<Layout, Vec<&ActivityId>> = HashMap::new();
+    for (activity, layouts) in missing.iter().zip(store.layouts_with(&missing)) {
+        for layout in layouts {
+            of_layout.entry(layout).or_default().push(activity);
+        }
+    }
+    for layout in Layout::ALL {
+        let Some(activities) = of_layout.get(&layout) else { continue };
+        let (first, others) = (activities[0], activities.len() - 1);
+        let which = match others {
+            0 => format!("`{first}` exists"),
+            1 => format!("`{first}` and `{}` exist", activities[1]),
+            _ => format!("`{first}` and {others} more exist"),
+        };
+        out.hint(format!("{which} in the layout `{name}`: add `--layout {name}`", name = layout.name()));
+    }
+}
+
+/// Warns if the server is a replica. For commands that only read; call it after their first answer, so that a server
+/// that does not answer fails the command first.
+pub fn warn_of_replica(store: &mut Store, out: &Output) {
+    if store.is_replica() {
+        out.warn(format!("`{}` is a replica: what it shows may be older than its primary", store.server()));
+    }
+}

@@ -1,0 +1,42 @@
+//! What else a server can tell about an answer: whether another layout has the activity, and whether it is a replica.
+//!
+//! Reads only, and only for hints: a user who lacks the right, or a connection that breaks, gets no hint.
+
+use redis::Value;
+
+use super::Store;
+use super::keys::Keys;
+use crate::inventory::id::ActivityId;
+use crate::inventory::layout::Layout;
+
+impl Store {
+    /// The other layouts in which each of these activities exists.
+    pub fn layouts_with(&mut self, activities: &[&ActivityId]) -> Vec<Vec<Layout>> {
+        let others: Vec<Layout> = Layout::ALL.into_iter().filter(|layout| *layout != self.layout).collect();
+        let mut pipeline = redis::pipe();
+        for activity in activities {
+            for layout in &others {
+                let keys = Keys::of(*layout, activity);
+                pipeline.cmd("EXISTS").arg(keys.stock).arg(keys.meta);
+            }
+        }
+        let Ok(found) = self.server.pipeline(&pipeline, activities.len() * others.len()) else { return Vec::new() };
+        let exists = |value: &Value| matches!(value, Value::Int(count) if *count > 0);
+        let layouts = |found: &[Value]| {
+            let known = others.iter().zip(found).filter(|(_, value)| exists(value));
+            known.map(|(layout, _)| *layout).collect()
+        };
+        found.chunks(others.len()).map(layouts).collect()
+    }
+
+    /// Whether the server is a replica, which may lag behind its primary.
+    pub fn is_replica(&mut self) -> bool {
+        let role = self.server.pipeline(redis::pipe().cmd("ROLE"), 1).ok().and_then(|mut replies| replies.pop());
+        matches!(role, Some(Value::Array(role)) if role.first() == Some(&Value::BulkString(b"slave".to_vec())))
+    }
+
+    /// The server's address, without a password.
+    pub fn server(&self) -> &str {
+        &self.server.target.shown
+    }
+}

@@ -1,0 +1,71 @@
+//! What an answer tells beside itself: the layout that has an activity, a replica that may lag behind.
+
+use crate::support::{COUPON, LAYOUTS, PRODUCT, Proxy, SECKILL, SKU, TestRedis, wait_until};
+
+/// Commands about an activity 1.
+const COMMANDS: [&str; 8] = [
+    "deduct 1 --user 7",
+    "refund 1 --user 7",
+    "multi-deduct --user 7 1=1 2=1",
+    "inspect 1",
+    "inspect 1 --all",
+    "ledger 1",
+    "pause 1",
+    "resume 1",
+];
+
+#[test]
+fn not_preheated_names_the_layout_that_has_the_activity() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        redis.seckill(["preheat", "--id", "1", "--stock", "5", "-l", layout.name]).code(0);
+        let other = if layout.name == SECKILL.name { COUPON } else { SECKILL };
+        let hint = format!("hint: `1` exists in the layout `{0}`: add `--layout {0}`\n", layout.name);
+        for line in COMMANDS {
+            let call = redis.seckill([]).args(line.split(' ')).args(["-l", other.name]);
+            call.code(3).stderr_has(&hint);
+        }
+        redis.seckill(["inspect", "1", "--user", "7", "-l", other.name]).code(3).stderr_has(&hint);
+        redis.seckill(["inspect", "404", "-l", other.name]).code(3).stderr_lacks("--layout");
+    }
+    // A backend's activity counts too, and every layout that has it.
+    let redis = TestRedis::start();
+    redis.cmd(("SET", SKU.stock("1"), 5));
+    redis.cmd(("SET", PRODUCT.stock("1"), 5));
+    redis.seckill(["deduct", "1", "--user", "7"]).code(3).stderr_has("--layout sku`").stderr_has("--layout product`");
+}
+
+#[test]
+fn a_hint_needs_no_right_and_costs_nothing_unless_it_is_wanted() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "5", "-l", "sku"]).code(0);
+    redis.cmd(("ACL", "SETUSER", "default", "-exists", "-role"));
+    for line in COMMANDS {
+        redis.seckill([]).args(line.split(' ')).code(3).stderr_lacks("permission").stderr_lacks("--layout");
+    }
+    redis.cmd(("ACL", "SETUSER", "default", "+exists", "+role"));
+    let proxy = Proxy::before(&redis);
+    proxy.seckill(["script", "load"]).code(0);
+    let before = proxy.round_trips();
+    proxy.seckill(["deduct", "1", "--user", "7"]).code(3);
+    assert_eq!(proxy.round_trips() - before, 2, "the order, and one look for all layouts");
+}
+
+#[test]
+fn reading_from_a_replica_warns_and_orders_do_not_ask() {
+    let primary = TestRedis::with_tcp([]);
+    primary.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let replica = TestRedis::start();
+    replica.cmd(("REPLICAOF", "127.0.0.1", primary.port().unwrap()));
+    wait_until("the replica has the sale", || replica.exists("seckill:stock:1"));
+    for line in ["inspect", "inspect 1", "inspect 1 --user 7", "inspect --all", "ledger 1", "reconcile 1"] {
+        replica.seckill([]).args(line.split(' ')).code(0).stderr_has("is a replica");
+        replica.seckill(["-o", "json"]).args(line.split(' ')).code(0).stderr_has("is a replica");
+        primary.seckill([]).args(line.split(' ')).code(0).stderr_lacks("replica");
+    }
+    let proxy = Proxy::before(&primary);
+    for line in ["deduct 1 --user 7", "refund 1 --user 7", "multi-deduct --user 7 1=1"] {
+        proxy.seckill([]).args(line.split(' ')).code(0);
+    }
+    assert!(!proxy.commands().contains(&"ROLE".to_owned()));
+}
