@@ -47,7 +47,7 @@ fn orders_in_postgresql_are_compared_as_they_are_exported() {
     redis.seckill(["reconcile", "1001", "--orders-cmd", &broken]).code(1).stdout_is("").stderr_has("no_such_table");
 }
 
-const CREATE: &str = "create table orders (id text, time text, op text, user_id text, quantity integer, stock integer, \
+const CREATE: &str = "create table orders (activity text, id text, n integer, time text, op text, user_id text, quantity integer, stock integer, \
                       request text, by_whom text, reason text)";
 
 /// Sells, fills a table from the ledger, and compares before and after gaps are made.
