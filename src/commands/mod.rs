@@ -16,6 +16,7 @@ pub mod rows;
 pub mod run;
 pub mod script;
 mod session;
+mod stored_user;
 
 use anyhow::Result;
 

@@ -1,15 +1,17 @@
 //! `seckill reconcile`: prove that stock, participants and ledger agree, or say where they do not.
 
+mod emit;
 mod fix;
 mod orders;
 mod report;
+mod unrecorded;
 mod wanted;
 
-use std::collections::HashSet;
-
 use anyhow::Result;
-use fix::FixArgs;
-use orders::OrdersArgs;
+use fix::{FixArgs, Fixed};
+use orders::{Orders, OrdersArgs};
+use report::View;
+use unrecorded::LeftOut;
 use wanted::Wanted;
 
 use super::hints;
@@ -46,10 +48,24 @@ pub struct ReconcileArgs {
     /// Total of the one ACTIVITY, if its preheat was wrong
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     total: Option<Units>,
+    /// Show a row of each difference: in csv, tsv and jsonl instead of a row of each activity, in tables all of them
+    #[arg(long)]
+    differences: bool,
+    /// End with exit code 0 also if nothing differs but nothing proves it
+    #[arg(long, value_name = "VERDICT", value_enum)]
+    accept: Option<Accept>,
     #[command(flatten)]
     orders: OrdersArgs,
     #[command(flatten)]
     fix: FixArgs,
+}
+
+/// Verdicts that may be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Accept {
+    /// No whole ledger, no order records and no conclusive total
+    Unproven,
 }
 
 /// Audits what is asked for, and says what differs.
@@ -60,68 +76,104 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
             .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked")
             .into());
     }
+    args.fix.check(&session.out)?;
+    let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
+    let plan_file = args.fix.plan_file(&inputs)?;
     let mut store = session.store(session.layout(of_fixture)?)?;
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
-    let mut orders = args.orders.read(&named, &mut store, &session.out)?;
+    let orders = args.orders.read(&named, &mut store, &session.out)?;
     let wanted = match wanted.is_empty() {
         false => wanted,
         true => Wanted::all(orders.as_ref(), &mut store)?,
     };
-    let progress = session.out.progress("auditing", wanted.len() as u64);
+    let mut left_out = LeftOut::default();
+    let audits = audit_all(&wanted, orders, args, &mut left_out, &mut store, &session.out)?;
+    report::tell(&audits, args.accept.is_some(), &session.out);
+    let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
+    hints::other_layouts(missing.map(|audit| &audit.activity), &mut store, &session.out);
+    hints::warn_of_replica(&mut store, &session.out);
+    if let Some(file) = plan_file {
+        FixArgs::write(&audits, file, &session.out)?;
+    }
+    finish(&audits, &left_out, args, &mut store, &mut session.out)
+}
+
+fn audit_all(
+    wanted: &[Wanted],
+    mut orders: Option<Orders>,
+    args: &ReconcileArgs,
+    left_out: &mut LeftOut,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Vec<Audit>> {
+    let progress = out.progress("auditing", wanted.len() as u64);
     let mut audits = Vec::with_capacity(wanted.len());
-    let mut untold = HashSet::new();
-    for Wanted { activity, total } in &wanted {
+    for Wanted { activity, total } in wanted {
         let compared = orders.as_mut().map(|orders| orders.of(activity));
-        if compared.as_ref().is_some_and(|compared| compared.records.rows == 0) {
-            untold.insert(activity.to_string());
+        let is_unrecorded = compared.as_ref().is_some_and(|compared| compared.records.rows == 0);
+        let mut audit = audited(store, activity, *total, compared, args.fix.missing_orders())?;
+        if is_unrecorded {
+            left_out.take(&mut audit, args.activities.contains(activity));
         }
-        audits.push(audited(&mut store, activity, *total, compared, args.fix.missing_orders())?);
+        audits.push(audit);
         progress.inc(1);
     }
     progress.finish();
-    hints::warn_of_replica(&mut store, &session.out);
-    finish(audits, &untold, &args.fix, &mut store, &mut session.out)
+    Ok(audits)
 }
 
-/// Shows what was found, and does about it what is asked for.
+/// Shows what was found, and does about it what is asked for. Nothing that is printed decides what is repaired.
 fn finish(
-    audits: Vec<Audit>,
-    untold: &HashSet<String>,
-    fix: &FixArgs,
+    audits: &[Audit],
+    left_out: &LeftOut,
+    args: &ReconcileArgs,
     store: &mut Store,
     out: &mut Output,
 ) -> Result<Exit> {
-    report::tell(&audits, out);
-    fix.write(&audits, out)?;
+    let fix = &args.fix;
+    out.set_dry_run(fix.mutating.dry_run);
+    let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
+    let view = |repairs| View {
+        verdict: Verdict::worst(verdicts.iter().copied()),
+        audits,
+        differences: args.differences,
+        repairs,
+        is_dry_run: fix.mutating.dry_run,
+    };
     if fix.emit.is_some() {
-        FixArgs::print(&audits, out)?;
+        emit::print(audits, out)?;
     } else if out.format() == Format::Table || !fix.fix {
-        report::report(&audits, None, out)?;
+        view(None).show(out)?;
+    }
+    if fix.fix || fix.emit.is_some() {
+        left_out.tell(out);
     }
     if !fix.fix {
-        return Ok(exit(&audits));
+        return Ok(exit(verdicts.iter().copied(), args.accept));
     }
-    let fixed = fix.fix(&audits, untold, store, out);
+    let fixed = fix.fix(audits, store, out);
     if fix.emit.is_none() {
-        let rows = fixed.as_deref().ok();
-        match out.format() {
-            Format::Table => out.table(Some("repairs"), rows.unwrap_or_default())?,
-            _ => report::report(&audits, rows, out)?,
+        let rows = fixed.as_ref().ok().map(|fixed| fixed.rows.as_slice());
+        match (out.format(), rows) {
+            (Format::Table, None) => (),
+            (Format::Table, Some(rows)) => out.table(Some(repairs_title(fix.mutating.dry_run)), rows)?,
+            (_, rows) => view(rows).show(out)?,
         }
     }
-    let rows = fixed?;
+    let Fixed { rows, verdicts, error } = fixed?;
     let done = rows.iter().filter(|row| row.is_done()).count();
-    if !fix.mutating.dry_run {
-        out.note(format!("{done} of {} repairs are in force", rows.len()));
+    out.note(match fix.mutating.dry_run {
+        true => format!("dry run: {done} of {} repairs would be applied, and nothing was changed", rows.len()),
+        false => format!("{done} of {} repairs are in force", rows.len()),
+    });
+    match error {
+        Some(error) => Err(error),
+        None => Ok(exit(verdicts.into_iter(), args.accept)),
     }
-    // What was found is right now, but for what could not be repaired.
-    let all = done == rows.len() && audits.iter().all(|audit| audit.plan.kept.is_empty());
-    let fixable = audits.iter().all(|audit| matches!(audit.verdict, Verdict::Match | Verdict::Drift));
-    Ok(if all && fixable && !(fix.emit.is_some() && audits.iter().any(|audit| !audit.missing_orders.is_empty())) {
-        Exit::Done
-    } else {
-        exit(&audits)
-    })
+}
+
+fn repairs_title(is_dry_run: bool) -> &'static str {
+    if is_dry_run { "repairs that would be applied" } else { "repairs" }
 }
 
 /// The verdict about one activity, as a step of a fixture wants it.
@@ -142,16 +194,12 @@ fn audited(
     Ok(judge(store.audit(activity, total.map(Units::get), compared)?, missing_orders))
 }
 
-/// 7 where anything differs or cannot be told, 3 where there is no such activity.
-fn exit(audits: &[Audit]) -> Exit {
-    match verdict(audits) {
+/// 7 if anything differs or cannot be proven, 3 if there is no such activity.
+fn exit(verdicts: impl Iterator<Item = Verdict>, accept: Option<Accept>) -> Exit {
+    let accepted = |verdict: &Verdict| *verdict == Verdict::Unproven && accept == Some(Accept::Unproven);
+    match Verdict::worst(verdicts.filter(|verdict| !accepted(verdict))) {
         Verdict::Match => Exit::Done,
         Verdict::NotPreheated => Exit::Refused,
         Verdict::Unproven | Verdict::Unsettled | Verdict::Drift => Exit::Drift,
     }
-}
-
-/// The verdict about all of them.
-fn verdict(audits: &[Audit]) -> Verdict {
-    Verdict::worst(audits.iter().map(|audit| audit.verdict))
 }

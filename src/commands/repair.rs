@@ -1,16 +1,16 @@
 //! `seckill repair`: apply a plan that `reconcile` wrote.
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::session::Session;
+use super::stored_user::{self, has_hex_column, serialize_hex};
 use crate::cli::Mutating;
 use crate::input::plan;
-use crate::inventory::drift::Class;
+use crate::interrupt;
 use crate::inventory::failure::{Exit, Failure};
-use crate::inventory::id::StoredUser;
 use crate::inventory::repair::{Repair, Repaired};
-use crate::output::{Cell, Row, Tone};
+use crate::output::{Cell, Format, Output, Row, Terminal, Tone};
 use crate::store::Store;
 
 /// Apply a plan of repairs that reconcile wrote
@@ -30,31 +30,17 @@ pub struct RepairArgs {
 }
 
 /// One repair, and what became of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct RepairRow {
-    activity: String,
-    user: Option<StoredUser>,
-    class: Class,
-    from: Option<u64>,
-    to: u64,
-    stock_change: i64,
+    repair: Repair,
     status: Repaired,
-    id: String,
+    has_hex_column: bool,
 }
 
 impl RepairRow {
     /// The row of a repair.
-    pub fn new(repair: &Repair, status: Repaired) -> Self {
-        Self {
-            activity: repair.activity.clone(),
-            user: repair.user.clone(),
-            class: repair.class,
-            from: repair.from,
-            to: repair.to,
-            stock_change: repair.stock_change,
-            status,
-            id: repair.id.clone(),
-        }
+    pub fn new(repair: &Repair, status: Repaired, format: Format) -> Self {
+        Self { repair: repair.clone(), status, has_hex_column: has_hex_column(format) }
     }
 
     /// Whether it is in force.
@@ -63,19 +49,35 @@ impl RepairRow {
     }
 }
 
+impl Serialize for RepairRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Repair { activity, user, class, from, to, stock_change, id, .. } = &self.repair;
+        let mut row = serializer.serialize_struct("RepairRow", Self::FIELDS.len())?;
+        row.serialize_field("activity", activity)?;
+        row.serialize_field("user", user)?;
+        row.serialize_field("class", class)?;
+        row.serialize_field("from", from)?;
+        row.serialize_field("to", to)?;
+        row.serialize_field("stock_change", stock_change)?;
+        row.serialize_field("status", &self.status)?;
+        row.serialize_field("id", id)?;
+        serialize_hex(&mut row, user.as_ref(), self.has_hex_column)?;
+        row.end()
+    }
+}
+
 impl Row for RepairRow {
     const FIELDS: &'static [&'static str] =
-        &["activity", "user", "class", "from", "to", "stock_change", "status", "id"];
+        &["activity", "user", "class", "from", "to", "stock_change", "status", "id", "user_hex"];
     const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "units", "stock", "status"];
 
     fn cells(&self) -> Vec<Cell> {
-        let units = match (&self.user, self.from == Some(self.to)) {
-            (None, true) => Cell::unknown(),
-            (_, true) => Cell::text(format!("{} noted", self.to)),
-            _ => match self.from {
-                Some(from) => Cell::text(format!("{from} → {}", self.to)),
-                None => Cell::text(format!("? → {}", self.to)),
-            },
+        let Repair { activity, user, class, from, to, stock_change, .. } = &self.repair;
+        let units = match (user, from) {
+            (None, Some(from)) if from == to => Cell::unknown(),
+            (_, Some(from)) if from == to => Cell::text(format!("{to} recorded")),
+            (_, Some(from)) => Cell::text(format!("{from} → {to}")),
+            (_, None) => Cell::text(format!("? → {to}")),
         };
         let tone = match self.status {
             Repaired::Ok => Tone::Good,
@@ -83,11 +85,11 @@ impl Row for RepairRow {
             _ => Tone::Bad,
         };
         vec![
-            Cell::text(&self.activity).flexible(),
-            self.user.as_ref().map_or_else(Cell::unknown, |user| Cell::text(user.to_string()).flexible()),
-            Cell::text(self.class.name()),
+            Cell::text(activity).flexible(),
+            stored_user::cell(user.as_ref()),
+            Cell::text(class.name()),
             units,
-            Cell::number(if self.stock_change == 0 { "0".to_owned() } else { format!("{:+}", self.stock_change) }),
+            Cell::number(if *stock_change == 0 { "0".to_owned() } else { format!("{stock_change:+}") }),
             Cell::text(self.status.name()).tone(tone),
         ]
     }
@@ -116,37 +118,88 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     }
     let mut store = session.store(session.layout(Some(first.layout))?)?;
     let repairs: Vec<&Repair> = repairs.iter().collect();
-    if !args.mutating.dry_run {
+    let is_dry_run = args.mutating.dry_run;
+    let out = &mut session.out;
+    if !is_dry_run && !args.mutating.yes {
+        show_plan(&repairs, out)?;
         let what = total_moved(&repairs);
-        session.out.confirm(&format!("Apply {} repairs ({what})?", repairs.len()), args.mutating.yes)?;
+        out.confirm(&format!("Apply {} repairs ({what})?", repairs.len()), false)?;
     }
-    let rows = apply(&repairs, args.mutating.dry_run, args.reason.as_deref(), &mut store)?;
-    session.out.set_dry_run(args.mutating.dry_run);
-    session.out.array(&rows)?;
+    out.set_dry_run(is_dry_run);
+    let Applied { rows, error } = apply(&repairs, is_dry_run, args.reason.as_deref(), out.format(), &mut store);
+    if error.is_none() || !rows.is_empty() {
+        out.array(&rows)?;
+    }
+    if let Some(error) = error {
+        return Err(error);
+    }
     if rows.iter().any(|row| row.status == Repaired::Stale) {
-        session.out.hint("it was reset or repaired since the audit: run `seckill reconcile` again");
+        out.hint("it was reset or repaired since the audit: run `seckill reconcile` again");
     }
     Ok(if rows.iter().all(RepairRow::is_done) { Exit::Done } else { Exit::Refused })
 }
 
-/// Applies repairs, those of one activity and one audit at a time, and says what became of each.
-pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, store: &mut Store) -> Result<Vec<RepairRow>> {
+/// What became of repairs.
+pub struct Applied {
+    /// A row of each that was decided, in their order.
+    pub rows: Vec<RepairRow>,
+    /// Why there are no more.
+    pub error: Option<anyhow::Error>,
+}
+
+/// Applies repairs, those of one activity and one audit at a time.
+pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, format: Format, store: &mut Store) -> Applied {
     let same = |one: &&Repair, other: &&Repair| {
         (&one.activity, one.epoch, one.repairs) == (&other.activity, other.epoch, other.repairs)
     };
-    let mut rows = Vec::with_capacity(repairs.len());
+    let mut applied = Applied { rows: Vec::with_capacity(repairs.len()), error: None };
+    interrupt::stop_gracefully();
     for group in repairs.chunk_by(same) {
-        let done = store.repair(&group[0].activity.parse()?, group, dry_run, reason)?;
-        rows.extend(group.iter().zip(done).map(|(repair, status)| RepairRow::new(repair, status)));
+        if interrupt::requested() {
+            applied.error = Some(interrupted(applied.rows.len(), repairs.len()).into());
+            break;
+        }
+        let activity = group[0].activity.parse().map_err(anyhow::Error::from);
+        match activity.and_then(|activity| Ok(store.repair(&activity, group, dry_run, reason)?)) {
+            Ok(done) => {
+                let row = |(repair, status): (&&Repair, _)| RepairRow::new(repair, status, format);
+                applied.rows.extend(group.iter().zip(done).map(row));
+            }
+            Err(error) => {
+                applied.error = Some(error);
+                break;
+            }
+        }
     }
-    Ok(rows)
+    applied
+}
+
+fn interrupted(done: usize, all: usize) -> Failure {
+    Failure::new(Exit::Interrupted, format!("interrupted after {done} of {all} repairs"))
+        .hint("give the same command again: a repair that was applied is never applied twice")
+}
+
+/// Repairs of a plan that are shown before a question; of more only the number is.
+const MOST_SHOWN: usize = 100;
+
+/// Shows what is going to be asked about, on standard error as the question.
+pub fn show_plan(repairs: &[&Repair], out: &Output) -> Result<()> {
+    let terminal = out.terminal();
+    let terminal = Terminal { colours_data: terminal.colours_notes, ..terminal };
+    let planned = |repair: &&Repair| RepairRow::new(repair, Repaired::Planned, Format::Table);
+    let rows: Vec<RepairRow> = repairs.iter().take(MOST_SHOWN).map(planned).collect();
+    Output::to(std::io::stderr(), Format::Table, terminal).table(Some("plan"), &rows)?;
+    if repairs.len() > rows.len() {
+        out.note(format!("{} more repairs; `--plan FILE` writes all of them", repairs.len() - rows.len()));
+    }
+    Ok(())
 }
 
 /// What repairs do to stocks, in words.
 pub fn total_moved(repairs: &[&Repair]) -> String {
     let sum = |raised: bool| {
         let changes = repairs.iter().map(|repair| repair.stock_change).filter(|change| (*change > 0) == raised);
-        changes.map(i64::unsigned_abs).sum::<u64>()
+        changes.map(i64::unsigned_abs).fold(0, u64::saturating_add)
     };
     format!("{} units back to stock, {} out of stock", sum(true), sum(false))
 }

@@ -1,18 +1,17 @@
 //! What is done about what differs: a plan, shown, written down or applied.
 
-use std::collections::HashSet;
+use std::path::PathBuf;
 
 use anyhow::Result;
-use serde::Serialize;
 
+use super::emit::Emit;
 use crate::cli::Mutating;
-use crate::commands::repair::{RepairRow, apply, total_moved};
+use crate::commands::repair::{Applied, RepairRow, apply, show_plan, total_moved};
 use crate::inventory::audit::MissingOrders;
-use crate::inventory::drift::Audit;
-use crate::inventory::failure::{Exit, Failure, cause};
-use crate::inventory::id::StoredUser;
-use crate::inventory::repair::{Repair, Repaired};
-use crate::output::{Cell, Format, Output, Row};
+use crate::inventory::drift::{Audit, Verdict};
+use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::repair::Repair;
+use crate::output::{Output, OutputFile};
 use crate::store::Store;
 
 /// Flags about repairs.
@@ -29,10 +28,11 @@ pub struct FixArgs {
     pub max_repairs: usize,
     /// Write the repairs to a file for `seckill repair`
     #[arg(long, value_name = "FILE")]
-    pub plan: Option<String>,
+    pub plan: Option<PathBuf>,
     /// Print missing orders as rows (CLASS: missing_order)
     ///
-    /// They replace the report and are excluded from `--fix`: redeliver them with `deduct --from`.
+    /// They replace the report and are excluded from `--fix`. The units are sold: deliver the rows to your order
+    /// database again, not to `deduct`.
     #[arg(long, value_name = "CLASS", value_enum, hide_possible_values = true, requires = "records")]
     pub emit: Option<Emit>,
     /// Reason, kept in the ledger
@@ -42,29 +42,13 @@ pub struct FixArgs {
     pub mutating: Mutating,
 }
 
-/// Differences that can be printed as order rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub enum Emit {
-    /// Units that were taken and that no order record has
-    MissingOrder,
-}
-
-/// An order that no record has.
-#[derive(Debug, Serialize)]
-struct EmittedRow<'a> {
-    activity: &'a str,
-    user: Option<&'a str>,
-    quantity: u64,
-}
-
-impl Row for EmittedRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "quantity"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(self.activity), Cell::text(self.user.unwrap_or_default()), Cell::number(self.quantity)]
-    }
+/// What became of the repairs.
+pub struct Fixed {
+    pub rows: Vec<RepairRow>,
+    /// What each audited activity is now, in their order.
+    pub verdicts: Vec<Verdict>,
+    /// Why not all repairs were decided.
+    pub error: Option<anyhow::Error>,
 }
 
 impl FixArgs {
@@ -73,66 +57,47 @@ impl FixArgs {
         if self.emit.is_some() { MissingOrders::Emit } else { MissingOrders::Repair }
     }
 
-    /// Prints what is to be delivered again, a JSON object a line unless another form is asked for.
-    pub fn print(audits: &[Audit], out: &mut Output) -> Result<()> {
-        let rows = audits.iter().flat_map(|audit| {
-            audit.missing_orders.iter().map(|missing| EmittedRow {
-                activity: audit.activity.as_str(),
-                user: missing.user.as_ref().and_then(StoredUser::text),
-                quantity: missing.quantity,
-            })
-        });
-        if out.format() == Format::Table {
-            return rows.into_iter().try_for_each(|row| out.line(&serde_json::to_string(&row)?));
+    /// Refuses `--fix` if it could only be answered on a terminal that is not there: before the audit, and not only on
+    /// the night on which something differs.
+    pub fn check(&self, out: &Output) -> Result<(), Failure> {
+        if self.fix && !self.mutating.yes && !self.mutating.dry_run && !out.terminal().asks {
+            return Err(Failure::usage("`--fix` asks before it repairs, and there is no terminal to ask on")
+                .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
-        let mut stream = out.stream()?;
-        for row in rows {
-            stream.push(&row)?;
-        }
-        stream.finish()
+        Ok(())
+    }
+
+    /// Begins the file of the plan, which may be none of the inputs.
+    pub fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>, Failure> {
+        self.plan.as_ref().map(|path| OutputFile::create("--plan", path, inputs)).transpose()
     }
 
     /// Writes the plan to its file.
-    pub fn write(&self, audits: &[Audit], out: &Output) -> Result<()> {
-        let Some(path) = &self.plan else { return Ok(()) };
-        let mut text = String::new();
-        for repair in audits.iter().flat_map(|audit| &audit.plan.repairs) {
-            text.push_str(&serde_json::to_string(repair)?);
-            text.push('\n');
+    pub fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
+        let mut count = 0;
+        for repair in repairs(audits) {
+            let mut line = serde_json::to_vec(repair)?;
+            line.push(b'\n');
+            file.append(&line)?;
+            count += 1;
         }
-        std::fs::write(path, &text)
-            .map_err(|error| Failure::failed(format!("cannot write the plan `{path}`: {}", cause(&error))))?;
-        out.note(format!("{} repairs written; apply them with `seckill repair {path}`", text.lines().count()));
+        let path = file.path().display().to_string();
+        file.commit()?;
+        out.note(format!("{count} repairs written; apply them with `seckill repair {path}`"));
         Ok(())
     }
 
     /// Applies the plans after asking, and says what became of each repair.
     ///
     /// # Errors
-    /// Nothing was repaired: there are too many repairs, the records are not to be trusted, or nobody said yes.
-    pub fn fix(
-        &self,
-        audits: &[Audit],
-        untold: &HashSet<String>,
-        store: &mut Store,
-        out: &mut Output,
-    ) -> Result<Vec<RepairRow>> {
-        let repairs: Vec<&Repair> = audits.iter().flat_map(|audit| &audit.plan.repairs).collect();
-        if let Some(audit) =
-            audits.iter().find(|audit| untold.contains(audit.activity.as_str()) && !audit.plan.repairs.is_empty())
-        {
-            return Err(Failure::usage(format!(
-                "the order records hold no row of `{}`, so nothing was repaired",
-                audit.activity
-            ))
-            .hint("a truncated export looks just like this; name the activities that the records are about")
-            .into());
-        }
+    /// Nothing was repaired: there are too many repairs, or nobody said yes.
+    pub fn fix(&self, audits: &[Audit], store: &mut Store, out: &mut Output) -> Result<Fixed> {
         for audit in audits {
             for (class, count, why) in &audit.plan.kept {
                 out.warn(format!("{}: {count} {} not repaired: {why}", audit.activity, class.name()));
             }
         }
+        let repairs: Vec<&Repair> = repairs(audits).collect();
         if repairs.len() > self.max_repairs {
             return Err(Failure::new(
                 Exit::Drift,
@@ -145,20 +110,40 @@ impl FixArgs {
             .hint("look at them first (`--plan FILE`), then raise `--max-repairs`")
             .into());
         }
-        if repairs.is_empty() {
-            return Ok(Vec::new());
+        let is_dry = self.mutating.dry_run;
+        if !repairs.is_empty() && !is_dry && !self.mutating.yes {
+            show_plan(&repairs, out)?;
+            let what = total_moved(&repairs);
+            out.confirm(&format!("Apply {} repairs ({what})?", repairs.len()), false)?;
         }
-        if self.mutating.dry_run {
-            let rows = repairs.iter().map(|repair| RepairRow::new(repair, Repaired::Planned)).collect();
-            out.set_dry_run(true);
-            return Ok(rows);
-        }
-        if out.format() == Format::Table && !self.mutating.yes {
-            let rows: Vec<RepairRow> = repairs.iter().map(|repair| RepairRow::new(repair, Repaired::Planned)).collect();
-            out.table(Some("plan"), &rows)?;
-        }
-        let what = total_moved(&repairs);
-        out.confirm(&format!("Apply {} repairs ({what})?", repairs.len()), self.mutating.yes)?;
-        apply(&repairs, false, self.reason.as_deref(), store)
+        let Applied { rows, error } = apply(&repairs, is_dry, self.reason.as_deref(), out.format(), store);
+        let verdicts = self.verdicts(audits, &rows);
+        Ok(Fixed { rows, verdicts, error })
     }
+
+    /// What each activity is after its repairs: in order if it drifted, all of it could be repaired, and all of that was
+    /// done. Else it is as it was audited.
+    fn verdicts(&self, audits: &[Audit], rows: &[RepairRow]) -> Vec<Verdict> {
+        let mut rest = rows;
+        let mut verdicts = Vec::with_capacity(audits.len());
+        for audit in audits {
+            let wanted = audit.plan.repairs.len();
+            let (of_audit, others) = rest.split_at(wanted.min(rest.len()));
+            rest = others;
+            let is_emitted = self.emit.is_some() && !audit.missing_orders.is_empty();
+            let is_repaired = audit.verdict == Verdict::Drift
+                && !self.mutating.dry_run
+                && !is_emitted
+                && audit.plan.kept.is_empty()
+                && wanted > 0
+                && of_audit.len() == wanted
+                && of_audit.iter().all(RepairRow::is_done);
+            verdicts.push(if is_repaired { Verdict::Match } else { audit.verdict });
+        }
+        verdicts
+    }
+}
+
+fn repairs(audits: &[Audit]) -> impl Iterator<Item = &Repair> {
+    audits.iter().flat_map(|audit| &audit.plan.repairs)
 }

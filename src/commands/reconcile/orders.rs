@@ -67,7 +67,12 @@ impl OrdersArgs {
         })
     }
 
-    /// Reads the records, where any are given.
+    /// The file that is read, as it was given.
+    pub fn file(&self) -> Option<&str> {
+        self.orders.as_deref()
+    }
+
+    /// Reads the records, if any are given.
     pub fn read(&self, wanted: &[ActivityId], store: &mut Store, out: &Output) -> Result<Option<Orders>> {
         let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
         let format = RowFormat { dialect: self.format, delimiter: self.delimiter };

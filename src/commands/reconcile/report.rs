@@ -1,24 +1,33 @@
-//! How an audit is shown: a summary of each activity, then everything that differs.
+//! How an audit is shown: a row of each activity, then everything that differs.
 
 use anyhow::Result;
 use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
 
-use super::verdict;
 use crate::commands::repair::RepairRow;
-use crate::inventory::drift::{Audit, Class, Difference, Held, Verdict};
-use crate::inventory::id::StoredUser;
+use crate::commands::stored_user::{self, has_hex_column, serialize_hex};
+use crate::inventory::drift::{Audit, Class, Difference, Held, Proof, Verdict};
 use crate::output::{Cell, Format, Output, Row, Tone};
 
-/// One activity in a summary.
+/// Notes that are printed, in all and of one activity; of more only the number is said.
+const MOST_NOTES: usize = 50;
+const MOST_NOTES_OF_ONE: usize = 10;
+
+/// Differences that people see without `--differences`.
+const FIRST_DIFFERENCES: usize = 20;
+
+/// One activity.
 #[derive(Debug, Serialize)]
 struct ActivityRow<'a> {
     activity: &'a str,
     verdict: Verdict,
+    proof: Proof,
     total: Option<u64>,
     stock: Option<u64>,
     bought: Option<i64>,
     expected_stock: Option<i64>,
-    drift: Option<i64>,
+    stock_drift: Option<i64>,
+    differences: usize,
 }
 
 impl<'a> ActivityRow<'a> {
@@ -26,19 +35,22 @@ impl<'a> ActivityRow<'a> {
         Self {
             activity: audit.activity.as_str(),
             verdict: audit.verdict,
+            proof: audit.proof,
             total: audit.total,
             stock: audit.stock,
             bought: audit.bought,
             expected_stock: audit.expected_stock,
-            drift: audit.drift,
+            stock_drift: audit.drift,
+            differences: audit.differences.len(),
         }
     }
 }
 
 impl Row for ActivityRow<'_> {
     const FIELDS: &'static [&'static str] =
-        &["activity", "verdict", "total", "stock", "bought", "expected_stock", "drift"];
-    const HEADINGS: &'static [&'static str] = &["activity", "verdict", "total", "stock", "bought", "expected", "drift"];
+        &["activity", "verdict", "proof", "total", "stock", "bought", "expected_stock", "stock_drift", "differences"];
+    const HEADINGS: &'static [&'static str] =
+        &["activity", "verdict", "proof", "total", "stock", "bought", "expected", "drift", "differences"];
 
     fn cells(&self) -> Vec<Cell> {
         let tone = match self.verdict {
@@ -46,18 +58,20 @@ impl Row for ActivityRow<'_> {
             Verdict::Unproven | Verdict::Unsettled => Tone::Warn,
             Verdict::Drift | Verdict::NotPreheated => Tone::Bad,
         };
-        let drift = match self.drift {
+        let drift = match self.stock_drift {
             Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
             drift => Cell::known(drift),
         };
         vec![
             Cell::text(self.activity).flexible(),
             Cell::text(self.verdict.name()).tone(tone),
+            Cell::text(self.proof.name()),
             Cell::known(self.total),
             Cell::known(self.stock),
             Cell::known(self.bought),
             Cell::known(self.expected_stock),
             drift,
+            Cell::number(self.differences),
         ]
     }
 }
@@ -67,7 +81,7 @@ impl Row for ActivityRow<'_> {
 struct ClassRow<'a> {
     activity: &'a str,
     class: Class,
-    differences: usize,
+    differences: u64,
 }
 
 impl Row for ClassRow<'_> {
@@ -85,111 +99,177 @@ impl Row for ClassRow<'_> {
 }
 
 /// One thing that differs.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct DifferenceRow<'a> {
     activity: &'a str,
-    user: Option<&'a StoredUser>,
-    class: Class,
-    redis: Option<&'a Held>,
-    ledger: Option<&'a Held>,
-    orders: Option<&'a Held>,
+    difference: &'a Difference,
+    has_hex_column: bool,
 }
 
-impl<'a> DifferenceRow<'a> {
-    fn new(audit: &'a Audit, difference: &'a Difference) -> Self {
-        Self {
-            activity: audit.activity.as_str(),
-            user: difference.user.as_ref(),
-            class: difference.class,
-            redis: difference.redis.as_ref(),
-            ledger: difference.ledger.as_ref(),
-            orders: difference.orders.as_ref(),
-        }
+impl Serialize for DifferenceRow<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Difference { user, class, redis, ledger, orders, count } = self.difference;
+        let mut row = serializer.serialize_struct("DifferenceRow", Self::FIELDS.len())?;
+        row.serialize_field("activity", self.activity)?;
+        row.serialize_field("user", user)?;
+        row.serialize_field("class", class)?;
+        row.serialize_field("redis", redis)?;
+        row.serialize_field("ledger", ledger)?;
+        row.serialize_field("orders", orders)?;
+        row.serialize_field("count", count)?;
+        serialize_hex(&mut row, user.as_ref(), self.has_hex_column)?;
+        row.end()
     }
 }
 
 impl Row for DifferenceRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "class", "redis", "ledger", "orders"];
+    const FIELDS: &'static [&'static str] =
+        &["activity", "user", "class", "redis", "ledger", "orders", "count", "user_hex"];
     const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "redis", "ledger", "orders"];
 
     fn cells(&self) -> Vec<Cell> {
-        let said = |held: Option<&Held>| match held {
+        let said = |held: &Option<Held>| match held {
             Some(Held::Text(text)) => Cell::text(text).flexible(),
-            units => Cell::known(units),
+            units => Cell::known(units.as_ref()),
+        };
+        let user = match self.difference.count {
+            Some(count) => Cell::text(format!("({count} users)")).flexible(),
+            None => stored_user::cell(self.difference.user.as_ref()),
         };
         vec![
             Cell::text(self.activity).flexible(),
-            self.user.map_or_else(Cell::unknown, |user| Cell::text(user.to_string()).flexible()),
-            class(self.class),
-            said(self.redis),
-            said(self.ledger),
-            said(self.orders),
+            user,
+            class(self.difference.class),
+            said(&self.difference.redis),
+            said(&self.difference.ledger),
+            said(&self.difference.orders),
         ]
     }
 }
 
 fn class(class: Class) -> Cell {
-    Cell::text(class.name()).tone(if class == Class::Timing { Tone::Dim } else { Tone::Bad })
+    Cell::text(class.name()).tone(if class == Class::Timing { Tone::Info } else { Tone::Bad })
 }
 
-/// All of it, as one value.
+/// Everything, for the nested formats.
 #[derive(Serialize)]
 struct Document<'a> {
     verdict: Verdict,
     activities: Vec<ActivityRow<'a>>,
     differences: Vec<DifferenceRow<'a>>,
-    /// Only where repairs were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    repairs: Option<&'a [RepairRow]>,
+    repairs: Option<Vec<RepairDocument<'a>>>,
 }
 
-/// Says what people should know beside the figures.
-pub fn tell(audits: &[Audit], out: &Output) {
+/// A repair in a document: its rows do not pass through the output, which would mark those of a dry run.
+#[derive(Serialize)]
+struct RepairDocument<'a> {
+    #[serde(flatten)]
+    row: &'a RepairRow,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<bool>,
+}
+
+/// Says what stands in no row.
+pub fn tell(audits: &[Audit], accepts_unproven: bool, out: &Output) {
+    let mut said = 0;
+    let total: usize = audits.iter().map(|audit| audit.notes.len()).sum();
     for audit in audits {
-        for note in &audit.notes {
+        let most = MOST_NOTES_OF_ONE.min(MOST_NOTES - said);
+        for note in audit.notes.iter().take(most) {
             out.warn(format!("{}: {note}", audit.activity));
+            said += 1;
         }
     }
-    let drifted = |audit: &Audit| audit.differences.iter().any(|difference| difference.class == Class::CounterDrift);
-    if audits.iter().any(drifted) {
+    if total > said {
+        out.warn(format!("{} more such warnings are not shown", total - said));
+    }
+    let has = |class| audits.iter().any(|audit| audit.differences.iter().any(|difference| difference.class == class));
+    if has(Class::CounterDrift) {
         out.hint(
             "a backend that sells with a script of its own writes no ledger: preheat its activities with `ledger: false`",
         );
     }
+    if !accepts_unproven && audits.iter().any(|audit| audit.verdict == Verdict::Unproven) {
+        out.hint(
+            "nothing differs, and nothing proves it either: give order records (`--orders FILE`) or `--total N`, or \
+             accept it with `--accept unproven`",
+        );
+    }
 }
 
-/// Shows audits: nested for `json` and `yaml`, tables for people, and for the flat formats what differs.
-pub fn report(audits: &[Audit], repairs: Option<&[RepairRow]>, out: &mut Output) -> Result<()> {
-    let differences = || {
-        audits.iter().flat_map(|audit| audit.differences.iter().map(|difference| DifferenceRow::new(audit, difference)))
-    };
-    match out.format() {
-        Format::Json | Format::Yaml => {
-            out.keep_changes(repairs.unwrap_or_default())?;
-            return out.document(&Document {
-                verdict: verdict(audits),
-                activities: audits.iter().map(ActivityRow::new).collect(),
-                differences: differences().collect(),
-                repairs,
-            });
-        }
-        Format::Table => {
-            let rows: Vec<ActivityRow<'_>> = audits.iter().map(ActivityRow::new).collect();
-            out.table(None, &rows)?;
-            let classes: Vec<ClassRow<'_>> = audits.iter().flat_map(classes).collect();
-            if classes.is_empty() {
-                return Ok(());
+/// How an audit is to be shown.
+pub struct View<'a> {
+    /// The verdict about all activities.
+    pub verdict: Verdict,
+    pub audits: &'a [Audit],
+    /// Whether the flat formats have rows of differences, and people see all of them.
+    pub differences: bool,
+    /// What became of the repairs; `None` if none were wanted.
+    pub repairs: Option<&'a [RepairRow]>,
+    pub is_dry_run: bool,
+}
+
+impl View<'_> {
+    /// Shows it: nested for `json` and `yaml`, tables for people, and rows of activities or of differences for the flat
+    /// formats.
+    pub fn show(&self, out: &mut Output) -> Result<()> {
+        match out.format() {
+            Format::Json | Format::Yaml => self.document(out),
+            Format::Table => self.tables(out),
+            Format::Jsonl | Format::Csv | Format::Tsv => {
+                out.keep_changes(self.repairs.unwrap_or_default())?;
+                if self.differences {
+                    return stream(self.rows(out.format()), out);
+                }
+                stream(self.audits.iter().map(ActivityRow::new), out)
             }
-            out.table(Some("what differs"), &classes)?;
-            out.line("")?;
         }
-        Format::Jsonl | Format::Csv | Format::Tsv => (),
     }
-    let mut rows = out.stream()?;
-    for row in differences() {
-        rows.push(&row)?;
+
+    fn document(&self, out: &mut Output) -> Result<()> {
+        out.keep_changes(self.repairs.unwrap_or_default())?;
+        let dry_run = self.is_dry_run.then_some(true);
+        out.document(&Document {
+            verdict: self.verdict,
+            activities: self.audits.iter().map(ActivityRow::new).collect(),
+            differences: self.rows(out.format()).collect(),
+            repairs: self.repairs.map(|rows| rows.iter().map(|row| RepairDocument { row, dry_run }).collect()),
+        })
     }
-    rows.finish()
+
+    fn tables(&self, out: &mut Output) -> Result<()> {
+        stream(self.audits.iter().map(ActivityRow::new), out)?;
+        let classes: Vec<ClassRow<'_>> = self.audits.iter().flat_map(classes).collect();
+        if classes.is_empty() {
+            return Ok(());
+        }
+        out.table(Some("what differs"), &classes)?;
+        out.line("")?;
+        let all: usize = self.audits.iter().map(|audit| audit.differences.len()).sum();
+        let most = if self.differences { all } else { FIRST_DIFFERENCES };
+        stream(self.rows(out.format()).take(most), out)?;
+        if all > most {
+            out.note(format!("{} more differences; `--differences` shows all", all - most));
+        }
+        Ok(())
+    }
+
+    fn rows(&self, format: Format) -> impl Iterator<Item = DifferenceRow<'_>> {
+        let has_hex_column = has_hex_column(format);
+        self.audits.iter().flat_map(move |audit| {
+            let activity = audit.activity.as_str();
+            audit.differences.iter().map(move |difference| DifferenceRow { activity, difference, has_hex_column })
+        })
+    }
+}
+
+fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<()> {
+    let mut stream = out.stream()?;
+    for row in rows {
+        stream.push(&row)?;
+    }
+    stream.finish()
 }
 
 /// How many differences of each class; they are sorted by class.
@@ -197,6 +277,6 @@ fn classes(audit: &Audit) -> impl Iterator<Item = ClassRow<'_>> {
     audit.differences.chunk_by(|one, other| one.class == other.class).map(|same| ClassRow {
         activity: audit.activity.as_str(),
         class: same[0].class,
-        differences: same.len(),
+        differences: same.iter().map(|difference| difference.count.unwrap_or(1)).sum(),
     })
 }

@@ -103,16 +103,16 @@ fn what_was_wrong_before_and_what_goes_wrong_after_is_found_and_repaired() {
     redis.cmd(("HINCRBY", SECKILL.participants("1001"), "c", 4));
     redis.cmd(("HDEL", SECKILL.participants("1001"), "b"));
     let rows = |code: i32| {
-        let rows = redis.seckill(["reconcile", "1001", "-o", "csv", "-q"]).code(code).stdout;
+        let rows = redis.seckill(["reconcile", "1001", "--differences", "-o", "csv", "-q"]).code(code).stdout;
         rows.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(
         rows(7),
         [
-            "1001,,conservation,55,57,",
-            "1001,a,counter_drift,3,1,",
-            "1001,b,counter_drift,0,1,",
-            "1001,c,counter_drift,5,1,"
+            "1001,,conservation,55,57,,,",
+            "1001,a,counter_drift,3,1,,,",
+            "1001,b,counter_drift,0,1,,,",
+            "1001,c,counter_drift,5,1,,,"
         ]
     );
     redis.cmd(("HINCRBY", SECKILL.participants("1001"), "c", -4));
@@ -273,7 +273,7 @@ fn a_live_sale_is_trimmed_and_audited_at_once() {
             removed += trimming.wait().code(0).json()["removed"].as_u64().unwrap();
         }
         redis.cmd(("HINCRBY", SECKILL.participants("1001"), "nobody-else", 1));
-        let rows = redis.seckill(["reconcile", "1001", "-o", "jsonl"]).code(7).jsonl();
+        let rows = redis.seckill(["reconcile", "1001", "--differences", "-o", "jsonl"]).code(7).jsonl();
         let drifted: Vec<&Value> =
             rows.iter().filter(|row| row["class"] == "counter_drift").map(|row| &row["user"]).collect();
         assert_eq!(drifted, ["nobody-else"]);

@@ -53,11 +53,14 @@ fn standard_input_that_is_a_file_counts_as_of_its_modification() {
     fs::write(&file, "user,quantity\na,1\n").unwrap();
     let old = SystemTime::now() - Duration::from_secs(3600);
     fs::File::options().write(true).open(&file).unwrap().set_modified(old).unwrap();
-    let audit =
-        redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "csv"]).stdin_file(fs::File::open(&file).unwrap());
+    let audit = redis
+        .seckill(["reconcile", "1001", "--orders", "-", "-o", "csv", "--differences"])
+        .stdin_file(fs::File::open(&file).unwrap());
     audit.code(0).stdout_has("timing");
     // A pipe has no time of its own: then it is the start of the command.
-    let audit = redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "csv"]).stdin("user,quantity\na,1\n");
+    let audit = redis
+        .seckill(["reconcile", "1001", "--orders", "-", "-o", "csv", "--differences"])
+        .stdin("user,quantity\na,1\n");
     audit.code(7).stdout_has("missing_order");
 }
 

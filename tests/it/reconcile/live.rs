@@ -82,7 +82,7 @@ fn one_wrong_counter_is_found_while_everybody_buys() {
     while_selling(&redis, || {
         redis.cmd(("HINCRBY", "seckill:participants:1001", "nobody-else", 1));
         redis.cmd(("HDEL", "seckill:participants:1001", "user-17"));
-        let rows = redis.seckill(["reconcile", "1001", "-o", "jsonl"]).code(7).jsonl();
+        let rows = redis.seckill(["reconcile", "1001", "--differences", "-o", "jsonl"]).code(7).jsonl();
         let drifted: Vec<&str> =
             rows.iter().filter(|row| row["class"] == "counter_drift").filter_map(|row| row["user"].as_str()).collect();
         // Nothing is known of a user who had just given everything back.
@@ -104,7 +104,7 @@ fn one_wrong_counter_among_many_pages_of_them_is_found_and_nothing_else() {
         redis.seckill(["reconcile", "1001"]).code(0);
         assert_ne!(stock(), before, "the sale stood still");
         redis.cmd(("HINCRBY", "seckill:participants:1001", "early-21234", 1));
-        let rows = redis.seckill(["reconcile", "1001", "-o", "jsonl"]).code(7).jsonl();
+        let rows = redis.seckill(["reconcile", "1001", "--differences", "-o", "jsonl"]).code(7).jsonl();
         let drifted: Vec<String> = rows
             .iter()
             .filter(|row| !row["user"].is_null())

@@ -10,7 +10,11 @@ use crate::support::TestRedis;
 /// What differs from records given on standard input, as `class user redis ledger orders`.
 #[track_caller]
 fn differences(redis: &TestRedis, csv: &str, code: i32) -> Vec<String> {
-    let rows = redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "jsonl"]).stdin(csv).code(code).jsonl();
+    let rows = redis
+        .seckill(["reconcile", "1001", "--differences", "--orders", "-", "-o", "jsonl"])
+        .stdin(csv)
+        .code(code)
+        .jsonl();
     let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     rows.iter()
         .map(|row| ["class", "user", "redis", "ledger", "orders"].map(|field| shown(&row[field])).join(" "))
@@ -46,12 +50,12 @@ fn each_side_that_lacks_something_has_its_class() {
 fn a_bare_counter_is_compared_as_a_whole() {
     let redis = sale("product");
     let audit = |csv: &'static str| {
-        redis.seckill(["reconcile", "1001", "-l", "product", "--orders", "-", "-o", "csv"]).stdin(csv)
+        redis.seckill(["reconcile", "1001", "-l", "product", "--differences", "--orders", "-", "-o", "csv"]).stdin(csv)
     };
     audit("quantity\n1\n2\n").code(0);
     audit("activity,user,quantity\n1001,a,3\n").code(0);
-    audit("quantity\n2\n").code(7).stdout_has("1001,,quantity_mismatch,3,,2\n");
-    audit("quantity\n0\n").code(7).stdout_has("1001,,missing_order,3,,0\n");
+    audit("quantity\n2\n").code(7).stdout_has("1001,,quantity_mismatch,3,,2,,\n");
+    audit("quantity\n0\n").code(7).stdout_has("1001,,missing_order,3,,0,,\n");
 }
 
 #[test]
@@ -74,15 +78,16 @@ fn what_is_newer_than_the_records_is_timing_and_no_drift() {
     redis.seckill(["refund", "1001", "--user", "b"]).code(0);
     redis.seckill(["deduct", "1001", "--user", "c"]).code(0);
     let audit = |csv: &str, code: i32| {
-        let call = redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "csv", "--as-of", &before]);
+        let call =
+            redis.seckill(["reconcile", "1001", "--differences", "--orders", "-", "-o", "csv", "--as-of", &before]);
         let rows = call.stdin(csv).code(code).stdout;
         rows.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
-    let timing = ["1001,a,timing,3,3,1", "1001,b,timing,1,1,2", "1001,c,timing,1,1,0"];
+    let timing = ["1001,a,timing,3,3,1,,", "1001,b,timing,1,1,2,,", "1001,c,timing,1,1,0,,"];
     assert_eq!(audit("user,quantity\na,1\nb,2\n", 0), timing);
     // Records may know some of what is newer, but nothing that never was.
     assert_eq!(audit("user,quantity\na,3\nb,1\nc,1\n", 0), [""; 0]);
-    assert_eq!(audit("user,quantity\na,3\nb,3\nc,1\n", 7), ["1001,b,quantity_mismatch,1,1,3"]);
+    assert_eq!(audit("user,quantity\na,3\nb,3\nc,1\n", 7), ["1001,b,quantity_mismatch,1,1,3,,"]);
     // As of now they are all missing.
     assert_eq!(
         differences(&redis, "user,quantity\na,1\nb,2\n", 7),
@@ -113,7 +118,7 @@ fn a_file_counts_as_of_its_modification() {
         fs::File::options().write(true).open(&file).unwrap().set_modified(at).unwrap();
     };
     let (now, hour) = (std::time::SystemTime::now(), std::time::Duration::from_secs(3600));
-    let audit = || redis.seckill(["reconcile", "1001", "-o", "csv", "--orders"]).args([&file]);
+    let audit = || redis.seckill(["reconcile", "1001", "--differences", "-o", "csv", "--orders"]).args([&file]);
     audit().code(0);
     fs::write(&file, "user,quantity\na,1\n").unwrap();
     modified(now + hour);

@@ -137,7 +137,12 @@ fn missing_orders_may_be_delivered_again_instead() {
     let row = "{\"activity\":\"1001\",\"user\":\"b\",\"quantity\":2}\n";
     redis.seckill(emit).args([&file]).code(7).stdout_is(row);
     redis.assert_unchanged_since(&before);
-    redis.seckill(emit).args([&file]).args(["-o", "csv"]).code(7).stdout_is("activity,user,quantity\n1001,b,2\n");
+    redis
+        .seckill(emit)
+        .args([&file])
+        .args(["-o", "csv"])
+        .code(7)
+        .stdout_is("activity,user,quantity,user_hex\n1001,b,2,\n");
     // The others are repaired, these are left alone.
     redis.seckill(emit).args([&file]).args(["--fix", "--yes"]).code(7).stdout_is(row);
     assert_eq!(
@@ -291,8 +296,8 @@ fn nothing_is_repaired_by_records_that_cannot_be_trusted() {
         .code(2)
         .stderr_has("a pipe hides");
     let (_dir, file) = orders(csv);
-    let fix = redis.seckill(["reconcile", "1001", "--fix", "--yes", "--as-of", "2100-01-01T00:00:00Z", "--orders"]);
-    fix.args([&file]).code(2).stderr_has("hold no row of `1001`");
+    let fix = redis.seckill(["reconcile", "--fix", "--yes", "--as-of", "2100-01-01T00:00:00Z", "--orders"]);
+    fix.args([&file]).code(7).stderr_has("`1001` was left out: it has sales, and the order records have no row of it");
     redis.seckill(["reconcile", "1001", "--fix", "--yes", "--orders-cmd", "echo user; exit 1"]).code(1);
     redis.assert_unchanged_since(&before);
 }
@@ -302,8 +307,15 @@ fn without_a_yes_nothing_is_repaired() {
     let redis = sale("seckill");
     redis.cmd(("DECRBY", STOCK, 5));
     let before = redis.dump_all();
-    redis.seckill(["reconcile", "--fix"]).code(2).stdout_has("conservation").stderr_has("--yes");
-    redis.seckill(["reconcile", "--fix", "--dry-run"]).code(7).stdout_has("planned").stderr_has("nothing was changed");
+    redis.seckill(["reconcile", "--fix"]).code(2).stdout_is("").stderr_has("`--yes`");
+    redis
+        .seckill(["reconcile", "--fix", "--dry-run"])
+        .code(7)
+        .stdout_has("Dry run: nothing was changed")
+        .stdout_has("repairs that would be applied\n")
+        .stderr_has("dry run: 1 of 1 repairs would be applied, and nothing was changed");
+    let dry = redis.seckill(["reconcile", "--fix", "--dry-run", "-o", "json"]).code(7).json();
+    assert_eq!((&dry["dry_run"], &dry["repairs"][0]["dry_run"]), (&json!(true), &json!(true)));
     redis.assert_unchanged_since(&before);
     redis
         .seckill(["reconcile", "--fix", "--yes"])
