@@ -3,6 +3,7 @@
 mod activities;
 mod databases;
 mod exports;
+mod fix;
 mod formats;
 pub mod live;
 mod loss;
