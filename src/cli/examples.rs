@@ -88,6 +88,8 @@ seckill reconcile
 seckill reconcile 1001 --orders orders.csv --map user=buyer_id,activity=sku
 # Against the database; a failed export is noticed
 seckill reconcile --orders-cmd 'mysql --batch shop -e \"select …\"' --format mysql
+# What the database lacks, to be delivered to it again
+seckill reconcile 1001 --orders orders.csv --emit missing_order -o csv
 # Repair what differs: see the plan first
 seckill reconcile 1001 --fix --dry-run
 seckill reconcile 1001 --fix

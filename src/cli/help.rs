@@ -36,7 +36,7 @@ const EXIT_CODES: &str = "
 4    authentication or permission refused
 5    server unreachable
 6    outcome of a write unknown: the hint has the command that settles it
-7    reconcile found drift
+7    reconcile found drift, or could not prove a match
 130  interrupted
 ";
 

@@ -27,14 +27,15 @@ use crate::store::Store;
 
 /// Compare stock, participants, ledger and order records
 ///
-/// Exit code 7 if they differ.
+/// `match` (exit code 0) means that nothing differs and something proves it: a whole ledger, order records, or the
+/// total. Otherwise the verdict is `drift`, `unsettled` (it changed during the audit and has no ledger) or `unproven`
+/// (exit code 7), or `not_preheated` (exit code 3).
 ///
-/// Exact while the sale goes on: every counter is compared with the ledger at one instant, and nothing stands
-/// still meanwhile. An activity without a ledger is scanned until two scans are alike; one that is being written
-/// stays `unsettled`.
+/// The audit is exact while the sale goes on: every counter is compared with the ledger at one instant. An activity
+/// without a ledger is scanned until two scans are equal.
 ///
-/// Order records are summed by user; rows below zero are refunds. They are compared with the ledger as of their
-/// own time. A column `ledger` may hold the id of the ledger entry that a record was made of.
+/// Order records are summed by user; negative rows are refunds. They are compared with the ledger as of their own
+/// time. A column `ledger` may hold the id of the ledger entry that a record was made of.
 #[derive(Debug, clap::Args)]
 pub struct ReconcileArgs {
     /// Activities to audit [default: all preheated]
@@ -48,11 +49,16 @@ pub struct ReconcileArgs {
     /// Total of the one ACTIVITY, if its preheat was wrong
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     total: Option<Units>,
-    /// Show a row of each difference: in csv, tsv and jsonl instead of a row of each activity, in tables all of them
+    /// Print a row per difference
+    ///
+    /// In csv, tsv and jsonl instead of a row per activity. Tables show the first 20 without it. json and yaml always
+    /// have all.
     #[arg(long)]
     differences: bool,
-    /// End with exit code 0 also if nothing differs but nothing proves it
-    #[arg(long, value_name = "VERDICT", value_enum)]
+    /// Exit with 0 for this verdict (VERDICT: unproven)
+    ///
+    /// For an activity without a whole ledger, order records or a conclusive total, of which nothing differs.
+    #[arg(long, value_name = "VERDICT", value_enum, hide_possible_values = true)]
     accept: Option<Accept>,
     #[command(flatten)]
     orders: OrdersArgs,

@@ -15,8 +15,8 @@ use crate::store::Store;
 
 /// Apply a plan of repairs that reconcile wrote
 ///
-/// Each repair is applied where everything still is as the audit found it, and once: the same plan again is
-/// `replayed`. Where somebody else repaired or reset the activity since, its repairs are `stale`.
+/// Each repair is applied once, and only if the user's units are still as audited, else it is `changed`. The same plan
+/// again is `replayed`. If the activity was repaired or reset since the audit, its repairs are `stale`.
 #[derive(Debug, clap::Args)]
 pub struct RepairArgs {
     /// Plan of `reconcile --plan`; - is standard input
