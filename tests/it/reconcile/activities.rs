@@ -72,3 +72,10 @@ fn a_lost_index_is_an_error_and_never_hides_an_activity() {
         .stderr_has("`seckill inspect --scan` finds all activities");
     redis.seckill(["reconcile", "1001", "--orders", "-"]).stdin(csv).code(0);
 }
+
+#[test]
+fn an_activity_of_another_layout_is_named_with_it() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "5", "-l", "sku"]).code(0);
+    redis.seckill(["reconcile", "1"]).code(3).stderr_has("`1` exists in the layout `sku`: add `--layout sku`");
+}
