@@ -73,6 +73,10 @@ pub struct Global {
     )]
     pub output: Format,
 
+    /// Begin csv with a byte order mark, for spreadsheets
+    #[arg(long, global = true)]
+    pub bom: bool,
+
     /// Longest wait for the server's reply [default: 5s]
     #[arg(long, global = true, env = "SECKILL_TIMEOUT", value_name = "DURATION", value_parser = timeout, default_value = "5s", hide_env_values = true)]
     pub timeout: Duration,

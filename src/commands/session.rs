@@ -8,7 +8,7 @@ use crate::cli::Global;
 use crate::interrupt;
 use crate::inventory::failure::{Exit, Failure, cause};
 use crate::inventory::layout::Layout;
-use crate::output::Output;
+use crate::output::{Format, Output};
 use crate::store::Store;
 use crate::store::connect::Target;
 use crate::store::embedded::Embedded;
@@ -25,7 +25,13 @@ pub struct Session {
 impl Session {
     /// Nothing is connected or started yet.
     pub fn new(global: Global) -> Result<Self> {
-        let out = Output::new(global.output, global.color, global.quiet, global.verbose);
+        let mut out = Output::new(global.output, global.color, global.quiet, global.verbose);
+        if global.bom && global.output != Format::Csv {
+            return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output.name()))
+                .hint("add `-o csv`, or leave `--bom` out")
+                .into());
+        }
+        out.set_bom(global.bom);
         Ok(Self { global, out })
     }
 

@@ -48,6 +48,8 @@ pub struct Output {
     sink: Sink,
     /// Whether nothing is changed, which each row says.
     is_dry: bool,
+    /// Whether csv begins with a byte order mark.
+    bom: bool,
 }
 
 /// What stands above a table of a dry run.
@@ -61,12 +63,17 @@ impl Output {
 
     /// Some other place for the data.
     pub fn to(place: impl Write + Send + 'static, format: Format, terminal: Terminal) -> Self {
-        Self { format, terminal, sink: Sink::new(Box::new(place), terminal.shows_data), is_dry: false }
+        Self { format, terminal, sink: Sink::new(Box::new(place), terminal.shows_data), is_dry: false, bom: false }
     }
 
     /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.
     pub fn set_dry_run(&mut self, is_dry: bool) {
         self.is_dry = is_dry;
+    }
+
+    /// Whether csv begins with a byte order mark, by which spreadsheets know that it is UTF-8.
+    pub fn set_bom(&mut self, bom: bool) {
+        self.bom = bom;
     }
 
     /// Keeps rows that tell of changes, for a nested value: if standard output cannot be written, standard error names

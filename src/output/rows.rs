@@ -72,6 +72,9 @@ impl<'a, T: Row> RowStream<'a, T> {
     pub(super) fn new(out: &'a mut Output) -> Result<Self> {
         let (terminal, is_dry) = (out.terminal, out.is_dry);
         let sink = &mut out.sink;
+        if out.bom && out.format == Format::Csv && !sink.used {
+            sink.write_data("\u{feff}".as_bytes());
+        }
         let plain = |sink, form| Rows::Plain { sink, buffer: Vec::new(), form };
         let rows = match out.format {
             Format::Csv => separated::<T>(sink, b',', is_dry)?,
