@@ -174,7 +174,14 @@ impl Output {
         }
         let dry = (self.is_dry && first).then_some(DRY_RUN);
         let rows: Vec<Vec<Cell>> = rows.iter().map(Row::cells).collect();
-        draw([dry, title], T::HEADINGS, &rows, &mut self.sink, &self.terminal);
+        let table = draw([dry, title], T::HEADINGS, &rows, &mut self.sink, &self.terminal);
+        // A request id that has no room must not be lost: it is the same in all rows of an order.
+        let common = common(table.hidden(), T::HEADINGS, &rows);
+        for (heading, text) in &common {
+            self.sink.write_safe(&format!("{heading}  {text}\n"));
+        }
+        let lost = table.hidden().iter().filter(|hidden| !common.iter().any(|(heading, _)| heading == *hidden));
+        note_hidden(lost, &self.terminal);
         self.sink.show();
         Ok(())
     }
@@ -228,7 +235,7 @@ impl Output {
     }
 }
 
-/// Draws the first rows of a table below its titles, and says which columns had no room.
+/// Draws the first rows of a table below its titles.
 fn draw(
     titles: [Option<&str>; 2],
     headings: &[&str],
@@ -244,9 +251,25 @@ fn draw(
     }
     let table = Table::new(headings, rows, terminal.width, terminal.colours_data);
     sink.write_safe(&table.page(rows));
-    if !table.hidden().is_empty() {
-        let hidden = table.hidden().join(", ");
-        terminal.note(format!("no room for {hidden}; another `--output` has everything"));
-    }
     table
+}
+
+/// Of hidden columns those whose text is the same in every row, with that text.
+fn common(hidden: &[String], headings: &[&str], rows: &[Vec<Cell>]) -> Vec<(String, String)> {
+    let column = |name: &String| headings.iter().position(|heading| heading.to_uppercase() == *name);
+    let text = |row: &Vec<Cell>, at: usize| row.get(at).map(|cell| cell.shown(usize::MAX).into_owned());
+    let same = |name: &String| {
+        let at = column(name)?;
+        let first = text(rows.first()?, at)?;
+        rows.iter().all(|row| text(row, at).as_ref() == Some(&first)).then(|| (name.clone(), first))
+    };
+    hidden.iter().filter_map(same).collect()
+}
+
+/// Says which columns had no room.
+fn note_hidden<'a>(hidden: impl Iterator<Item = &'a String>, terminal: &Terminal) {
+    let hidden: Vec<&str> = hidden.map(String::as_str).collect();
+    if !hidden.is_empty() {
+        terminal.note(format!("no room for {}; another `--output` has everything", hidden.join(", ")));
+    }
 }

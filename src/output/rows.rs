@@ -270,6 +270,7 @@ impl Page {
         {
             let dry = is_dry.then_some(super::DRY_RUN);
             let table = super::draw([dry, None], T::HEADINGS, rows, sink, terminal);
+            super::note_hidden(table.hidden().iter(), terminal);
             *self = Self::Decided { table, line: String::new() };
         }
     }

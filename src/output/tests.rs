@@ -150,6 +150,19 @@ fn a_long_table_goes_on_to_the_same_widths() {
 }
 
 #[test]
+fn what_has_no_room_and_is_the_same_in_all_rows_stands_below() {
+    let narrow = Terminal { width: Some(18), ..Terminal::default() };
+    let shown = |rows: &[Bought]| printed(Format::Table, narrow, |out| out.array(rows));
+    let table = "ACTIVITY  USER\n─────────────────\n";
+    let ids = |text: String| text.lines().next().map(str::to_owned);
+    let same = shown(&[row("1234567", Some(2)), row("7", Some(2))]);
+    assert_eq!(same, format!("{table}0123      1234567\n0123      7\nBOUGHT  2\n"));
+    let other = shown(&[row("1234567", Some(2)), row("7", Some(3))]);
+    assert_eq!(ids(other.clone()), Some("ACTIVITY  USER".to_owned()), "{other}");
+    assert!(!other.contains("BOUGHT"), "{other}");
+}
+
+#[test]
 fn a_second_table_keeps_its_distance() {
     let text = printed(Format::Json, Terminal::default(), |out| {
         out.table(Some("Stock"), &[row("7", None)])?;

@@ -70,3 +70,15 @@ fn no_format_sends_control_characters_to_a_terminal() {
     redis.seckill(["inspect", "9"]).code(0).stdout_has("a\\u{1b}[2Jb\\u{9b}");
     redis.seckill(["deduct", "9", "--user", "\u{1b}[2J"]).code(2).stderr_lacks("\u{1b}");
 }
+
+#[test]
+fn a_request_id_that_has_no_room_stands_below_the_table() {
+    let redis = sale();
+    redis.seckill(["preheat", "--id", "1002", "--stock", "10"]).code(0);
+    for line in ["deduct 1001 --user 12345", "refund 1001 --user 12345", "multi-deduct --user 12345 1001=1 1002=2"] {
+        let outcome = redis.seckill([]).args(line.split(' ')).env("COLUMNS", "80").code(0).stderr("");
+        let below = outcome.stdout.lines().last().unwrap().to_owned();
+        let request = below.strip_prefix("REQUEST  ").unwrap_or_else(|| panic!("{}", outcome.stdout)).to_owned();
+        redis.seckill([]).args(line.split(' ')).args(["--request", &request]).code(0).stdout_has("replayed");
+    }
+}
