@@ -20,8 +20,8 @@
   Returns one string an order, `status item item ...` with an item `status,stock,bought`; stock and bought are
   those after it, empty where there are none. An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
   whose bytes are given in hexadecimal (`-`: it is of the wrong type).
-  With a job one string more: the numbers of the activities that refuse by themselves, and keep no line, joined by
-  spaces. The others keep the highest line so far. A call writes nothing where one of them does not know what the caller does:
+  With a job one string more: the numbers of the activities that refuse as a whole, and keep no line, joined by
+  spaces: an order that names one is not decided, and its refusal is not kept. The others keep the highest line so far. A call writes nothing where one of them does not know what the caller does:
    -20 gap               {-20, n, line}: activity n (from 1) has decided up to that line, and no further
    -21 other epoch       {-21, n, epoch}: activity n was reset since the job began
    -22 other job         {-22, n}: the job's name was used with another digest in activity n
@@ -261,7 +261,7 @@ end
 -- Decide, one order after the other.
 local replies = {}
 for number, order in ipairs(orders) do
-  local whys, known, conflicts, any = {}, 0, false, false
+  local whys, known, conflicts, any, undecided = {}, 0, false, false, false
   for i, item in ipairs(order.items) do
     local sale = sales[item.which]
     local found = sale.seen[order.request]
@@ -269,6 +269,7 @@ for number, order in ipairs(orders) do
     if past == REPLAYED then known = known + 1 end
     if past == REQUEST_CONFLICT then conflicts = true end
     whys[i] = refusal(sale, order, item)
+    if field and (sale.status or sale.shut) then undecided = true end
     if whys[i] or past == REFUSED then any = true end
   end
   local status = OK
@@ -295,7 +296,7 @@ for number, order in ipairs(orders) do
       sale.noted[#sale.noted + 1] = order.head .. item.text .. order.tail
     end
   end
-  if order.request ~= '' and (status == OK or (status == REFUSED and mode == 'retry' and not conflicts and known == 0)) then
+  if order.request ~= '' and (status == OK or (status == REFUSED and mode == 'retry' and not undecided and not conflicts and known == 0)) then
     local record = status == OK and order.digest or REFUSED .. ' ' .. order.digest
     for _, item in ipairs(order.items) do
       local sale = sales[item.which]
@@ -316,7 +317,7 @@ end
 if field then
   local unfit = {}
   for which, sale in ipairs(sales) do
-    if sale.status then
+    if sale.status or sale.shut then
       unfit[#unfit + 1] = which
     elseif last > sale.line then
       sale.kept[#sale.kept + 1], sale.kept[#sale.kept + 2] = field, record

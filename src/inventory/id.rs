@@ -87,6 +87,13 @@ id! {
     |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
+impl ActivityId {
+    /// An id that was validated when it was read, and kept as bytes since.
+    pub fn validated(bytes: &[u8]) -> Self {
+        Self(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
 impl RequestId {
     /// A new id that nobody has used: a UUIDv7, so that ids sort by time.
     pub fn new() -> Self {

@@ -1,7 +1,5 @@
 //! The first look at a file: it is read whole, and what is wrong with it is said before anything is applied.
 
-use std::collections::HashMap;
-
 use anyhow::Result;
 use serde::Serialize;
 
@@ -11,6 +9,7 @@ use super::input::{BadLines, Input};
 use crate::input::orders::{Checked, Next, RowError};
 use crate::interrupt;
 use crate::inventory::failure::Exit;
+use crate::inventory::users::Users as Interner;
 use crate::output::{Cell, Output, Row};
 
 /// A file that may be applied.
@@ -20,61 +19,47 @@ pub(super) struct CheckedInput {
     pub(super) content: Option<Checked>,
     pub(super) bad: BadLines,
     pub(super) rows: u64,
-    /// What is asked of each activity, in the order in which they are named.
-    totals: Vec<Total>,
+    totals: Totals,
 }
 
 /// What is asked of one activity.
 #[derive(Debug, Serialize)]
-struct Total {
-    activity: String,
+struct TotalRow<'a> {
+    activity: &'a str,
     orders: u64,
     units: u64,
 }
 
-impl Total {
-    fn of(activity: &str) -> Self {
-        Self { activity: activity.to_owned(), orders: 0, units: 0 }
-    }
-
-    /// One order more.
-    fn add(&mut self, units: u64) {
-        self.orders += 1;
-        self.units += units;
-    }
-}
-
-impl Row for Total {
+impl Row for TotalRow<'_> {
     const FIELDS: &'static [&'static str] = &["activity", "orders", "units"];
     const HEADINGS: &'static [&'static str] = &["activity", "orders", "units"];
 
     fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(&self.activity).flexible(), Cell::number(self.orders), Cell::number(self.units)]
+        vec![Cell::text(self.activity).flexible(), Cell::number(self.orders), Cell::number(self.units)]
     }
 }
 
-/// The totals of a file.
+/// The activities of a file, in the order in which they are named first.
 #[derive(Default)]
 struct Totals {
-    of: Vec<Total>,
-    known: HashMap<String, usize>,
-    /// The one that was added to last: most rows name it again.
-    last: usize,
+    names: Interner,
+    /// Orders and units of each, only for a dry run.
+    of: Vec<(u64, u64)>,
+    /// The one that was named last: most rows name it again.
+    last: u32,
 }
 
 impl Totals {
-    fn add(&mut self, activity: &str, units: u64) {
-        if self.of.get(self.last).is_none_or(|total| total.activity != activity) {
-            self.last = match self.known.get(activity) {
-                Some(nth) => *nth,
-                None => {
-                    self.known.insert(activity.to_owned(), self.of.len());
-                    self.of.push(Total::of(activity));
-                    self.of.len() - 1
-                }
-            };
+    fn add(&mut self, activity: &str, units: u64, is_counted: bool) {
+        let is_last = (self.last as usize) < self.names.len() && self.names.name(self.last) == activity.as_bytes();
+        if !is_last {
+            self.last = self.names.number(activity.as_bytes());
         }
-        self.of[self.last].add(units);
+        if is_counted {
+            self.of.resize(self.names.len(), (0, 0));
+            let total = &mut self.of[self.last as usize];
+            *total = (total.0 + 1, total.1 + units);
+        }
     }
 }
 
@@ -90,7 +75,7 @@ pub(super) fn check<L: Line>(
     let mut rows = 0;
     input.ignored().iter().for_each(|text| out.note(text));
     if !input.is_regular && !dry_run {
-        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals: totals.of }));
+        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals }));
     }
     let progress = out.progress("checking", 0);
     let mut line = L::default();
@@ -102,7 +87,7 @@ pub(super) fn check<L: Line>(
         }
         match line.read(&mut input.reader) {
             Ok(Next::Row) => {
-                line.each(|activity, units| totals.add(activity, units));
+                line.each(|activity, units| totals.add(activity, units, dry_run));
                 rows += 1;
                 if rows % 4096 == 0 {
                     progress.inc(4096);
@@ -127,22 +112,27 @@ pub(super) fn check<L: Line>(
     if let Some(content) = &content {
         input = input.again(content)?;
     }
-    Ok(Some(CheckedInput { input, content, bad, rows, totals: totals.of }))
+    Ok(Some(CheckedInput { input, content, bad, rows, totals }))
 }
 
 impl CheckedInput {
-    /// The activities that are named; none of what was not read yet.
-    pub(super) fn activities(&self) -> impl Iterator<Item = &str> {
-        self.totals.iter().map(|total| total.activity.as_str())
-    }
-
-    /// Tells what would be applied.
-    pub(super) fn tell(self, out: &mut Output) -> Result<Exit> {
+    /// Shows what would be applied.
+    pub(super) fn show(self, out: &mut Output) -> Result<Exit> {
         out.set_dry_run(true);
-        out.array(&self.totals)?;
+        let mut rows = out.stream::<TotalRow<'static>>()?;
+        for ((orders, units), nth) in self.totals.of.iter().zip(0..) {
+            let activity = std::str::from_utf8(self.totals.names.name(nth)).unwrap_or_default();
+            rows.push_borrowed(&TotalRow { activity, orders: *orders, units: *units })?;
+        }
+        rows.finish()?;
         match self.bad.failure() {
             Some(failure) => Err(failure.into()),
             None => Ok(Exit::Done),
         }
+    }
+
+    /// The activities that are named; none of what was not read yet.
+    pub(super) fn take_names(&mut self) -> Interner {
+        std::mem::take(&mut self.totals.names)
     }
 }

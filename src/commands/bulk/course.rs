@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::report::SummaryRow;
+use super::summary::Summary;
 use crate::input::orders::{Column, MultiRow, Next, OrderReader, OrderRow, RowError};
 use crate::store::StoreError;
 use crate::store::bulk::Step;
@@ -85,5 +85,5 @@ pub(super) trait Course {
     }
 
     /// Ends the rows; gives the summary.
-    fn finish(self) -> Result<Vec<SummaryRow>>;
+    fn finish(self) -> Result<Summary>;
 }

@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use super::report::{SummaryRow, shows_rows};
+use super::report::shows_rows;
+use super::summary::Summary;
 use crate::inventory::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::store::StoreError;
@@ -13,14 +14,14 @@ pub(super) struct Finished {
     pub(super) failure: Option<Failure>,
     pub(super) bad: Option<Failure>,
     pub(super) is_refused: bool,
-    pub(super) summary: Vec<SummaryRow>,
+    pub(super) summary: Summary,
 }
 
 impl Finished {
     /// Shows the summary; the exit code is the first that applies.
     pub(super) fn show(self, out: &mut Output) -> Result<Exit> {
         if !shows_rows(out.format()) {
-            out.array(&self.summary)?;
+            self.summary.show(out)?;
         }
         match (self.failure, self.bad) {
             (Some(failure), _) | (None, Some(failure)) => Err(failure.into()),

@@ -9,6 +9,7 @@ mod multi;
 mod report;
 mod run;
 mod single;
+mod summary;
 mod told;
 
 pub use args::{BulkArgs, MultiBulkArgs};

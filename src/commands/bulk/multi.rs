@@ -1,24 +1,23 @@
 //! Files of orders of several activities each: `multi-deduct --from`.
 
-use std::collections::HashMap;
-
 use anyhow::Result;
 
 use super::args::MultiBulkArgs;
 use super::check::check;
 use super::course::Course;
 use super::input::Input;
-use super::report::{SummaryRow, Tally, shows_rows};
+use super::report::shows_rows;
 use super::run::{Manner, apply, job};
+use super::summary::{Summary, Tallies};
 use super::told::Told;
 use crate::commands::multi_rows::{LineDocument, LineItemRow};
 use crate::input::orders::{Column, MultiRow};
 use crate::inventory::failure::{Exit, Failure};
-use crate::inventory::id::{ActivityId, InvalidId};
-use crate::inventory::order::{MultiOrder, MultiOutcome};
+use crate::inventory::id::InvalidId;
+use crate::inventory::order::MultiOrder;
 use crate::inventory::status::Status;
 use crate::output::{Format, Output, RowStream};
-use crate::store::bulk::{MultiBulk, MultiEntry, Step};
+use crate::store::bulk::{MultiBulk, MultiDecided, MultiEntry, Step};
 use crate::store::{Store, StoreError};
 
 /// Applies a file of multi-orders, or only checks it.
@@ -32,16 +31,16 @@ pub fn run(
 ) -> Result<Exit> {
     crate::interrupt::stop_gracefully();
     let input = Input::of_multi_orders(from, store.layout())?;
-    let Some(checked) = check::<MultiRow>(input, &args.run, dry_run, out)? else { return Ok(Exit::Interrupted) };
+    let Some(mut checked) = check::<MultiRow>(input, &args.run, dry_run, out)? else { return Ok(Exit::Interrupted) };
     if dry_run {
-        return checked.tell(out);
+        return checked.show(out);
     }
     let job = job(&checked, &args.run, "multi_deduct");
     let manner = Manner::new(&checked, &job, &args.run, out);
     let name = job.name.clone();
-    let mut bulk = MultiBulk::new(store, job, args.run.pace(), args.run.retry_for())?;
+    let mut bulk = MultiBulk::new(store, job, args.run.pace(), args.run.retry_for(), checked.take_names())?;
     if checked.content.is_some() {
-        bulk.meet(checked.activities())?;
+        bulk.meet()?;
     }
     let orders = Orders { bulk, job: name, reason, told: Told::default(), applied: 0, report: Report::new(out)? };
     apply(checked, orders, manner)?.show(out)
@@ -78,7 +77,12 @@ impl Course for Orders<'_, '_> {
             request: request.parse().map_err(|error: InvalidId| Failure::usage(error.to_string()))?,
             reason: row.order.get(Column::Reason).or(self.reason).map(str::to_owned),
         };
-        self.bulk.push(MultiEntry { line: row.order.line(), order, keeps_refusals: own.is_none() });
+        self.bulk.push(MultiEntry {
+            line: row.order.line(),
+            order,
+            keeps_refusals: own.is_none(),
+            activities: Vec::new(),
+        });
         Ok(())
     }
 
@@ -109,11 +113,12 @@ impl Course for Orders<'_, '_> {
 
     fn tell(&mut self) -> Result<u64> {
         let mut told = 0;
-        while let Some((entry, outcome)) = self.bulk.front() {
-            if self.told.note(entry.line, outcome.status.is_done()) {
-                self.report.tell(entry.line, &entry.order, outcome)?;
+        while let Some(decided) = self.bulk.front() {
+            let is_done = decided.outcome.status.is_done() && !decided.is_refused_before;
+            if self.told.note(decided.entry.line, is_done) {
+                self.report.tell(&decided)?;
                 told += 1;
-                self.applied += u64::from(outcome.status == Status::Ok);
+                self.applied += u64::from(decided.outcome.status == Status::Ok);
             }
             self.bulk.pop();
         }
@@ -136,8 +141,9 @@ impl Course for Orders<'_, '_> {
         self.report.rows.as_mut().map_or(Ok(()), RowStream::flush)
     }
 
-    fn finish(self) -> Result<Vec<SummaryRow>> {
-        self.report.finish()
+    fn finish(self) -> Result<Summary> {
+        let tallies = self.report.finish()?;
+        Ok(Summary { names: self.bulk.into_names(), tallies })
     }
 }
 
@@ -146,47 +152,36 @@ struct Report<'o> {
     rows: Option<RowStream<'o, LineItemRow<'static>>>,
     /// A row an order, with its items in it, or else a row an item.
     is_nested: bool,
-    /// One for each activity, in the order in which they were named first.
-    tallies: Vec<(ActivityId, Tally)>,
-    known: HashMap<ActivityId, usize>,
+    tallies: Tallies,
 }
 
 impl<'o> Report<'o> {
     fn new(out: &'o mut Output) -> Result<Self> {
         let is_nested = out.format() == Format::Jsonl;
         let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
-        Ok(Self { rows, is_nested, tallies: Vec::new(), known: HashMap::new() })
+        Ok(Self { rows, is_nested, tallies: Tallies::default() })
     }
 
     /// Tells of one order.
-    fn tell(&mut self, line: u64, order: &MultiOrder, outcome: &MultiOutcome) -> Result<()> {
-        for ((activity, quantity), item) in order.items.iter().zip(&outcome.items) {
-            let nth = match self.known.get(activity) {
-                Some(nth) => *nth,
-                None => {
-                    self.known.insert(activity.clone(), self.tallies.len());
-                    self.tallies.push((activity.clone(), Tally::default()));
-                    self.tallies.len() - 1
-                }
-            };
-            self.tallies[nth].1.add(item.status, quantity.get());
+    fn tell(&mut self, decided: &MultiDecided<'_>) -> Result<()> {
+        let MultiDecided { entry: MultiEntry { line, order, activities, .. }, outcome, is_refused_before } = decided;
+        for ((nth, (_, quantity)), item) in activities.iter().zip(&order.items).zip(&outcome.items) {
+            let counted = Some(item.status).filter(|_| !is_refused_before);
+            // At most a thousand million.
+            self.tallies.add(*nth as usize, counted, u32::try_from(quantity.get()).unwrap_or(u32::MAX));
         }
         let Some(rows) = &mut self.rows else { return Ok(()) };
         if self.is_nested {
-            return rows.push_borrowed(&LineDocument::new(line, order, outcome));
+            return rows.push_borrowed(&LineDocument::new(*line, order, outcome));
         }
-        LineItemRow::of(line, order, outcome).try_for_each(|row| rows.push_borrowed(&row))
+        LineItemRow::of(*line, order, outcome).try_for_each(|row| rows.push_borrowed(&row))
     }
 
-    /// Ends the rows; gives the summary.
-    fn finish(self) -> Result<Vec<SummaryRow>> {
+    /// Ends the rows; gives the counts.
+    fn finish(self) -> Result<Tallies> {
         if let Some(rows) = self.rows {
             rows.finish()?;
         }
-        Ok(self
-            .tallies
-            .into_iter()
-            .flat_map(|(activity, tally)| tally.rows(activity.as_str()).collect::<Vec<_>>())
-            .collect())
+        Ok(self.tallies)
     }
 }

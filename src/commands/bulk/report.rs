@@ -1,8 +1,11 @@
 //! What is said of a run: a row an order while it goes on, or a summary at its end.
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 use serde::Serialize;
 
+use super::summary::{Summary, Tallies};
 use super::told::Told;
 use crate::inventory::status::Status;
 use crate::output::{Cell, Format, Output, Row, RowStream};
@@ -18,11 +21,11 @@ pub(super) struct LineRow<'a> {
     status: Status,
     stock: Option<u64>,
     bought: Option<u64>,
-    request: Option<&'a str>,
+    request: &'a str,
 }
 
 impl<'a> LineRow<'a> {
-    fn new(decided: &Decided<'a>) -> Self {
+    fn new(decided: &Decided<'a>, request: &'a str) -> Self {
         let given = |text: &'a str| Some(text).filter(|text| !text.is_empty());
         Self {
             line: decided.entry.line,
@@ -32,7 +35,7 @@ impl<'a> LineRow<'a> {
             status: decided.status,
             stock: decided.stock,
             bought: decided.bought,
-            request: given(decided.entry.request),
+            request,
         }
     }
 }
@@ -51,59 +54,8 @@ impl Row for LineRow<'_> {
             Cell::status(self.status),
             Cell::known(self.stock),
             Cell::known(self.bought),
-            Cell::text(self.request.unwrap_or_default()),
+            Cell::text(self.request),
         ]
-    }
-}
-
-/// How many orders on one activity ended alike.
-#[derive(Debug, Serialize)]
-pub(super) struct SummaryRow {
-    activity: String,
-    status: &'static str,
-    orders: u64,
-    /// `None` where nobody kept them: those that were refused before.
-    units: Option<u64>,
-    #[serde(skip)]
-    tone: Option<Status>,
-}
-
-/// Orders and units of one activity, by status.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Tally(Vec<(Status, u64, u64)>);
-
-impl Tally {
-    /// One order more.
-    pub(super) fn add(&mut self, status: Status, units: u64) {
-        match self.0.iter_mut().find(|(known, ..)| *known == status) {
-            Some((_, orders, all)) => {
-                *orders += 1;
-                *all += units;
-            }
-            None => self.0.push((status, 1, units)),
-        }
-    }
-
-    /// A row a status, in their own order.
-    pub(super) fn rows(mut self, activity: &str) -> impl Iterator<Item = SummaryRow> {
-        self.0.sort_by_key(|(status, ..)| *status);
-        self.0.into_iter().map(move |(status, orders, units)| SummaryRow {
-            activity: activity.to_owned(),
-            status: status.name(),
-            orders,
-            units: Some(units),
-            tone: Some(status),
-        })
-    }
-}
-
-impl Row for SummaryRow {
-    const FIELDS: &'static [&'static str] = &["activity", "status", "orders", "units"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn cells(&self) -> Vec<Cell> {
-        let status = self.tone.map_or_else(|| Cell::text(self.status).tone(crate::output::Tone::Bad), Cell::status);
-        vec![Cell::text(&self.activity).flexible(), status, Cell::number(self.orders), Cell::known(self.units)]
     }
 }
 
@@ -115,8 +67,10 @@ pub(super) fn shows_rows(format: Format) -> bool {
 /// Counts of a run, and its rows.
 pub(super) struct Report<'o> {
     rows: Option<RowStream<'o, LineRow<'static>>>,
-    /// One for each activity.
-    tallies: Vec<Tally>,
+    tallies: Tallies,
+    job: String,
+    /// The name of an order without a request id.
+    name: String,
     /// After a rewind, lines come a second time.
     pub(super) told: Told,
     pub(super) done: u64,
@@ -125,9 +79,10 @@ pub(super) struct Report<'o> {
 }
 
 impl<'o> Report<'o> {
-    pub(super) fn new(out: &'o mut Output) -> Result<Self> {
+    pub(super) fn new(out: &'o mut Output, job: &str) -> Result<Self> {
         let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
-        Ok(Self { rows, tallies: Vec::new(), told: Told::default(), done: 0, applied: 0 })
+        let (tallies, job) = (Tallies::default(), job.to_owned());
+        Ok(Self { rows, tallies, job, name: String::new(), told: Told::default(), done: 0, applied: 0 })
     }
 
     /// Tells of one order.
@@ -137,14 +92,15 @@ impl<'o> Report<'o> {
         }
         self.done += 1;
         self.applied += u64::from(decided.status == Status::Ok);
-        if self.tallies.len() <= decided.nth {
-            self.tallies.resize_with(decided.nth + 1, Tally::default);
+        self.tallies.add(decided.nth, Some(decided.status), decided.entry.quantity);
+        let Some(rows) = &mut self.rows else { return Ok(()) };
+        self.name.clear();
+        if decided.entry.request.is_empty() {
+            write!(self.name, "{}:{}", self.job, decided.entry.line)?;
+        } else {
+            self.name.push_str(decided.entry.request);
         }
-        self.tallies[decided.nth].add(decided.status, u64::from(decided.entry.quantity));
-        match &mut self.rows {
-            Some(rows) => rows.push_borrowed(&LineRow::new(decided)),
-            None => Ok(()),
-        }
+        rows.push_borrowed(&LineRow::new(decided, &self.name))
     }
 
     /// Shows what was told, before a wait that may be long.
@@ -153,30 +109,13 @@ impl<'o> Report<'o> {
     }
 
     /// Ends the rows; gives the summary.
-    pub(super) fn finish(self, bulk: &Bulk<'_>) -> Result<Vec<SummaryRow>> {
+    pub(super) fn finish(mut self, bulk: Bulk<'_>) -> Result<Summary> {
         if let Some(rows) = self.rows {
             rows.finish()?;
         }
-        let mut summary: Vec<SummaryRow> = Vec::new();
-        for (nth, (activity, refused_before)) in bulk.refused_before().enumerate() {
-            let before = summary.len();
-            summary.extend(self.tallies.get(nth).cloned().unwrap_or_default().rows(activity));
-            let was_replayed = summary[before..].iter().any(|row| row.tone == Some(Status::Replayed));
-            if refused_before > 0 && was_replayed {
-                summary.push(SummaryRow {
-                    activity: activity.to_owned(),
-                    status: "refused_before",
-                    orders: refused_before,
-                    units: None,
-                    tone: None,
-                });
-            }
+        for (nth, refused_before) in bulk.refused_before().enumerate().filter(|(_, count)| *count > 0) {
+            self.tallies.split_replayed(nth, refused_before);
         }
-        Ok(summary)
+        Ok(Summary { names: bulk.into_names(), tallies: self.tallies })
     }
-}
-
-/// Whether anything in a summary was refused, now or before.
-pub(super) fn is_refused(summary: &[SummaryRow]) -> bool {
-    summary.iter().any(|row| row.tone.is_none_or(|status| !status.is_done()))
 }

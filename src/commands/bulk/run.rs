@@ -9,7 +9,7 @@ use super::check::CheckedInput;
 use super::course::{Course, Line};
 use super::end::{Done, Finished, with_hint};
 use super::input::{BadLines, Input};
-use super::report::is_refused;
+use super::summary::Summary;
 use crate::input::orders::{Checked, Next, RowError};
 use crate::interrupt;
 use crate::inventory::failure::Failure;
@@ -229,7 +229,7 @@ impl<C: Course> Run<C> {
             Ok(summary) => summary,
             Err(unwritable) if is_unwritable(&unwritable) => {
                 error = error.or(Some(unwritable));
-                Vec::new()
+                Summary::default()
             }
             Err(other) => return Err(other),
         };
@@ -249,6 +249,6 @@ impl<C: Course> Run<C> {
             terminal.note(format!("stopped after {} orders", self.done));
             terminal.hint(go_on);
         }
-        Ok(Finished { is_done, failure, bad, is_refused: refused_again > 0 || is_refused(&summary), summary })
+        Ok(Finished { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
     }
 }

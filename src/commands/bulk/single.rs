@@ -6,8 +6,9 @@ use super::args::BulkArgs;
 use super::check::check;
 use super::course::Course;
 use super::input::Input;
-use super::report::{Report, SummaryRow, shows_rows};
+use super::report::{Report, shows_rows};
 use super::run::{Manner, apply, job};
+use super::summary::Summary;
 use crate::input::orders::{Column, OrderRow};
 use crate::inventory::failure::Exit;
 use crate::inventory::number::Limit;
@@ -31,9 +32,11 @@ pub struct Task<'a> {
 pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
     crate::interrupt::stop_gracefully();
     let input = Input::of_orders(from, args, store.layout())?;
-    let Some(checked) = check::<OrderRow>(input, &args.run, task.dry_run, out)? else { return Ok(Exit::Interrupted) };
+    let Some(mut checked) = check::<OrderRow>(input, &args.run, task.dry_run, out)? else {
+        return Ok(Exit::Interrupted);
+    };
     if task.dry_run {
-        return checked.tell(out);
+        return checked.show(out);
     }
     let name = match task.operation {
         Operation::Deduct => "deduct",
@@ -50,14 +53,12 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
         pace: args.run.pace(),
         retry_for: args.run.retry_for(),
     };
-    let mut bulk = Bulk::new(store, terms)?;
-    for activity in checked.activities() {
-        bulk.expect(activity);
-    }
+    let report_job = terms.job.name.clone();
+    let mut bulk = Bulk::new(store, terms, checked.take_names())?;
     if checked.content.is_some() {
         bulk.meet()?;
     }
-    let orders = Orders { bulk, report: Report::new(out)? };
+    let orders = Orders { bulk, report: Report::new(out, &report_job)? };
     apply(checked, orders, manner)?.show(out)
 }
 
@@ -130,8 +131,8 @@ impl Course for Orders<'_, '_> {
         self.report.told.refused_again
     }
 
-    fn finish(self) -> Result<Vec<SummaryRow>> {
-        self.report.finish(&self.bulk)
+    fn finish(self) -> Result<Summary> {
+        self.report.finish(self.bulk)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::keys::Keys;
 use super::super::scripts::Script;
-use super::queue::{Batch, Queue};
+use super::queue::Batch;
 use super::window::{Row, Window};
 
 /// Appends a number in decimal digits.
@@ -104,7 +104,7 @@ impl Frame {
     }
 
     /// Appends the call of one batch.
-    pub(super) fn write(&mut self, out: &mut Vec<u8>, batch: &Batch, queue: &Queue, keys: &Keys, window: &Window) {
+    pub(super) fn write(&mut self, out: &mut Vec<u8>, batch: &Batch, epoch: &[u8], keys: &Keys, window: &Window) {
         let shape = self.look(batch, window);
         let key_count = keys.in_order().count();
         begin(out, 3 + key_count + 13 + batch.count * shape.columns());
@@ -114,7 +114,7 @@ impl Frame {
         out.extend_from_slice(&self.run);
         number(out, batch.count as u64);
         out.extend_from_slice(&self.job);
-        argument(out, queue.epoch.as_deref().unwrap_or_default().as_bytes());
+        argument(out, epoch);
         number(out, batch.before);
         argument(out, &self.lines);
         argument(out, if self.rows { b"1" } else { b"0" });

@@ -14,19 +14,20 @@ use crate::inventory::number::whole;
 pub(super) const AT_ONCE: usize = 500;
 
 impl Bulk<'_> {
-    /// Names an activity before its first row, so that all can be asked about at once.
-    pub fn expect(&mut self, activity: &str) {
-        self.queue(activity);
-    }
-
     /// Asks about the activities that are new.
     ///
     /// # Errors
     /// Any of [`StoreError`]; the job was something else among them.
     pub fn meet(&mut self) -> Result<Step, StoreError> {
-        let new: Vec<usize> = (0..self.queues.len()).filter(|nth| self.queues[*nth].epoch.is_none()).collect();
-        for some in new.chunks(AT_ONCE) {
-            match self.ask(some) {
+        let mut next = 0;
+        while self.unmet > 0 && next < self.queues.len() {
+            if crate::interrupt::requested() {
+                return Ok(Step::On);
+            }
+            let new = (next..self.queues.len()).filter(|nth| self.queues[*nth].epoch().is_none());
+            let some: Vec<usize> = new.take(AT_ONCE).collect();
+            next = some.last().map_or(self.queues.len(), |last| last + 1);
+            match self.ask(&some) {
                 Ok(()) => (),
                 Err(error @ StoreError::OtherJob { .. }) => return Err(error),
                 Err(error) => return self.refused(error),
@@ -40,18 +41,19 @@ impl Bulk<'_> {
             Operation::Deduct => "deduct",
             Operation::Refund => "refund",
         };
-        let activities: Vec<&ActivityId> = some.iter().map(|nth| &self.queues[*nth].activity).collect();
+        let activities: Vec<ActivityId> =
+            some.iter().map(|nth| ActivityId::validated(self.names.name(*nth as u32))).collect();
         let standings = ask(self.store, &self.terms.job, operation, &activities)?;
-        for (nth, Standing { epoch, record }) in some.iter().zip(standings) {
+        for ((nth, activity), Standing { epoch, record }) in some.iter().zip(&activities).zip(standings) {
             let queue = &mut self.queues[*nth];
             let mut words = record.as_deref().unwrap_or("0 0 ").splitn(3, ' ');
             let (line, refused, digest) = (words.next(), words.next(), words.next());
             if record.is_some() && digest != Some(&self.terms.job.digest) {
-                return Err(self.terms.job.was_other(&queue.activity));
+                return Err(self.terms.job.was_other(activity));
             }
             queue.line = line.and_then(whole).unwrap_or_default();
             queue.refused = refused.and_then(whole).unwrap_or_default();
-            queue.epoch = Some(epoch);
+            queue.set_epoch(self.epochs.number(epoch.as_bytes()));
             self.unmet -= 1;
         }
         Ok(())
@@ -72,7 +74,7 @@ pub(super) fn ask(
     store: &mut Store,
     job: &Job,
     operation: &str,
-    activities: &[&ActivityId],
+    activities: &[ActivityId],
 ) -> Result<Vec<Standing>, StoreError> {
     let field = format!("j:{operation}:{}", job.name);
     let mut pipeline = redis::pipe();

@@ -16,15 +16,16 @@ mod send;
 mod terms;
 mod window;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::scripts::{DEDUCT, REFUND, Script};
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
 use crate::inventory::status::Status;
+use crate::inventory::users::Users as Interner;
 use frame::Frame;
-pub use multi::{MultiBulk, MultiEntry};
+pub use multi::{MultiBulk, MultiDecided, MultiEntry};
 pub use pace::Pace;
 use queue::{Batch, Queue};
 use recover::Trouble;
@@ -39,8 +40,10 @@ pub struct Bulk<'s> {
     kind: Kind,
     frame: Frame,
     window: Window,
+    /// Names of the activities, and what is known of each: a file may name a million.
+    names: Interner,
     queues: Vec<Queue>,
-    names: HashMap<String, u32>,
+    epochs: Interner,
     /// The activity of the last row: most rows name it again.
     last: u32,
     /// How many activities the server was not asked about.
@@ -60,11 +63,11 @@ pub struct Bulk<'s> {
 }
 
 impl<'s> Bulk<'s> {
-    /// Loads the script; nothing else is sent yet.
+    /// Loads the script; nothing else is sent yet. `names` are the activities that are known to come.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn new(store: &'s mut Store, terms: Terms) -> Result<Self, StoreError> {
+    pub fn new(store: &'s mut Store, terms: Terms, names: Interner) -> Result<Self, StoreError> {
         let script: &'static Script = match terms.operation {
             Operation::Deduct => &DEDUCT,
             Operation::Refund => &REFUND,
@@ -82,10 +85,11 @@ impl<'s> Bulk<'s> {
             kind,
             frame,
             window: Window::default(),
-            queues: Vec::new(),
-            names: HashMap::new(),
+            queues: (0..names.len()).map(|_| Queue::new()).collect(),
+            unmet: names.len(),
+            names,
+            epochs: Interner::default(),
             last: 0,
-            unmet: 0,
             ready: VecDeque::new(),
             oldest: 0,
             flight: VecDeque::new(),
@@ -213,39 +217,37 @@ impl<'s> Bulk<'s> {
         }
     }
 
-    /// The activities, in the order in which they were named first, each with how many orders the job refused
-    /// before this run, or in another one at the same time.
-    pub fn refused_before(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.queues.iter().map(|queue| (queue.activity.as_str(), queue.refused.saturating_sub(queue.refused_now)))
+    /// How many orders of each activity the job refused before this run, or in another one at the same time.
+    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
+        self.queues.iter().map(|queue| queue.refused.saturating_sub(queue.refused_now))
+    }
+
+    /// The names of the activities, in the order in which they were named first.
+    pub fn into_names(self) -> Interner {
+        self.names
+    }
+
+    fn activity(&self, nth: u32) -> ActivityId {
+        ActivityId::validated(self.names.name(nth))
     }
 
     fn decided<'a>(&'a self, row: &window::Row, status: Status) -> Decided<'a> {
         let [user, request, reason] = self.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
-        let activity = self.queues[row.activity as usize].activity.as_str();
+        let activity = std::str::from_utf8(self.names.name(row.activity)).unwrap_or_default();
         let entry = Entry { line: row.line, activity, user, quantity: row.quantity, request, reason };
         Decided { entry, nth: row.activity as usize, status, stock: row.stock(), bought: row.bought() }
     }
 
     /// The queue of an activity, made now if there is none.
     fn queue(&mut self, activity: &str) -> u32 {
-        if self.queues.get(self.last as usize).is_some_and(|queue| queue.activity.as_str() == activity) {
-            return self.last;
+        let is_last = (self.last as usize) < self.names.len() && self.names.name(self.last) == activity.as_bytes();
+        if !is_last {
+            self.last = self.names.number(activity.as_bytes());
+            if self.names.len() > self.queues.len() {
+                self.queues.push(Queue::new());
+                self.unmet += 1;
+            }
         }
-        self.last = match self.names.get(activity) {
-            Some(nth) => *nth,
-            // Whoever pushes has validated the id; one that is not valid shares a queue with nobody's orders.
-            None => match activity.parse::<ActivityId>() {
-                Ok(id) => {
-                    #[allow(clippy::cast_possible_truncation)] // Four billion activities do not fit into memory.
-                    let nth = self.queues.len() as u32;
-                    self.queues.push(Queue::new(id));
-                    self.names.insert(activity.to_owned(), nth);
-                    self.unmet += 1;
-                    nth
-                }
-                Err(_) => self.last,
-            },
-        };
         self.last
     }
 }

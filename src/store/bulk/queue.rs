@@ -1,15 +1,15 @@
 //! The rows of one activity that wait for their turn, and what its job has decided.
 
 use super::window::{Row, State, Window};
-use crate::inventory::id::ActivityId;
 use crate::inventory::status::Status;
 
-/// One activity of a run.
+/// No row, and no epoch: counts never get there.
+const NO_ROW: u64 = u64::MAX;
+const NOT_ASKED: u32 = u32::MAX;
+
+/// One activity of a run. There may be a million of them, so each of its bytes is a megabyte.
 #[derive(Debug)]
 pub(super) struct Queue {
-    pub(super) activity: ActivityId,
-    /// The epoch at the run's begin; `None` until the server was asked.
-    pub(super) epoch: Option<String>,
     /// The last line that the job is known to have decided.
     pub(super) line: u64,
     /// How many lines the job has refused, all told, and how many of them this run.
@@ -20,9 +20,11 @@ pub(super) struct Queue {
     /// Whether it stands in the line of those that have a full batch.
     pub(super) is_ready: bool,
     /// Rows that wait; the first of them; the last row that was linked; the line before the first.
-    pub(super) waiting: usize,
+    pub(super) waiting: u32,
+    /// The epoch at the run's begin, as the run numbers them.
+    epoch: u32,
     head: u64,
-    tail: Option<u64>,
+    tail: u64,
     before: u64,
 }
 
@@ -37,20 +39,28 @@ pub(super) struct Batch {
 }
 
 impl Queue {
-    pub(super) fn new(activity: ActivityId) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            activity,
-            epoch: None,
             line: 0,
             refused: 0,
             refused_now: 0,
             shut: None,
             is_ready: false,
             waiting: 0,
+            epoch: NOT_ASKED,
             head: 0,
-            tail: None,
+            tail: NO_ROW,
             before: 0,
         }
+    }
+
+    /// The number of the epoch at the run's begin; `None` until the server was asked.
+    pub(super) fn epoch(&self) -> Option<u32> {
+        Some(self.epoch).filter(|epoch| *epoch != NOT_ASKED)
+    }
+
+    pub(super) fn set_epoch(&mut self, epoch: u32) {
+        self.epoch = epoch;
     }
 
     /// A row that needs no call: it was decided before, or the activity is shut.
@@ -63,10 +73,10 @@ impl Queue {
     /// Links a new row at the end.
     #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32 apart.
     pub(super) fn append(&mut self, number: u64, window: &mut Window) {
-        if let Some(tail) = self.tail.filter(|tail| *tail >= window.span().0) {
-            window.row_mut(tail).next = (number - tail) as u32;
+        if self.tail != NO_ROW && self.tail >= window.span().0 {
+            window.row_mut(self.tail).next = (number - self.tail) as u32;
         }
-        self.tail = Some(number);
+        self.tail = number;
         if self.waiting == 0 {
             self.head = number;
         }
@@ -107,7 +117,9 @@ impl Queue {
             self.head = batch.first;
             self.before = batch.before;
         }
-        self.waiting += batch.count;
+        #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32.
+        let count = batch.count as u32;
+        self.waiting += count;
         each(batch, window, |_, row| row.state = State::Waiting);
     }
 
@@ -130,7 +142,7 @@ impl Queue {
 
     /// Forgets all rows: the window was cleared, and the input is read from its begin.
     pub(super) fn start_over(&mut self) {
-        (self.waiting, self.head, self.tail, self.before, self.is_ready) = (0, 0, None, 0, false);
+        (self.waiting, self.head, self.tail, self.before, self.is_ready) = (0, 0, NO_ROW, 0, false);
     }
 }
 

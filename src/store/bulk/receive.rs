@@ -31,15 +31,16 @@ impl Bulk<'_> {
                 None => Ok(Step::On),
             };
         }
-        let queue = &self.queues[batch.activity as usize];
-        let keys = Keys::of(self.store.layout, &queue.activity);
+        let keys = Keys::of(self.store.layout, &self.activity(batch.activity));
         let reply = Reply::of(self.script);
         match Answer::of(&value, batch.count, &keys, &reply)? {
             Answer::Decided(packed) => self.decide(&batch, &packed),
             Answer::Shut { status, line, corrupt } => return Ok(self.shut(&batch, status, line, corrupt)),
             Answer::Gap { line } => return Ok(self.gap(&batch, line, reply.unfit(&value))),
-            Answer::OtherEpoch => return Err(StoreError::Reset { activity: queue.activity.to_string() }),
-            Answer::OtherJob => return Err(self.terms.job.was_other(&queue.activity)),
+            Answer::OtherEpoch => {
+                return Err(StoreError::Reset { activity: self.activity(batch.activity).to_string() });
+            }
+            Answer::OtherJob => return Err(self.terms.job.was_other(&self.activity(batch.activity))),
         }
         Ok(Step::On)
     }
@@ -95,7 +96,7 @@ impl Bulk<'_> {
         }
         if line < queue.line {
             queue.line = line;
-            let activity = queue.activity.to_string();
+            let activity = self.activity(batch.activity).to_string();
             self.put_back(batch);
             return Step::Rewind { activity, line };
         }

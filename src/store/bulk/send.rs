@@ -2,12 +2,13 @@
 
 use super::super::keys::Keys;
 use super::{Bulk, Step, pace, window};
+use crate::inventory::id::ActivityId;
 
 impl Bulk<'_> {
     /// Lets an activity stand in the line where it has a full batch.
     pub(super) fn make_ready(&mut self, nth: u32) {
         let queue = &mut self.queues[nth as usize];
-        if queue.waiting >= self.terms.pace.most_orders() && !queue.is_ready {
+        if queue.waiting as usize >= self.terms.pace.most_orders() && !queue.is_ready {
             queue.is_ready = true;
             self.ready.push_back(nth);
         }
@@ -46,8 +47,9 @@ impl Bulk<'_> {
             };
             let queue = &mut self.queues[nth as usize];
             let Some(batch) = queue.take(nth, most_orders, &mut self.window) else { continue };
-            let keys = Keys::of(self.store.layout, &queue.activity);
-            self.frame.write(&mut self.out, &batch, queue, &keys, &self.window);
+            let epoch = queue.epoch().map(|epoch| self.epochs.name(epoch)).unwrap_or_default();
+            let keys = Keys::of(self.store.layout, &ActivityId::validated(self.names.name(nth)));
+            self.frame.write(&mut self.out, &batch, epoch, &keys, &self.window);
             weight += pace::CALL + batch.count;
             orders += batch.count;
             self.flight.push_back(batch);

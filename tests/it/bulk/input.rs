@@ -11,9 +11,9 @@ fn columns_can_be_mapped_and_the_form_be_said() {
     let call =
         || redis.seckill(["deduct", "--format", "tsv", "--map", "user=buyer,activity=sku", "--map", "quantity=n"]);
     call()
-        .args(["-o", "csv", "--from", orders.path()])
+        .args(["-o", "csv", "--job", "j", "--from", orders.path()])
         .code(0)
-        .stdout_is("line,activity,user,quantity,status,stock,bought,request\n2,1001,7,2,ok,8,2,\n");
+        .stdout_is("line,activity,user,quantity,status,stock,bought,request\n2,1001,7,2,ok,8,2,j:2\n");
     call().args(["--map", "user=x", "--from", orders.path()]).code(2).stderr_has("`user` is mapped twice");
     redis
         .seckill(["deduct", "--map", "ledger=x", "--from", orders.path()])

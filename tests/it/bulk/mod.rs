@@ -13,6 +13,7 @@ mod preheat;
 mod progress;
 mod property;
 mod rejects;
+mod second_run;
 
 use std::path::PathBuf;
 

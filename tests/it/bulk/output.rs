@@ -26,33 +26,20 @@ fn a_row_tells_stock_and_units_after_it() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 5, None);
     let orders = Orders::new("activity,user,quantity,request\n1001,7,2,r-1\n1001,7,4,\n1001,7,1,\n");
-    redis.seckill(["deduct", "-o", "csv", "--from", orders.path()]).code(3).stdout_is(
+    redis.seckill(["deduct", "-o", "csv", "--job", "j", "--from", orders.path()]).code(3).stdout_is(
         "line,activity,user,quantity,status,stock,bought,request\n\
-         2,1001,7,2,ok,3,2,r-1\n3,1001,7,4,out_of_stock,3,2,\n4,1001,7,1,ok,2,3,\n",
+         2,1001,7,2,ok,3,2,r-1\n3,1001,7,4,out_of_stock,3,2,j:3\n4,1001,7,1,ok,2,3,j:4\n",
     );
-    let outcome = redis.seckill(["deduct", "-o", "csv", "--from", orders.path()]).code(3);
+    let outcome = redis.seckill(["deduct", "-o", "csv", "--job", "j", "--from", orders.path()]).code(3);
     assert_eq!(
         outcome.stdout.lines().skip(1).collect::<Vec<_>>(),
-        ["2,1001,7,2,replayed,2,3,r-1", "3,1001,7,4,replayed,2,3,", "4,1001,7,1,replayed,2,3,"]
+        ["2,1001,7,2,replayed,2,3,r-1", "3,1001,7,4,replayed,2,3,j:3", "4,1001,7,1,replayed,2,3,j:4"]
     );
-    let outcome = redis.seckill(["refund", "-o", "csv", "--from", orders.path()]).code(3);
+    let outcome = redis.seckill(["refund", "-o", "csv", "--job", "j", "--from", orders.path()]).code(3);
     assert_eq!(
         outcome.stdout.lines().skip(1).collect::<Vec<_>>(),
-        ["2,1001,7,2,request_conflict,2,3,r-1", "3,1001,7,4,exceeds_bought,2,3,", "4,1001,7,1,ok,3,2,"]
+        ["2,1001,7,2,request_conflict,2,3,r-1", "3,1001,7,4,exceeds_bought,2,3,j:3", "4,1001,7,1,ok,3,2,j:4"]
     );
-}
-
-#[test]
-fn a_summary_counts_what_was_refused_before() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 3, None);
-    let orders = Orders::of_users("1001", 5);
-    let call = || redis.seckill(["deduct", "-o", "json", "--from", orders.path()]);
-    assert_eq!(summary(&call().code(3)), ["1001 ok 3", "1001 out_of_stock 2"]);
-    assert_eq!(summary(&call().code(3)), ["1001 replayed 5", "1001 refused_before 2"]);
-    let all_new = redis.seckill(["deduct", "-o", "json", "--job", "second", "--from", orders.path()]).code(3);
-    assert_eq!(summary(&all_new), ["1001 out_of_stock 5"]);
-    redis.seckill(["deduct", "--from", orders.path()]).code(3).stdout_has("refused_before");
 }
 
 #[test]

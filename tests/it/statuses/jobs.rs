@@ -143,7 +143,7 @@ fn a_call_of_multi_orders_that_an_activity_knows_less_than_is_refused_whole() {
 }
 
 #[test]
-fn an_activity_that_refuses_multi_orders_by_itself_keeps_no_line_and_knows_of_no_gap() {
+fn an_activity_that_refuses_multi_orders_as_a_whole_keeps_no_line_and_knows_of_no_gap() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
@@ -151,11 +151,12 @@ fn an_activity_that_refuses_multi_orders_by_itself_keeps_no_line_and_knows_of_no
         assert!(reply.starts_with("-1 -1,10,") && reply.ends_with(" -4,, 2"), "{layout:?}: {reply}");
         assert_eq!(redis.hget(&layout.requests("1"), "j:multi_deduct:j").as_deref(), Some("5 d"));
         assert!(!redis.exists(&layout.requests("2")));
-        // A pause refuses each order, and these are decided.
+        // A pause refuses them too, and they stay undecided: nothing is kept of them either.
         scripts.preheat("2", "10");
         scripts.call("pause", &layout.keys("2"), &["paused", "tester", "", "0"]);
         let reply = send_multi(&mut scripts, "d", "9", ["1 5", "1 0"]);
-        assert!(reply.starts_with("-1 -1,10,") && reply.ends_with(' '), "{layout:?}: {reply}");
-        assert_eq!(redis.hget(&layout.requests("2"), "j:multi_deduct:j").as_deref(), Some("9 d"));
+        assert!(reply.starts_with("-1 -1,10,") && reply.ends_with(" 2"), "{layout:?}: {reply}");
+        assert_eq!(redis.hget(&layout.requests("1"), "j:multi_deduct:j").as_deref(), Some("9 d"));
+        assert!(!redis.exists(&layout.requests("2")));
     }
 }

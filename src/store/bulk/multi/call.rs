@@ -4,11 +4,22 @@ use std::collections::{HashSet, VecDeque};
 
 use super::super::frame::{argument, begin, number};
 use super::super::pace::{self, Pace};
-use super::{MultiBulk, State};
-use crate::inventory::id::ActivityId;
-use crate::inventory::order::MultiOrder;
+use super::{MultiBulk, MultiEntry, State};
+use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::inventory::status::Status;
 use crate::store::multi_orders::Asked;
 use crate::store::scripts::MULTI_DEDUCT;
+
+/// How orders are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// For the first time.
+    First,
+    /// So that a refusal is kept under the request id.
+    Retry,
+    /// Only to be looked up: the job decided them before this run.
+    Decided,
+}
 
 /// Consecutive orders, sent in one call.
 #[derive(Debug)]
@@ -21,7 +32,10 @@ pub(super) struct Call {
     pub(super) asked: Asked,
     /// The line of the last order.
     pub(super) last: u64,
-    activities: HashSet<ActivityId>,
+    pub(super) attempt: Attempt,
+    /// The activities in the order of the call, as the run numbers them.
+    pub(super) activities: Vec<u32>,
+    named: HashSet<u32>,
     /// What it says before and behind what the run knows of each activity, which it may learn while the call waits.
     head: Vec<u8>,
     orders: Vec<u8>,
@@ -39,14 +53,18 @@ impl MultiBulk<'_> {
         while self.rows.get(from).is_some_and(|(_, state)| !matches!(state, State::Waiting)) {
             from += 1;
         }
+        while self.refuse_unsent(from) {
+            from += 1;
+        }
         let (mut count, mut items, mut is_full) = (0, 0, false);
-        let keeps_refusals = self.rows.get(from)?.0.keeps_refusals;
+        let attempt = self.attempt(&self.rows.get(from)?.0);
         for (entry, state) in self.rows.range(from..) {
             let more = entry.order.items.len();
             // One order may have more items than a call should.
             is_full = count > 0
                 && (items + more > self.most_items()
-                    || entry.keeps_refusals != keeps_refusals
+                    || self.attempt(entry) != attempt
+                    || self.is_refused_unsent(entry)
                     || !matches!(state, State::Waiting));
             if is_full {
                 break;
@@ -58,18 +76,60 @@ impl MultiBulk<'_> {
         }
         let orders: Vec<&MultiOrder> = self.rows.range(from..from + count).map(|(entry, _)| &entry.order).collect();
         let asked = Asked::of(self.store.layout, &orders);
-        let activities = asked.activities.iter().cloned().collect();
+        let activities: Vec<u32> =
+            asked.activities.iter().map(|activity| self.names.number(activity.as_str().as_bytes())).collect();
+        let named = activities.iter().copied().collect();
         let last = self.rows.get(from + count - 1).map_or(0, |(entry, _)| entry.line);
-        let (head, orders) = self.written(&asked, if keeps_refusals { "retry" } else { "first" }, last);
+        let (head, orders) = self.written(&asked, attempt, last);
         let first = self.first + from as u64;
         self.next = first + count as u64;
         self.waiting -= items;
-        Some(Call { first, count, items, weight: pace::CALL + 2 * items, asked, last, activities, head, orders })
+        let weight = pace::CALL + 2 * items;
+        Some(Call { first, count, items, weight, asked, last, attempt, activities, named, head, orders })
+    }
+
+    fn attempt(&self, entry: &MultiEntry) -> Attempt {
+        match entry.keeps_refusals {
+            _ if self.is_decided(entry) => Attempt::Decided,
+            true => Attempt::Retry,
+            false => Attempt::First,
+        }
+    }
+
+    /// Whether an order is refused without being sent, because an activity of it refused as a whole before: a later
+    /// order would move the job's line there past one that is not decided.
+    fn is_refused_unsent(&self, entry: &MultiEntry) -> bool {
+        self.shut(entry) && !self.is_decided(entry)
+    }
+
+    /// Refuses a waiting order unsent, if it must be; false if it is to be sent.
+    fn refuse_unsent(&mut self, at: usize) -> bool {
+        let Some((entry, State::Waiting)) = self.rows.get(at) else { return false };
+        if !self.is_refused_unsent(entry) {
+            return false;
+        }
+        let items = entry.order.items.iter().zip(&entry.activities).map(|((_, quantity), nth)| Outcome {
+            status: self.places[*nth as usize].shut.unwrap_or(Status::Refused),
+            quantity: Some(quantity.get()),
+            stock: None,
+            bought: None,
+            corrupt: None,
+        });
+        let outcome = MultiOutcome { status: Status::Refused, items: items.collect() };
+        self.waiting -= outcome.items.len();
+        self.rows[at].1 = State::Done { outcome, is_refused_before: false };
+        self.next = self.next.max(self.first + at as u64 + 1);
+        true
     }
 
     /// What a call says, but for what the run knows of each activity, which goes between the two.
-    fn written(&self, asked: &Asked, mode: &str, last: u64) -> (Vec<u8>, Vec<u8>) {
+    fn written(&self, asked: &Asked, attempt: Attempt, last: u64) -> (Vec<u8>, Vec<u8>) {
         let (mut head, mut orders) = (Vec::new(), Vec::new());
+        let mode = match attempt {
+            Attempt::First => "first",
+            Attempt::Retry => "retry",
+            Attempt::Decided => "dry",
+        };
         let keys = asked.names();
         begin(&mut head, 3 + keys.len() + 6 + 2 * asked.activities.len() + asked.orders.len());
         for text in ["EVALSHA", &MULTI_DEDUCT.sha1] {
@@ -90,11 +150,12 @@ impl MultiBulk<'_> {
         self.pace.sent(call.count);
         self.out.clear();
         self.out.extend_from_slice(&call.head);
-        for activity in &call.asked.activities {
-            let (epoch, line) = self.places.get(activity).map_or(("", 0), |place| (place.epoch.as_str(), place.line));
-            argument(&mut self.out, epoch.as_bytes());
-            number(&mut self.out, line);
+        let mut places = Vec::new();
+        for nth in &call.activities {
+            argument(&mut places, self.epoch(*nth as usize));
+            number(&mut places, self.places[*nth as usize].line);
         }
+        self.out.extend_from_slice(&places);
         self.out.extend_from_slice(&call.orders);
         let server = &mut self.store.server;
         let sent = server.connection().map(|connection| connection.send_packed_command(&self.out));
@@ -109,6 +170,5 @@ impl MultiBulk<'_> {
 /// Whether a call may be sent while others are in flight.
 pub(super) fn may_follow(call: &Call, flight: &VecDeque<Call>, weight: usize, pace: &Pace) -> bool {
     flight.is_empty()
-        || (weight <= pace.most_weight() / 2
-            && flight.iter().all(|before| before.activities.is_disjoint(&call.activities)))
+        || (weight <= pace.most_weight() / 2 && flight.iter().all(|before| before.named.is_disjoint(&call.named)))
 }

@@ -12,14 +12,14 @@ mod call;
 mod places;
 mod receive;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use super::pace::Pace;
 use super::recover::Trouble;
 use super::{Job, Step};
-use crate::inventory::id::ActivityId;
 use crate::inventory::order::{Corrupt, MultiOrder, MultiOutcome};
+use crate::inventory::users::Users as Interner;
 use crate::store::scripts::MULTI_DEDUCT;
 use crate::store::{Store, StoreError};
 use call::{Call, may_follow};
@@ -35,6 +35,19 @@ pub struct MultiEntry {
     /// Whether a refusal is kept under its request, so that another try is told the same: of orders that have no
     /// request of their own, but are a line of a job.
     pub keeps_refusals: bool,
+    /// The activities of its items as the run numbers them; [`MultiBulk::push`] fills them in.
+    pub activities: Vec<u32>,
+}
+
+/// One order that is decided.
+#[derive(Debug)]
+pub struct MultiDecided<'a> {
+    /// The order.
+    pub entry: &'a MultiEntry,
+    /// How it ended.
+    pub outcome: &'a MultiOutcome,
+    /// Whether it is `replayed` because it was refused before this run.
+    pub is_refused_before: bool,
 }
 
 /// What became of an order so far.
@@ -42,7 +55,7 @@ pub struct MultiEntry {
 enum State {
     Waiting,
     Sent,
-    Done(MultiOutcome),
+    Done { outcome: MultiOutcome, is_refused_before: bool },
 }
 
 /// A run of multi-orders.
@@ -62,7 +75,12 @@ pub struct MultiBulk<'s> {
     flight: VecDeque<Call>,
     weight: usize,
     out: Vec<u8>,
-    places: HashMap<ActivityId, Place>,
+    /// Names of the activities, and what is known of each: a file may name a million.
+    names: Interner,
+    places: Vec<Place>,
+    epochs: Interner,
+    /// How many activities the server was not asked about.
+    unmet: usize,
     trouble: Option<Trouble>,
     /// Nothing more is sent until nothing is in flight: what follows a call that failed would overtake it.
     is_draining: bool,
@@ -72,11 +90,17 @@ pub struct MultiBulk<'s> {
 }
 
 impl<'s> MultiBulk<'s> {
-    /// Loads the script; nothing else is sent yet.
+    /// Loads the script; nothing else is sent yet. `names` are the activities that are known to come.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn new(store: &'s mut Store, job: Job, pace: Pace, retry_for: Duration) -> Result<Self, StoreError> {
+    pub fn new(
+        store: &'s mut Store,
+        job: Job,
+        pace: Pace,
+        retry_for: Duration,
+        names: Interner,
+    ) -> Result<Self, StoreError> {
         store.server.command(redis::cmd("SCRIPT").arg("LOAD").arg(MULTI_DEDUCT.text))?;
         Ok(Self {
             store,
@@ -91,7 +115,10 @@ impl<'s> MultiBulk<'s> {
             flight: VecDeque::new(),
             weight: 0,
             out: Vec::new(),
-            places: HashMap::new(),
+            places: vec![Place::default(); names.len()],
+            unmet: names.len(),
+            names,
+            epochs: Interner::default(),
             trouble: None,
             is_draining: false,
             known_corrupt: HashSet::new(),
@@ -116,17 +143,28 @@ impl<'s> MultiBulk<'s> {
     }
 
     /// Takes an order.
-    pub fn push(&mut self, entry: MultiEntry) {
+    pub fn push(&mut self, mut entry: MultiEntry) {
+        let numbers = entry.order.items.iter().map(|(activity, _)| self.names.number(activity.as_str().as_bytes()));
+        entry.activities = numbers.collect();
+        self.unmet += self.names.len() - self.places.len();
+        self.places.resize(self.names.len(), Place::default());
         self.waiting += entry.order.items.len();
         self.rows.push_back((entry, State::Waiting));
     }
 
     /// The next order in the order of the input, where it is decided. [`pop`](Self::pop) goes on to the one behind it.
-    pub fn front(&self) -> Option<(&MultiEntry, &MultiOutcome)> {
+    pub fn front(&self) -> Option<MultiDecided<'_>> {
         match self.rows.front()? {
-            (entry, State::Done(outcome)) => Some((entry, outcome)),
+            (entry, State::Done { outcome, is_refused_before }) => {
+                Some(MultiDecided { entry, outcome, is_refused_before: *is_refused_before })
+            }
             _ => None,
         }
+    }
+
+    /// The names of the activities, by number.
+    pub fn into_names(self) -> Interner {
+        self.names
     }
 
     /// Forgets the first order.
@@ -159,15 +197,13 @@ impl<'s> MultiBulk<'s> {
             }
         }
         if !self.is_draining {
+            if self.ready.is_none() && self.unmet > 0 {
+                return if self.flight.is_empty() { self.meet() } else { self.receive() };
+            }
             if self.ready.is_none() {
                 self.ready = self.form(pressing);
             }
             if let Some(call) = self.ready.take_if(|call| may_follow(call, &self.flight, self.weight, &self.pace)) {
-                let unmet = self.unmet(&call);
-                if !unmet.is_empty() {
-                    self.ready = Some(call);
-                    return if self.flight.is_empty() { self.ask(&unmet) } else { self.receive() };
-                }
                 if self.pace.is_due() {
                     self.send(call);
                     return Ok(Step::On);
@@ -188,7 +224,7 @@ impl<'s> MultiBulk<'s> {
         self.rows.clear();
         (self.next, self.waiting, self.ready) = (self.first, 0, None);
         // All is sent again, so that nothing is known of what the server decided.
-        self.places.values_mut().for_each(|place| place.line = 0);
+        self.places.iter_mut().for_each(|place| place.line = 0);
     }
 
     /// Receives what is in flight and sends nothing more.

@@ -4,9 +4,10 @@ use redis::Value;
 
 use super::super::Step;
 use super::super::recover::{Trouble, next_reply};
-use super::call::Call;
+use super::call::{Attempt, Call};
 use super::{MultiBulk, State};
-use crate::inventory::order::MultiOrder;
+use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::inventory::status::Status;
 use crate::store::StoreError;
 use crate::store::reply::Reply;
 use crate::store::scripts::MULTI_DEDUCT;
@@ -51,19 +52,34 @@ impl MultiBulk<'_> {
                 self.corrupt.push_back(corrupt.clone());
             }
         }
-        for ((_, state), outcome) in self.rows.range_mut(from..).zip(outcomes) {
-            *state = State::Done(outcome);
-        }
         let unfit = reply.text(Some(unfit))?.unwrap_or_default();
         let unfit: Vec<usize> = unfit.split(' ').filter_map(|which| which.parse().ok()).collect();
-        for (nth, activity) in call.asked.activities.iter().enumerate() {
-            if !unfit.contains(&(nth + 1))
-                && let Some(place) = self.places.get_mut(activity)
-            {
-                place.line = call.last;
-            }
-        }
         self.trouble = None;
+        if call.attempt == Attempt::Decided {
+            for ((_, state), outcome) in self.rows.range_mut(from..).zip(outcomes) {
+                *state = decided_before(outcome);
+            }
+            return Ok(());
+        }
+        for (nth, activity) in call.activities.iter().zip(&call.asked.activities).enumerate() {
+            let place = &mut self.places[*activity.0 as usize];
+            if !unfit.contains(&(nth + 1)) {
+                place.line = call.last;
+                continue;
+            }
+            let items =
+                orders.iter().zip(&outcomes).flat_map(|(order, outcome)| order.items.iter().zip(&outcome.items));
+            let status = items.filter(|((named, _), _)| named == activity.1).map(|(_, item)| item.status);
+            place.shut = status.into_iter().find(|status| refuses_as_a_whole(*status));
+        }
+        let is_shut = call.activities.iter().any(|nth| self.places[*nth as usize].shut.is_some());
+        for ((_, state), outcome) in self.rows.range_mut(from..).zip(outcomes) {
+            *state = State::Done { outcome, is_refused_before: false };
+        }
+        // The next call may name the activity.
+        if is_shut {
+            self.withdraw_ready();
+        }
         Ok(())
     }
 
@@ -73,15 +89,16 @@ impl MultiBulk<'_> {
         let reply = Reply::of(&MULTI_DEDUCT);
         let which = reply.count(values.get(1))?.and_then(|which| usize::try_from(which).ok()).unwrap_or_default();
         let activity = call.asked.activities.get(which.wrapping_sub(1)).ok_or_else(|| reply.unfit(values))?;
-        let place = self.places.get_mut(activity).ok_or_else(|| reply.unfit(values))?;
+        let nth = call.activities.get(which.wrapping_sub(1)).ok_or_else(|| reply.unfit(values))?;
+        let nth = *nth as usize;
         match code {
             -20 => {
                 let line = reply.count(values.get(2))?.unwrap_or_default();
                 Ok(Step::Rewind { activity: activity.to_string(), line })
             }
             // It was preheated meanwhile, and nothing was sold before.
-            -21 if place.epoch.is_empty() && place.line == 0 => {
-                place.epoch = reply.text(values.get(2))?.unwrap_or_default();
+            -21 if self.epoch(nth).is_empty() && self.places[nth].line == 0 => {
+                self.set_epoch(nth, &reply.text(values.get(2))?.unwrap_or_default());
                 Ok(Step::On)
             }
             -21 => Err(StoreError::Reset { activity: activity.to_string() }),
@@ -122,10 +139,16 @@ impl MultiBulk<'_> {
         self.is_draining = true;
         self.mark(call, || State::Waiting);
         self.next = self.next.min(call.first);
+        self.withdraw_ready();
+        self.waiting += call.items;
+    }
+
+    /// Takes the next call apart; it is formed again.
+    fn withdraw_ready(&mut self) {
         if let Some(ready) = self.ready.take() {
             self.waiting += ready.items;
+            self.next = self.next.min(ready.first);
         }
-        self.waiting += call.items;
     }
 
     pub(super) fn mark(&mut self, call: &Call, state: impl Fn() -> State) {
@@ -138,4 +161,22 @@ impl MultiBulk<'_> {
     pub(super) fn place(&self, number: u64) -> usize {
         number.saturating_sub(self.first) as usize
     }
+}
+
+/// An order that the job decided before this run, by what looking it up said: it is replayed, whatever it was then. Only
+/// an activity that is gone, or damaged, keeps its status.
+fn decided_before(mut outcome: MultiOutcome) -> State {
+    let is_gone = |item: &Outcome| matches!(item.status, Status::NotPreheated | Status::Corrupt);
+    if outcome.items.iter().any(is_gone) {
+        return State::Done { outcome, is_refused_before: false };
+    }
+    let is_refused_before = outcome.status != Status::Replayed;
+    outcome.status = Status::Replayed;
+    outcome.items.iter_mut().for_each(|item| item.status = Status::Replayed);
+    State::Done { outcome, is_refused_before }
+}
+
+/// Whether a status is that of a whole activity.
+fn refuses_as_a_whole(status: Status) -> bool {
+    matches!(status, Status::NotPreheated | Status::Corrupt | Status::Paused | Status::NotStarted | Status::Ended)
 }

@@ -1,0 +1,167 @@
+//! The same file again: what was decided is `replayed`, counts add up to the lines, and what was left undecided is
+//! decided now.
+
+use super::{Orders, held, preheat, statuses, summary};
+use crate::support::{Outcome, TestRedis};
+
+/// `activity status orders units` of each row of a summary.
+fn counts(outcome: &Outcome) -> Vec<String> {
+    let units = |row: &serde_json::Value| row["units"].as_u64().map_or("?".to_owned(), |units| units.to_string());
+    let rows = outcome.json();
+    summary(outcome).iter().zip(rows.as_array().unwrap()).map(|(text, row)| format!("{text} {}", units(row))).collect()
+}
+
+#[test]
+fn counts_add_up_to_the_lines_and_name_what_was_refused_before() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 3, None);
+    let orders = Orders::of_users("1001", 5);
+    let call = |command: &str| redis.seckill([command, "-o", "json", "--from", orders.path()]);
+    assert_eq!(counts(&call("deduct").code(3)), ["1001 ok 3 3", "1001 out_of_stock 2 2"]);
+    assert_eq!(counts(&call("deduct").code(3)), ["1001 replayed 3 3", "1001 refused_before 2 2"]);
+    let other = redis.seckill(["deduct", "-o", "json", "--job", "second", "--from", orders.path()]).code(3);
+    assert_eq!(counts(&other), ["1001 out_of_stock 5 5"]);
+    redis.seckill(["deduct", "--from", orders.path()]).code(3).stdout_has("refused_before");
+    assert_eq!(counts(&call("refund").code(3)), ["1001 ok 3 3", "1001 exceeds_bought 2 2"]);
+    assert_eq!(counts(&call("refund").code(3)), ["1001 replayed 3 3", "1001 refused_before 2 2"]);
+}
+
+#[test]
+fn units_of_lines_refused_before_are_unknown_if_quantities_differ() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 3, None);
+    let orders = Orders::new("activity,user,quantity\n1001,1,2\n1001,2,7\n1001,3,1\n1002,1,4\n");
+    let call = |format: &str| redis.seckill(["deduct", "-o", format, "--from", orders.path()]);
+    assert_eq!(counts(&call("json").code(3)), ["1001 ok 2 3", "1001 out_of_stock 1 7", "1002 not_preheated 1 4"]);
+    let again = ["1001 replayed 2 ?", "1001 refused_before 1 ?", "1002 not_preheated 1 4"];
+    assert_eq!(counts(&call("json").code(3)), again);
+    call("table").code(3).stdout_has("refused_before");
+}
+
+#[test]
+fn once_complete_every_row_is_replayed_and_no_refused_line_is_tried_again() {
+    let redis = TestRedis::start();
+    preheat(&redis, "a", 3, None);
+    preheat(&redis, "b", 9, None);
+    // With an id of its own a refused order leaves no trace under it, but its line is decided.
+    let single: String = (1..=5).map(|user| format!("a,{user},{}\n", if user == 4 { "r-4" } else { "" })).collect();
+    let single = Orders::new(&format!("activity,user,request\n{single}"));
+    let id = |user| if user == 4 { ",\"request\":\"m-4\"" } else { "" };
+    let multi = |user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"b\":1}}{}}}\n", id(user));
+    let multi = Orders::named("o.jsonl", (1..=5).map(multi).collect::<String>());
+    for (command, orders) in [("deduct", &single), ("multi-deduct", &multi)] {
+        let call = |format: &str| redis.seckill([command, "-o", format, "--from", orders.path()]);
+        call("jsonl").code(3);
+        redis.seckill(["preheat", "--update", "--id", "a", "--stock", "99"]).code(0);
+        let (before, again) = (redis.dump_all(), call("jsonl").code(3));
+        assert!(statuses(&again).iter().all(|status| status.ends_with(" replayed")), "{command}: {again:?}");
+        assert_eq!(again.jsonl().len(), 5);
+        let counts = counts(&call("json").code(3));
+        assert_eq!(counts[..2], ["a replayed 3 3", "a refused_before 2 2"], "{command}");
+        redis.assert_unchanged_since(&before);
+        // An id that was refused may be used again.
+        redis
+            .seckill(["deduct", "a", "--user", "4", "--request", if command == "deduct" { "r-4" } else { "m-4" }])
+            .code(0);
+        let stock = held(&redis, "a") + 3;
+        redis.seckill(["preheat", "--update", "--id", "a", "--stock"]).args([stock.to_string()]).code(0);
+    }
+}
+
+#[test]
+fn lines_of_an_activity_that_refuses_as_a_whole_stay_undecided() {
+    let rows: String = (0..6).map(|user| format!("{},{user}\n", ["a", "b"][user % 2])).collect();
+    let single = Orders::new(&format!("activity,user\n{rows}"));
+    let id = |user| if user % 4 == 1 { format!(",\"request\":\"r{user}\"") } else { String::new() };
+    let items = |user: usize| ["\"a\":1", "\"a\":1,\"b\":1", "\"c\":1"][user % 3];
+    let multi = |user| format!("{{\"user\":{user},\"items\":{{{}}}{}}}\n", items(user), id(user));
+    let multi = Orders::named("o.jsonl", (0..6).map(multi).collect::<String>());
+    let (past, future) = ("2020-01-01T00:00:00Z", "2100-01-01T00:00:00Z");
+    let shut: [(&str, &[&str], &[&str]); 4] = [
+        ("paused", &["pause", "b"], &["resume", "b"]),
+        ("not_started", &["--starts-at", future], &["--starts-at", past, "--update"]),
+        ("ended", &["--starts-at", past, "--ends-at", "2020-01-02T00:00:00Z"], &["--ends-at", future, "--update"]),
+        ("not_preheated", &[], &["--ends-at", future]),
+    ];
+    for (status, close, open) in shut {
+        for (command, orders) in [("deduct", &single), ("multi-deduct", &multi)] {
+            let redis = TestRedis::start();
+            for activity in ["a", "c"] {
+                preheat(&redis, activity, 10, None);
+            }
+            let change = |args: &[&str]| match args {
+                [] => (),
+                [flag, ..] if flag.starts_with("--") => {
+                    redis.seckill(["preheat", "--id", "b", "--stock", "10"]).args(args).code(0);
+                }
+                _ => {
+                    preheat(&redis, "b", 10, None);
+                    redis.seckill([]).args(args).code(0);
+                }
+            };
+            change(close);
+            let call = |format: &str| redis.seckill([command, "-o", format, "--from", orders.path()]);
+            let first = call("json").code(3);
+            assert!(
+                summary(&first).iter().any(|row| row.starts_with(&format!("b {status} "))),
+                "{:?}",
+                summary(&first)
+            );
+            // As often as it likes.
+            assert!(summary(&call("json").code(3)).iter().any(|row| row.starts_with(&format!("b {status} "))));
+            if status == "paused" {
+                redis.seckill([]).args(open).code(0);
+            } else {
+                change(open);
+            }
+            call("json").code(0);
+            let (of_a, of_b) = if command == "deduct" { (3, 3) } else { (4, 2) };
+            assert_eq!((held(&redis, "a"), held(&redis, "b")), (of_a, of_b), "{command} {status}");
+            let all = call("jsonl").code(0);
+            assert!(statuses(&all).iter().all(|row| row.ends_with(" replayed")), "{command} {status}");
+        }
+    }
+}
+
+#[test]
+fn an_order_without_its_own_id_is_named_by_job_and_line() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 9, None);
+    let orders = Orders::new("activity,user,request\n1001,1,\n1001,2,mine\n");
+    for format in ["csv", "tsv"] {
+        let rows = redis.seckill(["deduct", "-o", format, "--job", "night", "--from", orders.path()]).code(0).stdout;
+        let last: Vec<&str> = rows.lines().map(|row| row.rsplit([',', '\t']).next().unwrap()).collect();
+        assert_eq!(last, ["request", "night:2", "mine"]);
+    }
+    let rows = redis.seckill(["refund", "-o", "jsonl", "--job", "night", "--from", orders.path()]).run().jsonl();
+    assert_eq!((&rows[0]["request"], &rows[1]["request"]), (&"night:2".into(), &"mine".into()));
+}
+
+#[test]
+fn names_of_jobs_are_stored_and_never_change() {
+    let csv = "activity,user\na,7\n";
+    let of = |name: &str, text: &str, args: &[&str]| {
+        let redis = TestRedis::start();
+        preheat(&redis, "a", 9, None);
+        redis.seckill(["deduct", "a", "--user", "7", "--quantity", "2"]).code(0);
+        let orders = Orders::named(name, text);
+        redis.seckill([]).args(args).args(["--from", orders.path()]).code(0);
+        let fields = redis.hgetall("seckill:requests:a");
+        fields.into_keys().find(|field| field.starts_with("j:")).unwrap()
+    };
+    let json = "{\"user\":7,\"items\":{\"a\":1}}\n";
+    // Another name here would apply every file a second time.
+    assert_eq!(of("o.csv", csv, &["deduct"]), "j:deduct:74cef4de3a166bffbec87d2bfe581810");
+    assert_eq!(of("o.csv", csv, &["refund"]), "j:refund:bb91d5d14441118296d57ef020d95baa");
+    assert_eq!(of("o.txt", &csv.replace(',', "\t"), &["deduct"]), "j:deduct:a993e0a4dcb5c478b8da6a30dbc9ce73");
+    assert_eq!(
+        of("o.txt", &csv.replace(',', ";"), &["deduct", "--delimiter", ";"]),
+        "j:deduct:8642a7b4763362b2566c48ff9b64cc77"
+    );
+    assert_eq!(
+        of("o.txt", "A\tb\na\t7\n", &["deduct", "--format", "mysql", "--map", "user=B,activity=a"]),
+        "j:deduct:a15e08a2617eeff54599999e06eaee83"
+    );
+    assert_eq!(of("o.jsonl", json, &["multi-deduct"]), "j:multi_deduct:79f8ec4d8caf23fdb42f211cb16c0540");
+    assert_eq!(of("o.csv", csv, &["deduct", "--job", "night"]), "j:deduct:night");
+}
