@@ -79,9 +79,9 @@ pub(super) struct Report<'o> {
 }
 
 impl<'o> Report<'o> {
-    pub(super) fn new(out: &'o mut Output, job: &str) -> Result<Self> {
+    pub(super) fn new(out: &'o mut Output, job: &str, activities: usize) -> Result<Self> {
         let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
-        let (tallies, job) = (Tallies::default(), job.to_owned());
+        let (tallies, job) = (Tallies::of_activities(activities), job.to_owned());
         Ok(Self { rows, tallies, job, name: String::new(), told: Told::default(), done: 0, applied: 0 })
     }
 

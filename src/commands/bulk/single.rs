@@ -54,11 +54,13 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
         retry_for: args.run.retry_for(),
     };
     let report_job = terms.job.name.clone();
-    let mut bulk = Bulk::new(store, terms, checked.take_names())?;
+    let names = checked.take_names();
+    let activities = names.len();
+    let mut bulk = Bulk::new(store, terms, names)?;
     if checked.content.is_some() {
         bulk.meet()?;
     }
-    let orders = Orders { bulk, report: Report::new(out, &report_job)? };
+    let orders = Orders { bulk, report: Report::new(out, &report_job, activities)? };
     apply(checked, orders, manner)?.show(out)
 }
 

@@ -35,6 +35,11 @@ pub(super) struct Tallies {
 }
 
 impl Tallies {
+    /// None yet, of so many activities as are known to come.
+    pub(super) fn of_activities(count: usize) -> Self {
+        Self { first: vec![NONE; count], entries: Vec::with_capacity(count) }
+    }
+
     /// One order more.
     pub(super) fn add(&mut self, activity: usize, counted: Counted, units: u32) {
         let entry = self.entry(activity, counted);

@@ -52,7 +52,7 @@ impl Bulk<'_> {
                 return Err(self.terms.job.was_other(activity));
             }
             queue.line = line.and_then(whole).unwrap_or_default();
-            queue.refused = refused.and_then(whole).unwrap_or_default();
+            queue.refused = u32::try_from(refused.and_then(whole).unwrap_or_default()).unwrap_or(u32::MAX);
             queue.set_epoch(self.epochs.number(epoch.as_bytes()));
             self.unmet -= 1;
         }

@@ -219,7 +219,7 @@ impl<'s> Bulk<'s> {
 
     /// How many orders of each activity the job refused before this run, or in another one at the same time.
     pub fn refused_before(&self) -> impl Iterator<Item = u64> {
-        self.queues.iter().map(|queue| queue.refused.saturating_sub(queue.refused_now))
+        self.queues.iter().map(|queue| u64::from(queue.refused.saturating_sub(queue.refused_now)))
     }
 
     /// The names of the activities, in the order in which they were named first.

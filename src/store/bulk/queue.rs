@@ -13,8 +13,8 @@ pub(super) struct Queue {
     /// The last line that the job is known to have decided.
     pub(super) line: u64,
     /// How many lines the job has refused, all told, and how many of them this run.
-    pub(super) refused: u64,
-    pub(super) refused_now: u64,
+    pub(super) refused: u32,
+    pub(super) refused_now: u32,
     /// What refuses the whole activity for the rest of the run.
     pub(super) shut: Option<Status>,
     /// Whether it stands in the line of those that have a full batch.

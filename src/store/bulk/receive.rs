@@ -47,7 +47,7 @@ impl Bulk<'_> {
 
     /// All orders of a batch were decided.
     fn decide(&mut self, batch: &Batch, packed: &Packed<'_>) {
-        let (mut stock, mut refused, mut last) = (packed.stock, 0, 0);
+        let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
         let (operation, has_users) = (self.terms.operation, self.kind.has_users());
         let mut orders = packed.orders();
         each(batch, &mut self.window, |_, row| {
@@ -60,13 +60,13 @@ impl Bulk<'_> {
                     Operation::Refund => stock.saturating_add(quantity),
                 };
             }
-            refused += u64::from(!status.is_done());
+            refused += u32::from(!status.is_done());
             last = row.line;
             row.done(status, Some(stock), bought.filter(|_| has_users));
         });
         let queue = &mut self.queues[batch.activity as usize];
         queue.line = queue.line.max(last);
-        queue.refused = queue.refused.max(packed.refused);
+        queue.refused = queue.refused.max(u32::try_from(packed.refused).unwrap_or(u32::MAX));
         queue.refused_now += refused;
         self.trouble = None;
     }
