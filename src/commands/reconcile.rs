@@ -151,7 +151,7 @@ fn finish(
     } else if out.format() == Format::Table || !fix.fix {
         view(None).show(out)?;
     }
-    if fix.fix || fix.emit.is_some() {
+    if fix.fix || fix.emit.is_some() || fix.plan.is_some() {
         left_out.tell(out);
     }
     if !fix.fix {
@@ -161,16 +161,18 @@ fn finish(
     if fix.emit.is_none() {
         let rows = fixed.as_ref().ok().map(|fixed| fixed.rows.as_slice());
         match (out.format(), rows) {
-            (Format::Table, None) => (),
+            (Format::Table, None | Some([])) => (),
             (Format::Table, Some(rows)) => out.table(Some(repairs_title(fix.mutating.dry_run)), rows)?,
             (_, rows) => view(rows).show(out)?,
         }
     }
     let Fixed { rows, verdicts, error } = fixed?;
     let done = rows.iter().filter(|row| row.is_done()).count();
-    out.note(match fix.mutating.dry_run {
-        true => format!("dry run: {done} of {} repairs would be applied, and nothing was changed", rows.len()),
-        false => format!("{done} of {} repairs are in force", rows.len()),
+    let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len()).sum();
+    out.note(match (wanted, fix.mutating.dry_run) {
+        (0, _) => "there is nothing to repair".to_owned(),
+        (_, true) => format!("dry run: {done} of {wanted} repairs would be applied, and nothing was changed"),
+        (_, false) => format!("{done} of {wanted} repairs are in force"),
     });
     match error {
         Some(error) => Err(error),

@@ -121,9 +121,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     let is_dry_run = args.mutating.dry_run;
     let out = &mut session.out;
     if !is_dry_run && !args.mutating.yes {
-        show_plan(&repairs, out)?;
-        let what = total_moved(&repairs);
-        out.confirm(&format!("Apply {} repairs ({what})?", repairs.len()), false)?;
+        confirm(&repairs, out)?;
     }
     out.set_dry_run(is_dry_run);
     let Applied { rows, error } = apply(&repairs, is_dry_run, args.reason.as_deref(), out.format(), &mut store);
@@ -182,8 +180,22 @@ fn interrupted(done: usize, all: usize) -> Failure {
 /// Repairs of a plan that are shown before a question; of more only the number is.
 const MOST_SHOWN: usize = 100;
 
-/// Shows what is going to be asked about, on standard error as the question.
-pub fn show_plan(repairs: &[&Repair], out: &Output) -> Result<()> {
+/// Asks whether to apply repairs, and shows them first, on standard error as the question.
+///
+/// # Errors
+/// Nobody said yes.
+pub fn confirm(repairs: &[&Repair], out: &Output) -> Result<()> {
+    if out.terminal().asks {
+        show_plan(repairs, out)?;
+    }
+    let count = match repairs.len() {
+        1 => "1 repair".to_owned(),
+        count => format!("{count} repairs"),
+    };
+    out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs)), false)
+}
+
+fn show_plan(repairs: &[&Repair], out: &Output) -> Result<()> {
     let terminal = out.terminal();
     let terminal = Terminal { colours_data: terminal.colours_notes, ..terminal };
     let planned = |repair: &&Repair| RepairRow::new(repair, Repaired::Planned, Format::Table);
@@ -196,7 +208,7 @@ pub fn show_plan(repairs: &[&Repair], out: &Output) -> Result<()> {
 }
 
 /// What repairs do to stocks, in words.
-pub fn total_moved(repairs: &[&Repair]) -> String {
+fn stock_moved(repairs: &[&Repair]) -> String {
     let sum = |raised: bool| {
         let changes = repairs.iter().map(|repair| repair.stock_change).filter(|change| (*change > 0) == raised);
         changes.map(i64::unsigned_abs).fold(0, u64::saturating_add)

@@ -1,6 +1,6 @@
 //! A plan of repairs: one JSON object a line, as an audit wrote it.
 
-use super::problem::{Location, Problem, Problems};
+use super::problem::{Location, Problem, Problems, quoted};
 use super::source::Source;
 use crate::inventory::failure::Failure;
 use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
@@ -29,10 +29,7 @@ pub fn read(path: &str) -> Result<Vec<Repair>, Failure> {
 
 /// Reads one line: a repair, or where and why it is none.
 fn repair(text: &str) -> Result<Repair, (usize, String)> {
-    let repair: Repair = serde_json::from_str(text).map_err(|error| {
-        let why = error.to_string();
-        (error.column().max(1), why.split(" at line ").next().unwrap_or(&why).to_owned())
-    })?;
+    let repair: Repair = serde_json::from_str(text).map_err(|error| unreadable(text, &error))?;
     let wrong = if !ActivityId::fits(&repair.activity) {
         format!("activity: `{}` is not {}", repair.activity.escape_debug(), ActivityId::EXPECTED)
     } else if !RequestId::fits(&repair.id) {
@@ -48,4 +45,43 @@ fn repair(text: &str) -> Result<Repair, (usize, String)> {
         return Ok(repair);
     };
     Err((1, wrong))
+}
+
+/// Fields and what each must be, for errors.
+const FIELDS: [(&str, &str); 11] = [
+    ("id", "a text"),
+    ("layout", "a layout, such as \"seckill\""),
+    ("activity", "a text"),
+    ("class", "a class of differences, such as \"missing_order\""),
+    ("user", "a text or null"),
+    ("user_hex", "a text of hexadecimal digits, two a byte"),
+    ("from", "a whole number of units, without leading zero, or null"),
+    ("to", "a whole number of units, without leading zero"),
+    ("stock_change", "a whole number of units, such as 5 or -5"),
+    ("epoch", "a whole number or null"),
+    ("repairs", "a whole number or null"),
+];
+
+/// Where and why a line cannot be read: the field whose value serde_json stopped at, if it was at one.
+fn unreadable(text: &str, error: &serde_json::Error) -> (usize, String) {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    let read = text.get(..error.column()).unwrap_or(text);
+    let name_of = |(name, expected): &(&'static str, &'static str)| {
+        let at = read.rfind(&format!("\"{name}\":"))?;
+        Some((at + name.len() + 3, *name, *expected))
+    };
+    let is_of_a_value = ["invalid type", "invalid value", "invalid number", "unknown variant", "number out of range"]
+        .iter()
+        .any(|known| message.starts_with(known));
+    match FIELDS.iter().filter_map(name_of).max() {
+        Some((start, name, expected)) if is_of_a_value => {
+            let value = text[start..].trim_start();
+            let value = value.split([',', '}']).next().unwrap_or_default().trim_end();
+            let column = text[..start].chars().count() + 1;
+            (column, format!("{name}: {} is not {expected}", quoted(value)))
+        }
+        _ if error.is_data() => (error.column().max(1), message.to_owned()),
+        _ => (error.column().max(1), format!("not a JSON object: {message}")),
+    }
 }

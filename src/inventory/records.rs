@@ -3,6 +3,9 @@
 use super::ledger::EntryId;
 use super::users::Users;
 
+/// Where sums of rows saturate: at the most units that there can be, which no sale sells to one user.
+const MOST_SUM: i64 = 9_007_199_254_740_991;
+
 /// The rows of one activity, summed by user.
 #[derive(Default)]
 pub struct Records {
@@ -17,13 +20,14 @@ pub struct Records {
 }
 
 impl Records {
-    /// Adds a row; units below zero are a refund.
+    /// Adds a row of at most 2^53-1 units; units below zero are a refund.
     pub fn add(&mut self, user: &str, units: i64, entry: Option<EntryId>) {
         let number = self.users.number(user.as_bytes()) as usize;
         if self.units.len() <= number {
             self.units.resize(number + 1, 0);
         }
-        self.units[number] = self.units[number].saturating_add(units);
+        // Far from the ends of an i64: what an audit adds to it or takes from it must not overflow.
+        self.units[number] = (self.units[number] + units).clamp(-MOST_SUM, MOST_SUM);
         self.rows += 1;
         self.newest = self.newest.max(entry);
     }

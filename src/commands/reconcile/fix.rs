@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::emit::Emit;
 use crate::cli::Mutating;
-use crate::commands::repair::{Applied, RepairRow, apply, show_plan, total_moved};
+use crate::commands::repair::{Applied, RepairRow, apply, confirm};
 use crate::inventory::audit::MissingOrders;
 use crate::inventory::drift::{Audit, Verdict};
 use crate::inventory::failure::{Exit, Failure};
@@ -83,7 +83,10 @@ impl FixArgs {
         }
         let path = file.path().display().to_string();
         file.commit()?;
-        out.note(format!("{count} repairs written; apply them with `seckill repair {path}`"));
+        out.note(match count {
+            0 => format!("`{path}` is empty: there is nothing to repair"),
+            _ => format!("{count} repairs written; apply them with `seckill repair {path}`"),
+        });
         Ok(())
     }
 
@@ -112,9 +115,7 @@ impl FixArgs {
         }
         let is_dry = self.mutating.dry_run;
         if !repairs.is_empty() && !is_dry && !self.mutating.yes {
-            show_plan(&repairs, out)?;
-            let what = total_moved(&repairs);
-            out.confirm(&format!("Apply {} repairs ({what})?", repairs.len()), false)?;
+            confirm(&repairs, out)?;
         }
         let Applied { rows, error } = apply(&repairs, is_dry, self.reason.as_deref(), out.format(), store);
         let verdicts = self.verdicts(audits, &rows);

@@ -79,3 +79,46 @@ fn too_many_activities_in_the_records_are_another_column() {
         .stderr_has("<stdin>:100002: the rows name more than 100000 activities")
         .stderr_has("another column");
 }
+
+#[test]
+fn near_miss_columns_and_null_quantities_are_refused_as_in_files_of_orders() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1001", "--stock", "5000"]).code(0);
+    redis.seckill(["deduct", "1001", "--user", "a", "--quantity", "701"]).code(0);
+    let audit = |text: &'static str| redis.seckill(["reconcile", "--orders", "-"]).stdin(text);
+    audit("ACTIVITY,User,Quantity\n1001,a,701\n").code(0);
+    audit("activity,user,Quantity\n1001,a,1\n").code(7).stdout_has("quantity_mismatch");
+    for alias in ["qty", "num", "QTY"] {
+        let csv = format!("activity,user,{alias}\n1001,a,701\n");
+        let refused = redis.seckill(["reconcile", "--orders", "-"]).stdin(csv).code(2).stdout_is("");
+        refused.stderr_has(&format!("`--map quantity={alias}`"));
+    }
+    audit("activity,user,quantity,note\n1001,a,701,x\n").code(0).stderr_has("`note`");
+    for text in [
+        "activity,user,quantity\n1001,a,NULL\n",
+        "activity,user,quantity\n1001,a,null\n",
+        "activity,user,quantity\n1001,a,\n",
+        "{\"activity\":\"1001\",\"user\":\"a\",\"quantity\":null}\n",
+    ] {
+        audit(text).code(2).stdout_is("").stderr_has("quantity: `");
+    }
+    let mysql = redis.seckill(["reconcile", "--orders", "-", "--format", "mysql"]);
+    mysql.stdin("activity\tuser\tquantity\n1001\ta\tNULL\n").code(2).stderr_has("<stdin>:2:8: quantity: `NULL`");
+    let semicolons = redis.seckill(["reconcile", "--orders", "-", "--delimiter", ";"]);
+    semicolons.stdin("activity;user;quantity\n1001;a;701\n").code(0);
+}
+
+#[test]
+fn sums_of_rows_saturate() {
+    let redis = sale("seckill");
+    let rows = |user: &str, quantity: &str| format!("{user},{quantity}\n").repeat(1100);
+    let csv = format!("user,quantity\n{}{}", rows("a", "9007199254740991"), rows("b", "-9007199254740991"));
+    // As of now and as of before the sale: what is newer is added.
+    for as_of in ["2100-01-01T00:00:00Z", "2020-01-01T00:00:00Z"] {
+        let audit = redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "json", "--as-of", as_of]);
+        let found = audit.stdin(&csv).code(7).json();
+        let orders: Vec<i64> =
+            found["differences"].as_array().unwrap().iter().filter_map(|row| row["orders"].as_i64()).collect();
+        assert!(orders.contains(&9_007_199_254_740_991) && orders.contains(&-9_007_199_254_740_991), "{orders:?}");
+    }
+}

@@ -53,10 +53,7 @@ fn a_question_shows_the_plan_and_a_declined_one_changes_nothing() {
         let before = redis.dump_all();
         let fix = |answer| redis.seckill(["reconcile", "--fix", "-o", format]).at_terminal(answer);
         let plan = "1001      -     conservation  -         +5  planned";
-        fix("n\n")
-            .code(1)
-            .stdout_has(plan)
-            .stdout_has("Apply 1 repairs (5 units back to stock, 0 out of stock)? [y/N]");
+        fix("n\n").code(1).stdout_has(plan).stdout_has("Apply 1 repair (5 units back to stock, 0 out of stock)? [y/N]");
         redis.assert_unchanged_since(&before);
         fix("y\n").code(0).stdout_has(plan);
         assert_eq!(redis.int(STOCK), 47);
@@ -180,4 +177,39 @@ fn what_cannot_be_proven_is_exit_7_unless_it_is_accepted() {
     redis.seckill(["reconcile", "1001", "--orders", "-"]).stdin("user,quantity\na,3\n").code(0).stdout_has("orders");
     redis.cmd(("HSET", PARTICIPANTS, "a", "x"));
     redis.seckill(["reconcile", "1001", "--accept", "unproven"]).code(7);
+}
+
+#[test]
+fn repair_shows_the_plan_and_asks() {
+    let redis = sale("seckill");
+    redis.cmd(("DECRBY", STOCK, 5));
+    let dir = TempDir::new().unwrap();
+    let plan = dir.path().join("plan.jsonl");
+    redis.seckill(["reconcile", "--plan"]).args([&plan]).code(7);
+    let before = redis.dump_all();
+    let repair = |format| redis.seckill(["repair", "-o", format]).args([&plan]);
+    repair("table").code(2).stdout_is("").stderr_has("there is no terminal to ask on").stderr_lacks("plan\n");
+    let shown = "1001      -     conservation  -         +5  planned";
+    repair("json").at_terminal("n\n").code(1).stdout_has(shown).stdout_has("[y/N]");
+    redis.assert_unchanged_since(&before);
+    let dry = repair("json").args(["--dry-run"]).code(0).json();
+    assert_eq!((&dry[0]["status"], &dry[0]["dry_run"]), (&json!("ok"), &json!(true)));
+    redis.assert_unchanged_since(&before);
+    repair("table").at_terminal("y\n").code(0).stdout_has(shown).stdout_has("conservation  -         +5  ok");
+    repair("csv")
+        .args(["--yes"])
+        .code(0)
+        .stdout_has("activity,user,class,from,to,stock_change,status,id,user_hex\n1001,,conservation,")
+        .stdout_has(",5,replayed,repair:");
+}
+
+#[test]
+fn nothing_to_repair_is_said_and_a_plan_of_nothing_is_empty() {
+    let redis = sale("seckill");
+    let dir = TempDir::new().unwrap();
+    let plan = dir.path().join("plan.jsonl");
+    let fix = redis.seckill(["reconcile", "--fix", "--yes", "--plan"]).args([&plan]).code(0);
+    fix.stderr_has("is empty: there is nothing to repair").stderr_has("note: there is nothing to repair\n");
+    assert_eq!(fs::read_to_string(&plan).unwrap(), "");
+    redis.seckill(["repair"]).args([&plan]).code(0).stdout_is("").stderr_has("holds no repairs");
 }

@@ -384,8 +384,10 @@ fn a_plan_that_is_none_is_refused_with_its_line() {
     let before = redis.dump_all();
     for (field, value, why) in [
         ("activity", json!("a b"), "<stdin>:1:1: activity: `a b` is not"),
-        ("class", json!("x"), "unknown variant `x`"),
-        ("from", json!(-1), "invalid value"),
+        ("class", json!("x"), "<stdin>:1:28: class: `\"x\"` is not a class of differences"),
+        ("from", json!(-1), "from: `-1` is not a whole number of units"),
+        ("to", json!("1"), "to: `\"1\"` is not a whole number of units"),
+        ("stock_change", json!(1e3), "stock_change: `1000.0` is not a whole number of units"),
         ("surprise", json!(1), "unknown field `surprise`"),
         ("user", json!(" 7"), "user: ` 7` is not"),
         ("layout", json!("sku"), "contradicts"),
