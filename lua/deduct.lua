@@ -6,7 +6,7 @@
   KEYS[3]  requests       hash    r:<request> -> what it did; j:deduct:<job> -> line, refused, digest
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
-  KEYS[6]  units          hash    units of a set's members; kinds set and coupon only
+  KEYS[6]  units          hash    units of a set's members; kind set only
 
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  by             who runs this, for the ledger; may be empty
@@ -23,7 +23,8 @@
   then     orders         all users, then all quantities (unless ARGV[13] tells), then all requests, then all
                           reasons; both may be empty, or left out
 
-  Returns for one order without a job {status, stock, bought}, with stock and bought after it:
+  Returns for one order without a job {status, stock, bought}, with stock and bought after it (bought is `?` for a member
+  of a set that another script recorded, without units):
      1 ok                the units are taken
      2 replayed          this request was applied before
     -2 limit_exceeded    the user would hold more than the limit
@@ -43,7 +44,7 @@
   Only ok, and a refused retry, write; the stock first, so that a cut leaves fewer units to sell, never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
-  HSET XADD; sets also SMISMEMBER SADD HDEL. Plain orders are quicker where XLEN is allowed too.
+  HSET XADD; sets also SMISMEMBER SADD. Plain orders are quicker where XLEN is allowed too.
 ]]
 local call, reply = read_call('deduct')
 if not call then return reply end
@@ -92,9 +93,8 @@ for i = 1, call.count do
   if held then
     had = now[user]
     if not had then
-      local text = held[i]
-      had = not text and 0 or whole(text)
-      if not had and call.single then return unfit(text, kind == 'set' and 6 or 5) end
+      had = units_held(held[i])
+      if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
     end
   end
   if i <= decided then
@@ -139,7 +139,7 @@ if not call.dry then
       local denied = not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
         or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
         or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
-        or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[6], 'f') and 'HDEL'
+        or kind == 'set' and not redis.acl_check_cmd('HSET', KEYS[6], 'f', 'v') and 'HSET'
       if denied then return forbidden(denied) end
     end
     redis.call('DECRBY', KEYS[1], digits(stock - left))
@@ -154,5 +154,5 @@ if not call.dry then
     redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, left, noted, quantities, taken)))
   end
 end
-if call.single then return {last, left, held and now[users[1]]} end
+if call.single then return {last, left, held and told(now[users[1]])} end
 return packed(call, letters, bought, refused)

@@ -18,7 +18,7 @@
   then     orders    user, request, reason, number of items, and for each item: which activity (from 1), quantity
 
   Returns one string an order, `status item item ...` with an item `status,stock,bought`; stock and bought are
-  those after it, empty where there are none. An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
+  those after it, empty where there are none (bought is `?` for a member of a set without units). An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
   whose bytes are given in hexadecimal (`-`: it is of the wrong type).
   With a job one string more: the numbers of the activities that refuse as a whole, and keep no line, joined by
   spaces: an order that names one is not decided, and its refusal is not kept. The others keep the highest line so far. A call writes nothing where one of them does not know what the caller does:
@@ -36,7 +36,7 @@
   Only ok, a refused retry and the line of a job write; all stocks first, so that a cut leaves fewer units to sell, never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY HSET
-  XADD; sets also SMISMEMBER SADD HDEL.
+  XADD; sets also SMISMEMBER SADD.
 ]]
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
 local kind, by, mode, job = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -65,7 +65,9 @@ end})
 local function number_of(text)
   return numbers[text] or nil
 end
-local texts = setmetatable({}, {__index = function(known, number)
+-- What a member of a set holds if no units are recorded, as a plain script leaves it: more than any number.
+local UNKNOWN = math.huge
+local texts = setmetatable({[UNKNOWN] = '?'}, {__index = function(known, number)
   local text = digits(number)
   known[number] = text
   return text
@@ -210,12 +212,13 @@ local function read_held(sale)
       units = redis.pcall('HMGET', KEYS[at + 6], unpack(sale.users))
       if units.err then return broken(sale, units, at + 6) end
     end
-    for i in ipairs(sale.users) do held[i] = held[i] == 1 and (units[i] or '1') end
+    local alone = kind == 'set' and UNKNOWN or '1'
+    for i in ipairs(sale.users) do held[i] = held[i] == 1 and (units[i] or alone) end
   end
   local is_anybody_new = false
   for i, user in ipairs(sale.users) do
     local text = held[i]
-    if text then sale.now[user] = whole(text) or text else is_anybody_new = true end
+    if text then sale.now[user] = text == UNKNOWN and UNKNOWN or whole(text) or text else is_anybody_new = true end
   end
   if is_anybody_new and sale.rules.total and sale.rules.total > sale.stock and redis.call('EXISTS', KEYS[at + 5]) == 0 then
     broken(sale, 'nothing, though units were sold', at + 5)
@@ -336,7 +339,7 @@ for _, sale in ipairs(sales) do
     local denied = not redis.acl_check_cmd('DECRBY', KEYS[at + 1], '1') and 'DECRBY'
       or sale.rules.ledger and not redis.acl_check_cmd('XADD', KEYS[at + 4], '*', 'f', 'v') and 'XADD'
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[at + 5], 'm') and 'SADD'
-      or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[at + 6], 'f') and 'HDEL'
+      or kind == 'set' and not redis.acl_check_cmd('HSET', KEYS[at + 6], 'f', 'v') and 'HSET'
     if denied then return forbidden(denied) end
   end
 end
@@ -346,21 +349,17 @@ end
 for _, sale in ipairs(sales) do
   local at = sale.at
   if #sale.touched > 0 then
-    local units, ones = {}, {}
-    for _, user in ipairs(sale.touched) do
-      local now = texts[sale.now[user]]
-      if kind ~= 'hash' and now == '1' then
-        ones[#ones + 1] = user
-      else
-        units[#units + 1], units[#units + 2] = user, now
+    local units = {}
+    if kind ~= 'coupon' then
+      for _, user in ipairs(sale.touched) do
+        units[#units + 1], units[#units + 2] = user, texts[sale.now[user]]
       end
     end
     if kind == 'hash' then
       redis.call('HSET', KEYS[at + 5], unpack(units))
     else
-      -- Units first: a member without them would hold 1.
-      if kind == 'set' and #ones > 0 then redis.call('HDEL', KEYS[at + 6], unpack(ones)) end
-      if kind == 'set' and #units > 0 then redis.call('HSET', KEYS[at + 6], unpack(units)) end
+      -- Units first: a member without them would be unknown.
+      if kind == 'set' then redis.call('HSET', KEYS[at + 6], unpack(units)) end
       redis.call('SADD', KEYS[at + 5], unpack(sale.touched))
     end
   end

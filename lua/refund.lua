@@ -12,15 +12,18 @@
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  reason         why, for the ledger; may be empty
-  ARGV[4]                 empty
+  ARGV[4]  unsaid         1: the quantity is a default that nobody gave; may be empty
   ARGV[5]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id),
                           or `dry` (nothing is written)
   ARGV[6]  count          how many orders
   ARGV[7]  job            as for deduct, with ARGV[8..13]
   then     orders         all users, quantities (`all` is one), requests and reasons, as for deduct
 
-  Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it (quantity is
-  false where `all` gave nothing back now):
+  A member of a set that another script recorded, without units, holds an unknown number: of it any given quantity up to
+  the total less the stock is refunded, neither `all` nor one that is unsaid, and then the user is no member any more.
+
+  Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it (bought is `?` if it
+  is unknown; quantity is false where `all` gave nothing back now):
      1 ok                the units are back
      2 replayed          this request was applied before
     -4 not_preheated     KEYS[1] is absent
@@ -63,17 +66,14 @@ local letters, noted, given, bought = {unpack(users)}, {unpack(users)}, {unpack(
 if not call.single and (call.rows or not call.job) then bought = {unpack(users)} end
 local written = digits_once()
 local left, refused, given_back, last = stock, 0, 0, nil
--- A user who holds nothing any more is no participant.
-call.clears = true
 for i = 1, call.count do
   local user, quantity, request = users[i], wanted[i], requests and requests[i] or ''
   local had, status, digest = 0, nil, nil
   if held then
     had = now[user]
     if not had then
-      local text = held[i]
-      had = not text and 0 or whole(text)
-      if not had and call.single then return unfit(text, kind == 'set' and 6 or 5) end
+      had = units_held(held[i])
+      if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
     end
   end
   if i <= decided then
@@ -86,13 +86,13 @@ for i = 1, call.count do
   end
   if quantity == 'all' then quantity = had or 0 end
   if not status then
-    if (held and quantity > had) or quantity == 0 or left + quantity > most then
+    if (held and quantity > had) or quantity == 0 or left + quantity > most or had == UNKNOWN and ARGV[4] == '1' then
       status = EXCEEDS_BOUGHT
     else
       status = OK
       left = left + quantity
       if held then
-        had = had - quantity
+        had = had == UNKNOWN and 0 or had - quantity
         if not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
       end
       given_back = given_back + 1
@@ -113,8 +113,9 @@ if not call.dry then
       local denied = not call.withdrawn and not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
         or call.withdrawn and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
         or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
-        or (kind == 'hash' or kind == 'set') and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
+        or kind == 'hash' and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
         or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+        or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[6], 'f') and 'HDEL'
         or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
         or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
       if denied then return forbidden(denied) end
@@ -132,6 +133,6 @@ end
 if call.single then
   local quantity = wanted[1]
   if quantity == 'all' then quantity = given_back > 0 and tonumber(given[1]) end
-  return {last, left, held and now[users[1]], quantity}
+  return {last, left, held and told(now[users[1]]), quantity}
 end
 return packed(call, letters, bought, refused)

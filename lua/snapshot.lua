@@ -13,7 +13,8 @@
 
   Returns {status, ms, stock, meta, participants, last, held}: the server's clock in Unix ms, the text of KEYS[1] or
   false, the meta as a flat list of fields and values (its `withdrawn` belongs to the stock), how many users hold units, the ledger's last id or
-  false, and for each user the text of what is held, false for nothing. Status is
+  false, and for each user the text of what is held, false for nothing, `?` for a member of a set without units, as a
+  plain script leaves it. Status is
      1 ok
     -4 not_preheated  KEYS[1] is absent: nobody can buy (what else there is, is told all the same)
    -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
@@ -65,7 +66,7 @@ elseif kind ~= 'counter' then
     held = redis.call('SMISMEMBER', KEYS[5], unpack(users))
     local units = kind == 'set' and redis.pcall('HMGET', KEYS[6], unpack(users)) or {}
     if units.err then return corrupt(units, 6) end
-    for i = 1, #users do held[i] = held[i] == 1 and (units[i] or '1') end
+    for i = 1, #users do held[i] = held[i] == 1 and (units[i] or kind == 'set' and '?' or '1') end
   end
 end
 return {stock_text and OK or NOT_PREHEATED, now, stock_text, flat, participants, last, held}

@@ -7,9 +7,12 @@ local LETTERS = {
   [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c', [PAUSED] = 'p', [NOT_STARTED] = 'n', [ENDED] = 'e',
 }
 
+-- What a member of a set holds if no units are recorded, as a plain script leaves it: more than any number.
+local UNKNOWN = math.huge
+
 -- Numbers as the server must get them, each written once.
 local function digits_once()
-  return setmetatable({}, {__index = function(known, number)
+  return setmetatable({[UNKNOWN] = '?'}, {__index = function(known, number)
     local text = digits(number)
     known[number] = text
     return text
@@ -75,7 +78,8 @@ local function leaves_gap(call)
   return call.job and call.before > call.line
 end
 
--- Reads what the users hold, as text: false for nothing. Returns nil, or the reply that refuses the call.
+-- Reads what the users hold: a text, false for nothing, true for a member of a set whose units are unknown. Returns nil,
+-- or the reply that refuses the call.
 local function read_held(call)
   local kind, users, count = call.kind, call.users, call.count
   if kind == 'counter' then return nil end
@@ -96,9 +100,22 @@ local function read_held(call)
       units = redis.pcall('HMGET', KEYS[6], unpack(users))
       if units.err then return unfit(units, 6) end
     end
-    for i = 1, count do held[i] = held[i] == 1 and (units[i] or '1') end
+    local alone = kind == 'set' or '1'
+    for i = 1, count do held[i] = held[i] == 1 and (units[i] or alone) end
   end
   call.held = held
+end
+
+-- The units in what read_held found: nil if it is no number.
+local function units_held(found)
+  if not found then return 0 end
+  if found == true then return UNKNOWN end
+  return whole(found)
+end
+
+-- Units held as one order replies them.
+local function told(units)
+  return units == UNKNOWN and '?' or units
 end
 
 -- Whether units were sold and no record of it is left: limits would start over.
@@ -121,37 +138,32 @@ local function keep(call, request, digest, status, kept)
   kept[#kept + 1] = record
 end
 
--- Writes what the users hold now, each in the text of `written`. Sets are told who joined, who left and whose units are
--- not 1.
+-- Writes what the users hold now, each in the text of `written`. Who holds nothing is no participant.
 local function write_held(call, touched, now, written)
   local kind = call.kind
   written = written or digits_once()
-  local set, cleared, joined, left = {}, {}, {}, {}
+  local set, joined, left = {}, {}, {}
   for i = 1, #touched do
     local user = touched[i]
     local units = now[user]
-    if kind ~= 'hash' then
-      if units > 0 then joined[#joined + 1] = user else left[#left + 1] = user end
-    end
-    if units > (kind == 'hash' and 0 or 1) then
+    if units > 0 then
+      joined[#joined + 1] = user
       set[#set + 1] = user
       set[#set + 1] = written[units]
     else
-      cleared[#cleared + 1] = user
+      left[#left + 1] = user
     end
   end
   if kind == 'hash' then
     if #set > 0 then redis.call('HSET', KEYS[5], unpack(set)) end
-    if #cleared > 0 then redis.call('HDEL', KEYS[5], unpack(cleared)) end
+    if #left > 0 then redis.call('HDEL', KEYS[5], unpack(left)) end
     return
   end
-  -- Units first: a member without them would hold 1.
-  if kind == 'set' then
-    if #set > 0 then redis.call('HSET', KEYS[6], unpack(set)) end
-    if #cleared > 0 then redis.call('HDEL', KEYS[6], unpack(cleared)) end
-  end
+  -- Units are written before their member and removed after it: a member without them would be unknown.
+  if kind == 'set' and #set > 0 then redis.call('HSET', KEYS[6], unpack(set)) end
   if #joined > 0 then redis.call('SADD', KEYS[5], unpack(joined)) end
   if #left > 0 then redis.call('SREM', KEYS[5], unpack(left)) end
+  if kind == 'set' and #left > 0 then redis.call('HDEL', KEYS[6], unpack(left)) end
 end
 
 -- Keeps request ids and the job's line. `kept` is a flat list of fields and values.

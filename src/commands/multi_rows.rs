@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::inventory::id::{RequestId, UserId};
-use crate::inventory::order::{MultiOrder, MultiOutcome};
+use crate::inventory::order::{Bought, MultiOrder, MultiOutcome};
 use crate::inventory::status::Status;
 use crate::output::{Cell, Row};
 
@@ -22,7 +22,7 @@ struct ItemDocument<'a> {
     quantity: u64,
     status: Status,
     stock: Option<u64>,
-    bought: Option<u64>,
+    bought: Option<Bought>,
 }
 
 impl<'a> MultiDocument<'a> {
@@ -52,7 +52,7 @@ pub struct ItemRow<'a> {
     quantity: u64,
     status: Status,
     stock: Option<u64>,
-    bought: Option<u64>,
+    bought: Option<Bought>,
     request: Option<&'a str>,
 }
 
@@ -86,7 +86,7 @@ impl Row for ItemRow<'_> {
             Cell::number(self.quantity),
             Cell::status(self.status),
             Cell::known(self.stock),
-            Cell::known(self.bought),
+            Cell::bought(self.bought),
             self.request.map_or_else(Cell::unknown, Cell::text),
         ]
     }

@@ -9,7 +9,7 @@ use crate::cli::Mutating;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::number::Quantity;
-use crate::inventory::order::{Refund, RefundOf};
+use crate::inventory::order::{Bought, Refund, RefundOf};
 use crate::inventory::status::Status;
 use crate::output::Output;
 use crate::store::Store;
@@ -18,6 +18,9 @@ use crate::store::bulk::Operation;
 /// Return units of a user, never more than the user holds
 ///
 /// A user with 0 units is no longer a participant. The same request sent again changes nothing.
+///
+/// In the layout `sku`, a plain script records a buyer without units: such a refund needs `--quantity`, at most the
+/// total less the stock, and removes the buyer.
 #[derive(Debug, clap::Args)]
 pub struct RefundArgs {
     /// Activity the units were taken from
@@ -28,9 +31,11 @@ pub struct RefundArgs {
     /// In the layout `product`, which records no users, it may be left out.
     #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
-    /// Units to return
-    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
-    quantity: Quantity,
+    /// Units to return [default: 1]
+    ///
+    /// Needed if the user's units are unknown.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
+    quantity: Option<Quantity>,
     /// Return all units that the user holds
     #[arg(long, conflicts_with_all = ["quantity", "from"])]
     all: bool,
@@ -75,11 +80,19 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
     let refund = Refund {
         activity: activity.clone(),
         user: args.user.clone(),
-        of: if args.all { RefundOf::All } else { RefundOf::Quantity(args.quantity) },
+        of: match args.quantity {
+            Some(quantity) => RefundOf::Quantity(quantity),
+            None if args.all => RefundOf::All,
+            None => RefundOf::Default,
+        },
         request: args.request.clone().unwrap_or_else(RequestId::new),
         reason: args.reason.clone(),
     };
     let outcome = store.refund(&refund, args.mutating.dry_run)?;
+    let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
+    if is_unknown && args.quantity.is_none() {
+        return Err(unknown_units(&refund, store)?.into());
+    }
     out.set_dry_run(args.mutating.dry_run);
     tell_corrupt(out, outcome.corrupt.as_ref());
     let request = (!args.mutating.dry_run).then_some(&refund.request);
@@ -88,4 +101,17 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
         hints::other_layouts([&refund.activity], store, out);
     }
     Ok(exit_of(outcome.status))
+}
+
+/// Why nothing is refunded of a number of units that nobody knows, unless the caller says how many.
+fn unknown_units(refund: &Refund, store: &mut Store) -> Result<Failure> {
+    let Refund { activity, user, .. } = refund;
+    let user = user.as_ref().map(UserId::as_str).unwrap_or_default();
+    let snapshot = store.snapshot(activity)?;
+    let most = snapshot.meta.zip(snapshot.stock).map(|(meta, stock)| meta.total.saturating_sub(stock));
+    let most = most.map(|most| format!(", at most {most} (the total less the stock)")).unwrap_or_default();
+    Ok(Failure::usage(format!(
+        "how many units of `{activity}` user `{user}` holds is unknown: a plain script recorded none"
+    ))
+    .hint(format!("give `--quantity N`{most}; the user is no participant afterwards")))
 }

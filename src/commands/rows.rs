@@ -7,7 +7,7 @@ use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::layout::Layout;
 use crate::inventory::number::Limit;
-use crate::inventory::order::{Corrupt, Outcome};
+use crate::inventory::order::{Bought, Corrupt, Outcome};
 use crate::inventory::status::Status;
 use crate::output::{Cell, Output, Row};
 
@@ -19,7 +19,7 @@ pub struct OrderRow<'a> {
     quantity: Option<u64>,
     status: Status,
     stock: Option<u64>,
-    bought: Option<u64>,
+    bought: Option<Bought>,
     request: Option<&'a str>,
 }
 
@@ -54,7 +54,7 @@ impl Row for OrderRow<'_> {
             Cell::known(self.quantity),
             Cell::status(self.status),
             Cell::known(self.stock),
-            Cell::known(self.bought),
+            Cell::bought(self.bought),
             self.request.map_or_else(Cell::unknown, Cell::text),
         ]
     }

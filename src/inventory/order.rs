@@ -1,5 +1,7 @@
 //! Orders: wishes for units of an activity, and how they ended.
 
+use serde::{Serialize, Serializer};
+
 use super::id::{ActivityId, RequestId, UserId};
 use super::number::{Limit, Quantity};
 use super::status::Status;
@@ -26,6 +28,8 @@ pub struct Order {
 pub enum RefundOf {
     /// That many.
     Quantity(Quantity),
+    /// One, because nobody said how many: of an unknown number of units nothing is refunded.
+    Default,
     /// All the user holds.
     All,
 }
@@ -72,6 +76,32 @@ pub struct Corrupt {
     pub what: String,
 }
 
+/// Units that a user holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bought {
+    /// So many.
+    Units(u64),
+    /// A script of another system recorded the user in the layout `sku`, and no units.
+    Unknown,
+}
+
+impl Bought {
+    /// The units, if they are known.
+    pub fn units(self) -> Option<u64> {
+        match self {
+            Self::Units(units) => Some(units),
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl Serialize for Bought {
+    /// Null if they are unknown.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.units().serialize(serializer)
+    }
+}
+
 /// How one order or refund ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -82,7 +112,7 @@ pub struct Outcome {
     /// Units left after it; `None` where the key is absent.
     pub stock: Option<u64>,
     /// Units the user holds after it; `None` where nothing records it.
-    pub bought: Option<u64>,
+    pub bought: Option<Bought>,
     /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,
 }

@@ -7,6 +7,7 @@ use tabled::grid::util::string::get_string_width;
 
 use super::escape::escape;
 pub use super::paint::Tone;
+use crate::inventory::order::Bought;
 use crate::inventory::status::Status;
 
 /// One cell of a table for people.
@@ -49,6 +50,15 @@ impl Cell {
     /// A number, or a dash where it is not known.
     pub fn known(number: Option<impl Display>) -> Self {
         number.map_or_else(|| Self::number(UNKNOWN).tone(Tone::Dim), Self::number)
+    }
+
+    /// Units that a user holds: a question mark if they are unknown, a dash if nobody records them.
+    pub fn bought(bought: Option<Bought>) -> Self {
+        match bought {
+            Some(Bought::Units(units)) => Self::number(units),
+            Some(Bought::Unknown) => Self::number("?").tone(Tone::Warn),
+            None => Self::known(None::<u64>),
+        }
     }
 
     /// A share from 0 to 1 as a bar and a percentage; it grows smaller where the terminal is narrow.

@@ -12,7 +12,7 @@ use super::scripts::MULTI_DEDUCT;
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
-use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::inventory::order::{Bought, MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 
 impl Store {
@@ -110,7 +110,10 @@ fn outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome
             outcome.corrupt = Some(corrupt(keys.get((number - 1) / each)?, (number - 1) % each + 1, value.as_deref()));
         } else {
             outcome.stock = stock.parse().ok();
-            outcome.bought = bought.parse().ok();
+            outcome.bought = match bought {
+                "?" => Some(Bought::Unknown),
+                units => units.parse().ok().map(Bought::Units),
+            };
         }
         items.push(outcome);
     }

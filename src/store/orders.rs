@@ -5,6 +5,7 @@ use super::reply::Reply;
 use super::scripts::{DEDUCT, REFUND, Script};
 use super::{Store, StoreError};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::number::Quantity;
 use crate::inventory::order::{Order, Outcome, Refund, RefundOf};
 use crate::inventory::status::Status;
 
@@ -15,7 +16,8 @@ struct One<'a> {
     quantity: String,
     request: &'a RequestId,
     reason: Option<&'a str>,
-    limit: String,
+    /// `ARGV[4]`: of a deduct the limit, of a refund whether nobody gave the quantity.
+    fourth: String,
 }
 
 /// The scripts' name for how a call is meant.
@@ -49,7 +51,7 @@ impl Store {
             quantity: order.quantity.to_string(),
             request: &order.request,
             reason: order.reason.as_deref(),
-            limit: order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default(),
+            fourth: order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default(),
         };
         let mut outcome = self.one(&DEDUCT, &one, dry_run)?;
         outcome.quantity = Some(order.quantity.get());
@@ -66,15 +68,18 @@ impl Store {
             user: refund.user.as_ref(),
             quantity: match refund.of {
                 RefundOf::Quantity(quantity) => quantity.to_string(),
+                RefundOf::Default => Quantity::ONE.to_string(),
                 RefundOf::All => "all".to_owned(),
             },
             request: &refund.request,
             reason: refund.reason.as_deref(),
-            limit: String::new(),
+            fourth: if refund.of == RefundOf::Default { "1".to_owned() } else { String::new() },
         };
         let mut outcome = self.one(&REFUND, &one, dry_run)?;
-        if let RefundOf::Quantity(quantity) = refund.of {
-            outcome.quantity = Some(quantity.get());
+        match refund.of {
+            RefundOf::Quantity(quantity) => outcome.quantity = Some(quantity.get()),
+            RefundOf::Default => outcome.quantity = Some(Quantity::ONE.get()),
+            RefundOf::All => {}
         }
         Ok(outcome)
     }
@@ -89,7 +94,7 @@ impl Store {
                 &kind,
                 &by,
                 one.reason.unwrap_or_default(),
-                &one.limit,
+                &one.fourth,
                 mode(dry_run, nth),
                 "1",
                 "",
@@ -111,7 +116,7 @@ impl Store {
             status,
             quantity: reply.count(values.get(3))?,
             stock: reply.count(values.get(1))?,
-            bought: reply.count(values.get(2))?,
+            bought: reply.bought(values.get(2))?,
             corrupt: None,
         })
     }

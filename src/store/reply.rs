@@ -5,7 +5,7 @@ use redis::Value;
 use super::error::StoreError;
 use super::keys::Keys;
 use super::scripts::Script;
-use crate::inventory::order::Corrupt;
+use crate::inventory::order::{Bought, Corrupt};
 use crate::inventory::status::Status;
 
 /// A reply being taken apart, with the name of what sent it for errors.
@@ -50,6 +50,14 @@ impl<'a> Reply<'a> {
                 .map(Some)
                 .ok_or_else(|| self.unfit(value)),
             other => Err(self.unfit(other)),
+        }
+    }
+
+    /// What a user holds, `?` if it is unknown; it may be absent.
+    pub fn bought(&self, value: Option<&Value>) -> Result<Option<Bought>, StoreError> {
+        match value {
+            Some(Value::BulkString(bytes)) if bytes == b"?" => Ok(Some(Bought::Unknown)),
+            _ => Ok(self.count(value)?.map(Bought::Units)),
         }
     }
 

@@ -8,6 +8,7 @@ use super::wire::Wire;
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
+use crate::inventory::order::Bought;
 
 /// How many fields a page asks for: about half a millisecond of the server's time.
 const PAGE: usize = 1000;
@@ -172,13 +173,14 @@ impl Store {
 
     /// Every participant and the units held, in no order, page by page in constant memory. A user may be told
     /// twice where the hash shrinks meanwhile, as SCAN promises no better. Units that are no number are told as text.
+    /// Those of a member of a set that a plain script added are unknown.
     ///
     /// # Errors
     /// Any of [`StoreError`], and whatever `each` fails with.
     pub fn participants(
         &mut self,
         activity: &ActivityId,
-        mut each: impl FnMut(&[u8], Result<u64, String>) -> anyhow::Result<()>,
+        mut each: impl FnMut(&[u8], Result<Bought, String>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let keys = self.keys(activity);
         let Some(participants) = keys.participants else { return Ok(()) };
@@ -186,11 +188,17 @@ impl Store {
         if kind == Kind::Hash {
             return self.walk(
                 |cursor| redis::cmd("HSCAN").arg(&participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned(),
-                |members| members.as_chunks().0.iter().try_for_each(|[user, units]| each(user, number(units))),
+                |members| {
+                    members
+                        .as_chunks()
+                        .0
+                        .iter()
+                        .try_for_each(|[user, units]| each(user, number(units).map(Bought::Units)))
+                },
             );
         }
-        // The units of a set stand beside it, and are few: a page of them is read for each page of the set, on a
-        // connection of its own, because the set's next page is under way.
+        // The units of a set are in a key of their own: a page of them is read for each page of the set, on another
+        // connection, because the set's next page is under way.
         let mut beside = match keys.units {
             Some(units) => Some((self.another()?, units)),
             None => None,
@@ -206,10 +214,11 @@ impl Store {
                     }
                     _ => Vec::new(),
                 };
+                let alone = if kind == Kind::Coupon { Bought::Units(1) } else { Bought::Unknown };
                 for (at, user) in members.iter().enumerate() {
                     match units.get(at) {
-                        Some(Value::BulkString(units)) => each(user, number(units))?,
-                        _ => each(user, Ok(1))?,
+                        Some(Value::BulkString(units)) => each(user, number(units).map(Bought::Units))?,
+                        _ => each(user, Ok(alone))?,
                     }
                 }
                 Ok(())

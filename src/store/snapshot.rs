@@ -11,7 +11,7 @@ use crate::inventory::activity::{Meta, Snapshot};
 use crate::inventory::checkpoint::Checkpoint;
 use crate::inventory::id::{ActivityId, UserId};
 use crate::inventory::number::whole;
-use crate::inventory::order::Corrupt;
+use crate::inventory::order::{Bought, Corrupt};
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
@@ -24,7 +24,7 @@ impl Store {
         Ok(self.bought(activity, &[])?.0)
     }
 
-    /// One activity, and what some users hold at that same instant: `None` for nothing.
+    /// One activity, and what some users hold at that same instant: `None` for nobody that is recorded.
     ///
     /// # Errors
     /// Any of [`StoreError`]; a record that is no number is `corrupt` in the snapshot.
@@ -32,7 +32,7 @@ impl Store {
         &mut self,
         activity: &ActivityId,
         users: &[UserId],
-    ) -> Result<(Snapshot, Vec<Option<u64>>), StoreError> {
+    ) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
         let kind = self.kind();
@@ -67,7 +67,7 @@ impl Store {
 }
 
 /// Reads the reply of the script snapshot.
-fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapshot, Vec<Option<u64>>), StoreError> {
+fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
     let reply = Reply::of(&SNAPSHOT);
     let values = reply.array(value)?;
     let status = reply.status(values.first())?;
@@ -106,8 +106,8 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
     snapshot.ledger_last = reply.text(Some(last))?;
     let mut bought = Vec::with_capacity(held.len());
     for value in held {
-        match reply.count(Some(value)) {
-            Ok(count) => bought.push(count),
+        match reply.bought(Some(value)) {
+            Ok(units) => bought.push(units),
             Err(_) => {
                 let text = reply.text(Some(value))?;
                 snapshot.status = Status::Corrupt;

@@ -39,17 +39,66 @@ fn what_a_backend_buys_the_tool_sees_and_can_give_back() {
         assert!(seen["total"].is_null() && seen["per_user_limit"].is_null(), "{seen}");
         if layout.has_users() {
             assert_eq!((buyers(&redis, layout), &seen["participants"][0]["user"]), (1.into(), &"b".into()));
-            assert_eq!(json(&redis, layout, "inspect 1 --user b")[0]["bought"], 1, "{layout:?}");
+            let units = if layout == SKU { Value::Null } else { 1.into() };
+            assert_eq!(json(&redis, layout, "inspect 1 --user b")[0]["bought"], units, "{layout:?}");
             let second = json(&redis, layout, "deduct 1 --user b --per-user-limit 1");
             assert_eq!(second["status"], "limit_exceeded", "{layout:?}: {second}");
         }
-        assert_eq!(json(&redis, layout, "refund 1 --user b")["status"], "ok", "{layout:?}");
+        assert_eq!(json(&redis, layout, "refund 1 --user b --quantity 1")["status"], "ok", "{layout:?}");
         assert_eq!(redis.int(&layout.stock("1")), 5);
         if layout.has_users() {
             assert_eq!(json(&redis, layout, "refund 1 --user b")["status"], "exceeds_bought", "{layout:?}");
         }
         assert!(backend_buys(&redis, layout, "b"), "{layout:?}: and may buy again");
     }
+}
+
+#[test]
+fn units_that_a_plain_script_did_not_record_are_unknown() {
+    let redis = TestRedis::start();
+    json_call(&redis, SKU, "preheat --id 1 --stock 10").code(0);
+    assert_eq!(buy_sku(&redis, "1", "b", 3), 7);
+    json_call(&redis, SKU, "deduct 1 --user t --quantity 2").code(0);
+    let seen = json(&redis, SKU, "inspect 1");
+    let row = &seen[0];
+    assert_eq!((&row["sold"], &row["stock"], &row["buyers"]), (&5.into(), &5.into(), &2.into()), "{seen}");
+    assert_eq!(seen[0]["participants"][0], serde_json::json!({"user": "t", "bought": 2, "left": 0}));
+    assert_eq!(seen[0]["participants"][1], serde_json::json!({"user": "b", "bought": null, "left": 0}));
+    redis.seckill(["-l", "sku", "inspect", "1", "--user", "b"]).code(0).stdout_has("?");
+    redis
+        .seckill(["-l", "sku", "-o", "csv", "inspect", "1", "--all"])
+        .code(0)
+        .stdout_has("1,b,\n")
+        .stdout_has("1,t,2\n");
+    let again = json(&redis, SKU, "deduct 1 --user b");
+    assert_eq!((&again["status"], &again["bought"]), (&"limit_exceeded".into(), &Value::Null), "{again}");
+    redis.seckill(["-l", "sku", "multi-deduct", "--user", "b", "1=1"]).code(3).stdout_has("?");
+    let file = redis.seckill(["-l", "sku", "-o", "csv", "deduct", "--from", "-"]);
+    file.stdin("activity,user\n1,b\n").code(3).stdout_has("2,1,b,1,limit_exceeded,5,,");
+
+    let before = redis.dump_all();
+    for line in ["refund 1 --user b", "refund 1 --user b --all", "refund 1 --user b --dry-run"] {
+        let refused = redis.seckill(["-l", "sku"]).args(line.split(' ')).code(2).stdout_is("");
+        refused.stderr_has("unknown").stderr_has("--quantity N`, at most 5");
+    }
+    json_call(&redis, SKU, "refund 1 --user b --quantity 6").code(3).stdout_has("exceeds_bought");
+    redis.assert_unchanged_since(&before);
+    let refund = json(&redis, SKU, "refund 1 --user b --quantity 3 --request r");
+    assert_eq!((&refund["status"], &refund["stock"], &refund["bought"]), (&"ok".into(), &8.into(), &0.into()));
+    assert_eq!(json(&redis, SKU, "refund 1 --user b --quantity 3 --request r")["status"], "replayed");
+    assert_eq!(redis.smembers("bought:1").into_iter().collect::<Vec<_>>(), ["t"]);
+}
+
+#[test]
+fn without_a_total_unknown_units_make_the_units_sold_unknown() {
+    let redis = TestRedis::start();
+    redis.cmd(("SET", SKU.stock("1"), 5));
+    buy_sku(&redis, "1", "b", 2);
+    json_call(&redis, SKU, "deduct 1 --user t").code(0);
+    let seen = json(&redis, SKU, "inspect 1");
+    assert!(seen[0]["sold"].is_null() && seen[0]["buyers"] == 2, "{seen}");
+    let hint = redis.seckill(["-l", "sku", "refund", "1", "--user", "b"]).code(2).stderr;
+    assert!(hint.contains("--quantity N`;"), "no bound without a total: {hint}");
 }
 
 #[test]

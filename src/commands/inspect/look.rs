@@ -10,6 +10,7 @@ use super::rows::{ActivityRow, ParticipantRow};
 use crate::inventory::activity::Snapshot;
 use crate::inventory::id::{ActivityId, StoredUser};
 use crate::inventory::layout::Kind;
+use crate::inventory::order::Bought;
 use crate::inventory::status::Status;
 use crate::output::{Cell, Row, Warnings};
 use crate::store::Store;
@@ -59,7 +60,10 @@ pub fn look(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
     if !tally.odd.is_empty() {
         activity.mark_corrupt();
     }
-    let participants = tally.most.iter().map(|(Reverse(units), user)| ParticipantRow::new(user, *units, limit));
+    let participants = tally.most.iter().map(|(Reverse(units), user)| {
+        let bought = units.map_or(Bought::Unknown, Bought::Units);
+        ParticipantRow::new(user, bought, limit)
+    });
     let participants: Vec<ParticipantRow> = participants.collect();
     let more = snapshot.buyers.unwrap_or_default().saturating_sub(participants.len() as u64);
     Ok(Sight { activity, participants, more })
@@ -118,27 +122,31 @@ impl Odd {
 /// What a pass over the participants finds, in memory for `top` of them.
 struct Tally {
     top: usize,
-    most: BTreeSet<(Reverse<u64>, Vec<u8>)>,
+    /// The largest first; units that are unknown come last.
+    most: BTreeSet<(Reverse<Option<u64>>, Vec<u8>)>,
     /// Units of those in `most`: a scan may tell a user twice, with another count the second time.
-    units: HashMap<Vec<u8>, u64>,
+    units: HashMap<Vec<u8>, Option<u64>>,
     held: u64,
+    /// Whether somebody's units are unknown.
+    is_open: bool,
     odd: Odd,
 }
 
 impl Tally {
     fn new(top: usize) -> Self {
-        Self { top, most: BTreeSet::new(), units: HashMap::new(), held: 0, odd: Odd::default() }
+        Self { top, most: BTreeSet::new(), units: HashMap::new(), held: 0, is_open: false, odd: Odd::default() }
     }
 
-    fn count(&mut self, user: &[u8], units: Result<u64, String>) {
+    fn count(&mut self, user: &[u8], units: Result<Bought, String>) {
         let units = match units {
-            Ok(units) => units,
+            Ok(bought) => bought.units(),
             Err(text) => {
                 self.odd.add(user, &text);
                 return;
             }
         };
-        self.held = self.held.saturating_add(units);
+        self.held = self.held.saturating_add(units.unwrap_or_default());
+        self.is_open |= units.is_none();
         let is_full = self.most.len() >= self.top;
         // Nearly every participant of a large sale ends here, without being copied.
         if is_full && self.most.last().is_none_or(|(Reverse(least), last)| (units, last.as_slice()) < (*least, user)) {
@@ -155,9 +163,9 @@ impl Tally {
         }
     }
 
-    /// What all of them hold; `None` where a record is no number.
+    /// What all of them hold; `None` if a record is no number or unknown.
     fn held(&self) -> Option<u64> {
-        self.odd.is_empty().then_some(self.held)
+        (self.odd.is_empty() && !self.is_open).then_some(self.held)
     }
 }
 
@@ -167,9 +175,9 @@ mod tests {
 
     fn most(top: usize, told: &[(&str, u64)]) -> Vec<(String, u64)> {
         let mut tally = Tally::new(top);
-        told.iter().for_each(|(user, units)| tally.count(user.as_bytes(), Ok(*units)));
+        told.iter().for_each(|(user, units)| tally.count(user.as_bytes(), Ok(Bought::Units(*units))));
         assert_eq!(tally.most.len(), tally.units.len());
-        tally.most.iter().map(|(units, user)| (String::from_utf8_lossy(user).into_owned(), units.0)).collect()
+        tally.most.iter().map(|(units, user)| (String::from_utf8_lossy(user).into_owned(), units.0.unwrap())).collect()
     }
 
     #[test]
@@ -189,9 +197,18 @@ mod tests {
     #[test]
     fn units_that_are_no_number_are_not_summed() {
         let mut tally = Tally::new(1);
-        tally.count(b"a", Ok(2));
+        tally.count(b"a", Ok(Bought::Units(2)));
         tally.count(b"b", Err("1.5".to_owned()));
         assert_eq!(tally.held(), None);
         assert_eq!(tally.odd.count, 1);
+    }
+
+    #[test]
+    fn unknown_units_come_last_and_make_the_sum_unknown() {
+        let mut tally = Tally::new(2);
+        tally.count(b"a", Ok(Bought::Unknown));
+        tally.count(b"b", Ok(Bought::Units(1)));
+        let units: Vec<Option<u64>> = tally.most.iter().map(|(units, _)| units.0).collect();
+        assert_eq!((units, tally.held(), tally.odd.count), (vec![Some(1), None], None, 0));
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::inventory::activity::{Snapshot, State};
 use crate::inventory::id::StoredUser;
+use crate::inventory::order::Bought;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 use crate::output::{Cell, Row, Tone};
@@ -124,7 +125,7 @@ fn tone(state: &str) -> Tone {
 #[derive(Debug, Serialize)]
 pub struct ParticipantRow {
     user: StoredUser,
-    bought: u64,
+    bought: Bought,
     left: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user_hex: Option<String>,
@@ -132,7 +133,7 @@ pub struct ParticipantRow {
 
 impl ParticipantRow {
     /// What a user holds, and may still buy if there is a limit.
-    pub fn new(user: &[u8], bought: u64, limit: Option<u64>) -> Self {
+    pub fn new(user: &[u8], bought: Bought, limit: Option<u64>) -> Self {
         let user = StoredUser::new(user);
         Self { user_hex: user.user_hex(), user, bought, left: left(limit, bought) }
     }
@@ -144,7 +145,7 @@ impl Row for ParticipantRow {
     const HEADINGS: &'static [&'static str] = &["user", "bought", "left"];
 
     fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(self.user.to_string()).flexible(), Cell::number(self.bought), left_cell(self.left)]
+        vec![Cell::text(self.user.to_string()).flexible(), Cell::bought(Some(self.bought)), left_cell(self.left)]
     }
 }
 
@@ -154,7 +155,7 @@ pub struct BuyerRow<'a> {
     activity: &'a str,
     user: Option<&'a str>,
     /// `None` if the record is no number.
-    bought: Option<u64>,
+    bought: Option<Bought>,
     /// A column has to be there for every user; else only those whose id is not UTF-8 have the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_hex: Option<Option<String>>,
@@ -162,7 +163,7 @@ pub struct BuyerRow<'a> {
 
 impl<'a> BuyerRow<'a> {
     /// What a user holds, with every column if `is_flat`.
-    pub fn new(activity: &'a str, user: &'a [u8], bought: Option<u64>, is_flat: bool) -> Self {
+    pub fn new(activity: &'a str, user: &'a [u8], bought: Option<Bought>, is_flat: bool) -> Self {
         let text = std::str::from_utf8(user).ok();
         let hex = text.is_none().then(|| StoredUser::new(user).hex());
         Self { activity, user: text, bought, user_hex: if is_flat { Some(hex) } else { hex.map(Some) } }
@@ -176,7 +177,7 @@ impl Row for BuyerRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         let hex = || self.user_hex.clone().flatten().map(|hex| format!("hex:{hex}"));
         let user = self.user.map(str::to_owned).or_else(hex).unwrap_or_default();
-        vec![Cell::text(self.activity), Cell::text(user), Cell::known(self.bought)]
+        vec![Cell::text(self.activity), Cell::text(user), Cell::bought(self.bought)]
     }
 }
 
@@ -185,7 +186,7 @@ impl Row for BuyerRow<'_> {
 pub struct HolderRow {
     activity: String,
     user: String,
-    bought: Option<u64>,
+    bought: Option<Bought>,
     per_user_limit: Option<u64>,
     left: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,9 +195,9 @@ pub struct HolderRow {
 
 impl HolderRow {
     /// The row of a user. Who has no record bought nothing, unless the activity is not there to tell.
-    pub fn new(snapshot: &Snapshot, user: &str, held: Option<u64>) -> Self {
+    pub fn new(snapshot: &Snapshot, user: &str, held: Option<Bought>) -> Self {
         let sound = snapshot.status.is_done();
-        let bought = held.or(sound.then_some(0));
+        let bought = held.or(sound.then_some(Bought::Units(0)));
         let per_user_limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
         Self {
             activity: snapshot.activity.to_string(),
@@ -218,16 +219,16 @@ impl Row for HolderRow {
         vec![
             Cell::text(&self.activity).tone(Tone::Strong),
             Cell::text(&self.user).flexible(),
-            Cell::known(self.bought),
+            Cell::bought(self.bought),
             Cell::known(self.per_user_limit),
             left_cell(self.left),
         ]
     }
 }
 
-/// What a user may still buy.
-fn left(limit: Option<u64>, bought: u64) -> Option<u64> {
-    limit.map(|limit| limit.saturating_sub(bought))
+/// What a user may still buy: nothing if the units are unknown, because then the limit is one order.
+fn left(limit: Option<u64>, bought: Bought) -> Option<u64> {
+    limit.map(|limit| bought.units().map_or(0, |units| limit.saturating_sub(units)))
 }
 
 fn left_cell(left: Option<u64>) -> Cell {

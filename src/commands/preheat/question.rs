@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::inventory::activity::{Action, Preheated};
 use crate::inventory::layout::Kind;
+use crate::inventory::order::Bought;
 use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
@@ -46,7 +47,7 @@ fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
         (_, Some(_)) => {
             let mut held: u64 = 0;
             store.participants(&result.activity, |_, units| {
-                held = held.saturating_add(units.unwrap_or_default());
+                held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
                 Ok(())
             })?;
             format!("{held} units sold")

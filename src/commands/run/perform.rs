@@ -6,7 +6,7 @@ use super::rush;
 use crate::commands::reconcile;
 use crate::input::fixture::Operation;
 use crate::inventory::id::ActivityId;
-use crate::inventory::order::{Corrupt, MultiOrder, MultiOutcome, Outcome};
+use crate::inventory::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 use crate::output::Output;
 use crate::store::Store;
@@ -56,7 +56,8 @@ fn of_pause(paused: Paused) -> Observed {
 }
 
 fn of_outcome(outcome: Outcome) -> Observed {
-    let counts = [("stock", outcome.stock), ("bought", outcome.bought), ("quantity", outcome.quantity)];
+    let counts =
+        [("stock", outcome.stock), ("bought", outcome.bought.and_then(Bought::units)), ("quantity", outcome.quantity)];
     let counts = known(counts);
     Observed { word: outcome.status.name(), counts, corrupt: outcome.corrupt, ..Observed::default() }
 }

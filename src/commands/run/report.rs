@@ -130,6 +130,7 @@ fn told(operation: &Operation) -> String {
         Operation::Refund(refund) => {
             let what = match refund.of {
                 RefundOf::Quantity(quantity) => named(&refund.activity, quantity),
+                RefundOf::Default => refund.activity.to_string(),
                 RefundOf::All => format!("all {}", refund.activity),
             };
             format!("refund {what}{}", of(&refund.user))

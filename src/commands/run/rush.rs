@@ -14,7 +14,7 @@ use crate::input::fixture::Rush;
 use crate::interrupt;
 use crate::inventory::failure::Failure;
 use crate::inventory::id::{ActivityId, RequestId, UserId};
-use crate::inventory::order::{Corrupt, Order};
+use crate::inventory::order::{Bought, Corrupt, Order};
 use crate::inventory::status::Status;
 use crate::output::{Output, Progress};
 use crate::store::{Store, StoreError};
@@ -178,7 +178,7 @@ fn buyer(number: u64) -> Option<UserId> {
 fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
     let mut held: u64 = 0;
     store.participants(activity, |_, units| {
-        held = held.saturating_add(units.unwrap_or_default());
+        held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
         Ok(())
     })?;
     Ok(held)

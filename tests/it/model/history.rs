@@ -39,6 +39,12 @@ pub enum Step {
         request: usize,
         items: Vec<(usize, u64)>,
     },
+    /// A purchase by a backend's plain script.
+    Plain {
+        activity: usize,
+        user: usize,
+        quantity: u64,
+    },
 }
 
 /// A user's wish; request 0 is none.
@@ -98,7 +104,7 @@ fn step(layout: Layout) -> impl Strategy<Value = Step> {
             limit: limit.filter(|_| layout.kind == "hash"),
             ledger,
         });
-    let pause = (0..ACTIVITIES, prop::bool::weighted(0.4), Just(false))
+    let pause = (0..ACTIVITIES, prop::bool::weighted(0.4), any::<bool>())
         .prop_map(|(activity, paused, withdraw)| Step::Pause { activity, paused, withdraw: paused && withdraw });
     let one = (any::<bool>(), prop::bool::weighted(0.2), 0..ACTIVITIES, order(), prop::bool::weighted(0.15)).prop_map(
         move |(refund, retry, activity, mut order, all)| {
@@ -120,5 +126,12 @@ fn step(layout: Layout) -> impl Strategy<Value = Step> {
             Step::Multi { retry, user, request, items }
         },
     );
-    prop_oneof![2 => preheat, 2 => pause, 8 => one, 3 => orders, 3 => multi]
+    let kind = layout.kind;
+    let plain = (0..ACTIVITIES, 0..4_usize, 1..4_u64).prop_map(move |(activity, user, quantity)| {
+        let quantity = if kind == "coupon" { 1 } else { quantity };
+        Step::Plain { activity, user, quantity }
+    });
+    // No backend has the keys of the layout `cluster`.
+    let plain_weight = u32::from(layout.name != "cluster");
+    prop_oneof![4 => preheat, 4 => pause, 16 => one, 6 => orders, 6 => multi, 3 * plain_weight => plain]
 }

@@ -35,7 +35,10 @@ fn scripts_keep_the_rules(layout: Layout) {
             let mut scripts = Scripts::of(&redis, layout);
             let mut sale = Sale::new(layout);
             for (nth, step) in steps.iter().enumerate() {
-                let (expected, replied) = (sale.apply(step), checks::by_script(&mut scripts, step));
+                if sale.has_lost_records(step) {
+                    continue;
+                }
+                let (expected, replied) = (sale.apply(step), checks::by_script(&redis, &mut scripts, step));
                 proptest::prop_assert_eq!(&replied, &expected, "step {} {:?} of {:#?}", nth, step, &steps[..nth]);
             }
             let differs = checks::keys_differ(&redis, &sale);
@@ -53,14 +56,20 @@ fn the_binary_keeps_the_rules(layout: Layout) {
         .run(&histories(layout, 12), |steps| {
             redis.cmd(&["FLUSHALL"]);
             let mut sale = Sale::new(layout);
-            for step in steps.iter().filter(|step| !matches!(step, Step::Orders { .. })).map(Step::as_first_try) {
+            let steps = steps.iter().filter(|step| !matches!(step, Step::Orders { .. } | Step::Plain { .. }));
+            for step in steps.clone().map(Step::as_first_try) {
                 let step = &step;
                 let (expected, replied) = (sale.apply(step), checks::by_binary(&redis, layout, step));
                 let expected = checks::status_of(step, &expected);
-                proptest::prop_assert_eq!(&replied, &expected, "{:?} of {:#?}", step, steps);
+                proptest::prop_assert_eq!(&replied, &expected, "{:?} of {:#?}", step, steps.collect::<Vec<_>>());
             }
             let differs = checks::keys_differ(&redis, &sale);
-            proptest::prop_assert!(differs.is_none(), "{}\nafter {:#?}", differs.unwrap_or_default(), steps);
+            proptest::prop_assert!(
+                differs.is_none(),
+                "{}\nafter {:#?}",
+                differs.unwrap_or_default(),
+                steps.collect::<Vec<_>>()
+            );
             Ok(())
         })
         .unwrap();

@@ -22,6 +22,16 @@ pub struct Activity {
     /// What each request id did: a body, and a status where it was refused.
     pub requests: BTreeMap<usize, (String, i32)>,
     pub ledger: Vec<&'static str>,
+    /// Whether a plain script took part: its orders are in no ledger.
+    pub is_plainly_sold: bool,
+}
+
+/// What a user holds whom a plain script recorded in a set, without units.
+pub const UNKNOWN: u64 = u64::MAX;
+
+/// Units as a reply has them.
+fn shown(units: u64) -> String {
+    if units == UNKNOWN { "?".to_owned() } else { units.to_string() }
 }
 
 #[derive(Clone, Copy)]
@@ -102,7 +112,7 @@ impl Activity {
         let units = if quantity == 0 { had } else { quantity };
         let status = if refund {
             let total = self.meta.map_or(u64::MAX, |meta| meta.total);
-            let exceeds = units == 0 || (layout.has_users() && units > had) || self.stock + units > total;
+            let exceeds = units == 0 || (layout.has_users() && units > had) || self.stock.saturating_add(units) > total;
             if exceeds { EXCEEDS_BOUGHT } else { OK }
         } else {
             self.refusal(layout, user, units).unwrap_or(OK)
@@ -110,7 +120,8 @@ impl Activity {
         if status == OK {
             self.stock = if refund { self.stock + units } else { self.stock - units };
             self.withdrawn = self.withdrawn.map(|withdrawn| withdrawn + if refund { units } else { 0 });
-            self.hold(layout, user, if refund { had.saturating_sub(units) } else { had + units });
+            let left = if had == UNKNOWN { 0 } else { had.saturating_sub(units) };
+            self.hold(layout, user, if refund { left } else { had + units });
         }
         if request > 0 && (status == OK || retry) {
             self.requests.insert(request, (body, status));
@@ -143,7 +154,7 @@ impl Sale {
                 }
                 let mut reply = format!("{status} {}", it.stock);
                 if layout.has_users() {
-                    reply += &format!(" {}", it.held.get(&order.user).copied().unwrap_or(0));
+                    reply += &format!(" {}", shown(it.held.get(&order.user).copied().unwrap_or(0)));
                 }
                 if layout.has_users() && *refund {
                     let told = if order.quantity > 0 { order.quantity } else { units };
@@ -154,6 +165,26 @@ impl Sale {
             }
             Step::Orders { refund, activity, orders } => self.activities[*activity].orders(layout, *refund, orders),
             Step::Multi { retry, user, request, items } => self.multi(*retry, *user, *request, items),
+            Step::Plain { activity, user, quantity } => {
+                let sold = self.activities[*activity].plain(layout, *user, *quantity);
+                if sold { "sold".to_owned() } else { "not sold".to_owned() }
+            }
+        }
+    }
+
+    /// Whether a purchase meets an activity that is corrupt, because units were sold and nobody is recorded: so it is
+    /// if too few of an unknown number of units were refunded. Other tests hold what it is answered.
+    pub fn has_lost_records(&self, step: &Step) -> bool {
+        let is_lost = |activity: usize| {
+            let it = &self.activities[activity];
+            self.layout.has_users() && it.held.is_empty() && it.meta.is_some_and(|meta| meta.total > it.stock)
+        };
+        match step {
+            Step::One { refund: false, activity, .. } | Step::Orders { refund: false, activity, .. } => {
+                is_lost(*activity)
+            }
+            Step::Multi { items, .. } => items.iter().any(|(activity, _)| is_lost(*activity)),
+            _ => false,
         }
     }
 
@@ -199,7 +230,7 @@ impl Sale {
                 it.requests.insert(request, (body.clone(), status));
             }
             let told = if status == REFUSED { why.unwrap_or(REFUSED) } else { status };
-            let bought = it.held.get(&user).copied().unwrap_or(0);
+            let bought = shown(it.held.get(&user).copied().unwrap_or(0));
             reply += &match (it.meta, layout.has_users()) {
                 (None, _) => format!(" {told},,"),
                 (_, true) => format!(" {told},{},{bought}", it.stock),
@@ -230,12 +261,25 @@ impl Activity {
             });
             refused += u32::from(status < 0);
             moved |= status == OK;
-            bought += &format!(" {}", self.held.get(&order.user).copied().unwrap_or(0));
+            bought += &format!(" {}", shown(self.held.get(&order.user).copied().unwrap_or(0)));
         }
         if moved {
             self.note(if refund { "refund" } else { "deduct" });
         }
         format!("{letters} {before} {refused}{bought}")
+    }
+
+    /// A plain script sees the stock that is not withdrawn, no pause and no limit but one order a user in sets.
+    fn plain(&mut self, layout: Layout, user: usize, quantity: u64) -> bool {
+        let had = self.held.get(&user).copied().unwrap_or(0);
+        let in_reach = self.stock - self.withdrawn.unwrap_or(0);
+        if self.meta.is_none() || quantity > in_reach || (layout.records_once() && had > 0) {
+            return false;
+        }
+        self.stock -= quantity;
+        self.hold(layout, user, if layout.kind == "set" { UNKNOWN } else { had + quantity });
+        self.is_plainly_sold = true;
+        true
     }
 
     fn pause(&mut self, paused: bool, withdraw: bool) -> String {
@@ -280,7 +324,7 @@ impl Activity {
         let limit = if layout.records_once() { Some(1) } else { limit };
         let Some(old) = self.meta.filter(|_| mode != "reset") else {
             let epoch = self.meta.map_or(0, |meta| meta.epoch) + 1;
-            let done = if mode == "reset" { "reset" } else { "create" };
+            let done = if mode == "reset" && self.meta.is_some() { "reset" } else { "create" };
             if mode != "update" || self.meta.is_none() {
                 *self = Self::default();
             }
@@ -299,6 +343,8 @@ impl Activity {
         let Some(stock) = (self.stock + total).checked_sub(old.total) else {
             return format!("{OUT_OF_STOCK} refused");
         };
+        // What is withdrawn shrinks before the stock does, and grows instead of it.
+        self.withdrawn = self.withdrawn.map(|withdrawn| (withdrawn + total).saturating_sub(old.total));
         self.stock = stock;
         self.meta = Some(Meta { total, limit, ..old });
         self.note("update");

@@ -81,7 +81,7 @@ fn a_refund_never_lifts_a_stock_beyond() {
             _ => {}
         }
         let before = redis.dump_all();
-        json_call(&redis, layout, "refund 1 --user 7").code(3).stdout_has("exceeds_bought");
+        json_call(&redis, layout, "refund 1 --user 7 --quantity 1").code(3).stdout_has("exceeds_bought");
         redis.assert_unchanged_since(&before);
     }
 }

@@ -184,11 +184,16 @@ fn a_packed_reply_has_a_letter_an_order_the_stock_before_and_what_each_user_hold
 }
 
 #[test]
-fn a_set_keeps_units_that_are_not_one_beside_it() {
+fn a_set_keeps_the_units_of_every_member() {
     let (redis, mut scripts) = scripts(SKU);
     scripts.preheat("1", "10");
     redis.cmd(("HSET", SKU.key(6, "1"), "b", "9")); // left by what a backend removed from the set
     scripts.orders("deduct", "first", "1", &[("a", "3", ""), ("b", "1", "")]);
     assert_eq!(redis.smembers("bought:1").into_iter().collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(redis.hgetall("sku:units:1").into_iter().collect::<Vec<_>>(), [("a".to_owned(), "3".to_owned())]);
+    scripts.multi_deduct("first", "c", "", &[("1", "1")]);
+    let units: Vec<String> = redis.hgetall("sku:units:1").into_iter().map(|(user, units)| user + &units).collect();
+    assert_eq!(units, ["a3", "b1", "c1"]);
+    scripts.orders("refund", "first", "1", &[("a", "2", ""), ("b", "1", "")]);
+    let units: Vec<String> = redis.hgetall("sku:units:1").into_iter().map(|(user, units)| user + &units).collect();
+    assert_eq!(units, ["a1", "c1"]);
 }
