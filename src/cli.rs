@@ -1,5 +1,6 @@
 //! The command tree and the options that every command takes.
 
+pub mod environment;
 mod examples;
 mod help;
 mod suggest;
@@ -12,7 +13,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::commands;
+use crate::inventory::failure::Failure;
 use crate::inventory::layout::Layout;
+use crate::inventory::time::{UnknownZone, Zone};
 use crate::output::ColorChoice;
 use crate::output::Format;
 
@@ -28,15 +31,27 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// Why there is nothing to do.
+#[derive(Debug)]
+pub enum Unread {
+    /// The arguments cannot be read, or ask for help or the version.
+    Arguments(clap::Error),
+    /// A variable of the environment cannot be read.
+    Environment(Failure),
+}
+
 impl Cli {
-    /// Reads the process's command line.
+    /// Reads the command line of the process; what it leaves open, the environment may say.
     ///
     /// # Errors
-    /// It cannot be read, or it asks for help or the version.
-    pub fn read() -> Result<Self, clap::Error> {
+    /// One of them cannot be read, or help is wanted.
+    pub fn read() -> Result<Self, Unread> {
         let mut command = help::command();
-        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+        let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(Unread::Arguments)?;
+        let cli = Self::from_arg_matches(&matches);
+        let mut cli = cli.map_err(|error| Unread::Arguments(error.format(&mut command)))?;
+        cli.global.complete().map_err(Unread::Environment)?;
+        Ok(cli)
     }
 }
 
@@ -61,25 +76,20 @@ pub struct Global {
     pub layout: Option<Layout>,
 
     /// table, json, jsonl, csv, tsv or yaml
-    #[arg(
-        short,
-        long,
-        global = true,
-        env = "SECKILL_OUTPUT",
-        value_name = "FORMAT",
-        value_enum,
-        default_value = "table",
-        hide_env_values = true
-    )]
-    pub output: Format,
+    #[arg(short, long, global = true, value_name = "FORMAT", value_enum)]
+    output: Option<Format>,
+
+    /// Time zone of tables and given times [env: TZ]
+    #[arg(long, global = true, value_name = "ZONE")]
+    timezone: Option<Zone>,
 
     /// Begin csv with a byte order mark, for spreadsheets
     #[arg(long, global = true)]
     pub bom: bool,
 
     /// Longest wait for the server's reply [default: 5s]
-    #[arg(long, global = true, env = "SECKILL_TIMEOUT", value_name = "DURATION", value_parser = timeout, default_value = "5s", hide_env_values = true)]
-    pub timeout: Duration,
+    #[arg(long, global = true, value_name = "DURATION", value_parser = timeout)]
+    timeout: Option<Duration>,
 
     /// When to use colors: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value = "auto")]
@@ -92,6 +102,39 @@ pub struct Global {
     /// Print details, such as the server that is used
     #[arg(short, long, global = true)]
     pub verbose: bool,
+}
+
+impl Global {
+    /// Takes what was not given from the environment.
+    fn complete(&mut self) -> Result<(), Failure> {
+        if self.output.is_none() {
+            let expected = "expected table, json, jsonl, csv, tsv or yaml";
+            self.output = environment::parsed("SECKILL_OUTPUT", |name| Format::from_str(name, false).ok(), expected)?;
+        }
+        if self.timeout.is_none() {
+            let expected = "expected a duration above zero, such as 500ms or 5s";
+            self.timeout = environment::parsed("SECKILL_TIMEOUT", |text| timeout(text).ok(), expected)?;
+        }
+        if self.timezone.is_none() {
+            self.timezone = environment::parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
+        }
+        Ok(())
+    }
+
+    /// How results are printed.
+    pub fn output(&self) -> Format {
+        self.output.unwrap_or_default()
+    }
+
+    /// How long to wait for a reply.
+    pub fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(5))
+    }
+
+    /// The zone of times without an offset, and of tables.
+    pub fn timezone(&self) -> Zone {
+        self.timezone.clone().unwrap_or_else(Zone::of_system)
+    }
 }
 
 /// The format and colour that a command line asks for which could not be parsed as a whole: its error should be

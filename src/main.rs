@@ -12,17 +12,21 @@ mod store;
 
 use std::process::ExitCode;
 
-use cli::Cli;
+use cli::{Cli, Unread};
 
 fn main() -> ExitCode {
     let cli = match Cli::read() {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(unread) => {
             let (format, color) = cli::asked_for(std::env::args_os());
-            return ExitCode::from(output::report_usage(&error, cli::correction(&error), format, color) as u8);
+            let exit = match unread {
+                Unread::Arguments(error) => output::report_usage(&error, cli::correction(&error), format, color),
+                Unread::Environment(failure) => output::report(&failure.into(), format, color),
+            };
+            return ExitCode::from(exit as u8);
         }
     };
-    let (format, color) = (cli.global.output, cli.global.color);
+    let (format, color) = (cli.global.output(), cli.global.color);
     let exit = match commands::run(cli) {
         Ok(exit) => exit,
         Err(error) => output::report(&error, format, color),

@@ -107,6 +107,8 @@ const LEDGER: &str = "
 seckill ledger 1001
 # The history of one user
 seckill ledger 1001 --user 12345
+# The last hour, in the time zone of the shop
+seckill ledger 1001 --since 1h --timezone Asia/Shanghai
 # Watch the sale
 seckill ledger 1001 --follow
 # Feed a database: rows are acknowledged after the loader succeeded
@@ -114,8 +116,10 @@ seckill ledger --all --group warehouse --exec ./load.sh -o csv
 ";
 
 const LEDGER_TRIM: &str = "
-seckill ledger trim 1001 --before 2026-11-12T00:00:00+08:00 --dry-run
-seckill ledger trim 1001 --before 2026-11-12T00:00:00+08:00
+seckill ledger trim 1001 --before 2026-11-12 --dry-run
+seckill ledger trim 1001 --before 2026-11-12
+# Keep a week
+seckill ledger trim 1001 --before 7d
 ";
 
 const RUN: &str = "

@@ -23,6 +23,7 @@ SECKILL_PASSWORD, REDISCLI_AUTH  Password of the server
 SECKILL_LAYOUT                   Layout [default: the fixture's, else seckill]
 SECKILL_OUTPUT                   Output format [default: table]
 SECKILL_TIMEOUT                  Timeout [default: 5s]
+TZ                               Time zone [default: the system's]
 SECKILL_OPERATOR                 Your name in the ledger [default: user@host]
 SECKILL_SERVER                   Server program of --embedded
 NO_COLOR, CLICOLOR_FORCE         Never or always use colors

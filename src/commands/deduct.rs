@@ -91,5 +91,6 @@ fn one(activity: &ActivityId, args: &DeductArgs, store: &mut Store, out: &mut Ou
     if outcome.status == Status::NotPreheated {
         hints::other_layouts([&order.activity], store, out);
     }
+    hints::window(activity, outcome.status, store, out);
     Ok(exit_of(outcome.status))
 }

@@ -1,9 +1,10 @@
-//! What helps to read an answer: another layout that has the activity, a server that may lag behind.
+//! What helps to read an answer: another layout that has the activity, its window, a server that may lag behind.
 
 use std::collections::HashMap;
 
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
+use crate::inventory::status::Status;
 use crate::output::Output;
 use crate::store::Store;
 
@@ -39,5 +40,20 @@ pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, stor
 pub fn warn_of_replica(store: &mut Store, out: &Output) {
     if store.is_replica() {
         out.warn(format!("`{}` is a replica: what it shows may be older than its primary", store.server()));
+    }
+}
+
+/// Says when the window of an activity opens or closed, if that refused an order. A server that does not let us ask is
+/// not worth an error.
+pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Output) {
+    if !matches!(status, Status::NotStarted | Status::Ended) {
+        return;
+    }
+    let snapshots = store.snapshots(std::slice::from_ref(activity)).unwrap_or_default();
+    let Some(meta) = snapshots.first().and_then(|snapshot| snapshot.meta.as_ref()) else { return };
+    match (status, meta.starts_at, meta.ends_at) {
+        (Status::NotStarted, Some(start), _) => out.note(format!("`{activity}` starts at {start}")),
+        (Status::Ended, _, Some(end)) => out.note(format!("`{activity}` ended at {end}")),
+        _ => {}
     }
 }

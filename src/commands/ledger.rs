@@ -17,7 +17,7 @@ use crate::interrupt;
 use crate::inventory::failure::Exit;
 use crate::inventory::id::{ActivityId, UserId};
 use crate::inventory::ledger::EntryId;
-use crate::inventory::time::Millis;
+use crate::inventory::time::GivenTime;
 use crate::output::Output;
 use crate::store::Store;
 use exec::Loader;
@@ -62,6 +62,8 @@ struct ShowArgs {
     #[arg(long, value_name = "USER")]
     user: Option<UserId>,
     /// Show only what happened since this time or entry
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
     #[arg(long, value_name = "TIME|ENTRY")]
     since: Option<Since>,
     /// Wait for more rows until Ctrl-C
@@ -83,17 +85,17 @@ struct ShowArgs {
 /// Where to begin.
 #[derive(Debug, Clone, Copy)]
 enum Since {
-    Time(Millis),
+    Time(GivenTime),
     Entry(EntryId),
 }
 
 impl Since {
     /// The last entry that is not wanted.
-    fn after(self) -> EntryId {
-        match self {
-            Self::Time(time) => EntryId::before(time),
+    fn after(self, store: &mut Store) -> Result<EntryId> {
+        Ok(match self {
+            Self::Time(time) => EntryId::before(time.at(|| store.now())?),
             Self::Entry(id) => id.previous(),
-        }
+        })
     }
 }
 

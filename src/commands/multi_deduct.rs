@@ -84,6 +84,9 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
     show(&order, request, &outcome, out)?;
     let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|((activity, _), _)| activity), store, out);
+    for ((activity, _), item) in order.items.iter().zip(&outcome.items) {
+        hints::window(activity, item.status, store, out);
+    }
     Ok(exit_of(outcome.status))
 }
 

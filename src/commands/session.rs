@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::cli::Global;
+use crate::cli::environment::variable;
 use crate::interrupt;
 use crate::inventory::failure::{Exit, Failure, cause};
 use crate::inventory::layout::Layout;
@@ -25,13 +26,14 @@ pub struct Session {
 impl Session {
     /// Nothing is connected or started yet.
     pub fn new(global: Global) -> Result<Self> {
-        let mut out = Output::new(global.output, global.color, global.quiet, global.verbose);
-        if global.bom && global.output != Format::Csv {
-            return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output.name()))
+        let mut out = Output::new(global.output(), global.color, global.quiet, global.verbose);
+        if global.bom && global.output() != Format::Csv {
+            return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output().name()))
                 .hint("add `-o csv`, or leave `--bom` out")
                 .into());
         }
         out.set_bom(global.bom);
+        global.timezone().use_in_process();
         Ok(Self { global, out })
     }
 
@@ -51,7 +53,7 @@ impl Session {
         if let Some(layout) = self.global.layout.or(of_fixture) {
             return Ok(layout);
         }
-        match environment("SECKILL_LAYOUT") {
+        match variable("SECKILL_LAYOUT")? {
             Some(name) => Layout::named(&name).ok_or_else(|| {
                 Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
                     .hint("expected seckill, sku, coupon, product or cluster")
@@ -69,13 +71,13 @@ impl Session {
                 .global
                 .url
                 .clone()
-                .or_else(|| environment("SECKILL_URL"))
-                .or_else(|| environment("REDIS_URL"))
+                .map_or_else(|| variable("SECKILL_URL"), |url| Ok(Some(url)))?
+                .map_or_else(|| variable("REDIS_URL"), |url| Ok(Some(url)))?
                 .unwrap_or_else(|| DEFAULT_URL.to_owned()),
         };
-        let target = Target::new(&url, self.password()?, self.global.timeout)?;
+        let target = Target::new(&url, self.password()?, self.global.timeout())?;
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
-        Ok(Store::new(target, layout, operator()))
+        Ok(Store::new(target, layout, operator()?))
     }
 
     /// Runs a command that needs no fixture.
@@ -88,7 +90,7 @@ impl Session {
         let kept = (!directory.as_os_str().is_empty()).then_some(directory);
         // A server whose stop is not yet arranged must not be left behind by a Ctrl-C.
         let url = interrupt::uncut(|| {
-            let server = Embedded::start(kept, self.global.timeout, |note| self.out.note(note))?;
+            let server = Embedded::start(kept, self.global.timeout(), |note| self.out.note(note))?;
             let url = server.url();
             // It must stop however the command ends, Ctrl-C included.
             interrupt::at_exit(move || drop(server));
@@ -102,7 +104,10 @@ impl Session {
 
     fn password(&self) -> Result<Option<String>> {
         let Some(path) = &self.global.password_file else {
-            return Ok(environment("SECKILL_PASSWORD").or_else(|| environment("REDISCLI_AUTH")));
+            return match variable("SECKILL_PASSWORD")? {
+                Some(password) => Ok(Some(password)),
+                None => Ok(variable("REDISCLI_AUTH")?),
+            };
         };
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::usage(format!("cannot read the password file `{}`: {}", path.display(), cause(&error)))
@@ -111,20 +116,14 @@ impl Session {
     }
 }
 
-/// A variable that is set to something.
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
 /// Who does this, for the ledger: the operating system's user at this host, unless `SECKILL_OPERATOR` says otherwise.
-fn operator() -> String {
-    environment("SECKILL_OPERATOR").unwrap_or_else(|| {
-        // The variable first: asking the system reads its name service, which takes longer than an order.
-        let user = environment("USER")
-            .or_else(|| environment("LOGNAME"))
-            .or_else(|| whoami::username().ok())
-            .unwrap_or_else(|| "unknown".to_owned());
-        let host = whoami::hostname().unwrap_or_else(|_| "unknown".to_owned());
-        format!("{user}@{host}")
-    })
+fn operator() -> Result<String> {
+    if let Some(named) = variable("SECKILL_OPERATOR")? {
+        return Ok(named);
+    }
+    // The variable first: asking the system reads its name service, which takes longer than an order.
+    let login = |name| variable(name).ok().flatten();
+    let user = login("USER").or_else(|| login("LOGNAME")).or_else(|| whoami::username().ok());
+    let host = whoami::hostname().unwrap_or_else(|_| "unknown".to_owned());
+    Ok(format!("{}@{host}", user.unwrap_or_else(|| "unknown".to_owned())))
 }

@@ -1,14 +1,26 @@
-//! Instants in Unix milliseconds, read and shown with an offset.
+//! Instants: stored in Unix milliseconds, read with an offset, shown in the time zone of the process.
+
+mod given;
+mod zone;
 
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::Timestamp;
+use jiff::civil::{DateTime, Time};
+use jiff::fmt::temporal::{Pieces, PiecesOffset};
+use jiff::{SignedDuration, Timestamp};
 use serde::{Serialize, Serializer};
 
-/// An instant, in milliseconds since 1970-01-01T00:00:00Z.
+pub use given::GivenTime;
+pub use zone::{UnknownZone, Zone};
+
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// An instant, in milliseconds since 1970-01-01T00:00:00Z; negative before.
+///
+/// As JSON and the like it is UTC with milliseconds. `Display`, for messages and tables, has the process's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Millis(u64);
+pub struct Millis(i64);
 
 /// A text that is no instant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,55 +31,138 @@ impl Millis {
     /// What a text must be, for errors.
     pub const EXPECTED: &'static str = "a time with an offset, such as 2026-11-11T00:00:00+08:00";
 
-    /// The instant that many milliseconds after 1970.
+    /// The instant that many milliseconds after 1970, as servers and scripts count.
     pub fn new(millis: u64) -> Self {
-        Self(millis)
+        Self(i64::try_from(millis).unwrap_or(i64::MAX))
     }
 
-    /// Milliseconds since 1970.
+    /// The instant of this machine's clock.
+    fn now() -> Self {
+        Self(Timestamp::now().as_millisecond())
+    }
+
+    /// Milliseconds since 1970, as servers and scripts count: 0 for all that was before.
     pub fn get(self) -> u64 {
-        self.0
+        u64::try_from(self.0).unwrap_or(0)
+    }
+
+    /// What a clock shows at an instant, that many seconds east of Greenwich.
+    fn at_offset(civil: DateTime, seconds: i32) -> Self {
+        let since = civil.duration_since(EPOCH).as_millis() - i128::from(seconds) * 1000;
+        Self(i64::try_from(since).unwrap_or(i64::MAX))
+    }
+
+    /// What a clock shows that many seconds east of Greenwich; `None` outside the years 0 to 9999.
+    fn civil(self, seconds: i32) -> Option<DateTime> {
+        let since = self.0.checked_add(i64::from(seconds) * 1000)?;
+        EPOCH.checked_add(SignedDuration::from_millis(since)).ok().filter(|civil| civil.year() >= 0)
+    }
+
+    /// The instant as jiff has it, which lacks the last hours of the year 9999.
+    fn timestamp(self) -> Timestamp {
+        let bound = if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        Timestamp::from_millisecond(self.0).unwrap_or(bound)
+    }
+
+    /// As a time zone's clock shows it, with the offset.
+    fn in_zone(self, zone: &Zone) -> String {
+        let seconds = zone.offset_at(self.timestamp());
+        // An offset of odd seconds, as before 1900, cannot be written: UTC is as true.
+        let seconds = if seconds % 60 == 0 { seconds } else { 0 };
+        let Some(civil) = self.civil(seconds) else { return OUTSIDE.to_owned() };
+        let minutes = seconds.abs() / 60;
+        let sign = if seconds < 0 { '-' } else { '+' };
+        let fraction = if self.0 % 1000 == 0 { "" } else { "%.3f" };
+        let clock = civil.strftime(&format!("%Y-%m-%dT%H:%M:%S{fraction}")).to_string();
+        format!("{clock}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
     }
 }
+
+/// A stored number that is no time.
+const OUTSIDE: &str = "after the year 9999";
 
 impl FromStr for Millis {
     type Err = InvalidTime;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse::<Timestamp>()
-            .ok()
-            .and_then(|time| u64::try_from(time.as_millisecond()).ok())
-            .map(Self)
-            .ok_or_else(|| InvalidTime(text.to_owned()))
+        let invalid = || InvalidTime(text.to_owned());
+        let pieces = Pieces::parse(text).map_err(|_| invalid())?;
+        let (Some(time), Some(offset)) = (pieces.time(), pieces.offset()) else { return Err(invalid()) };
+        let seconds = match offset {
+            PiecesOffset::Numeric(offset) => offset.offset().seconds(),
+            // `Z`.
+            _ => 0,
+        };
+        in_years(pieces.date().to_datetime(time)).map(|civil| Self::at_offset(civil, seconds)).ok_or_else(invalid)
     }
+}
+
+/// A date and time of the years that RFC 3339 can write.
+fn in_years(civil: DateTime) -> Option<DateTime> {
+    (0..=9999).contains(&civil.year()).then_some(civil)
 }
 
 impl fmt::Display for Millis {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = i64::try_from(self.0).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
-        match shown {
-            Some(time) => formatter.pad(&time.to_string()),
-            None => write!(formatter, "{} ms", self.0),
-        }
+        formatter.pad(&self.in_zone(Zone::of_process()))
     }
 }
 
 impl Serialize for Millis {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match self.civil(0) {
+            Some(civil) => serializer.collect_str(&civil.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")),
+            None => serializer.serialize_str(OUTSIDE),
+        }
     }
 }
+
+/// Midnight, where only a date is given.
+const MIDNIGHT: Time = Time::constant(0, 0, 0, 0);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn shown(text: &str, zone: &str) -> String {
+        text.parse::<Millis>().unwrap().in_zone(&zone.parse().unwrap())
+    }
+
     #[test]
     fn a_time_needs_an_offset() {
-        let noon: Millis = "2026-11-11T00:00:00+08:00".parse().unwrap();
-        assert_eq!(noon.to_string(), "2026-11-10T16:00:00Z");
-        for text in ["2026-11-11T00:00:00", "2026-11-11", "yesterday", ""] {
+        assert_eq!(shown("2026-11-11T00:00:00+08:00", "UTC"), "2026-11-10T16:00:00+00:00");
+        for text in ["2026-11-11T00:00:00", "2026-11-11", "yesterday", "", "1794326400000", "-000001-01-01T00:00:00Z"] {
             assert!(text.parse::<Millis>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_time_is_shown_with_the_offset_of_that_day() {
+        assert_eq!(shown("2026-11-10T16:00:00Z", "Asia/Shanghai"), "2026-11-11T00:00:00+08:00");
+        assert_eq!(shown("2026-07-01T12:00:00Z", "Europe/Berlin"), "2026-07-01T14:00:00+02:00");
+        assert_eq!(shown("2026-12-01T12:00:00.250Z", "America/St_Johns"), "2026-12-01T08:30:00.250-03:30");
+        assert_eq!(shown("2026-11-10T16:00:00Z", "CST-8"), "2026-11-11T00:00:00+08:00");
+        assert_eq!(
+            shown("1880-01-01T00:00:00Z", "Asia/Shanghai"),
+            "1880-01-01T00:00:00+00:00",
+            "8:05:43 has no offset"
+        );
+    }
+
+    #[test]
+    fn years_from_0_to_9999_are_times() {
+        for (text, millis) in [
+            ("9999-12-31T23:59:59Z", 253_402_300_799_000),
+            ("9999-12-31T23:59:59+08:00", 253_402_271_999_000),
+            ("1969-12-31T23:59:59Z", -1000),
+            ("0001-01-01T00:00:00Z", -62_135_596_800_000),
+        ] {
+            assert_eq!(text.parse::<Millis>().unwrap().0, millis);
+        }
+        assert_eq!(shown("9999-12-31T23:59:59Z", "UTC"), "9999-12-31T23:59:59+00:00");
+        assert_eq!(serde_json::to_string(&Millis::new(253_402_300_799_999)).unwrap(), r#""9999-12-31T23:59:59.999Z""#);
+        assert_eq!(serde_json::to_string(&Millis(-1)).unwrap(), r#""1969-12-31T23:59:59.999Z""#);
+        assert_eq!(Millis::new(u64::MAX).to_string(), "after the year 9999", "never raw milliseconds");
+        assert_eq!(Millis(-1).get(), 0, "scripts know no time before 1970");
     }
 }

@@ -179,7 +179,8 @@ fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, re
         given(plan.per_user_limit),
         given(plan.title.as_deref()),
         given(plan.starts_at.map(Millis::get)),
-        given(plan.ends_at.map(Millis::get)),
+        // An end before 1970 must stay after its start.
+        given(plan.ends_at.map(|end| end.get().max(1))),
         given(plan.ledger.map(u8::from)),
     ]
 }

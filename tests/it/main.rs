@@ -29,3 +29,4 @@ mod snapshots;
 mod state;
 mod statuses;
 mod support;
+mod times;

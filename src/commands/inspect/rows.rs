@@ -84,7 +84,7 @@ impl Row for ActivityRow {
         vec![
             Cell::text(&self.activity).tone(Tone::Strong),
             Cell::text(self.title.as_deref().unwrap_or_default()).flexible(),
-            Cell::text(self.state).tone(tone(self.state)),
+            self.state_cell(),
             Cell::known(self.total),
             match self.stock {
                 Some(0) => Cell::number(0).tone(Tone::Warn),
@@ -101,6 +101,15 @@ impl Row for ActivityRow {
 }
 
 impl ActivityRow {
+    /// The state, and when an upcoming activity starts.
+    fn state_cell(&self) -> Cell {
+        let tone = tone(self.state);
+        match self.starts_at.filter(|_| self.state == State::Upcoming.name()) {
+            Some(start) => Cell::text(format!("{}, starts {start}", self.state)).tone(tone).flexible(),
+            None => Cell::text(self.state).tone(tone),
+        }
+    }
+
     /// The share of the total that is sold.
     #[allow(clippy::cast_precision_loss)]
     fn share(&self) -> Option<f64> {

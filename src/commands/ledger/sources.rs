@@ -41,7 +41,10 @@ impl Sources {
         if named.is_empty() {
             activities = store.preheated()?;
         }
-        let since = since.map_or(EntryId::ZERO, Since::after);
+        let since = match since {
+            Some(since) => since.after(store)?,
+            None => EntryId::ZERO,
+        };
         let mut sources = Self { positions: Vec::new(), since, listed, all_found: true };
         for snapshot in store.snapshots(&activities)? {
             let activity = &snapshot.activity;

@@ -9,7 +9,7 @@ use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
 use crate::inventory::status::Status;
-use crate::inventory::time::Millis;
+use crate::inventory::time::{GivenTime, Millis};
 use crate::output::{Cell, Output, Row, Tone};
 use crate::store::Store;
 use crate::store::trim::{Sums, Trim, Untrimmed};
@@ -28,8 +28,10 @@ pub struct TrimArgs {
     #[arg(value_name = "ACTIVITY")]
     activity: ActivityId,
     /// Remove entries older than this
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
     #[arg(long, value_name = "TIME")]
-    before: Millis,
+    before: GivenTime,
     #[command(flatten)]
     mutating: Mutating,
 }
@@ -72,7 +74,8 @@ const UNREAD: &str = "unread";
 /// Trims.
 pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let activity = &args.activity;
-    let trim = store.plan_trim(activity, args.before)?;
+    let before = args.before.at(|| store.now())?;
+    let trim = store.plan_trim(activity, before)?;
     let mut row = TrimRow {
         activity: activity.as_str(),
         status: trim.status.name(),

@@ -17,7 +17,7 @@ use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
 use crate::inventory::number::{Limit, Units};
-use crate::inventory::time::Millis;
+use crate::inventory::time::GivenTime;
 
 pub use explain::explain;
 
@@ -52,11 +52,15 @@ pub struct PreheatArgs {
     #[arg(long, value_name = "TEXT", requires = "id")]
     title: Option<String>,
     /// Refuse purchases before this time
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
     #[arg(long, value_name = "TIME", requires = "id")]
-    starts_at: Option<Millis>,
+    starts_at: Option<GivenTime>,
     /// Refuse purchases from this time on
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
     #[arg(long, value_name = "TIME", requires = "id")]
-    ends_at: Option<Millis>,
+    ends_at: Option<GivenTime>,
     /// Change total, limit, title, window; purchases stay
     ///
     /// Stock moves by the difference of the totals. Fields that are not given stay.
@@ -88,8 +92,8 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
             title: args.title.clone(),
             total,
             per_user_limit: args.per_user_limit,
-            starts_at: args.starts_at,
-            ends_at: args.ends_at,
+            starts_at: args.starts_at.map(GivenTime::by_own_clock),
+            ends_at: args.ends_at.map(GivenTime::by_own_clock),
             ledger: None,
         };
         if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)

@@ -11,7 +11,7 @@ use crate::inventory::book::Compared;
 use crate::inventory::failure::Failure;
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
-use crate::inventory::time::Millis;
+use crate::inventory::time::{GivenTime, Millis};
 use crate::output::Output;
 use crate::store::Store;
 
@@ -44,8 +44,10 @@ pub struct OrdersArgs {
     ///
     /// What the ledger has after it is `timing`, not drift. By default it is the time when the file was modified,
     /// else the start of the command.
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
     #[arg(long, value_name = "TIME", requires = "records")]
-    as_of: Option<Millis>,
+    as_of: Option<GivenTime>,
     /// Fail if the number of rows differs
     ///
     /// An export without rows is refused, unless this is 0.
@@ -79,7 +81,7 @@ impl OrdersArgs {
         let reading = Reading { format, mapping: &mapping, has_users: store.layout().kind().has_users(), wanted };
         let as_of = match (self.as_of, &self.orders, &self.orders_cmd) {
             (_, None, None) => return Ok(None),
-            (Some(as_of), ..) => as_of,
+            (Some(as_of), ..) => as_of.at(|| store.now())?,
             (None, Some(file), _) if let Some(modified) = modified(file) => modified,
             // The ledger's times are the server's, so the start of this command is, too.
             _ => store.now()?,

@@ -52,6 +52,12 @@ impl Call {
         self
     }
 
+    /// A variable whose value need not be UTF-8.
+    pub fn os_env(mut self, name: &str, value: &std::ffi::OsStr) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
     pub fn without_env(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self
