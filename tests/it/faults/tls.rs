@@ -55,7 +55,7 @@ fn an_order_over_tls_is_as_any_other_and_an_unknown_certificate_is_refused() {
     seckill(["inspect", "-u", &url, "1", "--all", "-o", "csv"])
         .env("SSL_CERT_FILE", trusted)
         .code(0)
-        .stdout_is("activity,user,bought\n1,7,1\n");
+        .stdout_is("activity,user,bought,user_hex\n1,7,1,\n");
     let before = redis.dump_all();
     seckill(["deduct", "-u", &url, "1", "--user", "8", "--timeout", "2s"]).code(5).stderr_has("rediss://127.0.0.1");
     seckill(["inspect", "-u", &format!("{url}/#insecure"), "1"]).code(0);

@@ -72,7 +72,7 @@ fn a_request_id_is_printable_ascii() {
 }
 
 #[test]
-fn the_callers_limit_is_plain_digits_and_beaten_by_that_of_meta() {
+fn the_callers_limit_is_plain_digits_and_that_of_meta_if_there_is_one() {
     let redis = TestRedis::start();
     let mut scripts = Scripts::of(&redis, SECKILL);
     redis.cmd(("SET", SECKILL.stock("foreign"), 10));
@@ -84,8 +84,10 @@ fn the_callers_limit_is_plain_digits_and_beaten_by_that_of_meta() {
     };
     for bad in ["nan", "inf", "1e3", "0x10", "-1", " 3", "3.0", "99999999999999999999"] {
         is_usage(&order(&mut scripts, "foreign", bad, "1"), "ARGV[4] is not a limit");
-        assert_eq!(order(&mut scripts, "1", bad, "2"), "-2 10 0");
+        is_usage(&order(&mut scripts, "1", bad, "2"), "ARGV[4] is not a limit");
     }
+    is_usage(&order(&mut scripts, "1", "2", "1"), "ARGV[4] is not the limit of the activity, which is 1");
+    assert_eq!(order(&mut scripts, "1", "1", "2"), "-2 10 0");
     assert_eq!(order(&mut scripts, "foreign", "3", "4"), "-2 10 0");
     redis.assert_unchanged_since(&before);
 }
