@@ -4,10 +4,10 @@ use anyhow::Result;
 
 use super::bulk::{self, BulkArgs, Task};
 use super::hints;
-use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
+use super::rows::{HexOrderRow, OrderRow, exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
 use crate::inventory::failure::{Exit, Failure};
-use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Bought, Refund, RefundOf};
 use crate::inventory::status::Status;
@@ -31,6 +31,11 @@ pub struct RefundArgs {
     /// In the layout `product`, which records no users, it may be left out.
     #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
+    /// User whose id is not UTF-8, in hexadecimal
+    ///
+    /// As `user_hex` of `inspect --all`, `ledger` and `reconcile` prints it.
+    #[arg(long, value_name = "HEX", value_parser = user_hex, conflicts_with_all = ["user", "from"])]
+    user_hex: Option<StoredUser>,
     /// Units to return [default: 1]
     ///
     /// Needed if the user's units are unknown.
@@ -71,7 +76,8 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
 }
 
 fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    required_user(args.user.as_ref(), store.layout())?;
+    let user = args.user_hex.clone().or_else(|| args.user.as_ref().map(StoredUser::from));
+    required_user(user.as_ref(), store.layout())?;
     if args.all && !store.layout().kind().has_users() {
         return Err(Failure::usage("`--all` gives back what a user holds, and the layout `product` records no users")
             .hint("give `--quantity N`")
@@ -79,7 +85,7 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
     }
     let refund = Refund {
         activity: activity.clone(),
-        user: args.user.clone(),
+        user,
         of: match args.quantity {
             Some(quantity) => RefundOf::Quantity(quantity),
             None if args.all => RefundOf::All,
@@ -96,17 +102,30 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
     out.set_dry_run(args.mutating.dry_run);
     tell_corrupt(out, outcome.corrupt.as_ref());
     let request = (!args.mutating.dry_run).then_some(&refund.request);
-    out.object(&OrderRow::new(&refund.activity, refund.user.as_ref(), request, &outcome))?;
+    let row = OrderRow::stored(&refund.activity, refund.user.as_ref(), request, &outcome);
+    match args.user_hex {
+        Some(_) => out.object(&HexOrderRow(row))?,
+        None => out.object(&row)?,
+    }
     if outcome.status == Status::NotPreheated {
         hints::other_layouts([&refund.activity], store, out);
     }
     Ok(exit_of(outcome.status))
 }
 
+/// Reads `--user-hex`.
+fn user_hex(hex: &str) -> Result<StoredUser, String> {
+    let user = StoredUser::of_hex(hex).ok_or("expected the bytes of a user id, two hexadecimal digits each")?;
+    match user.fits() {
+        true => Ok(user),
+        false => Err("expected 1 to 256 bytes without control characters or white space at either end".to_owned()),
+    }
+}
+
 /// Why nothing is refunded of a number of units that nobody knows, unless the caller says how many.
 fn unknown_units(refund: &Refund, store: &mut Store) -> Result<Failure> {
     let Refund { activity, user, .. } = refund;
-    let user = user.as_ref().map(UserId::as_str).unwrap_or_default();
+    let user = user.as_ref().map(ToString::to_string).unwrap_or_default();
     let snapshot = store.snapshot(activity)?;
     let most = snapshot.meta.zip(snapshot.stock).map(|(meta, stock)| meta.total.saturating_sub(stock));
     let most = most.map(|most| format!(", at most {most} (the total less the stock)")).unwrap_or_default();

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::inventory::failure::{Exit, Failure};
-use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::layout::Layout;
 use crate::inventory::number::Limit;
 use crate::inventory::order::{Bought, Corrupt, Outcome};
@@ -21,6 +21,9 @@ pub struct OrderRow<'a> {
     stock: Option<u64>,
     bought: Option<Bought>,
     request: Option<&'a str>,
+    /// Of a user who is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<String>,
 }
 
 impl<'a> OrderRow<'a> {
@@ -39,7 +42,19 @@ impl<'a> OrderRow<'a> {
             stock: outcome.stock,
             bought: outcome.bought,
             request: request.map(RequestId::as_str),
+            user_hex: None,
         }
+    }
+
+    /// The row of a user as stored, whose id may be no text.
+    pub fn stored(
+        activity: &'a ActivityId,
+        user: Option<&'a StoredUser>,
+        request: Option<&'a RequestId>,
+        outcome: &Outcome,
+    ) -> Self {
+        let (text, user_hex) = (user.and_then(StoredUser::text), user.and_then(StoredUser::user_hex));
+        Self { user: text, user_hex, ..Self::new(activity, None, request, outcome) }
     }
 }
 
@@ -50,7 +65,10 @@ impl Row for OrderRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         vec![
             Cell::text(self.activity).flexible(),
-            Cell::text(self.user.unwrap_or_default()).flexible(),
+            match &self.user_hex {
+                Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
+                None => Cell::text(self.user.unwrap_or_default()).flexible(),
+            },
             Cell::known(self.quantity),
             Cell::status(self.status),
             Cell::known(self.stock),
@@ -61,6 +79,26 @@ impl Row for OrderRow<'_> {
 
     fn is_change(&self) -> bool {
         self.status == Status::Ok
+    }
+}
+
+/// An order of a user who was given as bytes: csv has a column for them.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct HexOrderRow<'a>(pub OrderRow<'a>);
+
+impl Row for HexOrderRow<'_> {
+    const FIELDS: &'static [&'static str] =
+        &["activity", "user", "quantity", "status", "stock", "bought", "request", "user_hex"];
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = OrderRow::HEADINGS;
+
+    fn cells(&self) -> Vec<Cell> {
+        self.0.cells()
+    }
+
+    fn is_change(&self) -> bool {
+        self.0.is_change()
     }
 }
 
@@ -80,7 +118,7 @@ pub fn tell_corrupt(out: &Output, corrupt: Option<&Corrupt>) {
 ///
 /// # Errors
 /// Usage, with a hint.
-pub fn required_user(user: Option<&UserId>, layout: Layout) -> Result<()> {
+pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
     if user.is_none() && layout.kind().has_users() {
         return Err(Failure::usage(format!("`--user` is missing: the layout `{}` records who bought", layout.name()))
             .hint("give `--user USER`; only the layout `product` does without")

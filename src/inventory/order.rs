@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::id::{ActivityId, RequestId, UserId};
+use super::id::{ActivityId, RequestId, StoredUser, UserId};
 use super::number::{Limit, Quantity};
 use super::status::Status;
 
@@ -39,8 +39,8 @@ pub enum RefundOf {
 pub struct Refund {
     /// What was sold.
     pub activity: ActivityId,
-    /// Who gives back.
-    pub user: Option<UserId>,
+    /// Who gives back, in whatever encoding another system recorded it.
+    pub user: Option<StoredUser>,
     /// How many units.
     pub of: RefundOf,
     /// Names the wish.

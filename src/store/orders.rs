@@ -4,7 +4,7 @@ use super::call::{Again, Try};
 use super::reply::Reply;
 use super::scripts::{DEDUCT, REFUND, Script};
 use super::{Store, StoreError};
-use crate::inventory::id::{ActivityId, RequestId, UserId};
+use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Order, Outcome, Refund, RefundOf};
 use crate::inventory::status::Status;
@@ -12,7 +12,7 @@ use crate::inventory::status::Status;
 /// One order for a script that takes one or many.
 struct One<'a> {
     activity: &'a ActivityId,
-    user: Option<&'a UserId>,
+    user: &'a [u8],
     quantity: String,
     request: &'a RequestId,
     reason: Option<&'a str>,
@@ -47,7 +47,7 @@ impl Store {
     pub fn deduct(&mut self, order: &Order, dry_run: bool) -> Result<Outcome, StoreError> {
         let one = One {
             activity: &order.activity,
-            user: order.user.as_ref(),
+            user: user_text(order.user.as_ref()).as_bytes(),
             quantity: order.quantity.to_string(),
             request: &order.request,
             reason: order.reason.as_deref(),
@@ -65,7 +65,7 @@ impl Store {
     pub fn refund(&mut self, refund: &Refund, dry_run: bool) -> Result<Outcome, StoreError> {
         let one = One {
             activity: &refund.activity,
-            user: refund.user.as_ref(),
+            user: refund.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default(),
             quantity: match refund.of {
                 RefundOf::Quantity(quantity) => quantity.to_string(),
                 RefundOf::Default => Quantity::ONE.to_string(),
@@ -90,20 +90,9 @@ impl Store {
         let (kind, by) = (self.kind(), self.operator.clone());
         let again = if dry_run { Again::Reads } else { Again::Safe };
         let value = self.server.run(script, &names, again, settle(one.request), |nth| {
-            [
-                &kind,
-                &by,
-                one.reason.unwrap_or_default(),
-                &one.fourth,
-                mode(dry_run, nth),
-                "1",
-                "",
-                user_text(one.user),
-                &one.quantity,
-                one.request.as_str(),
-            ]
-            .map(str::to_owned)
-            .to_vec()
+            let before = [&kind, &by, one.reason.unwrap_or_default(), &one.fourth, mode(dry_run, nth), "1", ""];
+            let after = [&one.quantity, one.request.as_str()].map(str::as_bytes);
+            before.into_iter().map(str::as_bytes).chain([one.user]).chain(after).map(<[u8]>::to_vec).collect()
         })?;
         let reply = Reply::of(script);
         let values = reply.array(value)?;

@@ -7,7 +7,7 @@ use super::perform::{Observed, in_words};
 use super::sale;
 use crate::commands::inspect::look::Sight;
 use crate::input::fixture::{Expectation, Fixture, Operation, Step};
-use crate::inventory::id::{ActivityId, UserId};
+use crate::inventory::id::ActivityId;
 use crate::inventory::number::Quantity;
 use crate::inventory::order::RefundOf;
 use crate::inventory::status::Status;
@@ -118,26 +118,32 @@ fn expected(expectation: &Expectation) -> String {
     }
 }
 
+/// Whom an operation is for, if anybody.
+fn of(user: Option<&impl std::fmt::Display>) -> String {
+    user.map(|user| format!(" for {user}")).unwrap_or_default()
+}
+
 /// An operation in words: `deduct phone=2 for 12345`.
 fn told(operation: &Operation) -> String {
     let named = |activity: &ActivityId, quantity: Quantity| match quantity {
         Quantity::ONE => activity.to_string(),
         _ => format!("{activity}={quantity}"),
     };
-    let of = |user: &Option<UserId>| user.as_ref().map(|user| format!(" for {user}")).unwrap_or_default();
     match operation {
-        Operation::Deduct(order) => format!("deduct {}{}", named(&order.activity, order.quantity), of(&order.user)),
+        Operation::Deduct(order) => {
+            format!("deduct {}{}", named(&order.activity, order.quantity), of(order.user.as_ref()))
+        }
         Operation::Refund(refund) => {
             let what = match refund.of {
                 RefundOf::Quantity(quantity) => named(&refund.activity, quantity),
                 RefundOf::Default => refund.activity.to_string(),
                 RefundOf::All => format!("all {}", refund.activity),
             };
-            format!("refund {what}{}", of(&refund.user))
+            format!("refund {what}{}", of(refund.user.as_ref()))
         }
         Operation::MultiDeduct(order) => {
             let items: Vec<_> = order.items.iter().map(|(activity, quantity)| named(activity, *quantity)).collect();
-            format!("multi_deduct {}{}", items.join(" "), of(&order.user))
+            format!("multi_deduct {}{}", items.join(" "), of(order.user.as_ref()))
         }
         Operation::Rush(rush) => format!("rush {}: {} users", named(&rush.activity, rush.quantity), rush.users),
         Operation::Reconcile { activity, .. } => format!("reconcile {activity}"),

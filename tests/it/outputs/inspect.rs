@@ -211,3 +211,35 @@ fn a_user_who_is_not_utf8_is_shown_by_bytes() {
         call("inspect 1 --all", "table").code(0).stdout_has("hex:c4e3");
     }
 }
+
+#[test]
+fn a_user_who_is_not_utf8_can_be_refunded_by_bytes() {
+    for layout in [SECKILL, SKU, COUPON] {
+        let redis = TestRedis::start();
+        redis.cmd(("SET", layout.stock("1"), 4));
+        let mut command = redis::cmd(if layout.kind == "hash" { "HSET" } else { "SADD" });
+        command.arg(layout.participants("1")).arg(b"\xc4\xe3");
+        let command = if layout.kind == "hash" { command.arg(1) } else { &mut command };
+        command.exec(&mut redis.connection()).unwrap();
+
+        let call = |format: &str, more: &[&str]| {
+            redis.seckill(["refund", "1", "--quantity", "1", "-l", layout.name, "-o", format]).args(more)
+        };
+        call("json", &["--user-hex", "c4"]).code(3).stdout_has("exceeds_bought");
+        for wrong in ["", "c", "xy", "20c4", "00"] {
+            call("json", &["--user-hex", wrong]).code(2).stderr_has("--user-hex");
+        }
+        call("json", &["--user-hex", "c4e3", "--user", "7"]).code(2);
+        let row = call("json", &["--user-hex", "C4E3", "--dry-run"]).code(0).json();
+        assert_eq!((&row["user"], &row["user_hex"], &row["dry_run"]), (&Value::Null, &json!("c4e3"), &json!(true)));
+        call("csv", &["--user-hex", "c4e3", "--request", "r"])
+            .code(0)
+            .stdout_is("activity,user,quantity,status,stock,bought,request,user_hex\n1,,1,ok,5,0,r,c4e3\n");
+        call("table", &["--user-hex", "c4e3", "--request", "r"]).code(0).stdout_has("hex:c4e3").stdout_has("replayed");
+        assert_eq!((redis.int(&layout.stock("1")), redis.exists(&layout.participants("1"))), (5, false), "{layout:?}");
+        // The bytes of a text are that text.
+        json_call(&redis, layout, "deduct 1 --user 7").code(0);
+        let row = call("json", &["--user-hex", "37"]).code(0).json();
+        assert_eq!((&row["user"], row.get("user_hex")), (&json!("7"), None));
+    }
+}
