@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::store::Store;
 
 /// The most activities that are looked for in other layouts.
-const MOST: usize = 100;
+pub const MOST: usize = 100;
 
 /// Names the layouts in which activities exist that are `not_preheated` in this one.
 pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, store: &mut Store, out: &Output) {

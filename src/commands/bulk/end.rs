@@ -4,9 +4,10 @@ use anyhow::Result;
 
 use super::report::shows_rows;
 use super::summary::Summary;
+use crate::commands::hints;
 use crate::inventory::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 
 /// How a run ended.
 pub(super) struct Finished {
@@ -19,9 +20,13 @@ pub(super) struct Finished {
 
 impl Finished {
     /// Shows the summary; the exit code is the first that applies.
-    pub(super) fn show(self, out: &mut Output) -> Result<Exit> {
+    pub(super) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
         if !shows_rows(out.format()) {
             self.summary.show(out)?;
+        }
+        // Without an answer from the server, there is nothing to look for.
+        if self.failure.is_none() {
+            hints::other_layouts(&self.summary.missing(hints::MOST), store, out);
         }
         match (self.failure, self.bad) {
             (Some(failure), _) | (None, Some(failure)) => Err(failure.into()),

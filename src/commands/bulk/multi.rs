@@ -43,7 +43,7 @@ pub fn run(
         bulk.meet()?;
     }
     let orders = Orders { bulk, job: name, reason, told: Told::default(), applied: 0, report: Report::new(out)? };
-    apply(checked, orders, manner)?.show(out)
+    apply(checked, orders, manner)?.show(store, out)
 }
 
 /// Orders of several activities each.

@@ -61,7 +61,7 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
         bulk.meet()?;
     }
     let orders = Orders { bulk, report: Report::new(out, &report_job, activities)? };
-    apply(checked, orders, manner)?.show(out)
+    apply(checked, orders, manner)?.show(store, out)
 }
 
 /// Orders of one activity each.

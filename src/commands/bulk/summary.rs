@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::inventory::id::ActivityId;
 use crate::inventory::status::Status;
 use crate::inventory::users::Users as Interner;
 use crate::output::{Cell, Output, Row, Tone};
@@ -113,12 +114,25 @@ pub(super) struct Summary {
 }
 
 impl Summary {
+    /// The first activities that do not exist, `most` at most.
+    pub(super) fn missing(&self, most: usize) -> Vec<ActivityId> {
+        let is_missing = |activity: &usize| {
+            self.tallies.of(*activity).iter().any(|entry| entry.counted == Some(Status::NotPreheated))
+        };
+        let missing = (0..self.names.len()).filter(is_missing).take(most);
+        missing.filter_map(|activity| self.name(activity).parse().ok()).collect()
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // There are fewer names than that.
+    fn name(&self, activity: usize) -> &str {
+        std::str::from_utf8(self.names.name(activity as u32)).unwrap_or_default()
+    }
+
     /// Prints a row for each activity and status.
     pub(super) fn show(&self, out: &mut Output) -> Result<()> {
         let mut rows = out.stream::<SummaryRow<'static>>()?;
         for activity in 0..self.names.len() {
-            #[allow(clippy::cast_possible_truncation)] // There are fewer names than that.
-            let name = std::str::from_utf8(self.names.name(activity as u32)).unwrap_or_default();
+            let name = self.name(activity);
             for entry in self.tallies.of(activity) {
                 rows.push_borrowed(&SummaryRow::new(name, &entry))?;
             }
@@ -158,6 +172,10 @@ impl Row for SummaryRow<'_> {
     fn cells(&self) -> Vec<Cell> {
         let status = self.counted.map_or_else(|| Cell::text(self.status).tone(Tone::Bad), Cell::status);
         vec![Cell::text(self.activity).flexible(), status, Cell::number(self.orders), Cell::known(self.units)]
+    }
+
+    fn is_change(&self) -> bool {
+        self.counted == Some(Status::Ok)
     }
 }
 
