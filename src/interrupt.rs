@@ -48,9 +48,9 @@ pub fn clean_up() {
     }
 }
 
-/// Begins to listen, once. A command of one call does without: a thread costs more than an order, and the system ends
-/// it as well.
-fn listen() {
+/// Begins to listen, once: from now on a Ctrl-C ends the process with its exit code, after what [`at_exit`] says. A
+/// command of one call does without: a thread costs more than an order, and the system ends it as well.
+pub fn listen() {
     static LISTENING: Once = Once::new();
     LISTENING.call_once(|| {
         // Without it Ctrl-C ends the process at once, which every command survives: it can be sent again.

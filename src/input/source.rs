@@ -7,6 +7,9 @@ use super::encoding;
 use super::problem::{Location, Problem, Problems, quoted};
 use crate::inventory::failure::{Exit, Failure};
 
+/// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
+const LARGEST: u64 = 256 * 1024 * 1024;
+
 /// A text and the name that messages call it by.
 #[derive(Debug)]
 pub struct Source {
@@ -21,10 +24,18 @@ impl Source {
     pub fn read(path: &str) -> Result<Self, Failure> {
         let mut bytes = Vec::new();
         let (name, read) = match path {
-            "-" => ("<stdin>", io::stdin().lock().read_to_end(&mut bytes)),
-            _ => (path, fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))),
+            "-" => {
+                crate::interrupt::listen();
+                ("<stdin>", io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes))
+            }
+            _ => (path, fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))),
         };
         read.map_err(|error| unreadable(name, &error))?;
+        if bytes.len() as u64 > LARGEST {
+            let most = LARGEST / 1024 / 1024;
+            let failure = Failure::usage(format!("{} is larger than {most} MB, which are read at once", quoted(name)));
+            return Err(failure.hint("split it"));
+        }
         Self::of(name, bytes)
     }
 

@@ -80,7 +80,7 @@ pub(super) fn check<L: Line>(
     let progress = out.progress("checking", 0);
     let mut line = L::default();
     loop {
-        if rows % 1024 == 0 && interrupt::requested() {
+        if interrupt::requested() {
             progress.finish();
             out.note("stopped while the file was checked; nothing was applied");
             return Ok(None);

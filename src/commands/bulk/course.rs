@@ -64,6 +64,9 @@ pub(super) trait Course {
     /// Receives what is in flight.
     fn drain(&mut self) -> Result<(), StoreError>;
 
+    /// What cannot be said of orders that were in flight when the connection broke, and were not sent again.
+    fn doubt(&self) -> Option<StoreError>;
+
     /// Forgets all lines, because they are read again after [`Step::Rewind`].
     fn start_over(&mut self);
 

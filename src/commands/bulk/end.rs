@@ -29,8 +29,15 @@ impl Finished {
             hints::other_layouts(&self.summary.missing(hints::MOST), store, out);
         }
         match (self.failure, self.bad) {
-            (Some(failure), _) | (None, Some(failure)) => Err(failure.into()),
-            (None, None) if !self.is_done => Ok(Exit::Interrupted),
+            (None, bad) if !self.is_done => {
+                bad.iter().for_each(|bad| out.warn(&bad.message));
+                Ok(Exit::Interrupted)
+            }
+            (Some(failure), bad) => {
+                bad.iter().for_each(|bad| out.warn(&bad.message));
+                Err(failure.into())
+            }
+            (None, Some(failure)) => Err(failure.into()),
             (None, None) => Ok(if self.is_refused { Exit::Refused } else { Exit::Done }),
         }
     }

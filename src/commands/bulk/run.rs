@@ -12,7 +12,7 @@ use super::input::{BadLines, Input};
 use super::summary::Summary;
 use crate::input::orders::{Checked, Next, RowError};
 use crate::interrupt;
-use crate::inventory::failure::Failure;
+use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::RequestId;
 use crate::output::{Output, Progress, Terminal, is_broken_pipe, is_unwritable};
 use crate::store::StoreError;
@@ -144,7 +144,7 @@ impl<C: Course> Run<C> {
     /// Reads lines while they are of use; true where none is there yet.
     fn read(&mut self) -> Result<bool> {
         let Some(input) = &mut self.input else { return Ok(false) };
-        while !self.has_ended && self.course.takes_more() {
+        while !self.has_ended && self.course.takes_more() && !interrupt::requested() {
             match self.line.read(&mut input.reader) {
                 Ok(Next::Row) => self.course.push(&self.line)?,
                 Ok(Next::NotYet) => return Ok(true),
@@ -220,10 +220,13 @@ impl<C: Course> Run<C> {
         if let Some(text) = self.input.as_mut().and_then(Input::ignored) {
             terminal.note(text);
         }
+        let doubt = self.course.doubt();
         let refused_again = self.course.refused_again();
         let done = Done { orders: self.done, ok: self.course.applied() };
         if refused_again > 0 {
-            terminal.warn(format!("{refused_again} orders that were told of before are refused now"));
+            let plural =
+                if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };
+            terminal.warn(format!("{refused_again} {plural} refused now: the server lost data"));
         }
         let summary = match self.course.finish() {
             Ok(summary) => summary,
@@ -240,13 +243,24 @@ impl<C: Course> Run<C> {
             Some(error) => Some(with_hint(error, done, go_on)),
             None => self.stopped.take(),
         };
-        let is_mended_by_rejects = *keep_going || self.bad.count == 0;
-        let bad = self.bad.failure().map(|failure| match is_mended_by_rejects {
+        // Whatever else went wrong, orders of which nobody knows come first.
+        let failure = match (failure, &doubt) {
+            (Some(failure), Some(doubt)) if failure.exit != Exit::Unknown => {
+                let message = format!("{}; {}", failure.message, Failure::from(doubt.clone()).message);
+                Some(Failure { exit: Exit::Unknown, message, ..failure })
+            }
+            (failure, _) => failure,
+        };
+        let is_corrected_alone = *keep_going || self.bad.count == 0;
+        let bad = self.bad.failure().map(|failure| match is_corrected_alone {
             true => failure,
-            false => failure.hint(format!("the orders before it are applied; mend it, and {go_on}")),
+            false => failure.hint(format!("the orders before it are applied; correct it, and {go_on}")),
         });
         if is_interrupted && failure.is_none() {
             terminal.note(format!("stopped after {} orders", self.done));
+            if doubt.is_some() {
+                terminal.warn("the connection broke: whether the orders in flight were applied is not known");
+            }
             terminal.hint(go_on);
         }
         Ok(Finished { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })

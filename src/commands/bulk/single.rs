@@ -104,6 +104,10 @@ impl Course for Orders<'_, '_> {
         self.bulk.drain()
     }
 
+    fn doubt(&self) -> Option<StoreError> {
+        self.bulk.doubt()
+    }
+
     fn start_over(&mut self) {
         self.bulk.start_over();
     }

@@ -2,7 +2,6 @@
 //! break a line, no quotes, and `NULL` for nothing.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use super::super::columns::{Columns, Refusal};
 use super::super::problem::{Location, Problem, Problems};
@@ -27,7 +26,7 @@ impl Batch {
     pub(super) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
         let found = loop {
             match line(lines)? {
-                Next::NotYet => lines.wait(Duration::from_secs(1)),
+                Next::NotYet => lines.wait_or_stop()?,
                 other => break other,
             }
         };

@@ -3,11 +3,15 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+#[cfg(unix)]
+use std::os::unix::fs::FileTypeExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
+use crate::interrupt;
 use crate::inventory::failure::{Exit, Failure};
 
+use super::super::problem::quoted;
 use super::super::source::unreadable;
 
 /// Bytes of a block. Digests are made of whole blocks, so another size makes another digest.
@@ -72,6 +76,12 @@ impl Blocks {
         if path == "-" {
             return Ok(Self::standard_input());
         }
+        #[cfg(unix)]
+        if std::fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo()) {
+            // Opening it waits for a writer, which nobody must wait for.
+            let name = path.to_owned();
+            return Ok(Self::stream_of(path, move || File::open(name)));
+        }
         let file = File::open(path).map_err(|error| unreadable(path, &error))?;
         let about = file.metadata().map_err(|error| unreadable(path, &error))?;
         if about.is_dir() {
@@ -97,10 +107,23 @@ impl Blocks {
     }
 
     /// Whatever can be read once: the output of a command, say.
-    pub fn stream(name: &str, mut source: impl Read + Send + 'static) -> Self {
+    pub fn stream(name: &str, source: impl Read + Send + 'static) -> Self {
+        Self::stream_of(name, || Ok(source))
+    }
+
+    fn stream_of<R: Read>(name: &str, open: impl FnOnce() -> io::Result<R> + Send + 'static) -> Self {
+        interrupt::listen();
         // Two blocks: one is read while the other is worked on, and a full channel holds the writer back.
         let (sender, blocks) = sync_channel(2);
         std::thread::spawn(move || {
+            let mut source = match open() {
+                Ok(source) => source,
+                Err(error) => {
+                    // Nobody is left to be told if that fails.
+                    let _ = sender.send(Err(error));
+                    return;
+                }
+            };
             loop {
                 let mut block = vec![0; BLOCK / 4];
                 let read = match source.read(&mut block) {
@@ -207,6 +230,16 @@ impl Blocks {
                 Err(RecvTimeoutError::Timeout) => (),
             }
         }
+    }
+
+    /// The same, unless the user asks to stop: for what must be there before anything else is done.
+    pub(super) fn wait_or_stop(&mut self) -> Result<(), Failure> {
+        if interrupt::requested() {
+            let message = format!("interrupted while waiting for {}: nothing was applied", quoted(&self.name));
+            return Err(Failure::new(Exit::Interrupted, message));
+        }
+        self.wait(Duration::from_millis(100));
+        Ok(())
     }
 
     /// Takes note of a block of a file, and holds it against what it was.

@@ -33,7 +33,7 @@ impl Lines {
     /// Waits for the first bytes, and passes a byte order mark.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         while self.data.len() < 3 && self.fill()? != Next::End {
-            self.wait(Duration::from_secs(1));
+            self.wait_or_stop()?;
         }
         if encoding::is_utf16(&self.data[..self.data.len().min(4)]) {
             let message = format!("{}:1:1: the file is UTF-16, expected UTF-8", self.name());
@@ -48,7 +48,7 @@ impl Lines {
     /// The first line, or as much of it as is there.
     pub(super) fn first_line(&mut self) -> Result<&[u8], Failure> {
         while !self.data[self.start..].contains(&b'\n') && self.data.len() < LONGEST && self.fill()? != Next::End {
-            self.wait(Duration::from_secs(1));
+            self.wait_or_stop()?;
         }
         Ok(self.data[self.start..].split(|byte| *byte == b'\n').next().unwrap_or_default())
     }
@@ -76,6 +76,14 @@ impl Lines {
 
     pub(super) fn wait(&mut self, at_most: Duration) {
         self.blocks.wait(at_most);
+    }
+
+    /// Waits for the header, or for a row without which nothing can be done.
+    ///
+    /// # Errors
+    /// The user asked to stop.
+    pub(super) fn wait_or_stop(&mut self) -> Result<(), Failure> {
+        self.blocks.wait_or_stop()
     }
 
     /// Passes empty lines; false where nothing is left to look at.

@@ -120,7 +120,7 @@ impl OrderReader {
             match self.next(row)? {
                 Next::Row => return Ok(true),
                 Next::End => return Ok(false),
-                Next::NotYet => self.wait(Duration::from_secs(1)),
+                Next::NotYet => self.lines.wait_or_stop()?,
             }
         }
     }

@@ -1,7 +1,5 @@
 //! Rows of csv and tsv: a header, then a record a line, quoted where need be.
 
-use std::time::Duration;
-
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::super::columns::{Columns, Refusal};
@@ -48,7 +46,7 @@ impl Separated {
         };
         let found = loop {
             match separated.record(lines) {
-                Ok(Next::NotYet) => lines.wait(Duration::from_secs(1)),
+                Ok(Next::NotYet) => lines.wait_or_stop()?,
                 other => break other,
             }
         };

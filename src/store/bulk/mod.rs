@@ -196,6 +196,11 @@ impl<'s> Bulk<'s> {
         if self.flight.is_empty() { Ok(Step::Idle) } else { self.receive() }
     }
 
+    /// The error for orders that were in flight when the connection broke, and were not settled since.
+    pub fn doubt(&self) -> Option<StoreError> {
+        self.trouble.as_ref().and_then(|trouble| trouble.doubt(&self.store.server))
+    }
+
     /// Receives what is in flight and sends nothing more.
     ///
     /// # Errors

@@ -121,11 +121,13 @@ impl Trouble {
 
     /// How a run ends that did not get over its trouble.
     fn unsettled(&self, server: &Server) -> StoreError {
-        if self.is_doubtful {
-            let server = server.target.shown.clone();
-            return StoreError::Unknown { server, why: self.error.to_string(), settle: None };
-        }
-        self.error.clone()
+        self.doubt(server).unwrap_or_else(|| self.error.clone())
+    }
+
+    /// The error for calls of which nobody knows whether they ran.
+    pub(super) fn doubt(&self, server: &Server) -> Option<StoreError> {
+        let server = server.target.shown.clone();
+        self.is_doubtful.then(|| StoreError::Unknown { server, why: self.error.to_string(), settle: None })
     }
 }
 

@@ -3,10 +3,12 @@
 mod columns;
 mod damaged;
 mod dialects;
+mod ending;
 mod exactly_once;
 mod faults;
 mod forgotten;
 mod input;
+mod interrupted;
 mod multi;
 mod output;
 mod preheat;

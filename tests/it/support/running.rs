@@ -70,6 +70,13 @@ impl Running {
         send_signal(self.process.id(), signal);
     }
 
+    /// Waits until the process has so many threads: one listens for signals, another reads what is no file.
+    #[track_caller]
+    pub fn wait_for_threads(&self, count: usize) {
+        let tasks = format!("/proc/{}/task", self.process.id());
+        super::wait_until("the threads run", || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() >= count));
+    }
+
     /// Waits until stdout has that text.
     #[track_caller]
     pub fn wait_for_stdout(&self, part: &str) {

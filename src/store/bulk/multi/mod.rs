@@ -227,6 +227,11 @@ impl<'s> MultiBulk<'s> {
         self.places.iter_mut().for_each(|place| place.line = 0);
     }
 
+    /// The error for orders that were in flight when the connection broke, and were not settled since.
+    pub fn doubt(&self) -> Option<StoreError> {
+        self.trouble.as_ref().and_then(|trouble| trouble.doubt(&self.store.server))
+    }
+
     /// Receives what is in flight and sends nothing more.
     ///
     /// # Errors
