@@ -200,7 +200,10 @@ fn show_plan(repairs: &[&Repair], out: &Output) -> Result<()> {
     let terminal = Terminal { colours_data: terminal.colours_notes, ..terminal };
     let planned = |repair: &&Repair| RepairRow::new(repair, Repaired::Planned, Format::Table);
     let rows: Vec<RepairRow> = repairs.iter().take(MOST_SHOWN).map(planned).collect();
-    Output::to(std::io::stderr(), Format::Table, terminal).table(Some("plan"), &rows)?;
+    let mut stderr = Output::to(std::io::stderr(), Format::Table, terminal);
+    // A table keeps its distance from what was written before, which the report on standard output was.
+    stderr.text("")?;
+    stderr.table(Some("plan"), &rows)?;
     if repairs.len() > rows.len() {
         out.note(format!("{} more repairs; `--plan FILE` writes all of them", repairs.len() - rows.len()));
     }

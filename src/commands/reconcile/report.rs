@@ -190,11 +190,15 @@ pub fn tell(audits: &[Audit], accepts_unproven: bool, out: &Output) {
             "a backend that sells with a script of its own writes no ledger: preheat its activities with `ledger: false`",
         );
     }
-    if !accepts_unproven && audits.iter().any(|audit| audit.verdict == Verdict::Unproven) {
-        out.hint(
-            "nothing differs, and nothing proves it either: give order records (`--orders FILE`) or `--total N`, or \
-             accept it with `--accept unproven`",
-        );
+    let unproven = || audits.iter().filter(|audit| audit.verdict == Verdict::Unproven);
+    if !accepts_unproven && unproven().next().is_some() {
+        // A total that is known and proves nothing would prove nothing again.
+        let lacks_total = unproven().any(|audit| audit.total.is_none() && audit.bought.is_some());
+        let or_total = if lacks_total { " or `--total N`" } else { "" };
+        out.hint(format!(
+            "nothing differs, and nothing proves it either: give order records (`--orders FILE`){or_total}, or accept it \
+             with `--accept unproven`"
+        ));
     }
 }
 

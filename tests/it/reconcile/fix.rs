@@ -177,6 +177,11 @@ fn what_cannot_be_proven_is_exit_7_unless_it_is_accepted() {
     redis.seckill(["reconcile", "1001", "--orders", "-"]).stdin("user,quantity\na,3\n").code(0).stdout_has("orders");
     redis.cmd(("HSET", PARTICIPANTS, "a", "x"));
     redis.seckill(["reconcile", "1001", "--accept", "unproven"]).code(7);
+    // A bare counter: the total is known and proves nothing, and a fixture may expect just that.
+    let fixture = "layout: product\nactivities: [{id: 9, stock: 10, ledger: false}]\nsteps:\n  \
+                   - deduct: {activity: 9}\n  - reconcile: 9\n    expect: unproven\n";
+    redis.seckill(["run", "-"]).stdin(fixture).code(0).stdout_has("unproven");
+    redis.seckill(["reconcile", "-l", "product"]).code(7).stderr_has("`--orders FILE`").stderr_lacks("--total");
 }
 
 #[test]
