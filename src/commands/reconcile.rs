@@ -76,6 +76,11 @@ enum Accept {
 
 /// Audits what is asked for, and says what differs.
 pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
+    if args.fixture.as_deref() == Some("-") && args.orders.file() == Some("-") {
+        return Err(Failure::usage("standard input cannot be both the fixture and the order records")
+            .hint("give one of them as a file")
+            .into());
+    }
     let (wanted, of_fixture) = Wanted::of(args)?;
     if args.fix.fix && args.orders.is_pipe() {
         return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")

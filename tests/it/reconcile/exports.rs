@@ -34,6 +34,13 @@ fn an_empty_export_is_an_error_unless_no_rows_are_expected() {
 }
 
 #[test]
+fn standard_input_is_only_one_of_the_inputs() {
+    let redis = sale("seckill");
+    let both = redis.seckill(["reconcile", "-f", "-", "--orders", "-"]).stdin("activities: [{id: 1001, stock: 50}]");
+    both.code(2).stdout_is("").stderr_has("standard input cannot be both");
+}
+
+#[test]
 fn rows_are_counted_whatever_activity_they_are_of() {
     let redis = sale("seckill");
     let csv = "activity,user,quantity\n1001,a,1\n1001,b,2\nother,x,1\n";
