@@ -1,13 +1,14 @@
 //! Who acts in a round: sellers and an operator who follow their plans, an auditor and a feed who go on until those end.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::faults::TIMEOUT;
 use crate::history::{Event, History};
 use crate::rng::Rng;
 use crate::schedule::{Operation, Order, Schedule, Step, What};
-use crate::support::{Call, Proxy, TestRedis};
+use crate::support::{Call, Proxy, TestRedis, wait_until};
 
 /// How long a kill waits for the command that it should follow; the tool may have been done before.
 const A_WHILE: Duration = Duration::from_millis(300);
@@ -47,15 +48,17 @@ impl World<'_> {
     pub fn audit(&self, proxy: &Proxy, mut rng: Rng) {
         while self.history.wait_for(self.history.count() + 1 + rng.below(4)) {
             let activity = rng.below(self.schedule.activities.len());
-            let what = if rng.percent(70) { What::Reconcile } else { What::Inspect { activity } };
-            self.perform("auditor", Way::Proxied(proxy), &Step { what, kill_after: None });
+            let fix = self.schedule.drifts && rng.percent(50);
+            let what = if rng.percent(70) { What::Reconcile { fix } } else { What::Inspect { activity } };
+            let kill_after = (fix && rng.percent(20)).then(|| rng.below(20) + 1);
+            self.perform("auditor", Way::Proxied(proxy), &Step { what, kill_after });
         }
     }
 
     /// Follows a ledger, and is ended again and again.
     pub fn feed(&self, proxy: &Proxy, activity: usize, mut rng: Rng) {
         while !self.history.is_over() {
-            let what = What::Feed { activity };
+            let what = What::Feed { activity, exec: rng.percent(50) };
             self.record("feed", Way::Proxied(proxy), &what, &mut |call| {
                 let running = call.args(["--follow"]).spawn();
                 self.history.wait_for(self.history.count() + 2 + rng.below(15));
@@ -90,6 +93,7 @@ impl World<'_> {
         if let Way::Proxied(proxy) = way {
             proxy.deliver_rest();
         }
+        let stdout = if matches!(what, What::Feed { exec: true, .. }) { self.loaded() } else { outcome.stdout.clone() };
         self.history.add(Event {
             number,
             actor: actor.to_owned(),
@@ -99,7 +103,7 @@ impl World<'_> {
             to,
             rest: self.history.now(),
             code: outcome.status.code(),
-            stdout: outcome.stdout,
+            stdout,
             stderr: outcome.stderr,
         });
     }
@@ -120,7 +124,11 @@ impl World<'_> {
                 more.extend(fast.then(|| "--fast".to_owned()));
                 more
             }
-            What::Pause { activity, on } => vec![if *on { "pause" } else { "resume" }.to_owned(), id(*activity)],
+            What::Pause { activity, on, withdraw } => {
+                let mut more = vec![if *on { "pause" } else { "resume" }.to_owned(), id(*activity)];
+                more.extend(withdraw.then(|| "--withdraw-stock".to_owned()));
+                more
+            }
             What::Update { activity, total, limit } => {
                 let mut more = words(&["preheat", "--update", "--id", &id(*activity), "--stock", &total.to_string()]);
                 more.extend(limit.iter().flat_map(|limit| ["--per-user-limit".to_owned(), limit.to_string()]));
@@ -134,15 +142,53 @@ impl World<'_> {
                 more
             }
             What::Trim { activity } => words(&["ledger", "trim", &id(*activity), "--yes", "--before", &now()]),
-            What::Reconcile => {
-                let mut more = words(&["reconcile"]);
+            What::Reconcile { fix } => {
+                let mut more = words(if *fix { &["reconcile", "--fix", "--yes"] } else { &["reconcile"] });
                 more.extend(self.schedule.activities.iter().map(|activity| activity.id.clone()));
                 more
             }
             What::Inspect { activity } => words(&["inspect", &id(*activity)]),
-            What::Feed { activity } => words(&["ledger", &id(*activity), "--group", GROUP]),
+            What::Feed { activity, exec } => {
+                let mut more = words(&["ledger", &id(*activity), "--group", GROUP]);
+                if *exec {
+                    more.extend(words(&["--batch", "7", "--exec", &self.loader()]));
+                }
+                more
+            }
         });
         arguments
+    }
+
+    /// Commits each batch as a file of its own, and fails after every fifth commit.
+    fn loader(&self) -> String {
+        let dir = self.files.join("loaded");
+        let dir = dir.display();
+        format!(
+            "cat > {dir}/$$.part && mv {dir}/$$.part {dir}/$(date +%s%N).jsonl && [ $(($(ls {dir} | wc -l) % 5)) -gt 0 ]"
+        )
+    }
+
+    /// What the loader committed since this was asked last. It may outlive a tool that was killed.
+    fn loaded(&self) -> String {
+        let files = || {
+            let files = fs::read_dir(self.files.join("loaded")).unwrap().map(|entry| entry.unwrap().path());
+            let mut files: Vec<PathBuf> = files.collect();
+            files.sort();
+            files
+        };
+        let is_whole = |path: &PathBuf| path.extension().is_some_and(|it| it == "jsonl");
+        wait_until("the loader has ended", || files().iter().all(is_whole));
+        let read = |path: PathBuf| {
+            let text = fs::read_to_string(&path).unwrap();
+            fs::remove_file(path).unwrap();
+            // Half a row at the end: what comes next begins on a line of its own.
+            if text.is_empty() || text.ends_with('\n') {
+                text
+            } else {
+                text[..text.rfind('\n').map_or(0, |at| at + 1)].to_owned()
+            }
+        };
+        files().into_iter().filter(is_whole).map(read).collect()
     }
 
     fn order(&self, order: &Order) -> Vec<String> {

@@ -116,11 +116,11 @@ impl Timeline<'_> {
         match &event.what {
             What::Order(order) if is_answered => self.order(event, order),
             What::File { file, .. } => self.file(event, *file),
-            What::Pause { activity, on } if is_answered => self.pause(event, *activity, *on),
+            What::Pause { activity, on, .. } if is_answered => self.pause(event, *activity, *on),
             What::Update { activity, .. } | What::Reset { activity, .. } if is_answered => {
                 self.preheat(event, *activity)
             }
-            What::Reconcile if is_answered => self.reconcile(event),
+            What::Reconcile { fix: false } if is_answered => self.reconcile(event),
             What::Inspect { activity } if is_answered => self.inspect(event, *activity),
             _ => Ok(()),
         }

@@ -12,6 +12,8 @@ use crate::schedule::Order;
 #[derive(Default)]
 pub struct Written {
     pub activities: Vec<usize>,
+    /// What a write that is not ours left in the key that marks it.
+    pub foreign: Option<String>,
     pub requests: BTreeMap<String, (String, Vec<usize>)>,
     /// Of files: which of them moved their watermark.
     pub files: Vec<usize>,
@@ -22,6 +24,9 @@ impl Model<'_> {
     pub fn written(&self, group: &Group) -> Result<Written, String> {
         let mut written = Written::default();
         for command in &group.commands {
+            if command.get(1).is_some_and(|key| key == crate::faults::MARK) {
+                written.foreign = Some(command[2].clone());
+            }
             let Some(activity) = command.get(1).and_then(|key| self.places.get(key)).copied() else { continue };
             if !written.activities.contains(&activity) {
                 written.activities.push(activity);
@@ -43,7 +48,10 @@ impl Model<'_> {
                     if !written.files.contains(&file) {
                         written.files.push(file);
                     }
-                } else if !field.starts_with("c:") && self.keys.field(&command[1], &pair[0]) != Some(&pair[1]) {
+                } else if !field.starts_with("c:")
+                    && !pair[1].starts_with("repair ")
+                    && self.keys.field(&command[1], &pair[0]) != Some(&pair[1])
+                {
                     let request = pair[0].strip_prefix("r:").unwrap_or(&pair[0]);
                     let file = self.names.multi_rows.get(request);
                     written.files.extend(file.filter(|file| !written.files.contains(file)));
@@ -78,6 +86,15 @@ impl Model<'_> {
             quantity: text("total").parse().ok(),
             by: text("by").to_owned(),
         };
+        if row.op == "repair" {
+            // A row for each counter, and one if only the stock was repaired.
+            for order in orders_in(fields)?.iter().map(Some).chain([None]).take(orders_in(fields)?.len().max(1)) {
+                row.user = order.map_or(String::new(), |order| order[0].clone());
+                self.ledgers[activity].push(row.clone());
+                row.n += 1;
+            }
+            return Ok(());
+        }
         if !matches!(row.op.as_str(), "deduct" | "refund") {
             self.ledgers[activity].push(row);
             return Ok(());

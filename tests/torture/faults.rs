@@ -6,8 +6,37 @@ use std::time::Duration;
 use crate::aof;
 use crate::history::History;
 use crate::rng::Rng;
-use crate::schedule::Chaos;
+use crate::schedule::{Chaos, Foreign, Schedule};
 use crate::support::{Fault, Proxy, TestRedis};
+
+/// The key that marks a write that no script of ours made.
+pub const MARK: &str = "torture:foreign";
+
+/// Changes stock and the counter of one buyer, if both allow it and others are left who hold units.
+const FOREIGN: &str = "local stock, by = tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[3]) \
+    local change = tonumber(ARGV[1]) * by \
+    if stock + change < 0 then return end \
+    if ARGV[2] ~= '0' then \
+        local users = redis.call('HKEYS', KEYS[2]) \
+        if #users < 3 then return end \
+        table.sort(users) \
+        local units = tonumber(redis.call('HGET', KEYS[2], users[2])) + tonumber(ARGV[2]) * by \
+        if units < 0 then return end \
+        if units == 0 then redis.call('HDEL', KEYS[2], users[2]) else redis.call('HSET', KEYS[2], users[2], units) end \
+    end \
+    if change ~= 0 then redis.call('INCRBY', KEYS[1], change) end \
+    redis.call('SET', KEYS[3], ARGV[1] .. ' ' .. ARGV[2])";
+
+/// How stock and counter change.
+fn effect(write: Foreign) -> (&'static str, &'static str) {
+    match write {
+        Foreign::StockShrinks => ("-1", "0"),
+        Foreign::StockGrows => ("1", "0"),
+        Foreign::CounterShrinks => ("0", "-1"),
+        Foreign::CounterGrows => ("0", "1"),
+        Foreign::PlainSale => ("-1", "1"),
+    }
+}
 
 /// What clients wait for a reply. Short, because some replies never come.
 pub const TIMEOUT: &str = "600ms";
@@ -43,8 +72,8 @@ pub fn arm(proxy: &Proxy, mut rng: Rng, percent: usize, resends: bool) {
 }
 
 /// Does what the plan has, each when so many calls have ended. `first` is the length of the data that is never lost.
-pub fn wreak(redis: &mut TestRedis, history: &History, plan: &[(usize, Chaos)], first: u64) {
-    for (after, chaos) in plan {
+pub fn wreak(redis: &mut TestRedis, history: &History, schedule: &Schedule, first: u64) {
+    for (after, chaos) in &schedule.chaos {
         if !history.wait_for(*after) {
             return;
         }
@@ -68,6 +97,12 @@ pub fn wreak(redis: &mut TestRedis, history: &History, plan: &[(usize, Chaos)], 
                 redis.freeze();
                 thread::sleep(Duration::from_millis(*ms));
                 redis.thaw();
+            }
+            Chaos::Foreign { activity, write, units } => {
+                let (layout, id) = (schedule.layout, &schedule.activities[*activity].id);
+                let keys = (layout.stock(id), layout.participants(id), MARK);
+                let (stock, counter) = effect(*write);
+                redis.cmd(("EVAL", FOREIGN, 3, keys, stock, counter, units.to_string()));
             }
             Chaos::FlushScripts => drop(redis.cmd(&["SCRIPT", "FLUSH"])),
             Chaos::KillClients => drop(redis.cmd(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])),

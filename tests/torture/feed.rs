@@ -25,9 +25,10 @@ impl Timeline<'_> {
                 let Ok(row) = json(line) else { return vec![format!("the feed prints {line}")] };
                 let is = |known: &LedgerRow| {
                     format!("{}-{}", known.id.0, known.id.1) == row["id"].as_str().unwrap_or_default()
+                        && row["n"].as_u64().is_none_or(|n| n == known.n as u64 + 1)
                         && known.op == row["op"].as_str().unwrap_or_default()
                         && known.user == row["user"].as_str().unwrap_or_default()
-                        && known.quantity == row["quantity"].as_i64()
+                        && (known.op == "repair" || known.quantity == row["quantity"].as_i64())
                 };
                 let from = ledger[next..].first().map_or(0, |row| row.epoch);
                 // A reset takes along what was not delivered yet.

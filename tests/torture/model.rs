@@ -111,6 +111,12 @@ impl<'a> Model<'a> {
         for activity in &written.activities {
             self.check_meta(*activity)?;
         }
+        if let Some(mark) = &written.foreign {
+            return self.follow_foreign(written.activities[0], mark == "-1 1");
+        }
+        if let Some((activity, ..)) = written.entries.iter().find(|(.., fields)| fields["op"] == "repair") {
+            self.check_repair(*activity)?;
+        }
         let mut applied = self.check_rows(group, written)?;
         if written.files.is_empty() {
             applied.extend(self.check_requests(group, written, &before)?);
@@ -145,6 +151,7 @@ impl<'a> Model<'a> {
         };
         let (epoch, limit) = (number("epoch").transpose()?.unwrap_or(0), number("per_user_limit").transpose()?);
         let (paused, ledger) = (field("state") == Some("paused"), field("ledger") == Some("1"));
+        let field_is_there = field("withdrawn").is_some();
         let withdrawn = number("withdrawn").transpose()?.unwrap_or(0);
         let stock: u64 = self.keys.strings.get(&stock_key).and_then(|text| text.parse().ok()).unwrap_or(0);
         let sale = Rc::make_mut(&mut self.sales[activity]);
@@ -160,6 +167,9 @@ impl<'a> Model<'a> {
             sale.stock = moved.ok_or_else(|| format!("total {} → {total} with {} left", sale.total, sale.stock))?;
         }
         (sale.total, sale.limit, sale.paused, sale.withdrawn) = (total, limit, paused, withdrawn);
+        if field_is_there && (!paused || stock > 0) {
+            return Err(format!("{withdrawn} units are withdrawn, {stock} are for sale, paused: {paused}"));
+        }
         if ledger != sale.ledger {
             return Err("the ledger was turned on or off".to_owned());
         }
@@ -242,7 +252,7 @@ impl<'a> Model<'a> {
             let fits = |order: &&Rc<Order>| {
                 let answer = decide(self.layout, &self.sales, order);
                 order.items.iter().map(|(activity, _)| *activity).eq(activities.iter().copied())
-                    && value.contains(order.operation.stored())
+                    && is_of(value, order)
                     && (answer.status == "ok") != refusal
                     && (refusal || order.items.iter().all(|(nth, asked)| self.moved(*nth, before, order, *asked)))
             };
@@ -295,6 +305,9 @@ impl<'a> Model<'a> {
             return Err(format!("{name}: users hold {held:?}, by the rules {expected:?}"));
         }
         let sold: u64 = held.values().sum();
+        if sale.truth.is_some() {
+            return Ok(());
+        }
         if self.layout.has_users() && stock + sold != sale.total {
             return Err(format!("{name}: {stock} left and {sold} sold of {}", sale.total));
         }
@@ -304,15 +317,66 @@ impl<'a> Model<'a> {
         Ok(())
     }
 
+    /// Something else wrote to the keys, which are what counts from now on. Only a sale changes what was sold.
+    fn follow_foreign(&mut self, activity: usize, is_sale: bool) -> Result<(), String> {
+        let (stock, held) = self.in_keys(activity)?;
+        let sale = Rc::make_mut(&mut self.sales[activity]);
+        let mut truth = sale.truth.take().unwrap_or_else(|| sale.held.clone());
+        if is_sale {
+            for (user, units) in &held {
+                let more = units.saturating_sub(sale.has(user));
+                *truth.entry(Rc::clone(user)).or_default() += more;
+            }
+        }
+        (sale.stock, sale.held, sale.truth) = (stock, held, Some(truth));
+        Ok(())
+    }
+
+    /// A repair never offers a unit that was sold.
+    fn check_repair(&mut self, activity: usize) -> Result<(), String> {
+        let (stock, held) = self.in_keys(activity)?;
+        let name = self.name(activity).to_owned();
+        let sale = Rc::make_mut(&mut self.sales[activity]);
+        let Some(truth) = &sale.truth else {
+            return Err(format!("{name}: a repair, though nothing differed"));
+        };
+        let sold: u64 = truth.values().sum();
+        if stock > sale.stock && stock + sold > sale.total {
+            return Err(format!(
+                "{name}: a repair raises the stock to {stock} of {}, of which {sold} were sold",
+                sale.total
+            ));
+        }
+        (sale.stock, sale.held) = (stock, held);
+        Ok(())
+    }
+
+    fn in_keys(&self, activity: usize) -> Result<(u64, BTreeMap<Rc<str>, u64>), String> {
+        let held = held_in_keys(&self.keys, self.layout, self.name(activity));
+        Ok((self.stock_in_keys(activity)?, held.into_iter().map(|(user, units)| (user.into(), units)).collect()))
+    }
+
     /// The requests that are known are those of the model.
     fn check_known(&self, activity: usize) -> Result<(), String> {
         let fields = self.keys.hashes.get(&self.layout.requests(self.name(activity))).into_iter().flatten();
+        let is_repair = |value: &str| value.starts_with("repair ");
+        let fields = fields.filter(|(_, value)| !is_repair(value));
         let known = fields.filter(|(field, _)| !field.trim_start_matches('\t').starts_with("j:") && !is_page(field));
         let (known, expected) = (known.count(), self.sales[activity].requests.len());
         if known != expected {
             return Err(format!("{}: {known} requests are known, by the rules {expected}", self.name(activity)));
         }
         Ok(())
+    }
+}
+
+/// Whether what is kept of a request can be of this order.
+fn is_of(value: &str, order: &Order) -> bool {
+    let operation = order.operation.stored();
+    match (order.operation, order.items[0].1) {
+        (Operation::Multi, _) => value.contains(operation),
+        (_, 0) => value.contains(&format!("{operation} all ")),
+        (_, units) => value.contains(&format!("{operation} {units} ")),
     }
 }
 

@@ -43,6 +43,7 @@ pub fn run(seed: u64, deadline: Instant) -> Result<Summary, (Vec<String>, PathBu
     for file in &schedule.files {
         std::fs::write(dir.path().join(&file.name), &file.text).unwrap();
     }
+    std::fs::create_dir(dir.path().join("loaded")).unwrap();
     let arguments = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"];
     let mut redis = TestRedis::with(arguments);
     let history = History::new(aof::path_in(redis.socket().parent().unwrap()));
@@ -74,14 +75,14 @@ fn play(world: &World<'_>, redis: &mut TestRedis) {
     let feed = schedule.activities.iter().position(|activity| activity.ledger);
     if let Some(activity) = feed {
         // The group is there before anything can be trimmed.
-        world.perform("feed", Way::Direct(redis), &quiet(What::Feed { activity }));
+        world.perform("feed", Way::Direct(redis), &quiet(What::Feed { activity, exec: false }));
     }
     let first = world.history.now().at;
     let mut rng = schedule.rng.clone();
     let proxies: Vec<Proxy> = (0..schedule.sellers.len() + 3).map(|_| Proxy::before(redis)).collect();
     for (nth, proxy) in proxies.iter().enumerate() {
-        // The last two read only.
-        arm(proxy, rng.fork(), schedule.faults, nth + 2 < proxies.len());
+        // The last one only reads, and acknowledges what it read.
+        arm(proxy, rng.fork(), schedule.faults, nth + 1 < proxies.len());
     }
     let (selling, rest) = proxies.split_at(schedule.sellers.len());
     let (audit, follow) = (rng.fork(), rng.fork());
@@ -95,7 +96,7 @@ fn play(world: &World<'_>, redis: &mut TestRedis) {
         if let Some(activity) = feed {
             others.push(scope.spawn(move || world.feed(&rest[2], activity, follow)));
         }
-        others.push(scope.spawn(|| wreak(redis, world.history, &schedule.chaos, first)));
+        others.push(scope.spawn(|| wreak(redis, world.history, schedule, first)));
         let ended: Vec<_> = actors.into_iter().map(ScopedJoinHandle::join).collect();
         world.history.end();
         let ended: Vec<_> = ended.into_iter().chain(others.into_iter().map(ScopedJoinHandle::join)).collect();
@@ -111,7 +112,7 @@ fn play(world: &World<'_>, redis: &mut TestRedis) {
 fn settle(world: &World<'_>, redis: &TestRedis, feed: Option<usize>) {
     let perform = |what: What| world.perform("settle", Way::Direct(redis), &quiet(what));
     for activity in 0..world.schedule.activities.len() {
-        perform(What::Pause { activity, on: false });
+        perform(What::Pause { activity, on: false, withdraw: false });
     }
     let (mut seen, open) = (BTreeSet::new(), world.history.with_events(open_orders));
     for order in open {
@@ -124,10 +125,11 @@ fn settle(world: &World<'_>, redis: &TestRedis, feed: Option<usize>) {
         perform(What::File { file, fast: false });
     }
     if let Some(activity) = feed {
-        perform(What::Feed { activity });
-        perform(What::Feed { activity });
+        perform(What::Feed { activity, exec: false });
+        perform(What::Feed { activity, exec: false });
     }
-    perform(What::Reconcile);
+    perform(What::Reconcile { fix: world.schedule.drifts });
+    perform(What::Reconcile { fix: false });
 }
 
 /// Orders of which nobody knows whether they were applied.

@@ -22,6 +22,9 @@ pub struct Sale {
     pub requests: HashMap<Rc<str>, Known>,
     /// The watermark of each file.
     pub lines: HashMap<usize, u64>,
+    /// Units that were sold to each user, by whomever, once something else wrote to the keys: stock and `held` then are
+    /// what the keys say.
+    pub truth: Option<BTreeMap<Rc<str>, u64>>,
 }
 
 /// What a request id did.
@@ -149,6 +152,11 @@ pub fn apply(layout: Layout, sales: &mut [Rc<Sale>], order: &Rc<Order>) -> Answe
         sale.stock = if is_refund { sale.stock + units } else { sale.stock - units };
         if layout.has_users() {
             sale.set(&order.user, if is_refund { had - units } else { had + units });
+        }
+        if let Some(truth) = &mut sale.truth {
+            let held = truth.entry(order.user.as_str().into()).or_default();
+            // Who gives back more than was sold gives back what a damaged counter promised.
+            *held = if is_refund { held.saturating_sub(units) } else { *held + units };
         }
         if !order.request.is_empty() {
             sale.requests.insert(order.request.as_str().into(), Known { order: Rc::clone(order), refusal: None });

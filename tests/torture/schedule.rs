@@ -63,13 +63,13 @@ pub struct OrderFile {
 pub enum What {
     Order(Order),
     File { file: usize, fast: bool },
-    Pause { activity: usize, on: bool },
+    Pause { activity: usize, on: bool, withdraw: bool },
     Update { activity: usize, total: u64, limit: Option<u64> },
     Reset { activity: usize, total: u64 },
     Trim { activity: usize },
-    Reconcile,
+    Reconcile { fix: bool },
     Inspect { activity: usize },
-    Feed { activity: usize },
+    Feed { activity: usize, exec: bool },
 }
 
 /// One call to make.
@@ -95,6 +95,22 @@ pub enum Chaos {
     },
     FlushScripts,
     KillClients,
+    /// Something that is no script of ours writes to the keys of an activity.
+    Foreign {
+        activity: usize,
+        write: Foreign,
+        units: u64,
+    },
+}
+
+/// What it does to stock and counters. Only the last one is a sale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Foreign {
+    StockShrinks,
+    StockGrows,
+    CounterShrinks,
+    CounterGrows,
+    PlainSale,
 }
 
 #[derive(Debug)]
@@ -120,6 +136,8 @@ pub struct Schedule {
     pub rng: Rng,
     /// Chance in percent that a command meets a fault of the network.
     pub faults: usize,
+    /// Whether something else writes to the keys, so that there is something to repair.
+    pub drifts: bool,
 }
 
 impl Schedule {
@@ -154,9 +172,13 @@ impl Schedule {
         let calls: usize = sellers.iter().map(Vec::len).sum();
         let mut chaos: Vec<(usize, Chaos)> =
             (0..draw.rng.range(0, 4)).map(|_| (draw.rng.below(calls), draw.chaos(loses_data))).collect();
+        let drifts = all_have_ledgers && layout.has_users() && draw.rng.percent(30);
+        for _ in 0..if drifts { draw.rng.range(1, 3) } else { 0 } {
+            chaos.push((draw.rng.below(calls), draw.foreign()));
+        }
         chaos.sort_by_key(|(after, _)| *after);
         let faults = *draw.rng.pick(&[0, 5, 15, 30]);
-        Self { seed, layout, activities, files, sellers, operator, chaos, rng, faults }
+        Self { seed, layout, activities, files, sellers, operator, chaos, rng, faults, drifts }
     }
 }
 
@@ -210,7 +232,8 @@ impl Draw {
     fn order(&mut self) -> Order {
         if !self.orders.is_empty() && self.rng.percent(25) {
             let mut again = self.rng.pick(&self.orders).clone();
-            if self.rng.percent(10) {
+            // Of a multi-order that is refused, only a hash tells which one it was.
+            if again.operation != Operation::Multi && self.rng.percent(10) {
                 again.items[0].1 += 1; // the same id for something else
             }
             return again;
@@ -253,8 +276,8 @@ impl Draw {
             let activity = self.rng.below(activities.len());
             let total = activities[activity].total;
             let what = match self.rng.below(10) {
-                0..3 => What::Pause { activity, on: true },
-                3..6 => What::Pause { activity, on: false },
+                0..3 => What::Pause { activity, on: true, withdraw: self.rng.percent(50) },
+                3..6 => What::Pause { activity, on: false, withdraw: false },
                 6 if resets => What::Reset { activity, total: total + self.rng.range(0, 5) },
                 6 | 7 => {
                     let less = self.rng.range(0, total / 2);
@@ -279,6 +302,20 @@ impl Draw {
             4 => Chaos::FlushScripts,
             _ => Chaos::KillClients,
         }
+    }
+
+    fn foreign(&mut self) -> Chaos {
+        let all = [
+            Foreign::StockShrinks,
+            Foreign::StockGrows,
+            Foreign::CounterShrinks,
+            Foreign::CounterGrows,
+            Foreign::PlainSale,
+        ];
+        // A set tells nothing of how many units a plain script sold.
+        let some = if self.layout.kind == "hash" { &all[..] } else { &all[..2] };
+        let write = *self.rng.pick(some);
+        Chaos::Foreign { activity: self.rng.below(ACTIVITIES), write, units: self.rng.range(1, 3) }
     }
 
     fn file(&mut self, nth: u64, may_be_unnamed: bool) -> OrderFile {

@@ -30,7 +30,7 @@ impl Timeline<'_> {
                 "match" => row["proof"].is_null() || row["proof"] == if activity.ledger { "ledger" } else { "total" },
                 "unsettled" => lost || epochs || (!activity.ledger && changed),
                 "unproven" => !activity.ledger && (!schedule.layout.has_users() || changed),
-                "drift" => lost || !over.is_empty(),
+                "drift" => lost || !over.is_empty() || states.iter().any(|sales| sales[nth].truth.is_some()),
                 _ => false,
             };
             if !fits {
@@ -43,6 +43,7 @@ impl Timeline<'_> {
                 let most = sale.limit.filter(|_| schedule.layout.kind == "hash").unwrap_or(u64::MAX);
                 row["stock"].as_u64() == Some(sale.stock)
                     && row["bought"].as_u64().is_none_or(|it| it == bought)
+                    && (verdict != "match" || is_true(sale))
                     && sale
                         .held
                         .iter()
@@ -75,4 +76,11 @@ impl Timeline<'_> {
         }
         Err("stock and total were never so".to_owned())
     }
+}
+
+/// Whether the keys say what was sold, by whomever.
+fn is_true(sale: &Sale) -> bool {
+    let Some(truth) = &sale.truth else { return true };
+    truth.iter().filter(|(_, units)| **units > 0).eq(sale.held.iter())
+        && sale.held.values().sum::<u64>() + sale.stock == sale.total
 }
