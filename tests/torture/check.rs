@@ -154,6 +154,13 @@ impl Timeline<'_> {
                 possible.push(expected);
             }
         }
+        // Units are missing and nobody holds any: limits would start over.
+        let is_bare = |sale: &Sale| sale.truth.is_some() && sale.held.is_empty() && sale.total > sale.stock;
+        let states = self.states(&of, event.from, event.to);
+        let corrupt = answer.items.iter().any(|(status, ..)| status == "corrupt");
+        if corrupt && states.iter().any(|sales| of.iter().any(|activity| is_bare(&sales[*activity]))) {
+            return Ok(());
+        }
         Err(format!("answered {answer:?}; by the rules it could be {possible:?}"))
     }
 

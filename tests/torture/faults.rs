@@ -16,9 +16,10 @@ pub const MARK: &str = "torture:foreign";
 const FOREIGN: &str = "local stock, by = tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[3]) \
     local change = tonumber(ARGV[1]) * by \
     if stock + change < 0 then return end \
+    local kind = redis.call('TYPE', KEYS[2]).ok \
+    if kind == 'none' or redis.call(kind == 'hash' and 'HLEN' or 'SCARD', KEYS[2]) < 4 then return end \
     if ARGV[2] ~= '0' then \
         local users = redis.call('HKEYS', KEYS[2]) \
-        if #users < 3 then return end \
         table.sort(users) \
         local units = tonumber(redis.call('HGET', KEYS[2], users[2])) + tonumber(ARGV[2]) * by \
         if units < 0 then return end \

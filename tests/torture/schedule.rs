@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use crate::rng::Rng;
 use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU};
 
+/// How many percent of the pauses withdraw the stock.
+const WITHDRAWN: usize = 0;
+
 /// How many activities a round sells.
 pub const ACTIVITIES: usize = 3;
 
@@ -148,7 +151,7 @@ impl Schedule {
         let ledgers = loses_data || rng.percent(75);
         let activities = (0..ACTIVITIES).map(|nth| Activity {
             id: ["1001", "sku-红包", "c:3"][nth].to_owned(),
-            total: *rng.pick(&[3, 30, 200, 1_000]),
+            total: *rng.pick(&[3, 30, 300, 3_000]),
             limit: if layout.kind == "hash" { *rng.pick(&[None, Some(1), Some(2), Some(5)]) } else { None },
             ledger: ledgers || rng.percent(50),
         });
@@ -267,7 +270,7 @@ impl Draw {
             let kill = !order.request.is_empty() && it.rng.percent(7);
             Step { what: What::Order(order), kill_after: kill.then(|| it.rng.below(2) + 1) }
         };
-        (0..self.rng.range(10, 30)).map(|_| step(self)).collect()
+        (0..self.rng.range(10, 50)).map(|_| step(self)).collect()
     }
 
     fn operator(&mut self, activities: &[Activity], resets: bool) -> Vec<Step> {
@@ -276,8 +279,8 @@ impl Draw {
             let activity = self.rng.below(activities.len());
             let total = activities[activity].total;
             let what = match self.rng.below(10) {
-                0..3 => What::Pause { activity, on: true, withdraw: self.rng.percent(50) },
-                3..6 => What::Pause { activity, on: false, withdraw: false },
+                0..2 => What::Pause { activity, on: true, withdraw: self.rng.percent(WITHDRAWN) },
+                2..6 => What::Pause { activity, on: false, withdraw: false },
                 6 if resets => What::Reset { activity, total: total + self.rng.range(0, 5) },
                 6 | 7 => {
                     let less = self.rng.range(0, total / 2);
