@@ -41,6 +41,8 @@ seckill preheat sale.yaml --dry-run
 seckill preheat sale.yaml
 # 20 units more for a live sale; purchases stay
 seckill preheat --id 1001 --stock 70 --update
+# Take over an activity that another system created
+seckill preheat --id 1001 --adopt
 # Hundreds of activities from a list
 seckill preheat --from activities.csv
 ";

@@ -13,7 +13,7 @@ const ALIASES: [(&str, &[&str]); 9] = [
     ("--user", &["--uid", "--user-id", "--userid", "--buyer", "--customer"]),
     ("--request", &["--request-id", "--requestid", "--order-id", "--idempotency-key", "--key"]),
     ("--per-user-limit", &["--limit", "--max-per-user"]),
-    ("--stock", &["--total", "--units", "--quantity"]),
+    ("--stock", &["--units", "--quantity"]),
     ("--from", &["--file", "--input", "-f"]),
     ("--id", &["--activity-id"]),
     ("--url", &["--host", "--server", "-h", "--uri"]),
@@ -70,7 +70,7 @@ mod tests {
         for (line, option) in [
             ("seckill deduct 1001 --user 7 --qty 2", "`--quantity`"),
             ("seckill deduct 1001 --uid=7", "`--user`"),
-            ("seckill preheat --id 1 --total 5", "`--stock`"),
+            ("seckill preheat --id 1 --units 5", "`--stock`"),
             ("seckill inspect --host x", "`--url`"),
             ("seckill inspect --password x", "SECKILL_PASSWORD"),
             ("seckill deduct 1001 12345", "`--user 12345`"),

@@ -94,6 +94,8 @@ pub enum Action {
     Update,
     /// It starts over.
     Reset,
+    /// It is taken over, with its purchases.
+    Adopt,
     /// Nothing is done.
     Refused,
 }
@@ -106,6 +108,7 @@ impl Action {
             Self::Unchanged => "unchanged",
             Self::Update => "update",
             Self::Reset => "reset",
+            Self::Adopt => "adopt",
             Self::Refused => "refused",
         }
     }

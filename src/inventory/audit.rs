@@ -118,6 +118,9 @@ impl Book {
         by_ledger: bool,
     ) -> Option<Finding> {
         let ledger = by_ledger.then(|| self.units(user));
+        if by_ledger && self.is_unknown(user) && holds.as_ref().is_ok_and(|units| *units > 0) {
+            return None;
+        }
         let finding = Finding { user, holds, ledger, orders: self.ordered(user), newer: self.newer(user) };
         let fine = match &finding.holds {
             Err(_) => false,

@@ -2,7 +2,7 @@
 //!
 //! Memory grows with the users, not with the length of the ledger.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::checkpoint::Checkpoint;
 use super::layout::Kind;
@@ -17,12 +17,17 @@ pub struct Book {
     pub users: Users,
     /// What the ledger says each user holds, by number. Below zero where it says nonsense.
     ledger: Vec<i64>,
+    /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
+    /// the sum has beyond the units of the others.
+    unknown: HashSet<u32>,
     /// Whether the participants told of a user.
     seen: Vec<bool>,
     /// The total of the last preheat or update.
     pub total: Option<u64>,
     /// What all users hold, or, where none are recorded, what was sold.
     pub sum: i64,
+    /// Whether the last pause was not followed by a resume.
+    pub is_paused: bool,
     /// The last entry that is in here.
     pub end: EntryId,
     /// How many entries are in here.
@@ -71,6 +76,7 @@ impl Book {
         Self {
             kind,
             ledger: vec![0; users.len()],
+            unknown: HashSet::new(),
             seen: vec![false; users.len()],
             users,
             orders,
@@ -79,6 +85,7 @@ impl Book {
             newer: HashMap::new(),
             total: None,
             sum: 0,
+            is_paused: false,
             end: EntryId::ZERO,
             entries: 0,
             epoch: None,
@@ -91,10 +98,11 @@ impl Book {
     pub fn begin_again(&mut self) {
         self.ledger.fill(0);
         self.seen.fill(false);
+        self.unknown.clear();
         self.newer.clear();
         self.unreadable.clear();
         (self.total, self.sum, self.end, self.entries, self.epoch) = (None, 0, EntryId::ZERO, 0, None);
-        (self.expected, self.orders_too_old) = (None, false);
+        (self.expected, self.orders_too_old, self.is_paused) = (None, false, false);
     }
 
     /// Begins, instead of with a preheat, with what a checkpoint says, of which each user's units come by
@@ -107,10 +115,35 @@ impl Book {
     }
 
     /// Takes over a user's units from a checkpoint.
-    pub fn carry(&mut self, user: &str, units: i64) {
-        let user = self.user(if self.kind.has_users() { user.as_bytes() } else { b"" });
+    pub fn carry(&mut self, user: &[u8], units: i64) {
+        let user = self.user(if self.kind.has_users() { user } else { b"" });
         self.ledger[user as usize] += units;
         self.sum += units;
+    }
+
+    /// Takes over a user from a checkpoint whose units nobody recorded.
+    pub fn carry_unknown(&mut self, user: &[u8]) {
+        let user = self.user(user);
+        self.unknown.insert(user);
+    }
+
+    /// Ends what a checkpoint says, with the units that all its users hold. False if it contradicts itself.
+    pub fn carried(&mut self, sum: i64) -> bool {
+        let of_unknown = sum.saturating_sub(self.sum);
+        self.sum = sum;
+        // A member has at least one unit.
+        usize::try_from(of_unknown)
+            .is_ok_and(|units| units >= self.unknown.len() && (units == 0 || !self.unknown.is_empty()))
+    }
+
+    /// Whether the ledger knows that a user holds something, and not how much.
+    pub fn is_unknown(&self, user: u32) -> bool {
+        self.unknown.contains(&user)
+    }
+
+    /// Users who hold something by the ledger, and nobody knows how much.
+    pub fn unknown(&self) -> impl Iterator<Item = &[u8]> {
+        self.unknown.iter().map(|user| self.users.name(*user))
     }
 
     /// Whether this is the ledger of an epoch, without a gap from its preheat or its checkpoint on.
@@ -182,7 +215,9 @@ impl Book {
 
     /// Users who should hold something, and of whom the participants told nothing.
     pub fn unseen(&self) -> Vec<u32> {
-        let expected = |user: u32| self.units(user) != 0 || self.ordered(user).is_some_and(|units| units != 0);
+        let expected = |user: u32| {
+            self.units(user) != 0 || self.is_unknown(user) || self.ordered(user).is_some_and(|units| units != 0)
+        };
         (0u32..).zip(&self.seen).filter(|(user, seen)| !**seen && expected(*user)).map(|(user, _)| user).collect()
     }
 
@@ -203,12 +238,15 @@ impl Book {
     fn fold(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
         let op = Op::named(&entry.op)
             .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
-        if matches!(op, Op::Preheat | Op::Update) {
+        if matches!(op, Op::Preheat | Op::Adopt | Op::Update) {
             self.total = Some(Entry::count(entry.total.as_deref()).ok_or("no total")?);
             if op == Op::Preheat && is_first {
                 self.epoch = Entry::count(entry.epoch.as_deref());
             }
             return Ok(());
+        }
+        if matches!(op, Op::Pause | Op::Resume) {
+            self.is_paused = op == Op::Pause;
         }
         // Read whole before any of it counts.
         let rows = entry.rows()?;
@@ -228,7 +266,7 @@ impl Book {
                     let from = if has_users { self.units(user) } else { count };
                     self.move_units(user, to - from);
                 }
-                Op::Preheat | Op::Update | Op::Pause | Op::Resume => (),
+                Op::Preheat | Op::Adopt | Op::Update | Op::Pause | Op::Resume => (),
             }
         }
         Ok(())
@@ -236,7 +274,10 @@ impl Book {
 
     fn move_units(&mut self, user: u32, units: i64) {
         self.sum += units;
-        self.ledger[user as usize] += units;
+        // A refund of somebody whose units nobody knew was of all of them.
+        if !self.unknown.remove(&user) {
+            self.ledger[user as usize] += units;
+        }
         if self.newer_from.is_some_and(|from| self.end >= from) {
             let newer = self.newer.entry(user).or_default();
             newer.net += units;

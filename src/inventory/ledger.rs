@@ -76,6 +76,8 @@ impl Serialize for EntryId {
 pub enum Op {
     /// The activity began, with a total.
     Preheat,
+    /// It was taken over, with a total: what was before is in a checkpoint, or in the ledger.
+    Adopt,
     /// Its total, limit, title or window moved.
     Update,
     /// Units were taken.
@@ -92,8 +94,9 @@ pub enum Op {
 
 impl Op {
     /// Every operation and its name.
-    pub const ALL: [(Self, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::Preheat, "preheat"),
+        (Self::Adopt, "adopt"),
         (Self::Update, "update"),
         (Self::Deduct, "deduct"),
         (Self::Refund, "refund"),

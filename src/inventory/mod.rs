@@ -3,6 +3,7 @@
 //! No Redis, no clap, no printing: everything here can be tested without a server.
 
 pub mod activity;
+pub mod adoption;
 pub mod audit;
 pub mod book;
 pub mod checkpoint;

@@ -3,17 +3,22 @@
 //! A page is JSON as a ledger entry has its orders, a user and the units of each. Pages stand in the hash of request
 //! ids, so that every system that knows the keys of an activity, and every reset, knows them too.
 
+use std::fmt;
+
 use redis::Value;
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer};
 
 use super::keys::Keys;
 use super::reply::Reply;
 use super::{Store, StoreError};
 use crate::inventory::book::Book;
 use crate::inventory::checkpoint::{Checkpoint, units};
-use crate::inventory::ledger::OrderTexts;
 
 /// Users a page: some ten kilobytes, one call's worth.
-const USERS: usize = 500;
+pub(super) const USERS: usize = 500;
+/// Units of a user that nobody recorded.
+const UNKNOWN: &str = "?";
 /// Pages that are read at once: about half a millisecond of the server's time.
 const AT_ONCE: u64 = 10;
 
@@ -42,27 +47,99 @@ impl Store {
             }
             from = upto;
         }
-        Ok(book.sum == checkpoint.sum)
+        Ok(book.carried(checkpoint.sum))
     }
 }
 
 /// What a book's users hold, as pages.
-pub(super) fn pages(book: &Book) -> Vec<String> {
-    let held: Vec<(&[u8], i64)> = book.held().collect();
-    let page = |users: &[(&[u8], i64)]| {
-        let rows = users.iter().map(|(user, units)| [String::from_utf8_lossy(user).into_owned(), units.to_string()]);
-        serde_json::json!(rows.collect::<Vec<_>>()).to_string()
-    };
-    held.chunks(USERS).map(page).collect()
+pub(super) fn pages(book: &Book) -> Vec<Vec<u8>> {
+    let known = book.held().map(|(user, units)| (user, Some(units)));
+    let held: Vec<(&[u8], Option<i64>)> = known.chain(book.unknown().map(|user| (user, None))).collect();
+    held.chunks(USERS).map(|users| encode_page(users)).collect()
+}
+
+/// A page: users, in whatever encoding, and the units of each; `None` if nobody recorded them.
+pub(super) fn encode_page(users: &[(&[u8], Option<i64>)]) -> Vec<u8> {
+    let mut page = vec![b'['];
+    for (user, units) in users {
+        page.extend_from_slice(if page.len() > 1 { b",[\"" } else { b"[\"" });
+        for byte in *user {
+            match byte {
+                b'"' | b'\\' => page.extend_from_slice(&[b'\\', *byte]),
+                0..=31 => page.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+                _ => page.push(*byte),
+            }
+        }
+        let units = units.map_or_else(|| UNKNOWN.to_owned(), |units| units.to_string());
+        page.extend_from_slice(format!("\",\"{units}\"]").as_bytes());
+    }
+    page.push(b']');
+    page
 }
 
 /// Adds the users of a page to a book; false where it is none.
 fn carry(book: &mut Book, page: &[u8]) -> bool {
-    let Ok(rows) = serde_json::from_slice::<Vec<OrderTexts<'_>>>(page) else { return false };
-    for row in rows {
-        // Read without the text's being there: a bare counter has no user.
-        let Some(units) = row.text(1).and_then(units) else { return false };
-        book.carry(row.user(), units);
+    let Ok(rows) = serde_json::from_slice::<Vec<[Text; 2]>>(page) else { return false };
+    for [Text(user), Text(held)] in rows {
+        match std::str::from_utf8(&held) {
+            Ok(UNKNOWN) => book.carry_unknown(&user),
+            Ok(text) => match units(text) {
+                Some(units) => book.carry(&user, units),
+                None => return false,
+            },
+            Err(_) => return false,
+        }
     }
     true
+}
+
+/// A JSON string whose bytes need not be UTF-8: users of other systems are in any encoding.
+struct Text(Vec<u8>);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Text;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text")
+            }
+
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Text, E> {
+                Ok(Text(bytes.to_vec()))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::layout::Kind;
+
+    #[test]
+    fn a_page_keeps_users_as_the_bytes_they_are() {
+        let users: [&[u8]; 6] = [b"7", b"", b"\xc4\xe3", b"\"\\\x01\0\n", "中".as_bytes(), b"\x7f"];
+        let held: Vec<(&[u8], Option<i64>)> = users.into_iter().zip((1..).map(Some)).collect();
+        let mut book = Book::new(Kind::Hash, None);
+        assert!(carry(&mut book, &encode_page(&held)) && book.carried(21));
+        assert_eq!(book.held().collect::<Vec<_>>(), users.into_iter().zip(1..).collect::<Vec<_>>());
+        for wrong in [&b""[..], b"[[1,2]]", b"[[\"a\"]]", b"[[\"a\",\"01\"]]", b"[[\"a\",\"1\",\"2\"]]"] {
+            assert!(!carry(&mut book, wrong), "{}", String::from_utf8_lossy(wrong));
+        }
+    }
+
+    #[test]
+    fn users_of_unknown_units_hold_what_the_others_do_not() {
+        let mut book = Book::new(Kind::Set, None);
+        assert!(carry(&mut book, &encode_page(&[(b"a", Some(2)), (b"b", None), (b"c", None)])));
+        assert!(!book.carried(3), "two members and one unit");
+        assert!(book.carried(7));
+        let (a, b) = (book.user(b"a"), book.user(b"b"));
+        assert_eq!((book.is_unknown(a), book.is_unknown(b), book.sum), (false, true, 7));
+        assert_eq!(pages(&book).len(), 1);
+        assert!(!Book::new(Kind::Hash, None).carried(1), "nobody holds it");
+    }
 }

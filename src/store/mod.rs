@@ -1,6 +1,7 @@
 //! The only code that speaks Redis.
 
 pub mod activities;
+pub mod adopt;
 mod audit;
 pub mod bulk;
 mod call;
@@ -73,6 +74,11 @@ impl Store {
 
     fn keys(&self, activity: &ActivityId) -> Keys {
         Keys::of(self.layout, activity)
+    }
+
+    /// The key of an activity's participants, for messages.
+    pub fn participants_key(&self, activity: &ActivityId) -> String {
+        self.keys(activity).participants.unwrap_or_default()
     }
 
     fn kind(&self) -> String {

@@ -101,7 +101,7 @@ impl Server {
 
 impl Store {
     /// Walks all pages of a SCAN, SSCAN or HSCAN; the next page is asked for before this one is looked at.
-    fn walk(
+    pub(super) fn walk(
         &mut self,
         page: impl Fn(&str) -> Cmd,
         mut each: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,

@@ -61,13 +61,16 @@ pub static REPAIR: LazyLock<Script> =
 /// Removes old ledger entries and leaves a checkpoint.
 pub static TRIM: LazyLock<Script> = script!("trim", "lib/values.lua", "lib/meta.lua", "trim.lua");
 
+/// Takes over an activity that another system created, or that lost what preheat wrote.
+pub static ADOPT: LazyLock<Script> = script!("adopt", "lib/values.lua", "lib/meta.lua", "adopt.lua");
+
 impl Script {
     fn new(name: &'static str, text: &'static str) -> Self {
         Self { name, text, sha1: redis::Script::new(text).get_hash().to_owned() }
     }
 
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 9] {
-        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR, &TRIM]
+    pub fn all() -> [&'static Self; 10] {
+        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR, &TRIM, &ADOPT]
     }
 }

@@ -156,8 +156,7 @@ impl Store {
         let pages = pages(&sums.book);
         let count = pages.len().to_string();
         for (number, page) in pages.into_iter().enumerate() {
-            let value = self.trim(&keys, "page", &trim.epoch, &[name.clone(), number.to_string(), page])?;
-            if done(value)?.is_none() {
+            if !self.write_page(&keys, &trim.epoch, &name, number, page)? {
                 return Ok(Err(Untrimmed::Stale));
             }
         }
@@ -196,8 +195,26 @@ impl Store {
         Ok((removed, None))
     }
 
+    /// Writes one page of a checkpoint that does not count yet; false if somebody else writes one.
+    pub(super) fn write_page(
+        &mut self,
+        keys: &Keys,
+        epoch: &str,
+        name: &str,
+        number: usize,
+        page: Vec<u8>,
+    ) -> Result<bool, StoreError> {
+        let names: Vec<&str> = keys.in_order().collect();
+        let number = number.to_string();
+        let settle = Some("send the same command again: it resumes where this ended".to_owned());
+        let value = self.server.run(&TRIM, &names, Again::Safe, settle, |_| {
+            vec![b"page".to_vec(), epoch.into(), name.into(), number.clone().into_bytes(), page.clone()]
+        })?;
+        Ok(done(value)?.is_some())
+    }
+
     /// Removes pages that do not count.
-    fn clear(&mut self, keys: &Keys, epoch: &str) -> Result<(), StoreError> {
+    pub(super) fn clear(&mut self, keys: &Keys, epoch: &str) -> Result<(), StoreError> {
         let reply = Reply::of(&TRIM);
         while let Some(values) = done(self.trim(keys, "clear", epoch, &[String::new()])?)? {
             if reply.count(values.get(1))? != Some(1) {

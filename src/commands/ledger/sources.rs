@@ -61,7 +61,9 @@ impl Sources {
             if snapshot.ledger_last.is_none() && listed.is_none() {
                 out.note(format!("`{activity}` has no ledger"));
             }
+            // Behind the checkpoint of an adoption nothing is removed.
             let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
+            let checkpoint = checkpoint.filter(|checkpoint| checkpoint.removed > 0);
             if let Some(checkpoint) = checkpoint {
                 let by = if checkpoint.by.is_empty() { String::new() } else { format!(" by {}", checkpoint.by) };
                 let (upto, at) = (checkpoint.upto.at(), checkpoint.at);

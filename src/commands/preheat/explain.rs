@@ -9,6 +9,17 @@ const MOST: usize = 20;
 
 /// Says in what activities change or differ, which keys are corrupt, and what can be done.
 pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
+    differences(results, out);
+    if let Some(refused) = results.iter().find(|result| result.status == Status::Exists) {
+        out.hint(of_existing(refused, how));
+    }
+    if results.iter().any(|result| result.status == Status::OutOfStock) {
+        out.hint("more units are sold than the new total has: give a total of at least what is sold");
+    }
+}
+
+/// Says in what activities change or differ, and which keys are corrupt.
+pub fn differences(results: &[Preheated], out: &Output) {
     let concerned: Vec<&Preheated> =
         results.iter().filter(|result| !result.status.is_done() || result.action == Action::Update).collect();
     for result in concerned.iter().take(MOST) {
@@ -19,12 +30,6 @@ pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
     }
     if concerned.len() > MOST {
         out.note(format!("and {} activities more", concerned.len() - MOST));
-    }
-    if let Some(refused) = results.iter().find(|result| result.status == Status::Exists) {
-        out.hint(of_existing(refused, how));
-    }
-    if results.iter().any(|result| result.status == Status::OutOfStock) {
-        out.hint("more units are sold than the new total has: give a total of at least what is sold");
     }
 }
 
@@ -38,7 +43,12 @@ fn of_existing(refused: &Preheated, how: Preheat) -> String {
         );
     }
     if differs("preheated") {
-        return "`--reset` starts over; it removes purchases and requests".to_owned();
+        return format!(
+            "`seckill preheat --id {activity} --adopt` takes it over with its purchases; `--reset` starts over"
+        );
+    }
+    if differs("adopt") {
+        return format!("`seckill preheat --id {activity} --adopt` resumes");
     }
     if how == Preheat::Create {
         return match refused.differences.iter().any(|difference| difference.is_given) {

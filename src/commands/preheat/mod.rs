@@ -1,5 +1,6 @@
 //! `seckill preheat`: create or change activities.
 
+mod adopt;
 mod apply;
 mod explain;
 mod question;
@@ -27,6 +28,7 @@ pub use explain::explain;
 /// is refused unless `--update` (moves total, limit, title and window of a live sale; purchases stay) or
 /// `--reset` (starts over: purchases, ledger and requests are removed) is given.
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("of_one").args(["stock", "adopt"]).multiple(false)))]
 pub struct PreheatArgs {
     /// YAML fixtures; - is standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["id", "from"], conflicts_with_all = ["id", "from"])]
@@ -39,8 +41,8 @@ pub struct PreheatArgs {
     /// Only this activity of the fixtures; repeatable
     #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
     only: Vec<ActivityId>,
-    /// Activity to create or change without a fixture
-    #[arg(long, value_name = "ID", requires = "stock")]
+    /// Activity to create, change or adopt
+    #[arg(long, value_name = "ID", requires = "of_one")]
     id: Option<ActivityId>,
     /// Units to sell in total
     #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
@@ -69,6 +71,19 @@ pub struct PreheatArgs {
     /// Start over: remove purchases, ledger and requests
     #[arg(long)]
     reset: bool,
+    /// Take over another system's activity; purchases stay
+    ///
+    /// Also one that lost its meta, or the beginning of its ledger.
+    ///
+    /// Purchases stay, and a ledger begins. Sales stop meanwhile: the stock is withdrawn, and returned at the end. Run
+    /// it again to resume. From then on a purchase by a plain script, past the ledger, is `counter_drift`.
+    #[arg(long, requires = "id", conflicts_with_all = ["update", "reset"])]
+    adopt: bool,
+    /// Units that the adopted activity had at the beginning
+    ///
+    /// Needed if not all that was sold is recorded: in the layout `product`, and for members of a set without units.
+    #[arg(long, value_name = "N", requires = "adopt", allow_hyphen_values = true)]
+    total: Option<Units>,
     /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -78,6 +93,10 @@ pub struct PreheatArgs {
 
 /// Makes activities what they should be.
 pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
+    if let (Some(id), true) = (&args.id, args.adopt) {
+        in_order(args.starts_at, args.ends_at)?;
+        return adopt::run(args, id, session);
+    }
     let (plans, layout) = plans(args, session)?;
     let plans = fitted(plans, layout)?;
     let mut store = session.store(layout)?;
@@ -96,11 +115,7 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
             ends_at: args.ends_at.map(GivenTime::by_own_clock),
             ledger: None,
         };
-        if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)
-            && start >= end
-        {
-            return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
-        }
+        in_order(plan.starts_at, plan.ends_at)?;
         return Ok((vec![plan], session.layout(None)?));
     }
     if let Some(from) = &args.from {
@@ -122,6 +137,16 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
     }
     only(&mut plans, &args.only, "a fixture")?;
     Ok((plans, layout))
+}
+
+/// A window must not end before it starts.
+fn in_order(starts_at: Option<Millis>, ends_at: Option<Millis>) -> Result<()> {
+    if let (Some(start), Some(end)) = (starts_at, ends_at)
+        && start >= end
+    {
+        return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
+    }
+    Ok(())
 }
 
 /// Leaves only the activities that were asked for, each of which must be there.

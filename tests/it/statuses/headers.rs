@@ -42,7 +42,7 @@ fn header_and_code_name_the_same_keys_and_arguments() {
         let own = source(&format!("{name}.lua"));
         let header = own.split("]]\n").next().unwrap();
         let code = shown(name).replace(header, "");
-        for (what, computed) in [("KEYS", false), ("ARGV", code.contains("ARGV[6 + i]"))] {
+        for (what, computed) in [("KEYS", false), ("ARGV", code.contains(" + i]"))] {
             let (said, used) = (numbers(header, what), numbers(&code, what));
             assert!(!said.is_empty() && !used.is_empty(), "{name}: {what}");
             let silent: Vec<_> = used.difference(&said).collect();

@@ -2,6 +2,7 @@
 //!
 //! The scripts are the bytes that `seckill script show` prints, called as a backend would.
 
+mod adopt;
 mod deduct;
 mod headers;
 mod jobs;

@@ -9,8 +9,8 @@ use super::layout::Layout;
 use super::{TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 9] =
-    ["preheat", "deduct", "multi_deduct", "refund", "pause", "snapshot", "audit", "repair", "trim"];
+pub const SCRIPTS: [&str; 10] =
+    ["preheat", "deduct", "multi_deduct", "refund", "pause", "snapshot", "audit", "repair", "trim", "adopt"];
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {

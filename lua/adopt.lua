@@ -1,0 +1,246 @@
+--[[
+  adopt: takes over an activity that another system created, or that lost its meta or the beginning of its ledger. One
+  step a call: a million participants fit into no single one, and each step may be the last that runs. Run again from
+  the beginning, it resumes.
+
+  KEYS[1]  stock          string  units left; 0 while they are withdrawn. An expiry is removed from every key
+  KEYS[2]  meta           hash    adopt: `<state> <had>` from withdraw to switch, the state to return to (live, paused or
+                                  withdrawn) and 1 if there was a meta before; adopted: the name of the last adoption
+  KEYS[3]  requests       hash    c:<name>:<n> -> page n of the checkpoint, which `trim` writes
+  KEYS[4]  ledger         stream
+  KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
+  KEYS[6]  units          hash; kind set only
+
+  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[2]  step           plan, withdraw, switch or undo
+  ARGV[3]  by             who runs this, for the ledger; may be empty
+  ARGV[4]  reason         why, for the ledger; may be empty
+  ARGV[5]  name           of the adoption, letters, digits and dashes; of no use to plan
+  ARGV[6]  total          withdraw: what the total will be, about; switch: the total; else of no use
+  ARGV[7]  held           switch: units that participants hold; else of no use, as are those that follow
+  ARGV[8]  units          switch: units for sale, withdrawn ones included; empty: as many as there are
+  ARGV[9]  participants   switch: how many there are, as they were scanned; empty: not compared
+  ARGV[10] last           switch: the ledger's last id, as it was read; empty: none
+  ARGV[11] pages          switch: pages of the checkpoint; empty: the ledger is whole without one
+  ARGV[12] per_user_limit, ARGV[13] title, ARGV[14] starts_at, ARGV[15] ends_at
+                          switch: each `=text`, or empty: as it is
+  ARGV[16] state          switch: live or paused, if no meta says it and no stock was withdrawn
+
+  Steps: `plan` only reads. `withdraw` moves the stock to meta's `withdrawn` and pauses the activity, without a ledger;
+  a meta that it makes has about the right total. Then participants are scanned, and `trim` writes the pages. `switch`
+  writes the adopt entry and the checkpoint behind which the ledger is whole, and returns the stock last. `undo` ends an
+  adoption that cannot be finished: all is as it was before. A cut leaves fewer units for sale, never more.
+
+  Returns {status, ...}
+     1 ok             plan, withdraw: {1, stage, units, withdrawn, total, limit, epoch, last, length, participants, stock,
+                      expires}, texts, false if there is none. Total: of a meta that adopt did not make. Expires: 1 if a
+                      key has an expiry. Stage: whole (nothing to do), ledger (the ledger has its beginning,
+                      and the meta is gone), unfinished, partial (a ledger without its beginning), lost (no meta, a ledger
+                      without its beginning), stock (the stock key is gone) or foreign
+                      switch, undo: {1, stock}
+     2 replayed       switch: this adoption was finished before
+    -4 not_preheated  none of the keys exists, or the stock of a counter is gone
+   -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -23 stale          withdraw, switch: something changed since it was read, or another adoption runs
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS HLEN SCARD HEXISTS XLEN
+  XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD.
+]]
+local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local STALE = -23
+if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('adopt: kind and number of keys do not fit') end
+if step ~= 'plan' and step ~= 'withdraw' and step ~= 'switch' and step ~= 'undo' then return usage('adopt: ARGV[2] is no step') end
+if step ~= 'plan' and not find(name or '', '^[%w%-]+$') then return usage('adopt: ARGV[5] is no name') end
+local total = whole(total_text)
+if (step == 'withdraw' or step == 'switch') and not total then return usage('adopt: ARGV[6] is not a total') end
+
+-- Read, and check, everything.
+if redis.call('EXISTS', unpack(KEYS)) == 0 then return {NOT_PREHEATED} end
+local stock_text = redis.pcall('GET', KEYS[1])
+local stock = whole(stock_text)
+if stock_text and not stock then return unfit(stock_text, 1) end
+local flat = redis.pcall('HGETALL', KEYS[2])
+if flat.err then return unfit(flat, 2) end
+local meta = {}
+for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
+local rules, odd = rules_of({meta.total or false, meta.per_user_limit or false, meta.starts_at or false, meta.ends_at or false,
+  meta.state or false, meta.ledger or false, meta.epoch or false})
+if not rules then return unfit(odd, 2) end
+local withdrawn = withdrawn_units(meta.withdrawn)
+if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
+local repairs = whole(meta.repairs or '0')
+if not repairs then return unfit(meta.repairs, 2) end
+local requests_type, ledger_type = redis.call('TYPE', KEYS[3]).ok, redis.call('TYPE', KEYS[4]).ok
+if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
+if ledger_type ~= 'none' and ledger_type ~= 'stream' then return unfit({}, 4) end
+local participants = 0
+if kind == 'hash' then
+  participants = redis.pcall('HLEN', KEYS[5])
+elseif kind ~= 'counter' then
+  participants = redis.pcall('SCARD', KEYS[5])
+end
+if type(participants) == 'table' then return unfit(participants, 5) end
+if kind == 'set' then
+  local units_type = redis.call('TYPE', KEYS[6]).ok
+  if units_type ~= 'none' and units_type ~= 'hash' then return unfit({}, 6) end
+end
+local units = (stock or 0) + (withdrawn or 0)
+if units > MOST_UNITS then return unfit(meta.withdrawn, 2) end
+
+-- The ledger: its last id, how long it is, and the epoch that it begins with, if it begins with a preheat.
+local last, length, begins = false, 0, nil
+if ledger_type == 'stream' then
+  length = redis.call('XLEN', KEYS[4])
+  local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
+  last = newest and newest[1] or false
+  local oldest = redis.call('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)[1]
+  local fields = {}
+  for i = 1, oldest and #oldest[2] or 0, 2 do fields[oldest[2][i]] = oldest[2][i + 1] end
+  if fields.op == 'preheat' then begins = whole(fields.epoch) end
+end
+-- Whether the checkpoint of this epoch is there, with the entry that follows it and its first page.
+local function is_behind_checkpoint()
+  local pattern = '^%d+ (%S+) (%d+) (%d+) (%d+%-%d+) '
+  local called, pages, epoch, from = string.match(meta.checkpoint or '', pattern)
+  if not called or epoch ~= meta.epoch then return false end
+  if #redis.call('XRANGE', KEYS[4], from, from) == 0 then return false end
+  return pages == '0' or redis.call('HEXISTS', KEYS[3], 'c:' .. called .. ':0') == 1
+end
+local stage
+if meta.adopt then
+  stage = 'unfinished'
+elseif not rules.total then
+  stage = begins and 'ledger' or ledger_type == 'stream' and 'lost' or stock and 'foreign' or 'stock'
+elseif rules.ledger then
+  stage = (begins == rules.epoch or is_behind_checkpoint()) and 'whole' or stock and 'partial' or 'stock'
+else
+  stage = stock and 'whole' or 'stock'
+end
+if not stock and kind == 'counter' and stage ~= 'whole' and stage ~= 'ledger' then return {NOT_PREHEATED} end
+local epoch = rules.epoch or begins or 1
+local function seen()
+  local known, expires = meta.total, '0'
+  if string.match(meta.adopt or '', '0$') then known = false end
+  for i = 1, #KEYS do
+    if redis.call('PTTL', KEYS[i]) >= 0 then expires = '1' end
+  end
+  return {OK, stage, digits(units), withdrawn and digits(withdrawn) or false, known or false, meta.per_user_limit or false,
+    digits(epoch), last, digits(length), digits(participants), stock_text or false, expires}
+end
+if step == 'plan' then return seen() end
+
+if redis.acl_check_cmd then
+  local denied = not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
+    or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
+    or not redis.acl_check_cmd('PERSIST', KEYS[1]) and 'PERSIST'
+    or not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
+    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
+    or not redis.acl_check_cmd('UNLINK', KEYS[2]) and 'UNLINK'
+    or not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+  if denied then return forbidden(denied) end
+end
+
+if step == 'withdraw' then
+  if stage == 'whole' then return {STALE} end
+  local answer = seen()
+  -- A key that expires in the midst would be taken for one that was evicted.
+  for i = 1, #KEYS do redis.call('PERSIST', KEYS[i]) end
+  if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end
+  local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or 'live'
+  local set = {'state', 'paused', 'epoch', digits(epoch), 'repairs', digits(rules.total and repairs or length),
+    'adopt', meta.adopt or state .. (rules.total and ' 1' or ' 0')}
+  for _, pair in ipairs({{'total', rules.total and meta.total or total_text}, {'ledger', rules.total and meta.ledger or '0'}}) do
+    set[#set + 1], set[#set + 2] = pair[1], pair[2]
+  end
+  if kind == 'set' or kind == 'coupon' then set[#set + 1], set[#set + 2] = 'per_user_limit', '1' end
+  redis.call('HSET', KEYS[2], unpack(set))
+  redis.call('HSET', KEYS[2], 'withdrawn', digits(units))
+  answer[2], answer[4], answer[11] = 'unfinished', digits(units), stock and '0' or false
+  return answer
+end
+
+if step == 'undo' then
+  if not meta.adopt then return {OK, digits(units)} end
+  local state, had = string.match(meta.adopt, '^(%a+) ([01])$')
+  if state == 'withdrawn' then
+    redis.call('HDEL', KEYS[2], 'adopt')
+    return {OK, digits(units)}
+  end
+  redis.call('HDEL', KEYS[2], 'withdrawn')
+  if had == '1' then
+    redis.call('HSET', KEYS[2], 'state', state)
+    redis.call('HDEL', KEYS[2], 'adopt')
+  else
+    redis.call('UNLINK', KEYS[2])
+  end
+  if stock and withdrawn then redis.call('INCRBY', KEYS[1], digits(withdrawn)) end
+  return {OK, digits(units)}
+end
+
+-- Switch.
+local held, wanted, count, read_to, pages = whole(ARGV[7]), ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+if not (held and wanted and count and read_to and pages) then return usage('adopt: ARGV[7] to ARGV[11] of the switch') end
+if (wanted ~= '' and not whole(wanted)) or (pages ~= '' and not whole(pages)) then return usage('adopt: units or pages of the switch') end
+local FIELDS = {'per_user_limit', 'title', 'starts_at', 'ends_at'}
+local set = {}
+for i, field in ipairs(FIELDS) do
+  local text = ARGV[11 + i]
+  if not text or (text ~= '' and string.sub(text, 1, 1) ~= '=') then return usage('adopt: ' .. field) end
+  local value = string.sub(text, 2)
+  if text ~= '' and field ~= 'title' and not whole(value) then return usage('adopt: ' .. field) end
+  if text ~= '' then set[#set + 1], set[#set + 2] = field, value end
+end
+local function stored(i)
+  local text = ARGV[11 + i]
+  return text ~= '' and string.sub(text, 2) or meta[FIELDS[i]]
+end
+local starts, ends = whole(stored(3)), whole(stored(4))
+if starts and ends and starts >= ends then return usage('adopt: the window ends before it starts') end
+if meta.adopted == name then return {REPLAYED, digits(units)} end
+if (last or '') ~= read_to then return {STALE} end
+if pages ~= '' then
+  -- Nothing moved since the scan, the stock is still withdrawn, and all pages are there.
+  if not meta.adopt or not withdrawn or (stock or 0) > 0 or count ~= digits(participants) then return {STALE} end
+  if stock and wanted ~= digits(withdrawn) then return {STALE} end
+  local draft = (meta.draft or '') == '' and pages == '0' or meta.draft == name .. ' ' .. pages .. ' 1'
+  if not draft then return {STALE} end
+elseif rules.total or not begins then
+  return {STALE}
+end
+-- For a stock key that was lost, what nobody holds is for sale.
+local after = whole(wanted) or units
+local state = string.match(meta.adopt or '', '^%a+') or 'live'
+local with_ledger = pages == '' or string.match(meta.adopt, '%d$') == '0' or rules.ledger
+local fields = entry('adopt', by, reason, digits(after), 'total', total_text)
+fields[#fields + 1], fields[#fields + 2] = 'epoch', digits(epoch)
+local put = {'total', total_text, 'ledger', with_ledger and '1' or '0', 'epoch', digits(epoch), 'adopted', name}
+if not meta.state then put[#put + 1], put[#put + 2] = 'state', ARGV[16] == 'paused' and 'paused' or 'live' end
+if not meta.repairs then put[#put + 1], put[#put + 2] = 'repairs', digits(length) end
+for i = 1, #put do set[#set + 1] = put[i] end
+for i = 1, #KEYS do redis.call('PERSIST', KEYS[i]) end
+if with_ledger then
+  local id = redis.call('XADD', KEYS[4], '*', unpack(fields))
+  if pages ~= '' then
+    -- The checkpoint ends right before this entry: all that came earlier is in its pages.
+    local ms, n = string.match(id, '^(%d+)%-(%d+)$')
+    local upto = n ~= '0' and ms .. '-' .. digits(whole(n) - 1) or digits(whole(ms) - 1) .. '-' .. digits(MOST_UNITS)
+    local clock = redis.call('TIME')
+    local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
+    set[#set + 1] = 'checkpoint'
+    set[#set + 1] = concat({'0', name, pages, digits(epoch), id, upto, digits(length), total_text, digits(held), now, by}, ' ')
+  end
+end
+-- Pages of a checkpoint that does not count any more are a draft that `trim` clears.
+local old, old_pages = string.match(meta.checkpoint or '', '^%d+ (%S+) (%d+) ')
+if state == 'withdrawn' then set[#set + 1], set[#set + 2] = 'withdrawn', digits(after) end
+redis.call('HDEL', KEYS[2], 'draft')
+if old and pages ~= '' then set[#set + 1], set[#set + 2] = 'draft', old .. ' ' .. old_pages .. ' 0' end
+redis.call('HSET', KEYS[2], unpack(set))
+redis.call('HDEL', KEYS[2], 'adopt')
+if state == 'withdrawn' then return {OK, digits(after)} end
+redis.call('HDEL', KEYS[2], 'withdrawn')
+if pages ~= '' then
+  redis.call('HSET', KEYS[2], 'state', state)
+  if after > 0 or not stock then redis.call('INCRBY', KEYS[1], digits(after)) end
+end
+return {OK, digits(after)}

@@ -1,0 +1,159 @@
+//! An adoption that is cut short, wherever, leaves fewer units for sale, never more, and the next one resumes.
+
+use std::thread;
+
+use super::adopt::{assert_proven, foreign, line};
+use crate::support::layout::json_call;
+use crate::support::{COUPON, Fault, LAYOUTS, Layout, PRODUCT, Proxy, SECKILL, TestRedis, When, wait_until};
+
+/// Units for sale, wherever they are.
+fn units(redis: &TestRedis, layout: Layout) -> i64 {
+    let withdrawn = redis.hget(&layout.meta("1"), "withdrawn").map_or(0, |text| text.parse::<i64>().unwrap());
+    redis.int(&layout.stock("1")) + withdrawn
+}
+
+#[test]
+fn an_adoption_that_is_killed_at_any_command_is_resumed() {
+    for layout in LAYOUTS {
+        for fault in [Fault::HangRequest, Fault::HangReply] {
+            for nth in 1.. {
+                let redis = foreign(layout);
+                redis.seckill(["script", "load"]).code(0);
+                let proxy = Proxy::before(&redis);
+                proxy.inject(When::Nth(nth), fault);
+                let call = proxy.seckill(["-l", layout.name, "-o", "json"]).args(line(layout).split(' ')).spawn();
+                wait_until("it ends or hangs", || {
+                    redis.hget(&layout.meta("1"), "adopted").is_some() || proxy.commands().len() >= nth
+                });
+                let ended = proxy.commands().len() < nth;
+                drop(call); // Killed.
+                assert!(units(&redis, layout) <= 10, "{layout:?} {fault:?} {nth}");
+                drop(proxy);
+                json_call(&redis, layout, line(layout)).code(0);
+                assert_eq!(redis.int(&layout.stock("1")), 10, "{layout:?} {fault:?} {nth}");
+                let meta = redis.hgetall(&layout.meta("1"));
+                let left = ["withdrawn", "adopt"].map(|field| meta.contains_key(field));
+                assert_eq!((left, meta["state"].as_str(), meta["total"].as_str()), ([false; 2], "live", "13"));
+                assert_proven(&redis, layout);
+                if ended {
+                    assert!(nth > 5, "{layout:?}: {nth}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_reply_of_any_command_is_settled_by_the_same_call() {
+    for fault in [Fault::LoseRequest, Fault::LoseReply] {
+        for nth in 1.. {
+            let redis = foreign(SECKILL);
+            redis.seckill(["script", "load"]).code(0);
+            let proxy = Proxy::before(&redis);
+            proxy.inject(When::Nth(nth), fault);
+            let outcome = proxy.seckill(["-o", "json"]).args(line(SECKILL).split(' ')).run();
+            let ended = proxy.commands().len() < nth;
+            // A scan is not sent again on another connection, and the next adoption resumes.
+            if outcome.status.code() != Some(0) {
+                assert_eq!(outcome.status.code(), Some(5), "{fault:?} {nth}: {}", outcome.stderr);
+                json_call(&redis, SECKILL, line(SECKILL)).code(0);
+            }
+            assert_eq!(redis.int("seckill:stock:1"), 10, "{fault:?} {nth}");
+            assert_eq!(redis.xrange("seckill:ledger:1").len(), 1, "{fault:?} {nth}: adopted once");
+            assert_proven(&redis, SECKILL);
+            if ended {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn sales_stop_while_it_runs_and_an_operator_can_see_it() {
+    let redis = foreign(SECKILL);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Next("SADD"), Fault::Hold);
+    let call = proxy.seckill(["preheat", "--id", "1", "--adopt", "--yes"]).spawn();
+    proxy.wait_until_held();
+    proxy.inject(When::Next("EVALSHA"), Fault::Hold);
+    proxy.release();
+    proxy.wait_until_held();
+    assert_eq!((redis.int("seckill:stock:1"), units(&redis, SECKILL)), (0, 10));
+    assert_eq!(json_call(&redis, SECKILL, "deduct 1 --user 9").code(3).json()["status"], "paused");
+    let outcome = json_call(&redis, SECKILL, "preheat --id 1 --stock 13").code(3);
+    outcome.stderr_has("its adoption is unfinished").stderr_has("--adopt` resumes");
+    proxy.release();
+    call.wait().code(0);
+    json_call(&redis, SECKILL, "deduct 1 --user 9").code(0);
+    assert_proven(&redis, SECKILL);
+}
+
+#[test]
+fn ctrl_c_ends_an_adoption_with_everything_as_it_was() {
+    let redis = foreign(SECKILL);
+    redis.seckill(["script", "load"]).code(0);
+    let before = redis.dump_all();
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Next("SADD"), Fault::Hold);
+    let call = proxy.seckill(["preheat", "--id", "1", "--adopt", "--yes"]).spawn();
+    proxy.wait_until_held();
+    call.signal(libc::SIGINT);
+    // The signal is taken before the stock is.
+    thread::sleep(std::time::Duration::from_millis(50));
+    proxy.release();
+    call.wait().code(130).stderr_has("all is as it was");
+    redis.cmd(&["DEL", "seckill:activities"]);
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn buyers_of_a_plain_script_meanwhile_are_all_counted() {
+    for layout in [SECKILL, COUPON] {
+        let redis = TestRedis::start();
+        redis.cmd(("SET", layout.stock("1"), "3000"));
+        let script =
+            if layout == SECKILL { include_str!("../backend/hash.lua") } else { include_str!("../backend/coupon.lua") };
+        thread::scope(|scope| {
+            for client in 0..3 {
+                let mut connection = redis.connection();
+                scope.spawn(move || {
+                    for nth in 0..700 {
+                        let mut call = redis::cmd("EVAL");
+                        call.arg(script).arg(2).arg(layout.stock("1")).arg(layout.participants("1"));
+                        call.arg(format!("u{client}-{nth}")).arg(1).arg(5);
+                        call.exec(&mut connection).unwrap();
+                    }
+                });
+            }
+            wait_until("they buy", || redis.int(&layout.stock("1")) < 2900);
+            json_call(&redis, layout, "preheat --id 1 --adopt --yes").code(0);
+        });
+        let total: i64 = redis.hget(&layout.meta("1"), "total").unwrap().parse().unwrap();
+        assert_eq!(total, 3000, "{layout:?}: stock and all that was bought");
+        // What the plain script sold after it is drift: its sales bypass the ledger.
+        let held: i64 = match layout.kind {
+            "hash" => redis.ask(("HLEN", layout.participants("1"))),
+            _ => redis.ask(("SCARD", layout.participants("1"))),
+        };
+        assert_eq!(redis.int(&layout.stock("1")) + held, 3000, "{layout:?}");
+    }
+}
+
+#[test]
+fn another_adoption_of_the_same_activity_ends_without_harm() {
+    for layout in [SECKILL, PRODUCT] {
+        let redis = foreign(layout);
+        redis.seckill(["script", "load"]).code(0);
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::Next("SADD"), Fault::Hold);
+        let first = proxy.seckill(["-l", layout.name, "-o", "json"]).args(line(layout).split(' ')).spawn();
+        proxy.wait_until_held();
+        json_call(&redis, layout, line(layout)).code(0);
+        json_call(&redis, layout, "deduct 1 --user 70").code(0);
+        proxy.release();
+        first.wait().code(1).stderr_has("taken over by somebody else");
+        assert_eq!(redis.int(&layout.stock("1")), 9, "{layout:?}");
+        assert_proven(&redis, layout);
+    }
+}
