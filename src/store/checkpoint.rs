@@ -55,7 +55,7 @@ impl Store {
 pub(super) fn pages(book: &Book) -> Vec<Vec<u8>> {
     let known = book.held().map(|(user, units)| (user, Some(units)));
     let held: Vec<(&[u8], Option<i64>)> = known.chain(book.unknown().map(|user| (user, None))).collect();
-    held.chunks(USERS).map(|users| encode_page(users)).collect()
+    held.chunks(USERS).map(encode_page).collect()
 }
 
 /// A page: users, in whatever encoding, and the units of each; `None` if nobody recorded them.

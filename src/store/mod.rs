@@ -10,6 +10,7 @@ pub mod connect;
 mod elsewhere;
 pub mod embedded;
 pub mod error;
+pub mod holders;
 mod index;
 pub mod keys;
 mod ledger;

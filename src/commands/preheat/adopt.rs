@@ -14,7 +14,8 @@ use crate::inventory::number::Units;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::output::Output;
-use crate::store::adopt::{Adoptable, Finished, Holders, Stage};
+use crate::store::adopt::{Adoptable, Finished, Stage};
+use crate::store::holders::Holders;
 use crate::store::{Store, StoreError};
 
 /// How often participants are scanned before a backend that goes on writing is a reason to give up.

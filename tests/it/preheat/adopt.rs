@@ -35,7 +35,7 @@ pub fn assert_proven(redis: &TestRedis, layout: Layout) {
     let audit = json_call(redis, layout, "reconcile 1").code(0).json();
     let row = &audit["activities"][0];
     assert_eq!(row["verdict"], "match", "{layout:?}: {audit}");
-    assert!(row["proof"].is_null() || row["proof"] == "ledger", "{layout:?}: {audit}");
+    assert_eq!(row["proof"], "ledger", "{layout:?}: {audit}");
 }
 
 #[test]
