@@ -13,6 +13,7 @@ use crate::inventory::id::ActivityId;
 use crate::inventory::number::Units;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
+use crate::inventory::time::GivenTime;
 use crate::output::Output;
 use crate::store::adopt::{Adoptable, Finished, Stage};
 use crate::store::holders::Holders;
@@ -39,10 +40,11 @@ pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> 
         title: args.title.clone(),
         total: args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?,
         per_user_limit: args.per_user_limit,
-        starts_at: args.starts_at,
-        ends_at: args.ends_at,
+        starts_at: args.starts_at.map(GivenTime::by_own_clock),
+        ends_at: args.ends_at.map(GivenTime::by_own_clock),
         ledger: None,
     };
+    super::in_order(plan.starts_at, plan.ends_at)?;
     let plan = plan.fitted(layout).map_err(Failure::usage)?;
     let store = session.store(layout)?;
     let out = &mut session.out;

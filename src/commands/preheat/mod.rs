@@ -18,7 +18,7 @@ use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
 use crate::inventory::number::{Limit, Units};
-use crate::inventory::time::GivenTime;
+use crate::inventory::time::{GivenTime, Millis};
 
 pub use explain::explain;
 
@@ -94,7 +94,6 @@ pub struct PreheatArgs {
 /// Makes activities what they should be.
 pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     if let (Some(id), true) = (&args.id, args.adopt) {
-        in_order(args.starts_at, args.ends_at)?;
         return adopt::run(args, id, session);
     }
     let (plans, layout) = plans(args, session)?;
