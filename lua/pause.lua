@@ -3,7 +3,8 @@
   stock alone do not see this: to stop them too, the stock is withdrawn, from KEYS[1] to meta's `withdrawn`.
 
   KEYS[1]  stock   string  units left; 0 while they are withdrawn
-  KEYS[2]  meta    hash    state is live or paused; withdrawn: units of the stock, present only while it is withdrawn
+  KEYS[2]  meta    hash    state is live or paused; withdrawn: units of the stock, present only while it is withdrawn;
+                           adopt: present until an adoption of the activity is finished
   KEYS[3]  requests, of which nothing is read
   KEYS[4]  ledger  stream  one entry if something changed; `withdrawn` in it: units that moved
   further keys of the activity may be given
@@ -19,6 +20,7 @@
      2 replayed          it was so already
     -4 not_preheated     {-4, false, stock}: KEYS[2] is absent, or units cannot move because KEYS[1] is; nothing changed.
                          Only an activity of another system has a stock here
+   -10 exists            live: an adoption is unfinished; it returns the stock
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -16 paused_here_only  it is paused, but it was preheated without a ledger because a backend sells it with a script of
                          its own, and that one goes on: its stock is not withdrawn
@@ -34,7 +36,7 @@ local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '
 if state ~= 'paused' and state ~= 'live' then return usage('pause: ARGV[1] is not paused or live') end
 if withdraw and state ~= 'paused' then return usage('pause: ARGV[5] withdraws the stock of a sale that ARGV[1] does not pause') end
 if #KEYS < 4 then return usage('pause: at least 4 keys are wanted, not ' .. #KEYS) end
-local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'withdrawn')
+local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'withdrawn', 'adopt')
 local rules, odd = rules_of(fields)
 if not rules then return unfit(odd, 2) end
 local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
@@ -53,6 +55,7 @@ local moved
 if withdraw and (not withdrawn or stock ~= 0) then moved = stock end
 if state == 'live' then moved = withdrawn end
 if (withdraw or moved) and not stock then return {NOT_PREHEATED, false, false} end
+if state == 'live' and fields[9] then return {EXISTS, false, false} end
 
 local window = closed({starts = rules.starts, ends = rules.ends})
 local state_after = window == ENDED and 'ended' or state == 'paused' and 'paused' or window == NOT_STARTED and 'upcoming'

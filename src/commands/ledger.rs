@@ -28,7 +28,8 @@ use sources::Sources;
 ///
 /// A row is an order, or another change. `n` numbers the orders of an entry, so that `activity`, `id` and `n` are a
 /// key. An order of a file without a request id of its own is named `<job>:<line>`. `quantity` is the units of an
-/// order, the total of a preheat or update, and the change of what a user holds by a repair.
+/// order, the total of a preheat or update, the change of what a user holds by a repair, and the units that a pause
+/// withdrew or a resume returned.
 ///
 /// With `--group`, every row is delivered at least once, and those of an activity in order. Printed rows are
 /// acknowledged once the reader of the pipe took them; with `--exec`, once the command ended with 0. A later run

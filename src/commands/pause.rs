@@ -124,6 +124,10 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
         out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
         out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then it can be paused"));
     }
+    if paused.status == Status::Exists {
+        out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));
+        out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption, which ends the pause"));
+    }
     if paused.status == Status::PausedHereOnly {
         out.warn(format!("`{activity}` has no ledger because a backend sells it with a plain script, which goes on"));
         out.hint(format!("`seckill pause {activity} --withdraw-stock` stops that too"));

@@ -126,6 +126,8 @@ pub struct Entry {
     pub stock: Option<Vec<u8>>,
     /// The total from here on, of a preheat and an update.
     pub total: Option<Vec<u8>>,
+    /// Units that a pause withdrew from the stock, or that a resume returned.
+    pub withdrawn: Option<Vec<u8>>,
     /// The epoch that a preheat began.
     pub epoch: Option<Vec<u8>>,
     /// Its orders, or its repairs, as JSON.
@@ -147,6 +149,7 @@ impl Entry {
             reason: None,
             stock: None,
             total: None,
+            withdrawn: None,
             epoch: None,
             orders: None,
             job: None,

@@ -88,6 +88,7 @@ impl Store {
         let mut paused = Paused { status, state: None, moved: 0, is_foreign: false, corrupt: None };
         match status {
             Status::Corrupt => paused.corrupt = Some(reply.corrupt(&values, &keys)?),
+            Status::Exists => {}
             Status::NotPreheated => paused.is_foreign = reply.text(values.get(2))?.is_some(),
             _ => {
                 paused.state = reply.text(values.get(1))?;

@@ -220,6 +220,7 @@ pub(super) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError
             b"reason" => entry.reason = Some(text),
             b"stock" => entry.stock = Some(text),
             b"total" => entry.total = Some(text),
+            b"withdrawn" => entry.withdrawn = Some(text),
             b"epoch" => entry.epoch = Some(text),
             b"orders" => entry.orders = Some(text),
             b"job" => entry.job = Some(text),

@@ -70,11 +70,12 @@ pub fn each_row<E>(
         if only.is_some_and(|user| user.as_str() != order.user()) {
             continue;
         }
-        let total = || Entry::count(entry.total.as_deref()).and_then(|total| i64::try_from(total).ok());
+        let units = |field: &Option<Vec<u8>>| i64::try_from(Entry::count(field.as_deref())?).ok();
         let quantity = match known {
             Some(Op::Repair) => order.count(2).zip(order.count(1)).map(|(to, from)| to - from),
             Some(Op::Deduct | Op::Refund) => order.count(1),
-            _ => total(),
+            Some(Op::Pause | Op::Resume) => units(&entry.withdrawn),
+            _ => units(&entry.total),
         };
         let request = order.text(2).filter(|_| !is_repair).map(str::to_owned);
         each(LedgerRow {

@@ -220,6 +220,20 @@ fn pause_moves_no_units_without_a_stock_key_or_with_a_damaged_count() {
 }
 
 #[test]
+fn resume_exists_is_an_adoption_that_is_unfinished() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "5");
+        pause_with(&mut scripts, "paused", "0", "1");
+        redis.cmd(("HSET", layout.meta("1"), "adopt", "live 1"));
+        let before = redis.dump_all();
+        assert_eq!(pause(&mut scripts, "live", "0"), "-10 nil nil", "{layout:?}");
+        assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "2 paused 0", "{layout:?}");
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
 fn pause_replies_with_the_state_afterwards() {
     for layout in LAYOUTS {
         for (fields, stock, paused, live) in [

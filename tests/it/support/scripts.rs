@@ -45,16 +45,22 @@ impl Scripts {
     /// Any call, and its reply as one line: numbers and texts with a space between, `nil` for nothing, an error as
     /// `ERROR` with its text.
     pub fn call(&mut self, name: &'static str, keys: &[String], args: &[&str]) -> String {
-        let reply: RedisResult<Value> = redis::cmd("EVALSHA")
-            .arg(&self.hashes[name])
-            .arg(keys.len())
-            .arg(keys)
-            .arg(args)
-            .query(&mut self.connection);
-        match reply {
-            Ok(value) => line(&value),
-            Err(error) => format!("ERROR {} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default()),
-        }
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&self.hashes[name]).arg(keys.len()).arg(keys).arg(args);
+        shown_reply(command.query(&mut self.connection))
+    }
+
+    /// Runs a text of the test's own, with the reply as [`call`](Self::call) has it.
+    pub fn eval(&mut self, text: &str, keys: &[String], args: &[&str]) -> String {
+        let mut command = redis::cmd("EVAL");
+        command.arg(text).arg(keys.len()).arg(keys).arg(args);
+        shown_reply(command.query(&mut self.connection))
+    }
+
+    /// Sends a command as some other client would.
+    #[track_caller]
+    pub fn send(&mut self, command: &[&str]) {
+        redis::Cmd::new().arg(command).exec(&mut self.connection).unwrap();
     }
 
     /// Creates an activity without a limit (but for that of its kind), a title or a window.
@@ -113,6 +119,13 @@ impl Scripts {
             args.extend([number.as_str(), *quantity]);
         }
         self.call("multi_deduct", &keys, &args)
+    }
+}
+
+fn shown_reply(reply: RedisResult<Value>) -> String {
+    match reply {
+        Ok(value) => line(&value),
+        Err(error) => format!("ERROR {} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default()),
     }
 }
 

@@ -1,0 +1,149 @@
+//! `pause` and `resume`: several activities at once, and backends that sell with plain scripts.
+
+use serde_json::Value;
+
+use crate::support::backend::{buy_hash, buy_sku};
+use crate::support::layout::json_call;
+use crate::support::{Fault, LAYOUTS, Layout, Proxy, SECKILL, SKU, TestRedis, When};
+
+/// `activity status state` of each row.
+fn rows(value: &Value) -> Vec<String> {
+    let text = |row: &Value, field: &str| row[field].as_str().unwrap_or("-").to_owned();
+    let rows = value.as_array().unwrap().iter();
+    rows.map(|row| ["activity", "status", "state"].map(|field| text(row, field)).join(" ")).collect()
+}
+
+fn said(redis: &TestRedis, layout: Layout, line: &str, code: i32) -> Vec<String> {
+    rows(&json_call(redis, layout, line).code(code).json())
+}
+
+#[test]
+fn a_withdrawn_stock_stops_plain_scripts_until_resume() {
+    let redis = TestRedis::start();
+    json_call(&redis, SKU, "preheat --id 1 --stock 10").code(0);
+    assert_eq!(buy_sku(&redis, "1", "b", 2), 8);
+    assert_eq!(said(&redis, SKU, "pause 1 --withdraw-stock", 0), ["1 ok paused"]);
+    assert_eq!(buy_sku(&redis, "1", "c", 1), -1, "too few left");
+    let seen = json_call(&redis, SKU, "inspect 1").code(0).json();
+    assert_eq!((&seen[0]["stock"], &seen[0]["sold"], &seen[0]["state"]), (&8.into(), &2.into(), &"paused".into()));
+    json_call(&redis, SKU, "refund 1 --user b --quantity 2").code(0).stdout_has("\"stock\": 10");
+    assert_eq!(buy_sku(&redis, "1", "c", 1), -1, "a refund is not for sale yet");
+    json_call(&redis, SKU, "preheat --id 1 --stock 12 --update").code(0);
+    assert_eq!(redis.get("stock:1").as_deref(), Some("0"));
+    let resumed = redis.seckill(["-l", "sku", "resume", "1"]).code(0);
+    resumed.stdout_has("live").stderr_has("12 units of `1` returned to its stock");
+    assert_eq!(buy_sku(&redis, "1", "c", 1), 11);
+}
+
+#[test]
+fn without_withdrawing_a_sale_of_a_plain_script_is_paused_here_only() {
+    let redis = TestRedis::start();
+    let list = "id,stock,ledger\n1,10,false\n2,10,true\n";
+    redis.seckill(["preheat", "--from", "-"]).stdin(list).code(0);
+    let paused = json_call(&redis, SECKILL, "pause 1 2").code(3);
+    assert_eq!(rows(&paused.json()), ["1 paused_here_only paused", "2 ok paused"]);
+    paused.stderr_has("`seckill pause 1 --withdraw-stock`");
+    json_call(&redis, SECKILL, "deduct 1 --user 7").code(3).stdout_has("paused");
+    assert_eq!(buy_hash(&redis, "1", "7", 1, 9).0, 1, "the plain script goes on");
+    let dry = json_call(&redis, SECKILL, "pause 1 --withdraw-stock --dry-run").code(0);
+    dry.stderr_has("9 units of `1` would be withdrawn");
+    assert_eq!(redis.int(&SECKILL.stock("1")), 9);
+    assert_eq!(said(&redis, SECKILL, "pause 1 --withdraw-stock", 0), ["1 ok paused"]);
+    assert_eq!(said(&redis, SECKILL, "pause 1", 0), ["1 replayed paused"]);
+    assert_eq!(buy_hash(&redis, "1", "7", 1, 9).0, 0);
+}
+
+#[test]
+fn each_of_several_has_its_status_and_a_foreign_one_a_hint() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        for id in ["1", "2"] {
+            json_call(&redis, layout, &format!("preheat --id {id} --stock 5")).code(0);
+        }
+        redis.cmd(("SET", layout.stock("foreign"), 5));
+        redis.cmd(("RPUSH", layout.stock("corrupt"), 5));
+        redis.cmd(("HSET", layout.meta("2"), "total", "many"));
+        let before = redis.dump_all();
+        for line in ["pause gone foreign 2", "pause gone foreign 2 --withdraw-stock", "resume gone foreign 2"] {
+            let outcome = json_call(&redis, layout, line).code(3);
+            assert_eq!(rows(&outcome.json()), ["gone not_preheated -", "foreign not_preheated -", "2 corrupt -"]);
+            outcome.stderr_has("--id foreign --adopt").stderr_lacks("--id gone").stderr_has(&layout.meta("2"));
+        }
+        redis.assert_unchanged_since(&before);
+        assert_eq!(said(&redis, layout, "pause 2 gone 1", 3)[2], "1 ok paused", "{layout:?}");
+        assert_eq!(said(&redis, layout, "resume 1 1", 0), ["1 ok live", "1 replayed live"], "{layout:?}");
+    }
+}
+
+#[test]
+fn a_resume_whose_reply_is_lost_returns_the_stock_once() {
+    for fault in [Fault::LoseReply, Fault::CutReply(2), Fault::LoseRequest] {
+        let redis = TestRedis::start();
+        json_call(&redis, SECKILL, "preheat --id 1 --stock 5").code(0);
+        let proxy = Proxy::before(&redis);
+        for (line, stock) in [("pause 1 --withdraw-stock", 0), ("resume 1", 5)] {
+            redis.seckill(["script", "load"]).code(0);
+            proxy.inject(When::Next("EVALSHA"), fault);
+            proxy.seckill([]).args(line.split(' ')).code(0);
+            assert_eq!(redis.int(&SECKILL.stock("1")), stock, "{line} {fault:?}");
+        }
+        assert_eq!(redis.hget(&SECKILL.meta("1"), "withdrawn"), None);
+        assert_eq!(redis.xrange(&SECKILL.ledger("1")).len(), 3, "{fault:?}");
+    }
+}
+
+#[test]
+fn what_was_paused_before_a_failure_is_reported() {
+    let redis = TestRedis::start();
+    for id in ["1", "2"] {
+        json_call(&redis, SECKILL, &format!("preheat --id {id} --stock 5")).code(0);
+    }
+    redis.cmd(&["ACL", "SETUSER", "op", "reset", "on", ">pw", "+@all", "~seckill:*:1"]);
+    let call = redis.seckill(["-o", "json", "pause", "1", "2"]).env("SECKILL_PASSWORD", "pw");
+    let url = format!("{}?user=op", redis.url());
+    let outcome = call.env("SECKILL_URL", &url).code(4);
+    assert_eq!(rows(&outcome.json()), ["1 ok paused"]);
+    assert_eq!(redis.hget(&SECKILL.meta("2"), "state").as_deref(), Some("live"));
+}
+
+#[test]
+fn the_ledger_shows_the_units_that_were_withdrawn_and_returned() {
+    let redis = TestRedis::start();
+    json_call(&redis, SECKILL, "preheat --id 1 --stock 5").code(0);
+    for line in ["pause 1", "pause 1 --withdraw-stock", "resume 1"] {
+        json_call(&redis, SECKILL, line).code(0);
+    }
+    let rows = json_call(&redis, SECKILL, "ledger 1").code(0).json();
+    let shown: Vec<String> = rows.as_array().unwrap()[1..]
+        .iter()
+        .map(|row| format!("{} {} {}", row["op"].as_str().unwrap(), row["quantity"], row["stock"]))
+        .collect();
+    assert_eq!(shown, ["pause null 5", "pause 5 5", "resume 5 5"]);
+}
+
+#[test]
+fn a_user_with_what_the_headers_name_can_withdraw_and_return() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        json_call(&redis, layout, "preheat --id 1 --stock 5").code(0);
+        json_call(&redis, layout, "deduct 1 --user 7 --quantity 1").code(0);
+        let header = |name: &'static str| {
+            let text = crate::support::scripts::shown(name);
+            let needs = text.split("Commands it needs").nth(1).unwrap().split("]]").next().unwrap();
+            let words = needs.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 2);
+            words.filter(|word| word.chars().all(|c| c.is_ascii_uppercase())).map(|word| format!("+{word}")).collect()
+        };
+        for (script, line) in
+            [("pause", "pause 1 --withdraw-stock"), ("refund", "refund 1 --user 7 --quantity 1"), ("pause", "resume 1")]
+        {
+            let commands: Vec<String> = header(script);
+            let mut rules: Vec<&str> = vec!["ACL", "SETUSER", "op", "reset", "on", ">pw", "~*", "+evalsha", "+eval"];
+            rules.extend(commands.iter().map(String::as_str));
+            redis.cmd(&rules[..]);
+            let url = format!("{}?user=op", redis.url());
+            let call = json_call(&redis, layout, line).env("SECKILL_URL", &url).env("SECKILL_PASSWORD", "pw");
+            call.code(0).stdout_has("ok");
+        }
+        assert_eq!(redis.int(&layout.stock("1")), 5, "{layout:?}");
+    }
+}
