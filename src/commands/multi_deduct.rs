@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::bulk::{self, MultiBulkArgs};
 use super::hints;
 use super::multi_rows::{ItemRow, MultiDocument};
-use super::rows::{exit_of, required_user, tell_corrupt};
+use super::rows::{exit_of, required_user, warn_of_corrupt};
 use crate::cli::Mutating;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
@@ -91,9 +91,9 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
 }
 
 fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
-    for item in &outcome.items {
-        tell_corrupt(out, item.corrupt.as_ref());
-    }
+    let mut warnings = out.warnings();
+    outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
+    warnings.end();
     let rows: Vec<ItemRow<'_>> = ItemRow::of(order, request, outcome).collect();
     if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {
         out.keep_changes(&rows)?;

@@ -86,9 +86,11 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
     let dry_run = which.mutating.dry_run;
     let mut rows = Vec::with_capacity(which.activities.len());
     let mut failed = None;
+    let mut warnings = out.warnings();
     for activity in &which.activities {
         match store.set_paused(activity, to, which.reason.as_deref(), dry_run) {
             Ok(paused) => {
+                super::rows::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
                 explain(activity, &paused, to, dry_run, out);
                 rows.push(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state });
             }
@@ -99,6 +101,7 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
             }
         }
     }
+    warnings.end();
     out.set_dry_run(dry_run);
     if failed.is_none() || !rows.is_empty() {
         out.array(&rows)?;
@@ -119,7 +122,6 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
 
 /// What a row has no room for.
 fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out: &Output) {
-    super::rows::tell_corrupt(out, paused.corrupt.as_ref());
     if paused.is_foreign {
         out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
         out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then it can be paused"));

@@ -9,7 +9,7 @@ use crate::inventory::layout::Layout;
 use crate::inventory::number::Limit;
 use crate::inventory::order::{Bought, Corrupt, Outcome};
 use crate::inventory::status::Status;
-use crate::output::{Cell, Output, Row};
+use crate::output::{Cell, Output, Row, Warnings};
 
 /// One order or refund, and how it ended.
 #[derive(Debug, Serialize)]
@@ -109,8 +109,13 @@ pub fn exit_of(status: Status) -> Exit {
 
 /// Names the key that is corrupt, and what it holds.
 pub fn tell_corrupt(out: &Output, corrupt: Option<&Corrupt>) {
+    warn_of_corrupt(&mut out.warnings(), corrupt);
+}
+
+/// The same for one of many.
+pub fn warn_of_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
     if let Some(Corrupt { key, what }) = corrupt {
-        out.warn(format!("key `{key}` {what}; nothing was changed"));
+        warnings.warn(format!("key `{key}` {what}; nothing was changed"));
     }
 }
 

@@ -268,7 +268,7 @@ impl Page {
         if let Self::Waiting(rows) = self
             && !rows.is_empty()
         {
-            let dry = is_dry.then_some(super::DRY_RUN);
+            let dry = (is_dry && !sink.used).then_some(super::DRY_RUN);
             let table = super::draw([dry, None], T::HEADINGS, rows, sink, terminal);
             super::note_hidden(table.hidden().iter(), terminal);
             *self = Self::Decided { table, line: String::new() };

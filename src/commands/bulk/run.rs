@@ -14,7 +14,7 @@ use crate::input::orders::{Checked, Next, RowError};
 use crate::interrupt;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::RequestId;
-use crate::output::{Output, Progress, Terminal, is_broken_pipe, is_unwritable};
+use crate::output::{Output, Progress, Terminal, Warnings, is_broken_pipe, is_unwritable};
 use crate::store::StoreError;
 use crate::store::bulk::{Job, Step};
 
@@ -35,6 +35,8 @@ pub(super) struct Manner {
     go_on: String,
     terminal: Terminal,
     progress: Progress,
+    /// About corrupt keys: a file may name thousands of activities.
+    corrupt: Warnings,
 }
 
 impl Manner {
@@ -51,7 +53,7 @@ impl Manner {
             out.note(format!("this input is applied as the job `{}`", job.name));
         }
         let progress = out.progress("applying", checked.rows);
-        Self { keep_going: args.keep_going, go_on, terminal: out.terminal(), progress }
+        Self { keep_going: args.keep_going, go_on, terminal: out.terminal(), progress, corrupt: out.warnings() }
     }
 }
 
@@ -133,7 +135,9 @@ impl<C: Course> Run<C> {
             Step::Idle => (),
             Step::Trouble(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
             Step::Corrupt(corrupt) => {
-                self.warn(&format!("key `{}` {}; no order that needs it is applied", corrupt.key, corrupt.what));
+                let text = format!("key `{}` {}; no order that needs it is applied", corrupt.key, corrupt.what);
+                let Manner { progress, corrupt, .. } = &mut self.manner;
+                progress.suspend(|| corrupt.warn(text));
             }
             Step::Rewind { activity, line } => self.rewind(activity, line)?,
         }
@@ -215,8 +219,9 @@ impl<C: Course> Run<C> {
         if is_done && let Err(unwritable) = self.bad.commit() {
             error = Some(unwritable);
         }
-        let Manner { keep_going, go_on, terminal, progress } = &self.manner;
+        let Manner { keep_going, go_on, terminal, progress, corrupt } = self.manner;
         progress.finish();
+        corrupt.end();
         if let Some(text) = self.input.as_mut().and_then(Input::ignored) {
             terminal.note(text);
         }
@@ -238,9 +243,9 @@ impl<C: Course> Run<C> {
         };
         let failure = match error {
             Some(error) if is_broken_pipe(&error) => {
-                Some(Failure::failed("standard output was closed, so the run stopped").hint(go_on))
+                Some(Failure::failed("standard output was closed, so the run stopped").hint(&go_on))
             }
-            Some(error) => Some(with_hint(error, done, go_on)),
+            Some(error) => Some(with_hint(error, done, &go_on)),
             None => self.stopped.take(),
         };
         // Whatever else went wrong, orders of which nobody knows come first.
@@ -251,7 +256,7 @@ impl<C: Course> Run<C> {
             }
             (failure, _) => failure,
         };
-        let is_corrected_alone = *keep_going || self.bad.count == 0;
+        let is_corrected_alone = keep_going || self.bad.count == 0;
         let bad = self.bad.failure().map(|failure| match is_corrected_alone {
             true => failure,
             false => failure.hint(format!("the orders before it are applied; correct it, and {go_on}")),

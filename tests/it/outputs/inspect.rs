@@ -175,8 +175,18 @@ fn warnings_are_bounded_however_many_keys_are_corrupt() {
     for id in 20..100 {
         redis.cmd(("SET", format!("seckill:stock:{id}"), "abc"));
     }
-    for line in ["inspect", "inspect --user 7", "inspect --all"] {
-        let outcome = json_call(&redis, SECKILL, line).code(3).stderr_has("more like these\n");
+    let ids: Vec<String> = (20..100).map(|id| id.to_string()).collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), format!("activity,user\n{},u\n", ids.join(",u\n"))).unwrap();
+    for line in [
+        "inspect".to_owned(),
+        "inspect --user 7".to_owned(),
+        "inspect --all".to_owned(),
+        format!("pause {}", ids.join(" ")),
+        format!("multi-deduct --user 7 {}=1", ids.join("=1 ")),
+        format!("deduct --from {}", file.path().display()),
+    ] {
+        let outcome = json_call(&redis, SECKILL, &line).code(3).stderr_has("more like these\n");
         assert!(outcome.stderr.lines().count() <= 22, "{line}: {}", outcome.stderr);
     }
 }
