@@ -149,7 +149,11 @@ impl FromStr for Mapping {
 
 /// The columns that a reader looks for, by what the input calls them.
 #[derive(Debug, Clone)]
-pub struct Columns(Vec<Wanted>);
+pub struct Columns {
+    wanted: Vec<Wanted>,
+    /// Whether the command has `--map`.
+    has_map: bool,
+}
 
 #[derive(Debug, Clone)]
 struct Wanted {
@@ -216,29 +220,35 @@ impl Columns {
                 is_mapped: theirs.is_some_and(|theirs| !theirs.is_empty()),
             }
         });
-        Ok(Self(wanted.collect()))
+        Ok(Self { wanted: wanted.collect(), has_map: true })
+    }
+
+    /// For a command without `--map`: names must be ours.
+    #[must_use]
+    pub fn without_map(self) -> Self {
+        Self { has_map: false, ..self }
     }
 
     /// What the input calls a column; our own name where it has none.
     pub fn name(&self, nth: usize) -> &str {
-        self.0[nth].theirs.as_deref().unwrap_or(self.0[nth].ours)
+        self.wanted[nth].theirs.as_deref().unwrap_or(self.wanted[nth].ours)
     }
 
     /// Whether a column must be in every row, because it was asked for by name.
     pub fn is_mapped(&self, nth: usize) -> bool {
-        self.0[nth].is_mapped
+        self.wanted[nth].is_mapped
     }
 
     /// What a name of the input is.
     pub fn classify(&self, name: &str) -> Named {
         let ours =
-            self.0.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));
+            self.wanted.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));
         match ours {
             Some(nth) => Named::Ours(nth),
             None => {
                 let nearly =
                     |wanted: &Wanted| !wanted.is_mapped && wanted.theirs.is_some() && is_near(wanted.ours, name);
-                self.0.iter().position(nearly).map_or(Named::Other, Named::Nearly)
+                self.wanted.iter().position(nearly).map_or(Named::Other, Named::Nearly)
             }
         }
     }
@@ -248,8 +258,8 @@ impl Columns {
     /// # Errors
     /// A required or mapped column is missing, one is named twice, or a name is nearly that of a column that is missing.
     pub fn find(&self, header: &[String]) -> Result<Found, Refusal> {
-        let mut found = Found { places: vec![None; self.0.len()], ignored: Vec::new() };
-        let mut near: Vec<Option<&str>> = vec![None; self.0.len()];
+        let mut found = Found { places: vec![None; self.wanted.len()], ignored: Vec::new() };
+        let mut near: Vec<Option<&str>> = vec![None; self.wanted.len()];
         for (at, name) in header.iter().enumerate() {
             match self.classify(name) {
                 Named::Ours(nth) if found.places[nth].is_some() => {
@@ -265,20 +275,22 @@ impl Columns {
             }
         }
         let missing = |nth: &usize| {
-            let wanted = &self.0[*nth];
+            let wanted = &self.wanted[*nth];
             found.places[*nth].is_none() && (wanted.is_required || wanted.is_mapped || near[*nth].is_some())
         };
-        let missing: Vec<usize> = (0..self.0.len()).filter(missing).collect();
+        let missing: Vec<usize> = (0..self.wanted.len()).filter(missing).collect();
         if missing.is_empty() { Ok(found) } else { Err(self.refusal(header, &missing, &near)) }
     }
 
     /// What is said of names that are nearly ours, in a header or in an object.
     pub fn refusal_of(&self, nth: usize, name: &str) -> Refusal {
-        let ours = self.0[nth].ours;
-        Refusal {
-            message: format!("{} is no column of ours, and `{ours}` is missing", quoted(name)),
-            hint: Some(self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.0[nth].is_required))),
-        }
+        let ours = self.wanted[nth].ours;
+        let hint = if self.has_map {
+            self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.wanted[nth].is_required))
+        } else {
+            format!("call it `{ours}`")
+        };
+        Refusal { message: format!("{} is no column of ours, and `{ours}` is missing", quoted(name)), hint: Some(hint) }
     }
 
     fn refusal(&self, header: &[String], missing: &[usize], near: &[Option<&str>]) -> Refusal {
@@ -295,13 +307,15 @@ impl Columns {
                 hint: Some(format!("is the file separated by `{shown}`? give `--delimiter '{shown}'`")),
             };
         }
-        let mapped = missing.iter().find(|nth| self.0[**nth].is_mapped);
+        let mapped = missing.iter().find(|nth| self.wanted[**nth].is_mapped);
         if let Some(nth) = mapped {
             return Refusal { message, hint: did_you_mean(self.name(*nth), &names) };
         }
-        let pairs: Vec<String> =
-            missing.iter().map(|nth| format!("{}={}", self.0[*nth].ours, near[*nth].unwrap_or("ITS_NAME"))).collect();
-        let optional = missing.iter().find(|nth| !self.0[**nth].is_required).map(|nth| self.0[*nth].ours);
+        let pairs: Vec<String> = missing
+            .iter()
+            .map(|nth| format!("{}={}", self.wanted[*nth].ours, near[*nth].unwrap_or("ITS_NAME")))
+            .collect();
+        let optional = missing.iter().find(|nth| !self.wanted[**nth].is_required).map(|nth| self.wanted[*nth].ours);
         Refusal { message, hint: Some(self.hint(&pairs, optional)) }
     }
 

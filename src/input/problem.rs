@@ -92,14 +92,26 @@ impl Problems {
             }
             several => {
                 let mut message = format!("{} problems in `{}`", several.len() + self.untold, self.file);
+                // One hint for all of them is said once.
+                let common =
+                    several[0].hint.clone().filter(|hint| several.iter().all(|it| it.hint.as_ref() == Some(hint)));
                 for problem in several {
-                    let hint = problem.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                    let hint = problem
+                        .hint
+                        .as_ref()
+                        .filter(|_| common.is_none())
+                        .map(|hint| format!(" ({hint})"))
+                        .unwrap_or_default();
                     message.push_str(&format!("\n  {}{hint}", shown(problem)));
                 }
                 if self.untold > 0 {
                     message.push_str(&format!("\n  … and {} more", self.untold));
                 }
-                Err(Failure::usage(message))
+                let failure = Failure::usage(message);
+                Err(match common {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                })
             }
         }
     }

@@ -30,13 +30,24 @@ struct Names {
     known: Vec<(String, Named)>,
     /// Those of them that are ignored.
     ignored: Vec<String>,
+    /// Which columns were in any object, and whether there was one.
+    seen: [bool; Column::ALL.len()],
+    has_rows: bool,
     /// A field that is nearly one of ours, in the object being read.
     near: Option<(usize, String)>,
 }
 
 impl JsonLines {
     pub(super) fn new(columns: Columns, shape: &Shape) -> Self {
-        let names = Names { columns, shape: *shape, known: Vec::new(), ignored: Vec::new(), near: None };
+        let names = Names {
+            columns,
+            shape: *shape,
+            known: Vec::new(),
+            ignored: Vec::new(),
+            seen: Default::default(),
+            has_rows: false,
+            near: None,
+        };
         Self { names }
     }
 
@@ -47,9 +58,13 @@ impl JsonLines {
     /// Reads the next object into a row.
     pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = line(lines)?;
+        if next == Next::End {
+            self.names.check_mapped(lines.name())?;
+        }
         if next != Next::Row {
             return Ok(next);
         }
+        self.names.has_rows = true;
         row.set_line(lines.line());
         let text = utf8(lines, lines.raw())?;
         let mut json = serde_json::Deserializer::from_str(text);
@@ -62,8 +77,26 @@ impl JsonLines {
 }
 
 impl Names {
+    /// Refuses an input no object of which has a column that was mapped: its name is misspelt.
+    fn check_mapped(&self, input: &str) -> Result<(), Failure> {
+        let unseen = |(nth, column): &(usize, Column)| self.columns.is_mapped(*nth) && !self.seen[*column as usize];
+        match self.shape.columns().enumerate().find(unseen) {
+            Some((nth, _)) if self.has_rows => {
+                let name = self.columns.name(nth);
+                Err(Failure::usage(format!("{input}: no object has `{name}`, and `--map` says that it is there")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The column that a field is; `None` if it is ignored.
     fn column(&mut self, name: &str) -> Option<Column> {
+        let column = self.find(name)?;
+        self.seen[column as usize] = true;
+        Some(column)
+    }
+
+    fn find(&mut self, name: &str) -> Option<Column> {
         let exact = self.shape.columns().enumerate().find(|(nth, _)| self.columns.name(*nth) == name);
         if let Some((_, column)) = exact {
             return Some(column);

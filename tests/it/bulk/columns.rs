@@ -131,7 +131,39 @@ fn a_mapped_quantity_must_be_in_every_object() {
         .args(["--map", "quantity=n"])
         .code(2)
         .stderr_has("o.jsonl:2:1: `n` is missing, and `--map` says that it is there");
-    deduct(&redis, &orders).args(["--map", "quantity=nn"]).code(2).stderr_has("o.jsonl:1:1: `nn` is missing");
+    deduct(&redis, &orders).args(["--map", "quantity=nn"]).code(2).stderr_has("o.jsonl: no object has `nn`");
+}
+
+#[test]
+fn a_mapped_name_that_no_object_has_is_refused() {
+    let redis = sale();
+    let before = redis.dump_all();
+    let orders =
+        Orders::named("o.jsonl", "{\"activity\":1001,\"user\":7,\"oid\":\"r-1\"}\n{\"activity\":1001,\"user\":8}\n");
+    deduct(&redis, &orders)
+        .args(["--map", "request=order_id"])
+        .code(2)
+        .stderr_has("o.jsonl: no object has `order_id`, and `--map` says that it is there");
+    redis.assert_unchanged_since(&before);
+    // Many exports leave out what is null.
+    deduct(&redis, &orders).args(["--map", "request=oid"]).code(0);
+}
+
+#[test]
+fn fields_of_multi_orders_are_refused_too_if_they_are_nearly_ours() {
+    let redis = sale();
+    let before = redis.dump_all();
+    for (line, ours) in [
+        ("{\"user_id\":7,\"items\":{\"1001\":1}}", "user"),
+        ("{\"user\":7,\"items\":{\"1001\":1},\"request_id\":\"r\"}", "request"),
+    ] {
+        let orders = Orders::named("o.jsonl", line);
+        let outcome = redis.seckill(["multi-deduct", "--from", orders.path()]).code(2).stdout_is("");
+        outcome.stderr_has(&format!("and `{ours}` is missing")).stderr_has(&format!("hint: call it `{ours}`"));
+    }
+    redis.assert_unchanged_since(&before);
+    let orders = Orders::named("o.jsonl", "{\"USER\":7,\"Items\":{\"1001\":1},\"note\":1}");
+    redis.seckill(["multi-deduct", "--from", orders.path()]).code(0).stderr_has("the column `note` is ignored");
 }
 
 #[test]
