@@ -68,7 +68,7 @@ pub struct Global {
     pub embedded: Option<PathBuf>,
 
     /// File that holds the password
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
     pub password_file: Option<PathBuf>,
 
     /// seckill, sku, coupon, product or cluster

@@ -1,13 +1,14 @@
 //! What a command needs before it can begin: an output, a layout, and a server to talk to.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
 use crate::cli::Global;
 use crate::cli::environment::variable;
+use crate::input::password;
 use crate::interrupt;
-use crate::inventory::failure::{Exit, Failure, cause};
+use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::layout::Layout;
 use crate::output::{Format, Output};
 use crate::store::Store;
@@ -65,19 +66,36 @@ impl Session {
 
     /// A store for a layout: connects when first asked, or starts a private server now.
     pub fn store(&self, layout: Layout) -> Result<Store> {
-        let url = match &self.global.embedded {
-            Some(directory) => self.start_embedded(directory)?,
-            None => self
-                .global
-                .url
-                .clone()
-                .map_or_else(|| variable("SECKILL_URL"), |url| Ok(Some(url)))?
-                .map_or_else(|| variable("REDIS_URL"), |url| Ok(Some(url)))?
-                .unwrap_or_else(|| DEFAULT_URL.to_owned()),
+        let target = match &self.global.embedded {
+            Some(directory) => Target::of_socket(&self.start_embedded(directory)?, self.global.timeout())?,
+            None => self.target()?,
         };
-        let target = Target::new(&url, self.password()?, self.global.timeout())?;
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
         Ok(Store::new(target, layout, operator()?))
+    }
+
+    /// The server of the flag, else of the environment, and how to log in there.
+    fn target(&self) -> Result<Target> {
+        let (url, source) = match (&self.global.url, variable("SECKILL_URL")) {
+            (Some(url), _) => (url.clone(), "the value of `--url`"),
+            (None, Err(failure)) => return Err(failure.into()),
+            (None, Ok(Some(url))) => (url, "the value of the environment variable `SECKILL_URL`"),
+            (None, Ok(None)) => match variable("REDIS_URL")? {
+                Some(url) => (url, "the value of the environment variable `REDIS_URL`"),
+                None => (DEFAULT_URL.to_owned(), "the default"),
+            },
+        };
+        let mut target = Target::new(&url, source, self.global.timeout())?;
+        if let Some(path) = &self.global.password_file {
+            target.set_password(password::of_file(path)?);
+        } else if !target.has_password() {
+            let password = match variable("SECKILL_PASSWORD")? {
+                Some(password) => Some(password),
+                None => variable("REDISCLI_AUTH")?,
+            };
+            password.into_iter().for_each(|password| target.set_password(password));
+        }
+        Ok(target)
     }
 
     /// Runs a command that needs no fixture.
@@ -86,33 +104,21 @@ impl Session {
         command(&mut store, &mut self.out)
     }
 
-    fn start_embedded(&self, directory: &Path) -> Result<String> {
+    /// Starts a private server, which stops at exit, and gives its socket.
+    fn start_embedded(&self, directory: &Path) -> Result<PathBuf> {
         let kept = (!directory.as_os_str().is_empty()).then_some(directory);
         // A server whose stop is not yet arranged must not be left behind by a Ctrl-C.
-        let url = interrupt::uncut(|| {
+        let socket = interrupt::uncut(|| {
             let server = Embedded::start(kept, self.global.timeout(), |note| self.out.note(note))?;
-            let url = server.url();
+            let socket = server.socket();
             // It must stop however the command ends, Ctrl-C included.
             interrupt::at_exit(move || drop(server));
-            Ok::<_, Failure>(url)
+            Ok::<_, Failure>(socket)
         })?;
         if kept.is_none() {
             self.out.note("a private server was started; its data is discarded at the end (`--embedded=DIR` keeps it)");
         }
-        Ok(url)
-    }
-
-    fn password(&self) -> Result<Option<String>> {
-        let Some(path) = &self.global.password_file else {
-            return match variable("SECKILL_PASSWORD")? {
-                Some(password) => Ok(Some(password)),
-                None => Ok(variable("REDISCLI_AUTH")?),
-            };
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            Failure::usage(format!("cannot read the password file `{}`: {}", path.display(), cause(&error)))
-        })?;
-        Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
+        Ok(socket)
     }
 }
 

@@ -9,6 +9,7 @@ mod encoding;
 mod fields;
 pub mod fixture;
 pub mod orders;
+pub mod password;
 pub mod plan;
 mod problem;
 pub mod records;

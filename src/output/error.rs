@@ -40,7 +40,7 @@ pub fn report_usage(error: &clap::Error, correction: Option<String>, format: For
         let _ = error.print();
         return Exit::Usage;
     }
-    let mut failure = usage(&error.render().to_string());
+    let mut failure = usage(&without_logins(&error.render().to_string()));
     failure.hint = correction.or(failure.hint);
     print(&failure, None, format, color);
     failure.exit
@@ -83,6 +83,25 @@ fn usage(text: &str) -> Failure {
         .map_or_else(|| found("Usage: ").map(|usage| format!("usage: {usage}")), |tip| Some(tip.to_owned()));
     let failure = Failure::usage(message);
     hint.into_iter().fold(failure, Failure::hint)
+}
+
+/// A text whose URLs have no login: an argument in the wrong place is quoted in errors, and may be a URL.
+fn without_logins(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        let end = after.find([' ', '\'', '`', '\n']).unwrap_or(after.len());
+        shown += before;
+        match after[..end].rfind('@') {
+            Some(login) => {
+                shown += "***";
+                rest = &after[login..];
+            }
+            None => rest = after,
+        }
+    }
+    shown + rest
 }
 
 /// A paragraph without its line breaks and indents.
@@ -149,6 +168,13 @@ mod tests {
             ("fixture: no such file", Some("look"), Exit::Usage)
         );
         assert_eq!(failure(&anyhow::anyhow!("x")).exit, Exit::Failed);
+    }
+
+    #[test]
+    fn a_url_in_the_wrong_place_is_quoted_without_its_login() {
+        let text = "unexpected argument 'redis://me:se@cret@h:1/0' found, unix:///a and rediss://:x@h";
+        let shown = "unexpected argument 'redis://***@h:1/0' found, unix:///a and rediss://***@h";
+        assert_eq!(without_logins(text), shown);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! One connection: URL, password, timeouts. Our own handshake, so that it is bounded in time and nothing is
 //! sent that was not asked for.
 
+use std::path::Path;
 use std::time::Duration;
 
 use redis::{
     Connection, ConnectionAddr, ConnectionInfo, ConnectionLike, IntoConnectionInfo, RedisConnectionInfo, RedisError,
 };
 
+use super::address;
 use super::error::StoreError;
 
 /// Where the server is and how to log in.
@@ -23,22 +25,43 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads a URL. A password of its own beats `password`.
-    pub fn new(url: &str, password: Option<String>, timeout: Duration) -> Result<Self, StoreError> {
-        let shown = without_password(url);
-        let info = url
-            .into_connection_info()
-            .map_err(|error| StoreError::Url { url: shown.clone(), why: error.to_string() })?;
+    /// Reads a URL or `host:port`. `source` says where the URL is from: what
+    /// cannot be read is not shown, as any part of it may be a password.
+    ///
+    /// # Errors
+    /// It is no URL of a server.
+    pub fn new(url: &str, source: &str, timeout: Duration) -> Result<Self, StoreError> {
+        let info = address::read(url).ok_or_else(|| StoreError::Url { origin: source.to_owned() })?;
         let settings = info.redis_settings();
-        let (username, in_url, database) = (settings.username(), settings.password(), settings.db());
         Ok(Self {
-            username: username.map(str::to_owned),
-            password: in_url.map(str::to_owned).or(password),
-            database,
-            shown,
+            username: settings.username().map(str::to_owned),
+            password: settings.password().map(str::to_owned),
+            database: settings.db(),
+            shown: address::shown(&info),
             timeout,
-            address: info.clone().set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name()),
+            address: bare(info),
         })
+    }
+
+    /// Whether the URL has a password.
+    pub fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// The password to log in with.
+    pub fn set_password(&mut self, password: String) {
+        self.password = Some(password);
+    }
+
+    /// A server at a unix socket. The path is no URL: it may hold any character.
+    ///
+    /// # Errors
+    /// None on a system that has unix sockets.
+    pub fn of_socket(path: &Path, timeout: Duration) -> Result<Self, StoreError> {
+        let info = ConnectionAddr::Unix(path.to_owned()).into_connection_info();
+        let info = info.map_err(|_| StoreError::Url { origin: "the socket".to_owned() })?;
+        let shown = address::shown(&info);
+        Ok(Self { username: None, password: None, database: 0, shown, timeout, address: bare(info) })
     }
 
     /// Connects, logs in and chooses the database, each within the timeout.
@@ -124,35 +147,7 @@ pub fn why(error: &RedisError) -> String {
     }
 }
 
-/// The URL with its password masked; the part before `@` can hold anything, so nothing is parsed.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    // A password may hold `@` and `/`: the host comes after the last `@`.
-    match rest.rsplit_once('@') {
-        Some((login, host)) => match login.split_once(':') {
-            Some((user, _)) => format!("{scheme}://{user}:***@{host}"),
-            None => url.to_owned(),
-        },
-        None => match rest.split_once("pass=") {
-            Some((path, _)) => format!("{scheme}://{path}pass=***"),
-            None => url.to_owned(),
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_is_never_shown() {
-        for (url, shown) in [
-            ("redis://10.0.0.5:6379", "redis://10.0.0.5:6379"),
-            ("redis://me:se@cret@10.0.0.5", "redis://me:***@10.0.0.5"),
-            ("redis://:secret@10.0.0.5/1", "redis://:***@10.0.0.5/1"),
-            ("unix:///run/r.sock?db=1&pass=secret", "unix:///run/r.sock?db=1&pass=***"),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
-    }
+/// Only the address: the login is sent by our own handshake.
+fn bare(info: ConnectionInfo) -> ConnectionInfo {
+    info.set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name())
 }

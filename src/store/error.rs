@@ -8,8 +8,8 @@ use crate::inventory::failure::{Exit, Failure};
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The URL cannot be read.
-    #[error("`{url}` is not a server URL: {why}")]
-    Url { url: String, why: String },
+    #[error("{origin} is not a server URL; it is not shown, as it may hold a password")]
+    Url { origin: String },
     /// No connection.
     #[error("cannot reach the server at `{server}`: {why}")]
     Unreachable { server: String, why: String },
@@ -195,7 +195,8 @@ impl StoreError {
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
             Self::Url { .. } => {
-                "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0"
+                "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0, or host:port; \
+                 give the password by `--password-file` or `SECKILL_PASSWORD`"
             }
             Self::Unreachable { .. } => {
                 "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`"

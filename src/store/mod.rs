@@ -1,6 +1,7 @@
 //! The only code that speaks Redis.
 
 pub mod activities;
+mod address;
 pub mod adopt;
 mod audit;
 pub mod bulk;

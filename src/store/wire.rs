@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn wire(pieces: impl IntoIterator<Item = io::Result<Vec<u8>>>) -> Wire {
-        let target = Target::new("redis://127.0.0.1:1", None, Duration::from_secs(1)).unwrap();
+        let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();
         Wire::over(Box::new(Pieces(pieces.into_iter().collect())), target)
     }
 

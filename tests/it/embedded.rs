@@ -153,3 +153,39 @@ fn without_a_server_binary_the_error_says_how_to_get_one() {
 fn an_unreachable_url_is_never_replaced_by_a_private_server() {
     seckill(["inspect", "-u", "unix:///nonexistent/x.sock"]).code(5).stderr_has("--embedded");
 }
+
+#[test]
+fn a_directory_may_have_any_name() {
+    let tmp = tempfile::tempdir().unwrap();
+    for (nth, name) in ["p%41", "pA", "a?b", "a#b", "a b", "a\nb", "a@b:c", "双11", "%00"].iter().enumerate() {
+        let dir = tmp.path().join(name);
+        let embedded = format!("--embedded={}", dir.display());
+        let id = format!("id{nth}");
+        in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", &id, "--stock", "5"]).code(0);
+        let rows = in_own_tmp(tmp.path(), ["inspect", &embedded, "-o", "jsonl"]).code(0).jsonl();
+        assert_eq!(rows.len(), 1, "{name:?} has its own data only");
+        assert_eq!(rows[0]["activity"], id.as_str(), "{name:?}");
+        assert!(dir.join("appendonlydir").exists() || dir.join("appendonly.aof").exists(), "{name:?}");
+    }
+    assert!(!somebody_works_in(tmp.path()));
+}
+
+#[test]
+fn a_directory_named_like_another_in_a_url_leaves_that_alone() {
+    let tmp = tempfile::tempdir().unwrap();
+    let flag = |name: &str| format!("--embedded={}", tmp.path().join(name).display());
+    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
+    let first = in_own_tmp(tmp.path(), ["run", &flag("pA"), "-"]).stdin(rush).spawn();
+    wait_until("its server runs", || tmp.path().join("pA/server.sock").exists());
+    in_own_tmp(tmp.path(), ["inspect", &flag("p%41")]).code(0);
+    let held = in_own_tmp(tmp.path(), ["inspect", &flag("pA"), "--timeout", "100ms"]).code(1);
+    held.stderr_has("in use by process");
+    first.signal(libc::SIGINT);
+    first.wait().code(130);
+}
+
+#[test]
+fn a_password_of_the_environment_is_not_for_a_private_server() {
+    let tmp = tempfile::tempdir().unwrap();
+    in_own_tmp(tmp.path(), ["inspect", "--embedded"]).env("SECKILL_PASSWORD", "x").env("REDISCLI_AUTH", "y").code(0);
+}

@@ -27,6 +27,7 @@ mod preheat;
 mod race;
 mod reconcile;
 mod run;
+mod secrets;
 mod snapshots;
 mod state;
 mod statuses;

@@ -21,7 +21,11 @@ fn the_server_is_the_flag_then_seckill_url_then_redis_url() {
 
 #[test]
 fn a_url_that_is_none_is_told_with_an_example() {
-    seckill(["inspect", "-u", "http://10.0.0.5"]).code(2).stderr_has("`http://10.0.0.5`").stderr_has("redis://");
+    seckill(["inspect", "-u", "http://10.0.0.5"])
+        .code(2)
+        .stderr_has("`--url`")
+        .stderr_has("redis://")
+        .stderr_lacks("http");
 }
 
 #[test]

@@ -45,9 +45,9 @@ impl Embedded {
         }
     }
 
-    /// The URL to reach it by.
-    pub fn url(&self) -> String {
-        format!("unix://{}", self.directory.socket().display())
+    /// The socket that it listens on.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.socket().to_owned()
     }
 }
 

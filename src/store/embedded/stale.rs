@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use redis::{Client, ConnectionLike};
+use redis::{Client, ConnectionAddr, ConnectionLike, IntoConnectionInfo};
 
 use super::directory::{LOCK, PREFIX, SOCKET};
 
@@ -68,7 +68,9 @@ fn connection(socket: &Path) -> Option<redis::Connection> {
     if !socket.exists() {
         return None;
     }
-    let connection = Client::open(format!("unix://{}", socket.display())).ok()?.get_connection().ok()?;
+    // Not as a URL: in that, `%41`, `?` and `#` of a path mean something else.
+    let address = ConnectionAddr::Unix(socket.to_owned()).into_connection_info().ok()?;
+    let connection = Client::open(address).ok()?.get_connection().ok()?;
     connection.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     Some(connection)
 }

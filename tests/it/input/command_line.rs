@@ -75,12 +75,13 @@ fn an_item_of_a_multi_order_is_an_activity_and_a_quantity() {
 
 #[test]
 fn a_url_that_cannot_be_read_is_usage_and_says_what_one_looks_like() {
-    for bad in ["nonsense", "http://localhost", "redis://", "redis://host:port", "127.0.0.1:6379"] {
+    for bad in ["nonsense", "http://localhost", "redis://", "redis://host:port", "127.0.0.1", "localhost:"] {
         seckill(["inspect", "-u", bad])
             .without_env("SECKILL_URL")
             .code(2)
             .stdout_is("")
-            .stderr_has("is not a server URL")
-            .stderr_has("redis://, rediss:// or unix:///path.sock");
+            .stderr_has("the value of `--url` is not a server URL")
+            .stderr_has("redis://, rediss:// or unix:///path.sock")
+            .stderr_has("host:port");
     }
 }

@@ -1,0 +1,107 @@
+//! Reads a server's URL, and shows where a server is without any secret.
+
+use std::path::Path;
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+
+/// Where a server is, and the login in its URL.
+pub(super) fn read(url: &str) -> Option<ConnectionInfo> {
+    if let Some((scheme, rest)) = url.split_once("://") {
+        // `unix:///a?b` would be cut at the `?`, and a password in a query of another name would be ignored.
+        let known: &[&str] = if scheme.contains("unix") { &["db", "user", "pass", "protocol"] } else { &["protocol"] };
+        let query = rest.split_once('#').map_or(rest, |(before, _)| before).split_once('?').map(|(_, query)| query);
+        let keys =
+            query.into_iter().flat_map(|query| query.split('&')).map(|pair| pair.split('=').next().unwrap_or(pair));
+        if !keys.into_iter().all(|key| known.contains(&key)) {
+            return None;
+        }
+        return url.into_connection_info().ok();
+    }
+    // `localhost:6379`: what looks like a login or a path is none.
+    let (host, port) = url.rsplit_once(':')?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let is_name = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let is_host = is_name || host.parse::<std::net::Ipv6Addr>().is_ok();
+    let port =
+        port.parse::<u16>().ok().filter(|number| *number != 0 && port.bytes().all(|byte| byte.is_ascii_digit()))?;
+    is_host.then(|| ConnectionAddr::Tcp(host.to_owned(), port).into_connection_info().ok()).flatten()
+}
+
+/// As it may be shown: made of what was understood, never of the URL's text.
+pub(super) fn shown(info: &ConnectionInfo) -> String {
+    let login = match (info.redis_settings().username(), info.redis_settings().password()) {
+        (Some(user), Some(_)) => format!("{user}:***@"),
+        // A user alone may be a password in the wrong place.
+        (Some(_), None) => "***@".to_owned(),
+        (None, Some(_)) => ":***@".to_owned(),
+        (None, None) => String::new(),
+    };
+    let database = match info.redis_settings().db() {
+        0 => String::new(),
+        database => format!("/{database}"),
+    };
+    let host = |host: &str| if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    match info.addr() {
+        ConnectionAddr::Tcp(name, port) => format!("redis://{login}{}:{port}{database}", host(name)),
+        ConnectionAddr::TcpTls { host: name, port, .. } => format!("rediss://{login}{}:{port}{database}", host(name)),
+        ConnectionAddr::Unix(path) => socket(path),
+        // redis-rs may learn to reach servers in other ways.
+        _ => "the given address".to_owned(),
+    }
+}
+
+/// A socket's path; it is never read as a URL.
+fn socket(path: &Path) -> String {
+    format!("unix://{}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (url, expected) in [
+            ("redis://10.0.0.5:6379", "redis://10.0.0.5:6379"),
+            ("redis://10.0.0.5", "redis://10.0.0.5:6379"),
+            ("localhost:7000", "redis://localhost:7000"),
+            ("[::1]:7000", "redis://[::1]:7000"),
+            ("redis://[::1]:7000/2", "redis://[::1]:7000/2"),
+            ("redis://me:se@cret@10.0.0.5", "redis://me:***@10.0.0.5:6379"),
+            ("redis://:secret@10.0.0.5/1", "redis://:***@10.0.0.5:6379/1"),
+            ("redis://secret@10.0.0.5", "redis://***@10.0.0.5:6379"),
+            ("rediss://me:secret@10.0.0.5:1/#insecure", "rediss://me:***@10.0.0.5:1"),
+            ("unix:///run/r.sock?db=1&pass=secret", "unix:///run/r.sock"),
+            ("unix:///run/r.sock?user=a@b&pass=secret", "unix:///run/r.sock"),
+        ] {
+            assert_eq!(read(url).map(|info| shown(&info)).as_deref(), Some(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_as_a_whole() {
+        for url in [
+            "",
+            "nonsense",
+            "me:pw@h",
+            "me:pw@h:6379",
+            "redis:/me:pw@h",
+            "redis://",
+            "redis://host:port",
+            "http://localhost",
+            "redis://h?password=pw",
+            "redis://h/?user=a@b&pass=pw",
+            "unix://h?pass=pw",
+            "unix:///s?password=pw",
+            "localhost",
+            "localhost:0",
+            "localhost:65536",
+            "localhost:+1",
+            ":6379",
+            "a b:6379",
+            "redis://h/db",
+        ] {
+            assert!(read(url).is_none(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Where a server is, who logs in there, and that no password is ever printed.
+
+use std::io::Write;
+
+use crate::support::{TestRedis, seckill};
+
+#[test]
+fn a_server_is_a_url_or_a_host_and_port() {
+    let redis = TestRedis::with_tcp([]);
+    let url = redis.url();
+    let address = url.strip_prefix("redis://").unwrap();
+    let port = address.split_once(':').unwrap().1;
+    seckill(["inspect", "-u", address]).code(0);
+    seckill(["inspect", "-u", &format!("localhost:{port}")]).code(0);
+    seckill(["inspect", "-v"]).env("SECKILL_URL", address).code(0).stderr_has(&url);
+}
+
+/// The password of every URL here is `hushhush`.
+#[test]
+fn no_part_of_a_url_that_cannot_be_read_is_printed() {
+    for url in [
+        "me:hushhush@127.0.0.1",
+        "me:hushhush@127.0.0.1:6379",
+        "redis:/me:hushhush@127.0.0.1",
+        "redis://127.0.0.1?password=hushhush",
+        "redis://127.0.0.1/?user=a@b&pass=hushhush",
+        "redis://me:hushhush@host:port",
+        "redis://me:hushhush@127.0.0.1/db",
+        "http://me:hushhush@127.0.0.1",
+        "unix://run/r.sock?pass=hushhush",
+        "unix:///run/r.sock?password=hushhush",
+        "hushhush",
+    ] {
+        for format in ["table", "json"] {
+            let flag = seckill(["inspect", "-v", "-o", format, "-u", url]).code(2).stdout_is("");
+            flag.stderr_lacks("hush").stderr_lacks("127.0.0.1").stderr_has("`--url`").stderr_has("--password-file");
+            for name in ["SECKILL_URL", "REDIS_URL"] {
+                let call = seckill(["inspect", "-v", "-o", format]).without_env("SECKILL_URL").env(name, url);
+                call.code(2).stdout_is("").stderr_lacks("hush").stderr_has(name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_password_of_a_url_is_masked_in_every_message() {
+    for (url, shown) in [
+        ("redis://me:hush@hush@127.0.0.1:1", "redis://me:***@127.0.0.1:1"),
+        ("redis://:hushhush@127.0.0.1:1/2", "redis://:***@127.0.0.1:1/2"),
+        ("redis://hushhush@127.0.0.1:1", "redis://***@127.0.0.1:1"),
+        ("unix:///nonexistent/r.sock?user=a@b&pass=hushhush", "unix:///nonexistent/r.sock"),
+    ] {
+        for format in ["table", "json"] {
+            let call = seckill(["inspect", "-v", "-o", format, "--timeout", "1s", "-u", url]).code(5);
+            call.stderr_lacks("hush").stderr_has(shown).stderr_lacks("os error");
+        }
+    }
+    let url = "redis://me:hushhush@127.0.0.1:1";
+    seckill(["script", "list", url]).code(2).stderr_lacks("hush");
+    seckill(["inspect", "--embedded", "-u", url]).code(2).stderr_lacks("hush");
+    seckill(["inspect", "--uri", url]).code(2).stderr_lacks("hush").stderr_has("`--url`");
+}
+
+#[test]
+fn the_password_file_may_be_a_pipe_and_is_read_with_care() {
+    let redis = TestRedis::with(["--requirepass", "open sesame "]);
+    let plain = format!("unix://{}", redis.socket().display());
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    for (name, text) in [("bare", &b"open sesame "[..]), ("line", b"open sesame \n"), ("dos", b"open sesame \r\n")] {
+        seckill(["inspect", "-u", &plain, "--password-file", &file(name, text)]).code(0);
+    }
+    seckill(["inspect", "-u", &plain, "--password-file", "-"]).stdin("open sesame \n").code(0);
+    // The flag beats the environment, and a URL from it.
+    let with_wrong = format!("{plain}?pass=guess");
+    let right = file("right", b"open sesame ");
+    seckill(["inspect", "--password-file", &right]).env("SECKILL_URL", &with_wrong).code(0);
+    seckill(["inspect", "-u", &plain, "--password-file", &right]).env("SECKILL_PASSWORD", "guess").code(0);
+    seckill(["inspect", "-u", &plain]).env("SECKILL_PASSWORD", "").env("REDISCLI_AUTH", "open sesame ").code(0);
+
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let call = seckill(["inspect", "-u", &plain, "--password-file", pipe.to_str().unwrap()]).spawn();
+    std::fs::File::options().write(true).open(&pipe).unwrap().write_all(b"open sesame \n").unwrap();
+    call.wait().code(0);
+
+    for (path, why) in [
+        (file("empty", b"\n"), "it is empty"),
+        (file("binary", b"\xff\xfe"), "not UTF-8"),
+        (folder.path().to_str().unwrap().to_owned(), "directory"),
+        ("/dev/zero".to_owned(), "longer than"),
+        ("/nonexistent".to_owned(), "no such file"),
+    ] {
+        let call = seckill(["inspect", "-u", &plain, "--password-file", &path]).code(2);
+        call.stderr_has(&path).stderr_has(why).stderr_lacks("os error");
+    }
+    seckill(["inspect", "--embedded", "--password-file", &right]).code(2);
+}
+
+#[test]
+fn a_user_of_the_acl_logs_in_with_the_url_or_a_file() {
+    let redis = TestRedis::start();
+    redis.cmd(("ACL", "SETUSER", "ann", "on", ">se:c/r?t", "~*", "+@all"));
+    redis.cmd(("ACL", "SETUSER", "default", "off"));
+    let socket = redis.socket();
+    let url = format!("unix://{}?user=ann", socket.display());
+    seckill(["inspect", "-u", &url]).env("SECKILL_PASSWORD", "se:c/r?t").code(0);
+    seckill(["inspect", "-u", &format!("{url}&pass=se%3Ac%2Fr%3Ft")]).code(0);
+    seckill(["inspect", "-u", &url]).env("SECKILL_PASSWORD", "wrong").code(4).stderr_lacks("wrong");
+}
