@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use super::fields::listed;
-use super::orders::{Dialect, RowFormat};
-use super::problem::{Location, Problem, Problems, did_you_mean, quoted};
+use super::columns::{self, Columns, Mapping, Refusal};
+use super::orders::{Dialect, RowFormat, after_quote, is_rounded};
+use super::problem::{Location, Problem, Problems, quoted};
 use super::source::Source;
 use crate::inventory::activity::Plan;
 use crate::inventory::failure::Failure;
@@ -13,80 +13,96 @@ use crate::inventory::id::ActivityId;
 use crate::inventory::number::{Limit, Units};
 use crate::inventory::time::Millis;
 
-/// The columns, named as the fields of a fixture.
+/// The columns, named as the fields of a fixture. The first two are required.
 const COLUMNS: [&str; 7] = ["id", "stock", "per_user_limit", "title", "starts_at", "ends_at", "ledger"];
+
+/// What a list says.
+pub struct List {
+    /// An activity a row.
+    pub plans: Vec<Plan>,
+    /// Which columns are ignored, in words.
+    pub ignored: Option<String>,
+}
 
 /// Reads a list; `-` is standard input.
 ///
 /// # Errors
 /// One failure for all that is wrong with it.
-pub fn read(path: &str) -> Result<Vec<Plan>, Failure> {
+pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List, Failure> {
+    let columns = Columns::new(&COLUMNS[..2], &COLUMNS[2..], mapping)?;
     let source = Source::read(path)?;
     let first = source.text.lines().next().unwrap_or_default();
-    let delimiter = match RowFormat::default().of(&source.name, first.as_bytes())?.0 {
-        Dialect::Tsv => b'\t',
-        Dialect::Csv => b',',
-        _ => {
-            return Err(Failure::usage(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))
-                .hint("a fixture in YAML can say the same"));
-        }
-    };
+    let (dialect, delimiter) = format.of(&source.name, first.as_bytes())?;
+    if !matches!(dialect, Dialect::Csv | Dialect::Tsv) {
+        return Err(Failure::usage(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))
+            .hint("a fixture in YAML can say the same"));
+    }
     let mut problems = Problems::of(&source.name);
-    let plans = rows(&source, delimiter, &mut problems);
+    let list = rows(&source, delimiter.get(), &columns, &mut problems);
     problems.end()?;
-    Ok(plans)
+    Ok(list)
 }
 
-fn rows(source: &Source, delimiter: u8, problems: &mut Problems) -> Vec<Plan> {
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(source.text.as_bytes());
+fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Problems) -> List {
+    let bytes = source.text.as_bytes();
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
     let top = Location { line: 1, column: 1 };
+    let mut list = List { plans: Vec::new(), ignored: None };
     let header: Vec<String> = match reader.headers() {
         Ok(header) => header.iter().map(|name| name.trim().to_owned()).collect(),
         Err(error) => {
             problems.tell(Problem::new(top, error.to_string()));
-            return Vec::new();
+            return list;
         }
     };
-    for (nth, name) in header.iter().enumerate() {
-        if !COLUMNS.contains(&name.as_str()) {
-            // A column that is only misspelt would be a limit that is not there.
-            let message = format!("unknown column {}, expected {}", quoted(name), listed(&COLUMNS));
-            problems.tell(Problem::new(top, message).hint(did_you_mean(name, &COLUMNS)));
-        } else if header[..nth].contains(name) {
-            problems.tell(Problem::new(top, format!("the header names `{name}` twice")));
+    let found = match columns.find(&header) {
+        Ok(found) => found,
+        Err(Refusal { message, hint }) => {
+            problems.tell(Problem::new(top, message).hint(hint));
+            return list;
         }
-    }
-    for wanted in &COLUMNS[..2] {
-        if !header.iter().any(|name| name == wanted) {
-            problems.tell(Problem::new(top, format!("no column `{wanted}`")));
-        }
-    }
+    };
+    list.ignored = columns::ignored(&found.ignored);
     let mut seen: HashMap<ActivityId, usize> = HashMap::new();
-    let mut plans = Vec::new();
-    for record in reader.records() {
-        let record = match record {
-            Ok(record) => record,
+    let mut record = csv::StringRecord::new();
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return list,
             Err(error) => {
                 problems.tell(Problem::new(top, error.to_string()));
-                break;
+                return list;
             }
-        };
-        let line = record.position().map_or(1, |position| usize::try_from(position.line()).unwrap_or(usize::MAX));
-        let mut row = Row { header: &header, record: &record, line, problems: &mut *problems };
+        }
+        let start = record.position().map_or(0, |position| place(position.byte()));
+        let end = place(reader.position().byte());
+        let line = record.position().map_or(1, |position| place(position.line()));
+        let (width, columns) = (header.len(), &found.places);
+        let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };
+        if bytes.get(start..end).is_some_and(|raw| after_quote(raw, delimiter).is_some()) {
+            row.tell("text after a closing quote".to_owned(), Some("write a quote inside quotes twice: `\"a\"\"b\"`"));
+            continue;
+        }
         let Some(plan) = row.plan() else { continue };
         match seen.insert(plan.id.clone(), line) {
             Some(first) => {
                 let message = format!("activity `{}` is given twice, first in line {first}", plan.id);
                 problems.tell(Problem::new(Location { line, column: 1 }, message));
             }
-            None => plans.push(plan),
+            None => list.plans.push(plan),
         }
     }
-    plans
+}
+
+/// A place in a text that is held in memory.
+fn place(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
 }
 
 struct Row<'a> {
-    header: &'a [String],
+    width: usize,
+    /// The place of each column of ours.
+    columns: &'a [Option<usize>],
     record: &'a csv::StringRecord,
     line: usize,
     problems: &'a mut Problems,
@@ -94,8 +110,16 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn plan(&mut self) -> Option<Plan> {
-        if self.record.len() != self.header.len() {
-            self.tell(format!("{} values, where the header has {}", self.record.len(), self.header.len()));
+        if self.record.len() != self.width {
+            self.tell(format!("{} values, where the header has {}", self.record.len(), self.width), None);
+            return None;
+        }
+        let id = self.text("id").filter(|id| id.starts_with(|c: char| c.is_ascii_digit()) && is_rounded(id));
+        if let Some(id) = id.map(quoted) {
+            self.tell(
+                format!("id: {id} is a number that was rounded"),
+                Some("a spreadsheet did that: format the column as text, and export it again"),
+            );
             return None;
         }
         let plan = Plan {
@@ -110,7 +134,7 @@ impl Row<'_> {
         if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)
             && start >= end
         {
-            self.tell(format!("the window ends ({end}) before it starts ({start})"));
+            self.tell(format!("the window ends ({end}) before it starts ({start})"), None);
             return None;
         }
         Some(plan)
@@ -133,16 +157,18 @@ impl Row<'_> {
     fn parsed<T: FromStr>(&mut self, name: &str, text: &str, expected: &str) -> Option<T> {
         let value = text.parse().ok();
         if value.is_none() {
-            self.tell(format!("{name}: {} is not {expected}", quoted(text)));
+            self.tell(format!("{name}: {} is not {expected}", quoted(text)), None);
         }
         value
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        self.record.get(self.header.iter().position(|known| known == name)?)
+        let nth = COLUMNS.iter().position(|known| *known == name)?;
+        self.record.get(self.columns[nth]?)
     }
 
-    fn tell(&mut self, message: String) {
-        self.problems.tell(Problem::new(Location { line: self.line, column: 1 }, message));
+    fn tell(&mut self, message: String, hint: Option<&str>) {
+        let problem = Problem::new(Location { line: self.line, column: 1 }, message);
+        self.problems.tell(problem.hint(hint.map(str::to_owned)));
     }
 }

@@ -98,6 +98,12 @@ pub fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
         _ => ("hash", "a whole number of units for each user"),
     };
     let what = match value {
+        Some(value @ "nothing, beside a ledger") => {
+            format!("holds {value}: its meta was lost; `seckill preheat --adopt` takes over what is left")
+        }
+        Some(value @ "nothing, though units were sold") => {
+            format!("holds {value}: it was lost; `seckill reconcile --fix` restores it from a whole ledger")
+        }
         None => format!("is of the wrong type: expected a {kind}"),
         Some(value) if value.starts_with("nothing") || value.starts_with("no ") => {
             format!("holds {value}: expected {expected}")

@@ -245,8 +245,8 @@ impl Adoption<'_> {
                 let key = self.store.participants_key(&id);
                 let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };
                 self.out.hint(format!(
-                    "`seckill reconcile {id} --fix` restores participants from a whole ledger; without one, `--reset` \
-                     starts over"
+                    "`seckill reconcile {id} --fix` restores participants from a whole ledger, and with `--orders FILE` \
+                     from complete order records; without both, `--reset` starts over"
                 ));
                 self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
             }

@@ -39,7 +39,8 @@ fn of_existing(refused: &Preheated, how: Preheat) -> String {
     let activity = &refused.activity;
     if differs("stock key") {
         return format!(
-            "`seckill reconcile {activity} --fix` restores a lost stock from a whole ledger; `--reset` starts over"
+            "`seckill reconcile {activity} --fix` restores a lost stock from a whole ledger; without a ledger, \
+             `seckill preheat --id {activity} --adopt` restores it from total and participants"
         );
     }
     if differs("preheated") {

@@ -12,6 +12,7 @@ use anyhow::Result;
 
 use super::session::Session;
 use crate::cli::Mutating;
+use crate::input::orders::{Delimiter, Mapping, RowFormat};
 use crate::input::{activities, fixture};
 use crate::inventory::activity::Plan;
 use crate::inventory::failure::{Exit, Failure};
@@ -38,6 +39,14 @@ pub struct PreheatArgs {
     /// Columns: id, stock and, if wanted, per_user_limit, title, starts_at, ends_at, ledger.
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     from: Option<String>,
+    /// Column names of the list, such as id=sku,stock=qty
+    ///
+    /// `title=` ignores a column that looks like one.
+    #[arg(long, value_name = "OURS=THEIRS", requires = "from", conflicts_with_all = ["id", "files"])]
+    map: Vec<Mapping>,
+    /// Separator of the list's csv values, such as ;
+    #[arg(long, value_name = "C", requires = "from", conflicts_with_all = ["id", "files"])]
+    delimiter: Option<Delimiter>,
     /// Only this activity of the fixtures; repeatable
     #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
     only: Vec<ActivityId>,
@@ -118,9 +127,13 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
         return Ok((vec![plan], session.layout(None)?));
     }
     if let Some(from) = &args.from {
-        let mut plans = activities::read(from)?;
-        only(&mut plans, &args.only, "the list")?;
-        return Ok((plans, session.layout(None)?));
+        let mapping = Mapping::joined(&args.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
+        let mut list = activities::read(from, &mapping, RowFormat { dialect: None, delimiter: args.delimiter })?;
+        if let Some(ignored) = &list.ignored {
+            session.out.note(ignored);
+        }
+        only(&mut list.plans, &args.only, "the list")?;
+        return Ok((list.plans, session.layout(None)?));
     }
     let fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
     let layout = session.layout(fixture::layout(&fixtures)?)?;

@@ -21,6 +21,9 @@ pub use dialect::{Delimiter, Dialect, RowFormat};
 pub use multi::MultiRow;
 pub use row::{Column, OrderRow, Quantities, Shape};
 
+pub(super) use row::is_rounded;
+pub(super) use separated::after_quote;
+
 use super::columns::Columns;
 use super::problem::Problem;
 use crate::inventory::failure::Failure;

@@ -205,7 +205,7 @@ impl OrderRow {
 }
 
 /// Whether an id is a number as spreadsheets and floating point print it: `1.2346E+17`. `1e3` is an id.
-fn is_rounded(text: &str) -> bool {
+pub(in crate::input) fn is_rounded(text: &str) -> bool {
     let Some((mantissa, exponent)) = text.split_once(['E', 'e']) else { return false };
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(whole, rest)| (whole, Some(rest)));

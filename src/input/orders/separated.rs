@@ -195,7 +195,7 @@ pub(super) fn header_failure(lines: &Lines, error: RowError) -> Failure {
 }
 
 /// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
-fn after_quote(raw: &[u8], delimiter: u8) -> Option<usize> {
+pub(in crate::input) fn after_quote(raw: &[u8], delimiter: u8) -> Option<usize> {
     let (mut at, mut begins) = (0, true);
     while at < raw.len() {
         if !begins || raw[at] != b'"' {

@@ -2,6 +2,7 @@
 
 mod adopt;
 mod cut;
+mod hints;
 mod index;
 mod plan;
 mod reset;
