@@ -13,11 +13,12 @@
   ARGV[3]  count          how many participants a page has, about
   ARGV[4..]               users; at most 2,000. Of a page: `list`, or nothing
 
-  Returns {status, ms, stock, rules, last, length, cursor, held}: the server's clock in Unix ms, the stock's text or
-  false, `{total, per_user_limit, epoch, repairs, ledger, checkpoint}` as texts or false (empty without a meta), the ledger's
-  last id or false, how many entries it has, the next page's cursor (0: there is none), and held: for users, the text of
-  what each holds, false for nothing; of a page, users and the text of what each holds in turn, joined by zero bytes
-  behind their number and a space (quicker than a list, which `list` asks for where a user has such a byte). Status is
+  Returns {status, ms, stock, rules, last, length, cursor, held}: the server's clock in Unix ms, the stock's text (with
+  what is withdrawn) or false without KEYS[1], `{total, per_user_limit, epoch, repairs, ledger, checkpoint, withdrawn}` as
+  texts or false (empty without a meta), the ledger's last id or false, how many entries it has, the next page's cursor
+  (0: there is none), and held: for users, the text of what each holds, false for nothing; of a page, users and the text
+  of what each holds in turn, joined by zero bytes behind their number and a space (quicker than a list, which `list`
+  asks for if a user has such a byte). A member of a set without units, as a plain script leaves it, holds `?`. Status is
      1 ok
     -4 not_preheated  none of stock and meta is there
    -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
@@ -38,10 +39,16 @@ end
 
 local stock_text = redis.pcall('GET', KEYS[1])
 if stock_text and not whole(stock_text) then return corrupt(stock_text, 1) end
-local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'repairs', 'checkpoint')
+local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'repairs', 'checkpoint', 'withdrawn')
 local rules, odd = rules_of(fields)
 if not rules then return corrupt(odd, 2) end
 if fields[8] and not whole(fields[8]) then return corrupt(fields[8], 2) end
+local withdrawn = withdrawn_units(fields[10])
+if fields[10] and not withdrawn then return corrupt(fields[10], 2) end
+if stock_text and withdrawn then
+  stock_text = digits(whole(stock_text) + withdrawn)
+  if not whole(stock_text) then return corrupt(fields[10], 2) end
+end
 local requests_type = redis.call('TYPE', KEYS[3]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return corrupt({}, 3) end
 local ledger_type = redis.call('TYPE', KEYS[4]).ok
@@ -65,6 +72,8 @@ local function units_of(users)
   return all
 end
 
+-- What a member holds if no units are recorded.
+local alone = kind == 'set' and '?' or '1'
 local next_cursor, held = '0', {}
 if kind == 'counter' then
   -- Nobody is recorded.
@@ -80,7 +89,7 @@ elseif cursor ~= '' then
       if not units then return corrupt(odd, 6) end
     end
     for i = 1, #users do
-      held[2 * i - 1], held[2 * i] = users[i], units[i] or '1'
+      held[2 * i - 1], held[2 * i] = users[i], units[i] or alone
     end
   end
   if ARGV[4] ~= 'list' then held = #held .. ' ' .. concat(held, '\0') end
@@ -94,8 +103,8 @@ elseif #ARGV > 3 then
       units, odd = units_of(users)
       if not units then return corrupt(odd, 6) end
     end
-    for i = 1, #users do held[i] = held[i] == 1 and (units[i] or '1') end
+    for i = 1, #users do held[i] = held[i] == 1 and (units[i] or alone) end
   end
 end
-local told = rules.total and {fields[1], fields[2], fields[7], fields[8], fields[6], fields[9]} or {}
+local told = rules.total and {fields[1], fields[2], fields[7], fields[8], fields[6], fields[9], fields[10]} or {}
 return {(stock_text or rules.total) and OK or NOT_PREHEATED, now, stock_text, told, last, length, next_cursor, held}

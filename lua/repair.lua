@@ -1,5 +1,5 @@
 --[[
-  repair: sets right what an audit found, each repair only where everything still is as it was found.
+  repair: corrects what an audit found, each repair only if everything still is as it was found.
 
   KEYS[1]  stock          string
   KEYS[2]  meta           hash    epoch, repairs, total, ledger, withdrawn; may be absent
@@ -15,16 +15,20 @@
   ARGV[5]  epoch          as it was audited; empty: there was no meta
   ARGV[6]  repairs        how many repairs there were when it was audited; empty: there was no meta
   ARGV[7..11]             a repair: id, user, from, to, change of the stock (`5` or `-5`); an empty user: the stock
-                          alone (kind counter: from and to are units sold, as the ledger has them)
-  ARGV[12..]              further repairs; at most 1,000
+                          alone (kind counter: from and to are units sold, as the ledger has them). from is `?` for a
+                          member of a set without units, and, of the stock alone, for a KEYS[1] that is absent: it is
+                          created
+  ARGV[12..]              further repairs; at most 1,000. Their order does not matter
 
   Returns {status, stock, letters}, with the stock after it and a letter a repair
      1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
-                       by now), s out_of_stock (fewer are left than must be taken), x exceeds_total (the stock would
-                       pass the total), q request_conflict (the id was used for something else)
-    -4 not_preheated   KEYS[1] is absent
+                       by now, or KEYS[1] is there again), s out_of_stock (fewer are left than must be taken),
+                       x exceeds_total (the stock would pass the total), t stale (it raises the stock, and a repair
+                       of the call that does not was refused), q request_conflict (the id was used for something else)
+    -4 not_preheated   KEYS[1] is absent, and no repair creates it
    -11 corrupt         {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-   -20 stale           {-20, epoch, repairs}: it was reset or repaired since it was audited
+   -20 stale           {-20, epoch, repairs, letters}: it was reset or repaired since it was audited; letters only if
+                       some of these repairs were applied before: r, q, and t for the others
   Only `o` writes. The stock is taken first and given last, so that a cut leaves fewer units to sell, never more; a
   call that is not stale raises the count of repairs, so that nobody else repairs by the same audit.
 
@@ -44,14 +48,18 @@ local call = {kind = kind, count = count, users = {}, requests = {}, single = fa
 local wanted = {}
 for i = 1, count do
   local at = 6 + (i - 1) * WIDTH
-  local id, user, from, to, change = ARGV[at + 1], ARGV[at + 2], whole(ARGV[at + 3]), whole(ARGV[at + 4]), ARGV[at + 5]
+  local id, user, from_text, to, change = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], whole(ARGV[at + 4]), ARGV[at + 5]
+  local is_unknown = from_text == '?' and (user == '' or kind == 'set')
   local units = whole(string.match(change or '', '^%-?(.*)$'))
   if id == '' or not is_request(id) then return usage('repair: id of repair ' .. i) end
   if user ~= '' and (kind == 'counter' or not is_user(user)) then return usage('repair: user of repair ' .. i) end
-  if not (from and to and units) then return usage('repair: numbers of repair ' .. i) end
-  if kind == 'coupon' and to > 1 then return usage('repair: more than one coupon in repair ' .. i) end
+  if not ((is_unknown or whole(from_text)) and to and units) then return usage('repair: numbers of repair ' .. i) end
+  if kind == 'coupon' and user ~= '' and to > 1 then return usage('repair: more than one coupon in repair ' .. i) end
   if string.sub(change, 1, 1) == '-' then units = -units end
-  wanted[i] = {user = user, from = from, to = to, change = units, digest = concat({'repair', ARGV[at + 3], ARGV[at + 4], change, user}, ' ')}
+  local restores = is_unknown and user == ''
+  call.restores = call.restores or restores
+  wanted[i] = {user = user, from_text = from_text, to = to, change = units, restores = restores, raises = units > 0 or restores,
+    digest = concat({'repair', ARGV[at + 3], ARGV[at + 4], change, user}, ' ')}
   call.users[i], call.requests[i] = user, id
 end
 
@@ -72,37 +80,71 @@ for i = 1, count do
   fresh = fresh or not status
 end
 if fresh and ((fields[1] or '') ~= epoch or (repairs ~= '' and (fields[2] or '0') ~= repairs)) then
-  return {STALE, fields[1] or '', fields[2] or '0'}
+  if next(letters) == nil then return {STALE, fields[1] or '', fields[2] or '0'} end
+  for i = 1, count do letters[i] = letters[i] or 't' end
+  return {STALE, fields[1] or '', fields[2] or '0', concat(letters)}
 end
 
--- Decide.
+-- Decide. What does not raise the stock comes first, and what raises it needs all of that: otherwise more would be for
+-- sale than is left. If the whole adds up, the order does not matter, because nobody sees the steps of one call.
 local left, most = call.stock, call.rules.total or MOST_UNITS
 local now, touched, kept, noted = {}, {}, {}, {}
-local applied = 0
+local applied, restored = 0, false
+local function apply(i)
+  local repair = wanted[i]
+  letters[i] = 'o'
+  left = left + repair.change
+  applied = applied + 1
+  restored = restored or repair.restores
+  if repair.user ~= '' then
+    if now[repair.user] == nil then touched[#touched + 1] = repair.user end
+    now[repair.user] = repair.to
+  end
+  if repair.user ~= '' or kind == 'counter' and not repair.restores then
+    local from = repair.from_text == '?' and '0' or repair.from_text
+    noted[#noted + 1] = '[' .. json(repair.user) .. ',"' .. from .. '","' .. digits(repair.to) .. '"]'
+  end
+  kept[#kept + 1] = 'r:' .. call.requests[i]
+  kept[#kept + 1] = repair.digest
+end
+local sum, is_short = left, false
 for i = 1, count do
   local repair = wanted[i]
   if not letters[i] then
-    local held = '0'
-    if repair.user ~= '' then held = now[repair.user] and digits(now[repair.user]) or call.held[i] or '0' end
-    if repair.user ~= '' and held ~= digits(repair.from) then
+    local held = repair.from_text
+    if repair.restores then
+      held = call.is_lost and '?'
+    elseif repair.user ~= '' then
+      held = call.held[i] == true and '?' or call.held[i] or '0'
+    end
+    if held ~= repair.from_text then
       letters[i] = 'c'
-    elseif left + repair.change < 0 then
-      letters[i] = 's'
-    elseif left + repair.change > most then
-      letters[i] = 'x'
+      is_short = is_short or not repair.raises
     else
-      letters[i] = 'o'
-      left = left + repair.change
-      applied = applied + 1
-      if repair.user ~= '' then
-        if now[repair.user] == nil then touched[#touched + 1] = repair.user end
-        now[repair.user] = repair.to
-      end
-      if repair.user ~= '' or kind == 'counter' then
-        noted[#noted + 1] = '[' .. json(repair.user) .. ',"' .. digits(repair.from) .. '","' .. digits(repair.to) .. '"]'
-      end
-      kept[#kept + 1] = 'r:' .. call.requests[i]
-      kept[#kept + 1] = repair.digest
+      sum = sum + repair.change
+    end
+  end
+end
+local adds_up = not is_short and sum >= 0 and sum <= most
+for i = 1, count do
+  if not letters[i] and not wanted[i].raises then
+    if adds_up or left + wanted[i].change >= 0 then
+      apply(i)
+    else
+      letters[i], is_short = 's', true
+    end
+  end
+end
+for i = 1, count do
+  if not letters[i] then
+    if left + wanted[i].change > most then
+      letters[i] = 'x'
+    elseif is_short then
+      letters[i] = 't'
+    elseif not adds_up and left + wanted[i].change < 0 then
+      letters[i] = 's'
+    else
+      apply(i)
     end
   end
 end
@@ -113,8 +155,11 @@ if fresh and not dry then
     local denied = not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
       or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
       or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
-      or kind ~= 'counter' and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
-      or call.withdrawn and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
+      or kind == 'hash' and not redis.acl_check_cmd('HSET', KEYS[5], 'f', 'v') and 'HSET'
+      or kind == 'hash' and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
+      or call.rules.total and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
+      or kind == 'set' and not redis.acl_check_cmd('HSET', KEYS[6], 'f', 'v') and 'HSET'
+      or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[6], 'f') and 'HDEL'
       or call.rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
@@ -131,6 +176,7 @@ if fresh and not dry then
       row[#row + 1] = digits(left - call.stock)
       redis.call('XADD', KEYS[4], '*', unpack(row))
     end
+    if restored then redis.call('INCRBY', KEYS[1], '0') end
     if left > call.stock then return_units(call.withdrawn, left - call.stock) end
   end
 end

@@ -27,8 +27,9 @@ local function read_activity(call)
   if not rules then return unfit(odd, 2) end
   local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
   if bad then return bad end
-  if not stock_text then return {NOT_PREHEATED, false, false} end
-  local stock = whole(stock_text)
+  if not stock_text and not call.restores then return {NOT_PREHEATED, false, false} end
+  call.is_lost = not stock_text
+  local stock = whole(stock_text or '0')
   if not stock then return unfit(stock_text, 1) end
   if rules.state == 'paused' or call.op ~= 'deduct' then
     local withdrawn, odd = withdrawn_units(redis.call('HGET', KEYS[2], 'withdrawn'))

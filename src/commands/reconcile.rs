@@ -120,11 +120,11 @@ fn audit_all(
     let progress = out.progress("auditing", wanted.len() as u64);
     let mut audits = Vec::with_capacity(wanted.len());
     for Wanted { activity, total } in wanted {
-        let compared = orders.as_mut().map(|orders| orders.of(activity));
-        let is_unrecorded = compared.as_ref().is_some_and(|compared| compared.records.rows == 0);
-        let mut audit = audited(store, activity, *total, compared, args.fix.missing_orders())?;
-        if is_unrecorded {
-            left_out.take(&mut audit, args.activities.contains(activity));
+        let is_named = args.activities.contains(activity);
+        let compared = orders.as_mut().map(|orders| orders.of(activity, is_named));
+        let audit = audited(store, activity, *total, compared, args.fix.missing_orders())?;
+        if !is_named {
+            left_out.note(&audit);
         }
         audits.push(audit);
         progress.inc(1);

@@ -1,5 +1,7 @@
 //! `seckill repair`: apply a plan that `reconcile` wrote.
 
+use std::collections::HashMap;
+
 use anyhow::Result;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -147,12 +149,14 @@ pub struct Applied {
 
 /// Applies repairs, those of one activity and one audit at a time.
 pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, format: Format, store: &mut Store) -> Applied {
-    let same = |one: &&Repair, other: &&Repair| {
-        (&one.activity, one.epoch, one.repairs) == (&other.activity, other.epoch, other.repairs)
-    };
+    // Those of an audit belong together, wherever a plan has them.
+    let mut first = HashMap::new();
+    let mut repairs: Vec<&Repair> = repairs.to_vec();
+    repairs.iter().enumerate().for_each(|(at, repair)| _ = first.entry(repair.audit()).or_insert(at));
+    repairs.sort_by_key(|repair| first[&repair.audit()]);
     let mut applied = Applied { rows: Vec::with_capacity(repairs.len()), error: None };
     interrupt::stop_gracefully();
-    for group in repairs.chunk_by(same) {
+    for group in repairs.chunk_by(|one, other| one.audit() == other.audit()) {
         if interrupt::requested() {
             applied.error = Some(interrupted(applied.rows.len(), repairs.len()).into());
             break;

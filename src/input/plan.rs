@@ -5,7 +5,7 @@ use super::source::Source;
 use crate::inventory::failure::Failure;
 use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::number::MOST_UNITS;
-use crate::inventory::repair::Repair;
+use crate::inventory::repair::{Repair, incomplete};
 
 /// Reads a plan; `-` is standard input.
 ///
@@ -24,6 +24,13 @@ pub fn read(path: &str) -> Result<Vec<Repair>, Failure> {
         }
     }
     problems.end()?;
+    if let Some(raise) = incomplete(&repairs) {
+        return Err(Failure::usage(format!(
+            "`{}` is not a whole plan: `{}` of activity `{}` raises the stock, and repairs that come before it are missing",
+            source.name, raise.id, raise.activity
+        ))
+        .hint("write the plan again with `seckill reconcile --plan FILE`, and apply all of it"));
+    }
     Ok(repairs)
 }
 

@@ -1,159 +1,13 @@
-//! From what was found in Redis to what it means.
+//! The judgement of an audit: from the evidence to what differs, the verdict and its proof.
 
-use super::book::{Book, Newer};
-use super::checkpoint::Checkpoint;
+use std::collections::HashMap;
+
 use super::drift::{Audit, Class, Difference, Held, MissingOrder, Proof, Verdict};
-use super::id::{ActivityId, StoredUser};
-use super::layout::{Kind, Layout};
-use super::ledger::EntryId;
-use super::order::Corrupt;
-use super::repair;
-use super::time::Millis;
-
-/// What preheat wrote, as far as an audit needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// Units it was preheated with, updates included.
-    pub total: u64,
-    /// The most units a user may hold.
-    pub per_user_limit: Option<u64>,
-    /// One higher with each reset.
-    pub epoch: u64,
-    /// How many repairs were applied.
-    pub repairs: u64,
-    /// Whether changes are written to the ledger.
-    pub ledger: bool,
-}
-
-/// An activity at one instant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instant {
-    /// The server's clock.
-    pub at: Millis,
-    /// Units left.
-    pub stock: Option<u64>,
-    /// `None` where only a backend created it.
-    pub rules: Option<Rules>,
-    /// The ledger's last entry.
-    pub last: Option<EntryId>,
-    /// How many entries the ledger has, with those that were removed behind its checkpoint; `None` where nobody asked.
-    pub length: Option<u64>,
-    /// Where the ledger begins, if it was trimmed.
-    pub checkpoint: Option<Checkpoint>,
-}
-
-/// A user of whom not all is as it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The user's number in the book.
-    pub user: u32,
-    /// Units held, or the text that is no number.
-    pub holds: Result<u64, String>,
-    /// What the ledger said at that same instant.
-    pub ledger: Option<i64>,
-    /// What the order records say.
-    pub orders: Option<i64>,
-    /// What the ledger has that is newer than the order records.
-    pub newer: Option<Newer>,
-}
-
-impl Finding {
-    /// What the order records say to units held, and what that means; `None` where they agree.
-    pub fn against_orders(&self, units: i64) -> Option<Class> {
-        let orders = self.orders?;
-        if orders == units {
-            return None;
-        }
-        // What Redis held when the records were written.
-        let then = units - self.newer.unwrap_or_default().net;
-        if self.newer.is_some_and(|newer| (then + newer.low..=then + newer.high).contains(&orders)) {
-            return Some(Class::Timing);
-        }
-        Some(match (then, orders) {
-            (then, orders) if then == orders => return None,
-            (_, 0) => Class::MissingOrder,
-            (0, orders) if orders > 0 => Class::MissingPurchase,
-            _ => Class::QuantityMismatch,
-        })
-    }
-}
-
-/// All that was found of one activity.
-pub struct Facts {
-    /// The activity.
-    pub activity: ActivityId,
-    /// Where its keys are.
-    pub layout: Layout,
-    /// How it records who bought.
-    pub kind: Kind,
-    /// The total that the caller says it has.
-    pub total: Option<u64>,
-    /// The instant up to which the book goes; `None` where there is no such activity.
-    pub end: Option<Instant>,
-    /// A key that is corrupt as a whole.
-    pub corrupt: Option<Corrupt>,
-    /// The ledger, and everybody's name.
-    pub book: Book,
-    /// Units that participants hold, where no ledger says it.
-    pub held: Option<i64>,
-    /// The newest ledger entry that an order record names.
-    pub newest_named: Option<EntryId>,
-    /// Whether the ledger was folded from its beginning.
-    pub by_ledger: bool,
-    /// Whether nothing moved that would make the rest a guess.
-    pub settled: bool,
-    /// Users of whom not all is as it should be.
-    pub findings: Vec<Finding>,
-    /// What people should know beside it.
-    pub notes: Vec<String>,
-}
-
-impl Book {
-    /// What is wrong with a user at the instant at which the book ends; nothing mostly.
-    pub fn finding(
-        &self,
-        user: u32,
-        holds: Result<u64, String>,
-        limit: Option<u64>,
-        by_ledger: bool,
-    ) -> Option<Finding> {
-        let ledger = by_ledger.then(|| self.units(user));
-        if by_ledger && self.is_unknown(user) && holds.as_ref().is_ok_and(|units| *units > 0) {
-            return None;
-        }
-        let finding = Finding { user, holds, ledger, orders: self.ordered(user), newer: self.newer(user) };
-        let fine = match &finding.holds {
-            Err(_) => false,
-            Ok(units) => {
-                ledger.is_none_or(|ledger| signed(*units) == ledger)
-                    && limit.is_none_or(|limit| *units <= limit)
-                    && finding.against_orders(signed(*units)).is_none()
-            }
-        };
-        (!fine).then_some(finding)
-    }
-}
-
-impl Instant {
-    /// Whether somebody bought or gave back within the last second.
-    pub fn is_live(&self) -> bool {
-        self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
-    }
-}
-
-impl Facts {
-    /// Whether order records name ledger entries newer than the ledger's last.
-    pub fn lost_tail(&self) -> bool {
-        let Some(end) = &self.end else { return false };
-        end.rules.is_some_and(|rules| rules.ledger)
-            && self.newest_named.is_some_and(|named| end.last.is_none_or(|last| named > last))
-    }
-}
-
-/// Units as a number that may be compared with one below zero.
-pub fn signed(units: u64) -> i64 {
-    i64::try_from(units).unwrap_or(i64::MAX)
-}
+use super::evidence::{Facts, Finding, Holding, limit, signed};
+use super::id::StoredUser;
+use super::layout::Kind;
+use super::plan::{self, Plan};
+use super::repair::Repair;
 
 /// What is done about units that no order record has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,38 +20,25 @@ pub enum MissingOrders {
 
 /// Says what the facts mean.
 pub fn judge(mut facts: Facts, missing_orders: MissingOrders) -> Audit {
-    let instant = facts.end.clone();
-    let rules = instant.as_ref().and_then(|instant| instant.rules);
-    let stock = instant.as_ref().and_then(|instant| instant.stock);
-    let total = facts.total.or(rules.map(|rules| rules.total));
-    if let (Kind::Counter, Some(end)) = (facts.kind, &facts.end) {
-        // What is not there was sold, to whomever.
-        let sold = total.zip(end.stock).map(|(total, stock)| total.saturating_sub(stock));
-        let nobody = facts.book.user(b"");
-        let ledger = facts.by_ledger.then(|| facts.book.units(nobody));
-        let holds = sold.or(ledger.and_then(|units| u64::try_from(units).ok()));
-        facts.findings.extend(holds.and_then(|units| facts.book.finding(nobody, Ok(units), None, false)));
+    if facts.kind == Kind::Counter {
+        let differs = counter(&mut facts);
+        facts.findings.extend(differs);
     }
-    let bought = bought(&facts, total, stock);
-    let expected = total.zip(bought).map(|(total, bought)| signed(total) - bought);
-    let drift = stock.zip(expected).map(|(stock, expected)| signed(stock) - expected);
+    let (total, stock, bought) = (facts.total(), facts.stock(), facts.bought());
+    let expected = total.zip(bought).map(|(total, bought)| signed(total).saturating_sub(bought));
+    let drift = stock.zip(expected).map(|(stock, expected)| signed(stock).saturating_sub(expected));
 
     let mut differences = Vec::new();
     whole(&mut facts, drift, &mut differences);
-    let limit = limit(facts.kind, rules);
+    let unrecorded = unrecorded(&facts);
+    differences.extend(unrecorded.clone());
+    let limit = limit(facts.kind, facts.rules());
     for finding in &facts.findings {
         of_user(finding, &facts, limit, &mut differences);
     }
     differences.sort_by(|one, other| (one.class, &one.user).cmp(&(other.class, &other.user)));
 
-    let known = facts.kind.has_users() && total.is_some() && stock.is_some() && bought.is_some();
-    let proof = match (facts.settled, facts.by_ledger, facts.book.has_orders(), known) {
-        (false, ..) => Proof::None,
-        (_, true, ..) => Proof::Ledger,
-        (_, _, true, _) => Proof::Orders,
-        (.., true) => Proof::Total,
-        _ => Proof::None,
-    };
+    let proof = proof(&facts, bought);
     let verdict = match (&facts.end, &facts.corrupt) {
         (None, None) => Verdict::NotPreheated,
         _ if differences.iter().any(|difference| difference.class != Class::Timing) => Verdict::Drift,
@@ -205,24 +46,13 @@ pub fn judge(mut facts: Facts, missing_orders: MissingOrders) -> Audit {
         _ if proof == Proof::None => Verdict::Unproven,
         _ => Verdict::Match,
     };
-    let mut plan = repair::plan(&facts, drift);
-    let is_missing = |repair: &mut repair::Repair| {
-        matches!(repair.class, Class::MissingOrder | Class::QuantityMismatch) && repair.from > Some(repair.to)
-    };
-    let missing = match missing_orders {
-        MissingOrders::Repair => {
-            plan.repairs.iter().cloned().filter_map(|mut repair| is_missing(&mut repair).then_some(repair)).collect()
-        }
-        MissingOrders::Emit => plan.repairs.extract_if(.., is_missing).collect::<Vec<_>>(),
-    };
-    let missing_orders = missing
-        .into_iter()
-        .map(|repair| MissingOrder { user: repair.user, quantity: repair.from.unwrap_or_default() - repair.to })
-        .collect();
+    let is_unrecorded = unrecorded.iter().any(|difference| difference.class == Class::MissingOrder);
+    let plan = plan::plan(&facts, is_unrecorded, missing_orders);
+    ways_out(&mut facts, &plan, &differences);
     Audit {
-        activity: facts.activity,
         plan,
-        missing_orders,
+        missing_orders: missing(&facts),
+        activity: facts.activity,
         verdict,
         proof,
         total,
@@ -233,6 +63,55 @@ pub fn judge(mut facts: Facts, missing_orders: MissingOrders) -> Audit {
         differences,
         notes: facts.notes,
     }
+}
+
+/// Notes what an operator must know before a repair, or can do instead of one.
+fn ways_out(facts: &mut Facts, plan: &Plan, differences: &[Difference]) {
+    if facts.corrupt.is_none() && facts.end.is_some() && facts.stock().is_none() {
+        let restores = plan.repairs.iter().any(Repair::restores_stock);
+        let why = "its stock key is gone, and nothing proves how many units are left";
+        facts.notes.push(match (restores, facts.kind) {
+            (true, _) => "its stock key is gone: `reconcile --fix` restores it".to_owned(),
+            (_, Kind::Counter) => format!("{why}: compare it with all order records (`--orders`)"),
+            _ => {
+                format!("{why}: compare it with all order records (`--orders`), or take it over with `preheat --adopt`")
+            }
+        });
+    }
+    let is_older = |difference: &Difference| matches!(difference.class, Class::MissingOrder | Class::QuantityMismatch);
+    if !facts.by_ledger && differences.iter().any(is_older) {
+        facts.notes.push(
+            "no whole ledger tells which purchases are newer than the order records: they look like missing orders too"
+                .to_owned(),
+        );
+    }
+}
+
+/// What a verdict about these facts rests on.
+fn proof(facts: &Facts, bought: Option<i64>) -> Proof {
+    let is_known = facts.kind.has_users() && bought.is_some() && facts.total().is_some() && facts.stock().is_some();
+    if !facts.settled || facts.corrupt.is_some() {
+        Proof::None
+    } else if facts.by_ledger {
+        Proof::Ledger
+    } else if facts.book.has_orders() && !facts.book.is_unrecorded() {
+        Proof::Orders
+    } else if is_known {
+        Proof::Total
+    } else {
+        Proof::None
+    }
+}
+
+/// What a bare counter sold, as if it were one user; `None` if order records and ledger say the same.
+fn counter(facts: &mut Facts) -> Option<Finding> {
+    let nobody = facts.book.user(b"");
+    let sold = facts.sold().and_then(|sold| u64::try_from(sold).ok())?;
+    let ledger = facts.by_ledger.then(|| facts.book.units(nobody)).filter(|ledger| *ledger != signed(sold));
+    let (orders, newer) = (facts.book.ordered(nobody), facts.book.newer(nobody));
+    let finding = Finding { user: nobody, holds: Holding::Units(sold), ledger, orders, newer };
+    let agrees = finding.against_orders().is_none() && finding.drift().is_none_or(|drift| drift == 0);
+    (!agrees).then_some(finding)
 }
 
 /// What is wrong with the activity as a whole.
@@ -250,14 +129,13 @@ fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference
         return;
     }
     let Some(instant) = &facts.end else { return };
-    let other_total = facts.by_ledger && instant.rules.map(|rules| rules.total) != facts.book.total;
-    if instant.stock.is_none() || facts.settled && (drift.is_some_and(|drift| drift != 0) || other_total) {
+    // Of a bare counter, records that agree with the stock say that only the ledger differs.
+    let only_ledger = facts.kind == Kind::Counter && facts.findings.iter().any(ledger_alone_differs);
+    let off = drift.is_some_and(|drift| drift != 0) || instant.stock > facts.total().or(instant.stock);
+    if instant.stock.is_none() || facts.settled && (off && !only_ledger || facts.totals_differ()) {
         let by_ledger =
             facts.by_ledger.then(|| Held::Units(signed(facts.book.total.unwrap_or_default()) - facts.book.sum));
         say(Class::Conservation, instant.stock.map(|stock| Held::Units(signed(stock))), by_ledger, None);
-    }
-    if instant.stock.is_none() {
-        facts.notes.push("its stock key is gone, though it was preheated".to_owned());
     }
     if let Some(named) = facts.newest_named.filter(|_| facts.lost_tail()) {
         let last = instant.last.map(|last| Held::Text(last.to_string()));
@@ -268,49 +146,105 @@ fn whole(facts: &mut Facts, drift: Option<i64>, differences: &mut Vec<Difference
     }
 }
 
+/// Whether the order records agree with Redis, and the ledger does not.
+pub fn ledger_alone_differs(finding: &Finding) -> bool {
+    let is_recorded = finding.orders.is_some() && finding.against_orders().is_none_or(|class| class == Class::Timing);
+    is_recorded && finding.drift().is_some_and(|drift| drift != 0)
+}
+
+/// Of an activity that the order records don't mention: its users in one difference, and those who are newer than the
+/// records in another.
+fn unrecorded(facts: &Facts) -> Vec<Difference> {
+    if !facts.settled || !facts.book.is_unrecorded() || !facts.book.has_orders() {
+        return Vec::new();
+    }
+    let difference = |class, count, redis| Difference {
+        user: None,
+        class,
+        redis,
+        ledger: facts.by_ledger.then_some(Held::Units(facts.book.sum)),
+        orders: Some(Held::Units(0)),
+        count,
+    };
+    if facts.kind == Kind::Counter {
+        let class = facts.findings.iter().find_map(Finding::against_orders);
+        return class.map(|class| difference(class, None, facts.sold().map(Held::Units))).into_iter().collect();
+    }
+    if !facts.by_ledger {
+        let units = facts.bought().map(Held::Units);
+        let missing = difference(Class::MissingOrder, Some(facts.held.users), units);
+        return if facts.held.users == 0 { Vec::new() } else { vec![missing] };
+    }
+    // Whoever is not among the findings holds what the ledger says.
+    let holdings: HashMap<u32, &Holding> =
+        facts.findings.iter().map(|finding| (finding.user, &finding.holds)).collect();
+    let mut missing = (0, Some(0i64));
+    let mut newer = (0, Some(0i64));
+    for user in facts.book.everybody() {
+        let ledger = facts.book.units(user);
+        let by_ledger = match facts.book.is_unknown(user) {
+            true => Holding::Unknown,
+            false => Holding::Units(u64::try_from(ledger).unwrap_or(0)),
+        };
+        let holds = holdings.get(&user).map_or(by_ledger, |&holds| holds.clone());
+        let finding = Finding { user, holds, ledger: Some(ledger), orders: Some(0), newer: facts.book.newer(user) };
+        let tally = match finding.against_orders() {
+            None => continue,
+            Some(Class::Timing) => &mut newer,
+            Some(_) => &mut missing,
+        };
+        *tally = (tally.0 + 1, tally.1.zip(finding.units()).map(|(sum, units)| sum.saturating_add(units)));
+    }
+    [(Class::MissingOrder, missing), (Class::Timing, newer)]
+        .into_iter()
+        .filter(|(_, (count, _))| *count > 0)
+        .map(|(class, (count, units))| difference(class, Some(count), units.map(Held::Units)))
+        .collect()
+}
+
 /// What is wrong with one user.
 fn of_user(finding: &Finding, facts: &Facts, limit: Option<u64>, differences: &mut Vec<Difference>) {
     let mut say = |class, redis| {
         let name = facts.book.users.name(finding.user);
         let user = facts.kind.has_users().then(|| StoredUser::new(name));
         let (ledger, orders) = (finding.ledger.map(Held::Units), finding.orders.map(Held::Units));
-        differences.push(Difference { user, class, redis: Some(redis), ledger, orders, count: None });
+        differences.push(Difference { user, class, redis, ledger, orders, count: None });
     };
-    match &finding.holds {
-        Err(text) => say(Class::Corrupt, Held::Text(text.clone())),
-        Ok(units) => {
-            let held = Held::Units(signed(*units));
-            if finding.ledger.is_some_and(|ledger| ledger != signed(*units)) {
-                say(Class::CounterDrift, held.clone());
-            }
-            if limit.is_some_and(|limit| *units > limit) {
-                say(Class::OverLimit, held.clone());
-            }
-            // A blur compared with order records would show differences that are none.
-            if let Some(class) = finding.against_orders(signed(*units)).filter(|_| facts.settled) {
-                say(class, held);
-            }
-        }
+    let held = match &finding.holds {
+        Holding::Units(units) => Some(Held::Units(signed(*units))),
+        Holding::Unknown => None,
+        Holding::Invalid(text) => return say(Class::Corrupt, Some(Held::Text(text.clone()))),
+    };
+    let is_counter = facts.kind == Kind::Counter;
+    let drifts = finding.ledger.is_some() && finding.drift() != Some(0);
+    if if is_counter { ledger_alone_differs(finding) } else { drifts } {
+        say(Class::CounterDrift, held.clone());
+    }
+    if let (Holding::Units(units), Some(limit)) = (&finding.holds, limit)
+        && *units > limit
+    {
+        say(Class::OverLimit, held.clone());
+    }
+    // A changing scan compared with order records would show differences that are none.
+    if let Some(class) = finding.against_orders().filter(|_| facts.settled && !facts.book.is_unrecorded()) {
+        say(class, held);
     }
 }
 
-/// The limit, where the layout counts units by it.
-pub fn limit(kind: Kind, rules: Option<Rules>) -> Option<u64> {
-    rules.and_then(|rules| rules.per_user_limit).filter(|_| kind == Kind::Hash)
-}
-
-/// Units that participants hold at the end: what the ledger says, and by how much each counter differs from it.
-fn bought(facts: &Facts, total: Option<u64>, stock: Option<u64>) -> Option<i64> {
-    if facts.by_ledger {
-        let differ = |finding: &Finding| match (&finding.holds, finding.ledger) {
-            (Ok(units), Some(ledger)) => signed(*units) - ledger,
-            (Err(_), Some(ledger)) => -ledger,
-            _ => 0,
-        };
-        return Some(facts.book.sum + facts.findings.iter().map(differ).sum::<i64>());
+/// The order rows that would complete the order records: what each user's rows lack.
+fn missing(facts: &Facts) -> Vec<MissingOrder> {
+    if !facts.settled || facts.book.orders_too_old() {
+        return Vec::new();
     }
-    // Nobody is recorded and nothing was written down: what is not there was sold.
-    facts.held.or_else(|| {
-        total.zip(stock).filter(|(total, stock)| stock <= total).map(|(total, stock)| signed(total) - signed(stock))
-    })
+    let lacks = |finding: &Finding| {
+        let is_missing = matches!(finding.against_orders(), Some(Class::MissingOrder | Class::QuantityMismatch));
+        let lacking = finding.units()?.saturating_sub(finding.ordered_now()?);
+        let is_missing = is_missing && finding.orders >= Some(0);
+        let quantity = u64::try_from(lacking).ok().filter(|quantity| is_missing && *quantity > 0)?;
+        let name = facts.book.users.name(finding.user);
+        Some(MissingOrder { user: facts.kind.has_users().then(|| StoredUser::new(name)), quantity })
+    };
+    // Of an activity without any row, only if it was named.
+    let listed = facts.findings.iter().filter(|_| facts.book.lists_users());
+    listed.filter_map(lacks).collect()
 }

@@ -42,6 +42,10 @@ pub struct Book {
     orders: Option<Vec<i64>>,
     /// The first entry that the order records cannot know.
     newer_from: Option<EntryId>,
+    /// How many rows the order records have of the activity.
+    rows: u64,
+    /// Whether the caller named the activity.
+    named: bool,
     /// Whether the checkpoint holds what they cannot know: what is newer cannot be told from what differs.
     orders_too_old: bool,
     /// What happened since then, of those users to whom something did.
@@ -65,11 +69,16 @@ pub struct Compared {
     pub records: Records,
     /// The first ledger entry that they cannot know.
     pub newer_from: EntryId,
+    /// Whether the caller named the activity. Otherwise, if no row mentions it, its users are counted and not listed:
+    /// the export may simply be of other activities.
+    pub named: bool,
 }
 
 impl Book {
     /// Nothing was read yet.
     pub fn new(kind: Kind, compared: Option<Compared>) -> Self {
+        let rows = compared.as_ref().map_or(0, |compared| compared.records.rows);
+        let named = compared.as_ref().is_none_or(|compared| compared.named);
         let (records, newer_from) = compared.map(|compared| (compared.records, compared.newer_from)).unzip();
         let (users, orders) = records.map(|records| (records.users, records.units)).unzip();
         let users: Users = users.unwrap_or_default();
@@ -81,6 +90,8 @@ impl Book {
             users,
             orders,
             newer_from,
+            rows,
+            named,
             orders_too_old: false,
             newer: HashMap::new(),
             total: None,
@@ -193,9 +204,30 @@ impl Book {
         self.orders.is_some() && !self.orders_too_old
     }
 
+    /// Whether order records were given, and no row of them mentions the activity.
+    pub fn is_unrecorded(&self) -> bool {
+        self.orders.is_some() && self.rows == 0
+    }
+
+    /// Whether users are compared with the order records one by one.
+    pub fn lists_users(&self) -> bool {
+        self.has_orders() && (self.rows > 0 || self.named)
+    }
+
+    /// The numbers of all users so far.
+    pub fn everybody(&self) -> impl Iterator<Item = u32> {
+        (0u32..).take(self.users.len())
+    }
+
     /// What the order records say a user bought; `None` where there are none.
     pub fn ordered(&self, user: u32) -> Option<i64> {
         self.orders.as_ref().filter(|_| !self.orders_too_old).map(|orders| orders[user as usize])
+    }
+
+    /// What the order records say a user bought, with what the ledger has that is newer; 0 if there are none.
+    pub fn ordered_now(&self, user: u32) -> i64 {
+        let orders = self.orders.as_ref().and_then(|orders| orders.get(user as usize)).copied().unwrap_or_default();
+        orders.saturating_add(self.newer(user).unwrap_or_default().net)
     }
 
     /// How far a user's units moved since the order records were written.
@@ -254,7 +286,7 @@ impl Book {
         let counts = counts.ok_or("an order without a quantity")?;
         // A bare counter sells to nobody in particular: all of it is one user without a name.
         let has_users = self.kind.has_users();
-        let users = self.users(rows.iter().map(|row| if has_users { row.user().as_bytes() } else { b"" }));
+        let users = self.users(rows.iter().map(|row| if has_users { row.user() } else { b"" }));
         for ((row, user), count) in rows.iter().zip(users).zip(counts) {
             match op {
                 Op::Deduct => self.move_units(user, count),
@@ -329,7 +361,8 @@ mod tests {
         let mut records = Records::default();
         records.add("a", 3, None);
         records.add("a", -1, None);
-        let mut book = Book::new(Kind::Hash, Some(Compared { records, newer_from: "5-0".parse().unwrap() }));
+        let mut book =
+            Book::new(Kind::Hash, Some(Compared { records, newer_from: "5-0".parse().unwrap(), named: true }));
         book.add(&entry("4-9", "deduct", None, r#"[["a","2",""],["b","1",""]]"#));
         book.add(&entry("5-0", "deduct", None, r#"[["b","4",""]]"#));
         book.add(&entry("6-0", "refund", None, r#"[["b","5",""]]"#));

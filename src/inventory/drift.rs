@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::id::{ActivityId, StoredUser};
-use super::repair::Plan;
+use super::plan::Plan;
 
 /// The outcome of an audit, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

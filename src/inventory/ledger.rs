@@ -192,24 +192,24 @@ fn lines(text: &str, count: usize) -> Vec<u64> {
     lines.filter(|lines| lines.len() == count).unwrap_or_default()
 }
 
-/// One order of an entry, as texts.
+/// One order of an entry, as texts. They are bytes: a backend may name its users in another encoding than UTF-8.
 #[derive(Debug, Clone)]
-pub struct OrderTexts<'a>(pub [Option<Cow<'a, str>>; 4]);
+pub struct OrderTexts<'a>(pub [Option<Cow<'a, [u8]>>; 4]);
 
 impl OrderTexts<'_> {
     /// The user; empty where none is recorded.
-    pub fn user(&self) -> &str {
+    pub fn user(&self) -> &[u8] {
         self.0[0].as_deref().unwrap_or_default()
     }
 
     /// The count at a place.
     pub fn count(&self, at: usize) -> Option<i64> {
-        whole(self.0.get(at)?.as_deref()?).and_then(|count| i64::try_from(count).ok())
+        whole(self.text(at)?).and_then(|count| i64::try_from(count).ok())
     }
 
-    /// The text at a place; `None` where it is empty or missing.
+    /// The text at a place; `None` if it is empty, missing or not UTF-8.
     pub fn text(&self, at: usize) -> Option<&str> {
-        self.0.get(at)?.as_deref().filter(|text| !text.is_empty())
+        std::str::from_utf8(self.0.get(at)?.as_deref()?).ok().filter(|text| !text.is_empty())
     }
 }
 
@@ -239,10 +239,30 @@ impl<'de> Deserialize<'de> for OrderTexts<'de> {
     }
 }
 
-/// A text that is borrowed where JSON has it as it is.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+/// A text that is borrowed if JSON has it as it is.
+struct Text<'a>(Cow<'a, [u8]>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl<'de> Visitor<'de> for Bytes {
+            type Value = Text<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text")
+            }
+
+            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(bytes)))
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(bytes.to_owned())))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -280,13 +300,20 @@ mod tests {
         let rows = entry.rows().unwrap();
         assert_eq!(
             (rows[0].user(), rows[0].count(1), rows[0].text(2), rows[0].text(3)),
-            ("0123", Some(2), Some("r\"1"), None)
+            (&b"0123"[..], Some(2), Some("r\"1"), None)
         );
         assert_eq!(
             (rows[1].user(), rows[1].count(1), rows[1].text(3)),
-            ("中", Some(9_007_199_254_740_991), Some("why"))
+            ("中".as_bytes(), Some(9_007_199_254_740_991), Some("why"))
         );
-        for wrong in [&b"[[1,2]]"[..], b"{}", b"[[\"a\"", b"[[\"\xff\",\"1\"]]"] {
+        // As a backend wrote it that does not speak UTF-8.
+        entry.orders = Some(b"[[\"\xc4\xe3\",\"1\",\"\xff\"]]".to_vec());
+        let rows = entry.rows().unwrap();
+        assert_eq!(
+            (rows[0].user(), rows[0].text(0), rows[0].count(1), rows[0].text(2)),
+            (&b"\xc4\xe3"[..], None, Some(1), None)
+        );
+        for wrong in [&b"[[1,2]]"[..], b"{}", b"[[\"a\"", b"[[[97],\"1\"]]"] {
             entry.orders = Some(wrong.to_vec());
             assert!(entry.rows().is_err());
         }

@@ -1,15 +1,12 @@
-//! What would set right what an audit found. Changes by a difference, each with an id of its own; nothing is set
-//! blindly.
-//!
-//! Order records are believed over Redis. Without them, a counter that stock moved with is never undone: a backend
-//! sold those units past the ledger, and undoing would sell them again.
+//! Repairs: changes by a difference, each with an id of its own, so that it is applied once. Nothing is set blindly.
+
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::audit::{Facts, Finding, limit, signed};
 use super::drift::Class;
 use super::id::StoredUser;
-use super::layout::{Kind, Layout};
+use super::layout::Layout;
 
 /// One repair, as a plan keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +29,9 @@ pub struct Repair {
     pub to: u64,
     /// By how much the stock moves.
     pub stock_change: i64,
+    /// Of a repair that raises the stock: the [`gate`] of the plan's other repairs of the activity, which must be in
+    /// force before it. Without them more would be for sale than is left.
+    pub after: Option<String>,
     /// The activity's epoch when it was audited; `None` without a meta.
     pub epoch: Option<u64>,
     /// How many repairs it had seen by then; `None` without a meta.
@@ -52,6 +52,8 @@ struct PlanRow {
     from: Option<u64>,
     to: u64,
     stock_change: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
     epoch: Option<u64>,
     repairs: Option<u64>,
 }
@@ -69,6 +71,7 @@ impl From<Repair> for PlanRow {
             from: repair.from,
             to: repair.to,
             stock_change: repair.stock_change,
+            after: repair.after,
             epoch: repair.epoch,
             repairs: repair.repairs,
         }
@@ -99,6 +102,7 @@ impl TryFrom<PlanRow> for Repair {
             from: row.from,
             to: row.to,
             stock_change: row.stock_change,
+            after: row.after,
             epoch: row.epoch,
             repairs: row.repairs,
         })
@@ -154,157 +158,130 @@ impl Repaired {
     }
 }
 
-/// What to do about an audit.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
-    /// What can be repaired.
-    pub repairs: Vec<Repair>,
-    /// What cannot, how often, and why.
-    pub kept: Vec<(Class, usize, &'static str)>,
+/// Names a set of repairs by their ids, whatever their order.
+pub fn gate<'a>(ids: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let mut ids: Vec<&str> = ids.into_iter().collect();
+    if ids.is_empty() {
+        return None;
+    }
+    ids.sort_unstable();
+    Some(blake3::hash(ids.join("\n").as_bytes()).to_hex()[..32].to_owned())
 }
 
-impl Plan {
-    fn keep(&mut self, class: Class, why: &'static str) {
-        match self.kept.iter_mut().find(|(known, _, known_why)| (*known, *known_why) == (class, why)) {
-            Some((_, count, _)) => *count += 1,
-            None => self.kept.push((class, 1, why)),
-        }
+/// The first repair that raises the stock though the plan lacks repairs that must come before it.
+pub fn incomplete(repairs: &[Repair]) -> Option<&Repair> {
+    let mut others: HashMap<_, Vec<&str>> = HashMap::new();
+    for repair in repairs.iter().filter(|repair| !repair.raises_stock()) {
+        others.entry(repair.audit()).or_default().push(&repair.id);
     }
-}
-
-/// What the stock says about the counters that differ from the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Moved {
-    /// It moved with all of them.
-    With,
-    /// It moved with none of them.
-    Without,
-    /// It moved with some of them, or with something else.
-    Unclear,
-}
-
-/// Plans the repairs of an activity whose stock is `drift` above what it should be.
-pub fn plan(facts: &Facts, drift: Option<i64>) -> Plan {
-    let mut plan = Plan::default();
-    let Some(end) = &facts.end else { return plan };
-    let rules = end.rules;
-    let limit = limit(facts.kind, rules);
-    let other_total = facts.total.is_some() && rules.is_some_and(|rules| Some(rules.total) != facts.total)
-        || facts.by_ledger && rules.map(|rules| rules.total) != facts.book.total;
-    if facts.corrupt.is_some() || !facts.book.unreadable.is_empty() || end.stock.is_none() {
-        plan.keep(Class::Corrupt, "a key that is corrupt must be looked at first");
-        return plan;
-    }
-    if !facts.settled || facts.book.orders_too_old() {
-        return plan;
-    }
-    // Units that neither stock nor participants have.
-    let missing = -drift.unwrap_or_default();
-    let drifted: i64 = facts.findings.iter().filter_map(Finding::drift).sum();
-    let any_drifted = facts.findings.iter().any(|finding| finding.drift().is_some_and(|drift| drift != 0));
-    let moved = match (missing, any_drifted) {
-        (0, _) | (_, false) => Moved::With,
-        _ if drifted == -missing => Moved::Without,
-        _ => Moved::Unclear,
+    let gates: HashMap<_, _> = others.into_iter().map(|(audit, ids)| (audit, gate(ids))).collect();
+    let is_incomplete = |repair: &&Repair| {
+        let gate = gates.get(&repair.audit()).and_then(Option::as_ref);
+        repair.after.is_some() && repair.after.as_ref() != gate
     };
-    let add = |plan: &mut Plan, class, user: Option<&str>, from: i64, to: i64, change: i64| {
-        let (Ok(from), Ok(to)) = (u64::try_from(from), u64::try_from(to)) else {
-            return plan.keep(class, "the sums are below zero");
-        };
-        let mut repair = Repair {
+    repairs.iter().find(is_incomplete)
+}
+
+impl Repair {
+    /// What the repairs of one audit of an activity have in common: they are applied together.
+    pub fn audit(&self) -> (Layout, &str, Option<u64>, Option<u64>) {
+        (self.layout, &self.activity, self.epoch, self.repairs)
+    }
+
+    /// Whether more is for sale after it: such repairs come last.
+    pub fn raises_stock(&self) -> bool {
+        self.stock_change > 0 || self.restores_stock()
+    }
+
+    /// Whether it creates a stock key that is gone.
+    pub fn restores_stock(&self) -> bool {
+        self.user.is_none() && self.from.is_none()
+    }
+
+    /// Its id, made from all that it does to an activity as it was audited. `at` tells repairs of an activity without
+    /// meta apart, whose repairs nothing counts. Ids are stored: a test pins the text that they are made from.
+    pub fn named(mut self, at: u64) -> Self {
+        let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let text = [
+            "repair".to_owned(),
+            self.layout.name().to_owned(),
+            self.activity.clone(),
+            self.class.name().to_owned(),
+            self.user.as_ref().map_or_else(|| "-".to_owned(), StoredUser::hex),
+            number(self.from),
+            self.to.to_string(),
+            self.stock_change.to_string(),
+            number(self.epoch),
+            number(self.repairs),
+            at.to_string(),
+        ]
+        .join(" ");
+        self.id = format!("repair:{}", &blake3::hash(text.as_bytes()).to_hex()[..32]);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repair() -> Repair {
+        Repair {
             id: String::new(),
-            layout: facts.layout,
-            activity: facts.activity.to_string(),
-            class,
-            user: user.map(StoredUser::new),
-            from: Some(from),
-            to,
-            stock_change: change,
-            epoch: rules.map(|rules| rules.epoch),
-            repairs: rules.map(|rules| rules.repairs),
-        };
-        // Without a meta nothing counts the repairs, so the instant of the audit tells one from the next.
-        let at = if rules.is_none() { end.at.get() } else { 0 };
-        let digest = blake3::hash(format!("{at} {repair:?}").as_bytes()).to_hex();
-        repair.id = format!("repair:{}", &digest[..32]);
-        plan.repairs.push(repair);
-    };
-
-    for finding in &facts.findings {
-        let Ok(units) = &finding.holds else {
-            plan.keep(Class::Corrupt, "a record that is no number must be looked at first");
-            continue;
-        };
-        let units = signed(*units);
-        let against = finding.against_orders(units).filter(|class| *class != Class::Timing);
-        let drifts = finding.drift().is_some_and(|drift| drift != 0);
-        if facts.kind == Kind::Counter {
-            // What the ledger says was sold, what the records say, and what the stock says.
-            let ledger = if facts.by_ledger { facts.book.units(finding.user) } else { units };
-            if let (Some(class), Some(orders)) = (against, finding.orders) {
-                let to = orders + finding.newer.unwrap_or_default().net;
-                add(&mut plan, class, None, ledger, to, units - to);
-            }
-            continue;
-        }
-        if limit.is_some_and(|limit| units > signed(limit)) {
-            plan.keep(Class::OverLimit, "only a refund can take units from a customer");
-        }
-        let Ok(user) = std::str::from_utf8(facts.book.users.name(finding.user)) else { continue };
-        let (class, to) = match (against, finding.orders) {
-            (Some(class), Some(orders)) if orders < 0 => {
-                plan.keep(class, "the order records of a user sum up below zero");
-                continue;
-            }
-            (Some(class), Some(orders)) => (class, orders + finding.newer.unwrap_or_default().net),
-            (_, Some(_)) if drifts => (Class::CounterDrift, units),
-            (_, None) if drifts => match (moved, finding.ledger) {
-                (Moved::With, _) => (Class::CounterDrift, units),
-                (Moved::Without, Some(ledger)) => (Class::CounterDrift, ledger),
-                _ => {
-                    plan.keep(
-                        Class::CounterDrift,
-                        "stock moved with some counters only: order records would tell which",
-                    );
-                    continue;
-                }
-            },
-            _ => continue,
-        };
-        let change = match (moved, finding.ledger) {
-            (Moved::Without, Some(ledger)) => ledger - to,
-            _ => units - to,
-        };
-        add(&mut plan, class, Some(user), units, to, change);
-    }
-
-    if other_total {
-        plan.keep(Class::Conservation, "the totals differ: `preheat --update` sets the total");
-    } else if missing != 0 && moved != Moved::Without && facts.kind != Kind::Counter {
-        if moved == Moved::Unclear && !facts.book.has_orders() {
-            plan.keep(Class::Conservation, "stock moved with some counters only: order records would tell which");
-        } else {
-            add(&mut plan, Class::Conservation, None, 0, 0, missing);
-        }
-    } else if missing != 0 && facts.kind == Kind::Counter && plan.repairs.is_empty() {
-        // Fewer than the ledger says: sold past it, so it is noted. More: they would be sold twice.
-        let sold = facts.book.sum;
-        match missing > 0 {
-            true => add(&mut plan, Class::Conservation, None, sold, sold + missing, 0),
-            false => add(&mut plan, Class::Conservation, None, sold, sold, missing),
+            layout: Layout::Sku,
+            activity: "1001".to_owned(),
+            class: Class::QuantityMismatch,
+            user: Some(StoredUser::new(&b"\xc4\xe3"[..])),
+            from: Some(2),
+            to: 1,
+            stock_change: 1,
+            after: None,
+            epoch: Some(3),
+            repairs: None,
         }
     }
-    // What lowers the stock where it is too high comes first, then what raises it, then what needs it.
-    plan.repairs.sort_by_key(|repair| (repair.user.is_some() || repair.stock_change > 0, -repair.stock_change));
-    if facts.lost_tail() && plan.repairs.is_empty() {
-        plan.keep(Class::LostTail, "nothing brings entries back; the order records tell what was lost");
-    }
-    plan
-}
 
-impl Finding {
-    /// By how much the counter is above the ledger.
-    fn drift(&self) -> Option<i64> {
-        Some(signed(*self.holds.as_ref().ok()?) - self.ledger?)
+    #[test]
+    fn ids_and_gates_are_pinned() {
+        // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7' | b3sum`
+        assert_eq!(repair().named(7).id, "repair:59c7c72279707a932ae32a107145d8a9");
+        assert_ne!(repair().named(8).id, repair().named(7).id);
+        assert_eq!(gate(["b", "a"]), gate(["a", "b"]));
+        assert_eq!(gate(["a", "b"]).as_deref(), Some("e1220d74c5179666f88b611a728a8b84"));
+        assert_eq!(gate([]), None);
+    }
+
+    #[test]
+    fn a_plan_that_lacks_what_must_come_before_a_raise_is_incomplete() {
+        let lower = |units: i64| Repair { stock_change: -units, ..repair() }.named(0);
+        let mut raise = Repair { to: 0, ..repair() }.named(0);
+        let before = [lower(1), lower(2)];
+        raise.after = gate(before.iter().map(|repair| repair.id.as_str()));
+        let [one, two] = before;
+        assert_eq!(incomplete(&[raise.clone(), two.clone(), one.clone()]), None);
+        assert_eq!(incomplete(&[one.clone(), two.clone()]), None);
+        assert_eq!(incomplete(&[one.clone(), raise.clone()]), Some(&raise));
+        assert_eq!(incomplete(&[raise.clone()]), Some(&raise));
+        let elsewhere = Repair { activity: "1002".to_owned(), ..two.clone() };
+        assert_eq!(incomplete(&[one, elsewhere, raise.clone()]), Some(&raise));
+    }
+
+    #[test]
+    fn a_plan_row_holds_a_user_that_is_not_utf_8_as_hex() {
+        let row = serde_json::to_string(&repair().named(7)).unwrap();
+        assert!(row.contains(r#""user":null,"user_hex":"c4e3""#), "{row}");
+        assert_eq!(serde_json::from_str::<Repair>(&row).unwrap(), repair().named(7));
+        let mut plain = repair().named(7);
+        plain.user = Some(StoredUser::new("a"));
+        (plain.from, plain.after) = (None, gate(["x"]));
+        let row = serde_json::to_string(&plain).unwrap();
+        assert!(row.contains(r#""user":"a","from":null,"to":1"#), "{row}");
+        assert_eq!(serde_json::from_str::<Repair>(&row).unwrap(), plain);
+        for (from, to) in [
+            ("\"user\":\"a\"", "\"user\":\"a\",\"user_hex\":\"61\""),
+            ("\"user\":\"a\"", "\"user\":null,\"user_hex\":\"6\""),
+        ] {
+            assert!(serde_json::from_str::<Repair>(&row.replace(from, to)).is_err(), "{to}");
+        }
     }
 }

@@ -9,12 +9,11 @@ use std::hash::BuildHasher;
 use redis::Value;
 
 use super::keys::Keys;
-use super::look::{Ask, Look};
+use super::look::{Ask, Look, holding};
 use super::pace::Pace;
-use super::scan::number;
 use super::{Store, StoreError};
-use crate::inventory::audit::{Facts, Instant, limit, signed};
 use crate::inventory::book::{Book, Compared};
+use crate::inventory::evidence::{Facts, Holding, Instant, Tally, limit};
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
 use crate::inventory::status::Status;
@@ -75,7 +74,8 @@ impl Store {
             corrupt: None,
             book: Book::new(kind, compared),
             newest_named,
-            held: None,
+            held: Tally::default(),
+            without_units: 0,
             by_ledger: false,
             settled: false,
             findings: Vec::new(),
@@ -131,6 +131,7 @@ impl Store {
             let users = facts.book.users(names.into_iter());
             for (user, holds) in users.into_iter().zip(held) {
                 if facts.book.see(user) {
+                    facts.without_units += u64::from(holds == Holding::Unknown);
                     facts.findings.extend(facts.book.finding(user, holds, limit, true));
                 }
             }
@@ -164,9 +165,7 @@ impl Store {
         users: &[u32],
         epoch: Option<u64>,
     ) -> Result<bool, StoreError> {
-        // Ids are UTF-8. One that is not is in no ledger, and cannot be asked for; what was seen of it stands.
-        let names: Vec<String> =
-            users.iter().map(|user| String::from_utf8_lossy(facts.book.users.name(*user)).into_owned()).collect();
+        let names: Vec<Vec<u8>> = users.iter().map(|user| facts.book.users.name(*user).to_owned()).collect();
         self.pace.wait();
         let look = self.look(keys, &Ask::Users(&names))?;
         self.pace.took();
@@ -176,8 +175,8 @@ impl Store {
         let limit = limit(facts.kind, look.instant.rules);
         for (user, value) in users.iter().zip(look.held.units()) {
             let holds = match value {
-                Value::BulkString(units) => number(units),
-                _ => Ok(0),
+                Value::BulkString(units) => holding(units),
+                _ => Holding::Units(0),
             };
             facts.book.see(*user);
             facts.findings.extend(facts.book.finding(*user, holds, limit, true));
@@ -211,9 +210,10 @@ impl Store {
         let mut look = Some(first);
         let mut before = None;
         for _ in 0..TRIES {
-            let (mut sum, mut digest) = (0i64, 0u64);
+            let (mut tally, mut digest) = (Tally::default(), 0u64);
             facts.book.begin_again();
             facts.findings.clear();
+            facts.without_units = 0;
             let mut page = match look.take() {
                 Some(look) => look,
                 None => self.look(keys, &Ask::Page("0"))?,
@@ -229,7 +229,8 @@ impl Store {
                     let user = facts.book.user(name);
                     if facts.book.see(user) {
                         digest = digest.wrapping_add(hasher.hash_one((name, &holds)));
-                        sum = sum.saturating_add(holds.as_ref().map_or(0, |units| signed(*units)));
+                        tally.add(&holds, &facts.book, user);
+                        facts.without_units += u64::from(holds == Holding::Unknown);
                         facts.findings.extend(facts.book.finding(user, holds, limit, false));
                     }
                 }
@@ -244,8 +245,8 @@ impl Store {
             if !facts.take(&end) {
                 return Ok(facts.corrupt.is_some());
             }
-            let seen = (stock, end.instant.stock, sum, digest);
-            facts.held = facts.kind.has_users().then_some(sum);
+            let seen = (stock, end.instant.stock, tally, digest);
+            facts.held = tally;
             facts.settled = seen.0 == seen.1 && before == Some(seen);
             if facts.settled {
                 break;
@@ -254,7 +255,7 @@ impl Store {
         }
         // A bare counter has nobody to be seen.
         for user in facts.book.unseen().into_iter().filter(|_| facts.kind.has_users()).collect::<Vec<_>>() {
-            facts.findings.extend(facts.book.finding(user, Ok(0), None, false));
+            facts.findings.extend(facts.book.finding(user, Holding::Units(0), None, false));
         }
         if !facts.settled {
             facts.notes.push(
@@ -279,7 +280,8 @@ impl Facts {
         self.book.begin_again();
         self.findings.clear();
         self.notes.clear();
-        (self.end, self.corrupt, self.held, self.by_ledger, self.settled) = (None, None, None, false, false);
+        (self.end, self.corrupt, self.by_ledger, self.settled) = (None, None, false, false);
+        (self.held, self.without_units) = (Tally::default(), 0);
     }
 
     /// What a checkpoint cannot tell.

@@ -6,7 +6,7 @@ use super::Store;
 use super::checkpoint::{USERS, encode_page};
 use super::reply::{Reply, corrupt};
 use super::scan::number;
-use crate::inventory::audit::signed;
+use crate::inventory::evidence::signed;
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
 use crate::inventory::order::Corrupt;

@@ -7,12 +7,12 @@ use super::call::Again;
 use super::keys::Keys;
 use super::pages::Scanned;
 use super::reply::{Reply, corrupt};
-use super::scan::number;
 use super::scripts::AUDIT;
 use super::{Store, StoreError};
-use crate::inventory::audit::{Instant, Rules};
 use crate::inventory::checkpoint::Checkpoint;
+use crate::inventory::evidence::{Holding, Instant, Rules};
 use crate::inventory::ledger::Entry;
+use crate::inventory::number::whole;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
@@ -25,7 +25,7 @@ pub enum Ask<'a> {
     /// A page of participants from a cursor on.
     Page(&'a str),
     /// These users.
-    Users(&'a [String]),
+    Users(&'a [Vec<u8>]),
 }
 
 /// What a call found.
@@ -64,14 +64,14 @@ impl Store {
         let names: Vec<&str> = keys.in_order().collect();
         let kind = self.kind();
         let value = self.server.run(&AUDIT, &names, Again::Reads, None, |_| {
-            let mut arguments = vec![kind.clone()];
+            let mut arguments = vec![kind.clone().into_bytes()];
             match ask {
                 Ask::Page(cursor) => {
-                    arguments.extend([(*cursor).to_owned(), PAGE.to_string()]);
-                    arguments.extend(as_list.then(|| "list".to_owned()));
+                    arguments.extend([(*cursor).to_owned().into_bytes(), PAGE.to_string().into_bytes()]);
+                    arguments.extend(as_list.then(|| b"list".to_vec()));
                 }
                 Ask::Users(users) => {
-                    arguments.extend([String::new(), PAGE.to_string()]);
+                    arguments.extend([Vec::new(), PAGE.to_string().into_bytes()]);
                     arguments.extend_from_slice(users);
                 }
             }
@@ -81,19 +81,26 @@ impl Store {
     }
 }
 
-/// A user, and the units held or the text that is no number.
-pub type Holding<'a> = (&'a [u8], Result<u64, String>);
+/// What a record holds: `?` stands for a member of a set without units.
+pub(super) fn holding(bytes: &[u8]) -> Holding {
+    const SHOWN: usize = 64;
+    match std::str::from_utf8(bytes).ok().and_then(whole) {
+        Some(units) => Holding::Units(units),
+        None if bytes == b"?" => Holding::Unknown,
+        None => Holding::Invalid(String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned()),
+    }
+}
 
 impl HeldBy {
     /// Users and what each holds.
-    pub fn pairs(&self) -> Box<dyn Iterator<Item = Holding<'_>> + '_> {
+    pub fn pairs(&self) -> Box<dyn Iterator<Item = (&[u8], Holding)> + '_> {
         match self {
             Self::Joined(bytes) => {
                 let mut parts = bytes.split(|byte| *byte == 0);
-                Box::new(std::iter::from_fn(move || Some((parts.next()?, number(parts.next()?)))))
+                Box::new(std::iter::from_fn(move || Some((parts.next()?, holding(parts.next()?)))))
             }
             Self::List(values) => Box::new(values.chunks(2).filter_map(|pair| match pair {
-                [Value::BulkString(user), Value::BulkString(units)] => Some((&user[..], number(units))),
+                [Value::BulkString(user), Value::BulkString(units)] => Some((&user[..], holding(units))),
                 _ => None,
             })),
             Self::Scanned(page) => Box::new(page.pairs()),
@@ -172,6 +179,7 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError
                 epoch: reply.count(rules.get(2))?.unwrap_or_default(),
                 repairs: reply.count(rules.get(3))?.unwrap_or_default(),
                 ledger: reply.text(rules.get(4))?.as_deref() == Some("1"),
+                withdrawn: reply.count(rules.get(6))?,
             }),
         },
         last: match reply.text(Some(last))? {

@@ -8,13 +8,12 @@
 
 use super::keys::Keys;
 use super::ledger::entry;
-use super::look::{Ask, HeldBy, Look, PAGE, read};
+use super::look::{Ask, HeldBy, Look, PAGE, holding, read};
 use super::reply::Reply;
-use super::scan::number;
 use super::scripts::AUDIT;
 use super::wire::Wire;
 use super::{Store, StoreError};
-use crate::inventory::audit::Instant;
+use crate::inventory::evidence::{Holding, Instant};
 use crate::inventory::layout::Kind;
 use crate::inventory::ledger::{Entry, EntryId};
 use crate::inventory::status::Status;
@@ -47,11 +46,12 @@ pub struct Scanned {
 
 impl Scanned {
     /// Users and what each holds.
-    pub fn pairs(&self) -> impl Iterator<Item = (&[u8], Result<u64, String>)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&[u8], Holding)> {
         let text = |at: usize| &self.texts[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]];
         let width = if self.has_units { 2 } else { 1 };
-        (0..self.ends.len() / width)
-            .map(move |nth| (text(nth * width), if width == 2 { number(text(nth * 2 + 1)) } else { Ok(1) }))
+        (0..self.ends.len() / width).map(move |nth| {
+            (text(nth * width), if width == 2 { holding(text(nth * 2 + 1)) } else { Holding::Units(1) })
+        })
     }
 }
 
@@ -146,6 +146,8 @@ fn receive(wire: &mut Wire, before: &Instant, has_units: bool) -> Result<Look, S
         page.texts.extend_from_slice(text);
         page.ends.push(page.texts.len());
     }
+    let withdrawn = before.rules.and_then(|rules| rules.withdrawn).unwrap_or_default();
+    let stock = stock.map(|stock| stock.saturating_add(withdrawn));
     let instant = Instant { stock, last, length: None, ..before.clone() };
     Ok(Look { status: Status::Ok, corrupt: None, instant, entries, cursor, held: HeldBy::Scanned(page) })
 }

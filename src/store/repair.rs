@@ -18,6 +18,8 @@ const STALE: i64 = -20;
 
 impl Store {
     /// Applies repairs of one activity and one audit, and says what became of each. With `dry_run` nothing is written.
+    /// Those that raise the stock come last, and are `stale` unless all others are in force: otherwise more would be for
+    /// sale than is left.
     ///
     /// # Errors
     /// Any of [`StoreError`]; what cannot be repaired is among the answers.
@@ -28,78 +30,96 @@ impl Store {
         dry_run: bool,
         reason: Option<&str>,
     ) -> Result<Vec<Repaired>, StoreError> {
-        let keys = self.keys(activity);
-        let names: Vec<&str> = keys.in_order().collect();
-        let mut done = Vec::with_capacity(repairs.len());
+        let mut order: Vec<usize> = (0..repairs.len()).collect();
+        order.sort_by_key(|at| repairs[*at].raises_stock());
+        let mut done = vec![Repaired::Stale; repairs.len()];
+        let mut all_in_force = true;
         // Each call raises the count of repairs by one, so the next expects one more.
-        for (chunk, before) in repairs.chunks(CHUNK).zip(0u64..) {
-            let (kind, by) = (self.kind(), self.operator.clone());
-            let settle = Some("apply the same repairs again: what was applied is `replayed`".to_owned());
-            let value = self.server.run(&REPAIR, &names, Again::Safe, settle, |_| {
-                let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
-                let first = chunk.first();
-                // A dry run raises nothing.
-                let raised = if dry_run { 0 } else { before };
-                let mut arguments = [
-                    kind.clone(),
-                    by.clone(),
-                    reason.unwrap_or_default().to_owned(),
-                    if dry_run { "1" } else { "0" }.to_owned(),
-                    text(first.and_then(|repair| repair.epoch)),
-                    text(first.and_then(|repair| repair.repairs).map(|repairs| repairs + raised)),
-                ]
-                .map(String::into_bytes)
-                .to_vec();
-                for repair in chunk {
-                    let user = repair.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
-                    let from = repair.from.map_or_else(|| "?".to_owned(), |from| from.to_string());
-                    arguments.push(repair.id.clone().into_bytes());
-                    arguments.push(user.to_owned());
-                    arguments
-                        .extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
-                }
-                arguments
-            })?;
-            read(value, chunk.len(), &keys, &mut done)?;
+        for (chunk, before) in order.chunks(CHUNK).zip(0u64..) {
+            let chunk: Vec<usize> =
+                chunk.iter().copied().filter(|at| all_in_force || !repairs[*at].raises_stock()).collect();
+            if chunk.is_empty() {
+                break;
+            }
+            let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
+            // A dry run raises nothing.
+            let answers = self.repair_once(activity, &rows, if dry_run { None } else { Some(before) }, reason)?;
+            for (at, answer) in chunk.into_iter().zip(answers) {
+                all_in_force &= repairs[at].raises_stock() || answer.is_done();
+                done[at] = answer;
+            }
         }
         Ok(done)
+    }
+
+    /// One call. `before` is how many calls of the same audit came before it; `None` of a dry run.
+    fn repair_once(
+        &mut self,
+        activity: &ActivityId,
+        repairs: &[&Repair],
+        before: Option<u64>,
+        reason: Option<&str>,
+    ) -> Result<Vec<Repaired>, StoreError> {
+        let keys = self.keys(activity);
+        let names: Vec<&str> = keys.in_order().collect();
+        let (kind, by) = (self.kind(), self.operator.clone());
+        let settle = Some("apply the same repairs again: what was applied is `replayed`".to_owned());
+        let value = self.server.run(&REPAIR, &names, Again::Safe, settle, |_| {
+            let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
+            let first = repairs.first();
+            let count = first.and_then(|repair| repair.repairs).map(|count| count + before.unwrap_or_default());
+            let mut arguments = [
+                kind.clone(),
+                by.clone(),
+                reason.unwrap_or_default().to_owned(),
+                if before.is_none() { "1" } else { "0" }.to_owned(),
+                text(first.and_then(|repair| repair.epoch)),
+                text(count),
+            ]
+            .map(String::into_bytes)
+            .to_vec();
+            for repair in repairs {
+                let user = repair.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
+                let from = repair.from.map_or_else(|| "?".to_owned(), |from| from.to_string());
+                arguments.push(repair.id.clone().into_bytes());
+                arguments.push(user.to_owned());
+                arguments
+                    .extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
+            }
+            arguments
+        })?;
+        read(value, repairs.len(), &keys)
     }
 }
 
 /// Reads the script's reply: an answer for each repair of a call.
-fn read(value: Value, count: usize, keys: &Keys, done: &mut Vec<Repaired>) -> Result<(), StoreError> {
+fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>, StoreError> {
     let reply = Reply::of(&REPAIR);
     let values = reply.array(value)?;
-    if matches!(values.first(), Some(Value::Int(STALE))) {
-        done.extend(std::iter::repeat_n(Repaired::Stale, count));
-        return Ok(());
-    }
-    match reply.status(values.first())? {
-        Status::Ok => {
-            let letters = reply.text(values.get(2))?.unwrap_or_default();
-            for letter in letters.chars() {
-                done.push(match letter {
-                    'o' => Repaired::Ok,
-                    'r' => Repaired::Replayed,
-                    'c' => Repaired::Changed,
-                    's' => Repaired::OutOfStock,
-                    'x' => Repaired::ExceedsTotal,
-                    'q' => Repaired::RequestConflict,
-                    other => return Err(reply.unfit(other)),
-                });
+    let letters = match values.first() {
+        // Without letters all of them are.
+        Some(Value::Int(STALE)) => reply.text(values.get(3))?.unwrap_or_else(|| "t".repeat(count)),
+        status => match reply.status(status)? {
+            Status::Ok => reply.text(values.get(2))?.unwrap_or_default(),
+            Status::NotPreheated => return Ok(vec![Repaired::NotPreheated; count]),
+            Status::Corrupt => {
+                // The audit names the key; here it matters only that nothing was done.
+                reply.corrupt(&values, keys)?;
+                return Ok(vec![Repaired::Corrupt; count]);
             }
-            if letters.len() == count { Ok(()) } else { Err(reply.unfit(letters)) }
-        }
-        Status::NotPreheated => {
-            done.extend(std::iter::repeat_n(Repaired::NotPreheated, count));
-            Ok(())
-        }
-        Status::Corrupt => {
-            // The audit names the key; here it matters only that nothing was done.
-            reply.corrupt(&values, keys)?;
-            done.extend(std::iter::repeat_n(Repaired::Corrupt, count));
-            Ok(())
-        }
-        _ => Err(reply.unfit(&values)),
-    }
+            _ => return Err(reply.unfit(&values)),
+        },
+    };
+    let answer = |letter| match letter {
+        'o' => Ok(Repaired::Ok),
+        'r' => Ok(Repaired::Replayed),
+        'c' => Ok(Repaired::Changed),
+        's' => Ok(Repaired::OutOfStock),
+        'x' => Ok(Repaired::ExceedsTotal),
+        't' => Ok(Repaired::Stale),
+        'q' => Ok(Repaired::RequestConflict),
+        other => Err(reply.unfit(other)),
+    };
+    let answers: Vec<Repaired> = letters.chars().map(answer).collect::<Result<_, _>>()?;
+    if answers.len() == count { Ok(answers) } else { Err(reply.unfit(letters)) }
 }

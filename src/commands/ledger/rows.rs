@@ -67,7 +67,7 @@ pub fn each_row<E>(
     let orders = if orders.is_empty() { &whole[..] } else { &orders[..] };
     let names = entry.line_names(orders.len());
     for (nth, order) in orders.iter().enumerate() {
-        if only.is_some_and(|user| user.as_str() != order.user()) {
+        if only.is_some_and(|user| user.as_str().as_bytes() != order.user()) {
             continue;
         }
         let units = |field: &Option<Vec<u8>>| i64::try_from(Entry::count(field.as_deref())?).ok();

@@ -138,7 +138,7 @@ impl Orders {
     }
 
     /// What an activity is compared with.
-    pub fn of(&mut self, activity: &ActivityId) -> Compared {
-        Compared { records: self.records.take(activity), newer_from: self.newer_from }
+    pub fn of(&mut self, activity: &ActivityId, named: bool) -> Compared {
+        Compared { records: self.records.take(activity), newer_from: self.newer_from, named }
     }
 }

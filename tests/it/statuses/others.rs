@@ -304,10 +304,24 @@ fn audit_ok_not_preheated_and_corrupt() {
         assert!(page.ends_with(if layout.has_users() { " 0 2 7\u{0}1" } else { " 0 " }), "{layout:?}: {page:?}");
         let (page, asked) = (audit(&mut scripts, "0", &["list"]), audit(&mut scripts, "", &["7", "8"]));
         for (reply, held) in [(page, "7 1"), (asked, "1 nil")] {
-            let end = format!(" 9 10 {limit} 1 0 1 nil {last} 2 0 {}", if layout.has_users() { held } else { "" });
+            let end = format!(" 9 10 {limit} 1 0 1 nil nil {last} 2 0 {}", if layout.has_users() { held } else { "" });
             assert!(reply.starts_with("1 1") && reply.ends_with(&end), "{layout:?}: {reply}");
         }
         redis.assert_unchanged_since(&before);
+        // What is withdrawn counts as stock, and a member without units holds an unknown number.
+        redis.cmd(("HSET", layout.meta("1"), "withdrawn", 5));
+        if layout.kind == "set" {
+            redis.cmd(("SADD", layout.participants("1"), "9"));
+        }
+        let reply = audit(&mut scripts, "", &["9"]);
+        let held = match (layout.kind, layout.has_users()) {
+            ("set", _) => "?",
+            (_, true) => "nil",
+            _ => "",
+        };
+        assert!(reply.contains(" 14 10 ") && reply.ends_with(&format!(" 5 {last} 2 0 {held}")), "{layout:?}: {reply}");
+        redis.cmd(("HSET", layout.meta("1"), "withdrawn", "-5"));
+        assert!(audit(&mut scripts, "0", &[]).ends_with(" nil 2 -5"), "{layout:?}");
         for key in 1..=layout.key_count() {
             redis.cmd(&["FLUSHALL"]);
             redis.cmd(("RPUSH", layout.key(key, "1"), "x"));

@@ -37,7 +37,7 @@ fn repair_has_every_status_of_its_header_and_only_ok_writes() {
         redis.assert_unchanged_since(&before);
 
         // Letters: out of stock, past the total, and, where users are recorded, somebody who changed.
-        let refused = [units("s", "-9"), units("x", "3")].concat();
+        let refused = [units("s", "-19"), units("x", "3")].concat();
         assert_eq!(repair(&mut scripts, ["1", "0"], &refused), "1 8 sx", "{layout:?}");
         assert_eq!(redis.hget(&layout.meta("1"), "repairs").as_deref(), Some("1"));
         if layout.has_users() {
@@ -50,6 +50,19 @@ fn repair_has_every_status_of_its_header_and_only_ok_writes() {
             redis.assert_unchanged_since(&after);
             assert_eq!(repair(&mut scripts, ["1", "2"], &["b", "8", "0", "1", "-1"]), "1 8 o", "{layout:?}: back");
         }
+        // What raises the stock waits for all that does not, in whatever order; together they may add up.
+        let count = redis.hget(&layout.meta("1"), "repairs").unwrap();
+        let mixed = [units("t", "1"), units("s", "-19")].concat();
+        assert_eq!(repair(&mut scripts, ["1", &count], &mixed), "1 8 ts", "{layout:?}");
+        let count = redis.hget(&layout.meta("1"), "repairs").unwrap();
+        let together = [units("u", "1"), units("v", "-9")].concat();
+        assert_eq!(repair(&mut scripts, ["1", &count], &together), "1 0 oo", "{layout:?}");
+        assert_eq!(
+            repair(&mut scripts, ["1", &count], &[&together[..], &units("w", "1")].concat()),
+            format!("-20 1 {} rrt", count.parse::<u32>().unwrap() + 1),
+            "{layout:?}"
+        );
+
         let key = layout.stock("1");
         redis.cmd(("SET", &key, "abc"));
         assert_eq!(repair(&mut scripts, ["1", "0"], &units("i", "1")), "-11 nil nil 1 abc", "{layout:?}");
@@ -77,5 +90,54 @@ fn a_damaged_count_of_repairs_is_corrupt_and_nothing_is_written() {
         let args = [layout.kind, "me", "why", "0", "1", "0", "i", "", "0", "0", "1"];
         assert_eq!(scripts.call("repair", &layout.keys("1"), &args), "1 10 o", "{layout:?}: none is 0");
         assert_eq!(redis.hget(&layout.meta("1"), "repairs").as_deref(), Some("1"));
+    }
+}
+
+#[test]
+fn repair_creates_a_stock_key_that_is_gone_and_only_then() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r1"));
+        let mut repair = |count: &str, rows: &[&str]| {
+            let args = [&[layout.kind, "me", "why", "0", "1", count], rows].concat();
+            scripts.call("repair", &layout.keys("1"), &args)
+        };
+        let restore = ["i", "", "?", "9", "9"];
+        assert_eq!(repair("0", &restore), "1 9 c", "{layout:?}: it is there");
+        redis.cmd(("DEL", layout.stock("1")));
+        assert_eq!(repair("1", &["j", "", "0", "0", "9"]), "-4 nil nil", "{layout:?}: a difference from nothing");
+        assert_eq!(repair("1", &["j", "", "?", "11", "11"]), "1 0 x", "{layout:?}");
+        assert_eq!(repair("2", &[&restore[..], &["k", "", "0", "0", "-10"]].concat()), "1 0 ts", "{layout:?}");
+        assert_eq!(repair("3", &restore), "1 9 o", "{layout:?}");
+        assert_eq!(redis.int(&layout.stock("1")), 9);
+        assert_eq!(repair("3", &restore), "1 9 r", "{layout:?}");
+        redis.cmd(("DEL", layout.stock("1")));
+        assert_eq!(repair("4", &["l", "", "?", "0", "0"]), "1 0 o", "{layout:?}: sold out");
+        assert_eq!(redis.int(&layout.stock("1")), 0);
+    }
+}
+
+#[test]
+fn repair_knows_a_member_without_units_from_one_that_has_some() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        let mut repair = |count: &str, rows: &[&str]| {
+            let args = [&[layout.kind, "me", "why", "0", "1", count], rows].concat();
+            scripts.call("repair", &layout.keys("1"), &args)
+        };
+        let unknown = ["i", "7", "?", "2", "0"];
+        if layout.kind != "set" {
+            assert!(repair("0", &unknown).contains("USAGE repair"), "{layout:?}");
+            continue;
+        }
+        assert_eq!(repair("0", &unknown), "1 10 c", "nobody");
+        redis.cmd(("SADD", "bought:1", "7"));
+        assert_eq!(repair("1", &["j", "7", "1", "0", "1"]), "1 10 c", "it is not 1");
+        assert_eq!(repair("2", &unknown), "1 10 o");
+        assert_eq!(redis.hget("sku:units:1", "7").as_deref(), Some("2"));
+        assert_eq!(redis.xrange(&layout.ledger("1")).last().unwrap().1["orders"], "[[\"7\",\"0\",\"2\"]]");
+        assert_eq!(repair("3", &["k", "7", "?", "0", "0"]), "1 10 c", "it is known now");
     }
 }

@@ -1,0 +1,281 @@
+//! Audit evidence: what was found of one activity, before anybody judges it.
+
+use super::book::{Book, Newer};
+use super::checkpoint::Checkpoint;
+use super::drift::Class;
+use super::id::ActivityId;
+use super::layout::{Kind, Layout};
+use super::ledger::EntryId;
+use super::order::Corrupt;
+use super::time::Millis;
+
+/// What preheat wrote, as far as an audit needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Units it was preheated with, updates included.
+    pub total: u64,
+    /// The most units a user may hold.
+    pub per_user_limit: Option<u64>,
+    /// One higher with each reset.
+    pub epoch: u64,
+    /// How many repairs were applied.
+    pub repairs: u64,
+    /// Whether changes are written to the ledger.
+    pub ledger: bool,
+    /// Units that a pause moved out of the stock; `None` if it is not withdrawn.
+    pub withdrawn: Option<u64>,
+}
+
+/// An activity at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instant {
+    /// The server's clock.
+    pub at: Millis,
+    /// Units left, with those that are withdrawn; `None` without a stock key.
+    pub stock: Option<u64>,
+    /// `None` if only a backend created it.
+    pub rules: Option<Rules>,
+    /// The ledger's last entry.
+    pub last: Option<EntryId>,
+    /// How many entries the ledger has, with those that were removed behind its checkpoint; `None` if nobody asked.
+    pub length: Option<u64>,
+    /// The sums that the ledger begins with, if it was trimmed.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+impl Instant {
+    /// Whether somebody bought or gave back within the last second.
+    pub fn is_live(&self) -> bool {
+        self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
+    }
+}
+
+/// What a participant's record holds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Holding {
+    /// So many units.
+    Units(u64),
+    /// A member of a set that another system's script recorded without units.
+    Unknown,
+    /// A text that is no number, cut short.
+    Invalid(String),
+}
+
+/// A user of whom not all is as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The user's number in the book.
+    pub user: u32,
+    /// What the record holds.
+    pub holds: Holding,
+    /// What the ledger said at that same instant.
+    pub ledger: Option<i64>,
+    /// What the order records say.
+    pub orders: Option<i64>,
+    /// What the ledger has that is newer than the order records.
+    pub newer: Option<Newer>,
+}
+
+impl Finding {
+    /// Units held. Of a record without units, what the order records say of the user.
+    pub fn units(&self) -> Option<i64> {
+        match &self.holds {
+            Holding::Units(units) => Some(signed(*units)),
+            Holding::Unknown => self.ordered_now().filter(|units| *units > 0),
+            Holding::Invalid(_) => None,
+        }
+    }
+
+    /// What the order records say, with what the ledger has that is newer.
+    pub fn ordered_now(&self) -> Option<i64> {
+        self.orders.map(|orders| orders.saturating_add(self.newer.unwrap_or_default().net))
+    }
+
+    /// By how much the counter is above the ledger; `None` if either is unknown.
+    pub fn drift(&self) -> Option<i64> {
+        Some(self.units()?.saturating_sub(self.ledger?))
+    }
+
+    /// How the order records differ from Redis; `None` if they agree, or if nobody knows.
+    pub fn against_orders(&self) -> Option<Class> {
+        let orders = self.orders?;
+        let units = match &self.holds {
+            Holding::Invalid(_) => return None,
+            // The records do not know whoever it is.
+            Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
+            _ => self.units()?,
+        };
+        if orders == units {
+            return None;
+        }
+        // What Redis held when the records were written.
+        let then = units - self.newer.unwrap_or_default().net;
+        if self.newer.is_some_and(|newer| (then + newer.low..=then + newer.high).contains(&orders)) {
+            return Some(Class::Timing);
+        }
+        Some(match (then, orders) {
+            (then, orders) if then == orders => return None,
+            (_, 0) => Class::MissingOrder,
+            (0, orders) if orders > 0 => Class::MissingPurchase,
+            _ => Class::QuantityMismatch,
+        })
+    }
+}
+
+/// What all participants hold, as a scan found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Units, as far as they are known. Of a record without units, what the order records say of the user.
+    pub units: i64,
+    /// How many users there are.
+    pub users: u64,
+    /// Of how many of them the units are not known.
+    pub unknown: u64,
+}
+
+impl Tally {
+    /// Adds a participant, whom the book knows.
+    pub fn add(&mut self, holds: &Holding, book: &Book, user: u32) {
+        let recorded = || book.ordered(user).filter(|units| book.lists_users() && *units > 0);
+        let units = match holds {
+            Holding::Units(units) => Some(signed(*units)),
+            Holding::Unknown => recorded(),
+            Holding::Invalid(_) => None,
+        };
+        self.users += u64::from(*holds != Holding::Units(0));
+        self.unknown += u64::from(units.is_none());
+        self.units = self.units.saturating_add(units.unwrap_or_default());
+    }
+}
+
+/// All that was found of one activity.
+pub struct Facts {
+    /// The activity.
+    pub activity: ActivityId,
+    /// Its layout.
+    pub layout: Layout,
+    /// How it records who bought.
+    pub kind: Kind,
+    /// The total that the caller says it has.
+    pub total: Option<u64>,
+    /// The instant up to which the book goes; `None` if there is no such activity.
+    pub end: Option<Instant>,
+    /// A key that is corrupt as a whole.
+    pub corrupt: Option<Corrupt>,
+    /// The ledger, and everybody's name.
+    pub book: Book,
+    /// Without a ledger: what all participants hold.
+    pub held: Tally,
+    /// Members of a set that have no units beside them.
+    pub without_units: u64,
+    /// The newest ledger entry that an order record names.
+    pub newest_named: Option<EntryId>,
+    /// Whether the ledger was folded from its beginning.
+    pub by_ledger: bool,
+    /// Whether nothing moved that would make the rest a guess.
+    pub settled: bool,
+    /// Users of whom not all is as it should be.
+    pub findings: Vec<Finding>,
+    /// What people should know beside it.
+    pub notes: Vec<String>,
+}
+
+impl Book {
+    /// What is wrong with a user at the instant at which the book ends; nothing mostly.
+    pub fn finding(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Finding> {
+        // Of a member whose units nobody recorded, not even an adoption, the ledger knows only that it is one.
+        let is_unknown = self.is_unknown(user) && holds != Holding::Units(0);
+        let ledger = by_ledger.then(|| self.units(user)).filter(|_| !is_unknown);
+        let holds = match (holds, ledger.and_then(|units| u64::try_from(units).ok())) {
+            // Our own script recorded the user, so the ledger knows the units.
+            (Holding::Unknown, Some(units)) if units > 0 => Holding::Units(units),
+            (holds, _) => holds,
+        };
+        let orders = self.ordered(user).filter(|_| self.lists_users());
+        let finding = Finding { user, holds, ledger, orders, newer: self.newer(user) };
+        let fine = match &finding.holds {
+            Holding::Invalid(_) => false,
+            Holding::Unknown => ledger.is_none() && finding.against_orders().is_none(),
+            Holding::Units(units) => {
+                ledger.is_none_or(|ledger| signed(*units) == ledger)
+                    && limit.is_none_or(|limit| *units <= limit)
+                    && finding.against_orders().is_none()
+            }
+        };
+        (!fine).then_some(finding)
+    }
+}
+
+impl Facts {
+    /// Units it had to sell, as the caller or else its preheat says.
+    pub fn total(&self) -> Option<u64> {
+        self.total.or(self.rules().map(|rules| rules.total))
+    }
+
+    /// What preheat wrote.
+    pub fn rules(&self) -> Option<Rules> {
+        self.end.as_ref().and_then(|end| end.rules)
+    }
+
+    /// Units left, with those that are withdrawn.
+    pub fn stock(&self) -> Option<u64> {
+        self.end.as_ref().and_then(|end| end.stock)
+    }
+
+    /// Whether caller, preheat and ledger say different totals.
+    pub fn totals_differ(&self) -> bool {
+        let preheated = self.rules().map(|rules| rules.total);
+        self.total.is_some() && preheated.is_some() && self.total != preheated
+            || self.by_ledger && preheated != self.book.total
+    }
+
+    /// Units that participants hold: what the ledger says, and by how much each counter differs from it. `None` if
+    /// nobody knows.
+    pub fn bought(&self) -> Option<i64> {
+        if self.end.is_none() || self.corrupt.is_some() {
+            return None;
+        }
+        if self.by_ledger && self.kind.has_users() {
+            let drifts: Option<i64> = self.findings.iter().map(Finding::drift).sum();
+            return drifts.map(|drifts| self.book.sum.saturating_add(drifts));
+        }
+        if self.by_ledger {
+            return Some(self.book.sum);
+        }
+        if self.kind.has_users() {
+            return (self.held.unknown == 0).then_some(self.held.units);
+        }
+        // Nobody is recorded and nothing was written down: what is not there was sold.
+        self.sold()
+    }
+
+    /// Units that are missing from the total; `None` if more are left than there were.
+    pub fn sold(&self) -> Option<i64> {
+        self.total()
+            .zip(self.stock())
+            .filter(|(total, stock)| stock <= total)
+            .map(|(total, stock)| signed(total - stock))
+    }
+
+    /// Whether each member of a set has its units beside it.
+    pub fn has_units(&self) -> bool {
+        self.without_units == 0 && self.book.unknown().next().is_none()
+    }
+
+    /// Whether order records name ledger entries newer than the ledger's last.
+    pub fn lost_tail(&self) -> bool {
+        let Some(end) = &self.end else { return false };
+        end.rules.is_some_and(|rules| rules.ledger)
+            && self.newest_named.is_some_and(|named| end.last.is_none_or(|last| named > last))
+    }
+}
+
+/// Units as a number that may be compared with one below zero.
+pub fn signed(units: u64) -> i64 {
+    i64::try_from(units).unwrap_or(i64::MAX)
+}
+
+/// The limit, if the layout counts units by it.
+pub fn limit(kind: Kind, rules: Option<Rules>) -> Option<u64> {
+    rules.and_then(|rules| rules.per_user_limit).filter(|_| kind == Kind::Hash)
+}

@@ -1,0 +1,336 @@
+//! From the evidence to a plan of repairs. The stock goes up only on proof: complete order records, or a whole ledger
+//! that equals every counter.
+//!
+//! Order records override Redis. Without them, a counter that the stock moved with is never undone: a backend sold those
+//! units past the ledger, and undoing would sell them again.
+
+mod explained;
+
+use explained::{Explained, explained, is_evicted};
+
+use super::audit::{MissingOrders, ledger_alone_differs};
+use super::drift::Class;
+use super::evidence::{Facts, Finding, Holding, limit, signed};
+use super::id::StoredUser;
+use super::layout::Kind;
+use super::number::MOST_UNITS;
+use super::repair::{Repair, gate};
+
+/// What to do about an audit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// What can be repaired: what lowers the stock comes first.
+    pub repairs: Vec<Repair>,
+    /// What cannot, how often, and why.
+    pub kept: Vec<(Class, usize, &'static str)>,
+}
+
+/// A repair before it has its name.
+struct Step {
+    class: Class,
+    user: Option<StoredUser>,
+    from: Option<u64>,
+    to: u64,
+    stock_change: i64,
+}
+
+/// Plans the repairs of an activity. `is_unrecorded`: the order records don't mention it, though it sold.
+pub fn plan(facts: &Facts, is_unrecorded: bool, missing_orders: MissingOrders) -> Plan {
+    let mut plan = Plan::default();
+    if facts.end.is_none() {
+        return plan;
+    }
+    if facts.corrupt.is_some() || !facts.book.unreadable.is_empty() {
+        plan.keep(Class::Corrupt, "a key that is corrupt must be corrected first");
+        return plan;
+    }
+    if !facts.settled || facts.book.orders_too_old() {
+        return plan;
+    }
+    if is_unrecorded && !facts.book.lists_users() {
+        return plan;
+    }
+    let mut steps = Steps { facts, missing_orders, plan, steps: Vec::new(), is_complete: true };
+    if facts.kind == Kind::Counter {
+        steps.counter();
+    } else {
+        steps.users();
+    }
+    let Steps { mut plan, steps, .. } = steps;
+    plan.name(facts, steps);
+    if facts.lost_tail() && plan.repairs.is_empty() {
+        plan.keep(Class::LostTail, "nothing restores entries; the order records show what was lost");
+    }
+    plan
+}
+
+/// The steps so far.
+struct Steps<'a> {
+    facts: &'a Facts,
+    missing_orders: MissingOrders,
+    plan: Plan,
+    steps: Vec<Step>,
+    /// Whether the units of every user are known, or will be.
+    is_complete: bool,
+}
+
+impl Steps<'_> {
+    /// A sale without users: `from` and `to` are the units sold, as the ledger has them.
+    fn counter(&mut self) {
+        let facts = self.facts;
+        let finding = facts.findings.first();
+        let Some(total) = facts.total() else { return };
+        if facts.totals_differ() {
+            return self.plan.keep(Class::Conservation, TOTALS_DIFFER);
+        }
+        let ledger = facts.by_ledger.then_some(facts.book.sum);
+        let recorded = facts.book.lists_users().then(|| facts.book.ordered_now(0));
+        let Some(stock) = facts.stock() else {
+            let Some(recorded) = recorded else { return self.plan.keep(Class::Conservation, LOST) };
+            self.restore(signed(total) - recorded);
+            if let Some(ledger) = ledger.filter(|ledger| *ledger != recorded) {
+                self.add(Class::CounterDrift, None, Some(ledger), recorded, 0);
+            }
+            return;
+        };
+        let sold = signed(total) - signed(stock);
+        let against = finding.and_then(Finding::against_orders).filter(|class| *class != Class::Timing);
+        let class = against.or_else(|| (sold < 0).then_some(Class::Conservation));
+        match (class, recorded, ledger) {
+            (Some(_), Some(to), _) if to < sold && self.missing_orders == MissingOrders::Emit => (),
+            (Some(class), Some(to), ledger) => {
+                self.add(class, None, Some(ledger.unwrap_or(sold.max(0))), to, sold - to);
+            }
+            (None, _, Some(ledger)) if finding.is_some_and(ledger_alone_differs) => {
+                self.add(Class::CounterDrift, None, Some(ledger), sold, 0);
+            }
+            // Sold past the ledger, so it is noted there.
+            (_, None, Some(ledger)) if ledger < sold => self.add(Class::Conservation, None, Some(ledger), sold, 0),
+            // Too many are left: they would be sold twice.
+            (_, None, Some(ledger)) if ledger > sold => {
+                self.add(Class::Conservation, None, Some(ledger), ledger, sold - ledger);
+            }
+            (Some(_), None, None) => self.plan.keep(Class::Conservation, UNPROVEN),
+            _ => (),
+        }
+    }
+
+    fn users(&mut self) {
+        let facts = self.facts;
+        self.is_complete = facts.by_ledger || facts.book.lists_users() || facts.held.unknown == 0;
+        let explained = explained(facts);
+        // What the stock is compared with: each user's units, or what the ledger says of them.
+        let base = |finding: &Finding| match explained {
+            Explained::ByLedger => finding.ledger,
+            Explained::ByEviction if is_evicted(finding) => finding.ledger,
+            _ => finding.units(),
+        };
+        let most = limit(facts.kind, facts.rules());
+        for finding in &facts.findings {
+            if let (Holding::Units(units), Some(most)) = (&finding.holds, most)
+                && *units > most
+            {
+                self.plan.keep(Class::OverLimit, "only a refund can take units from a customer");
+            }
+            if let Some((class, to)) = self.target(finding, explained) {
+                let user = StoredUser::new(facts.book.users.name(finding.user));
+                if !user.fits() {
+                    self.plan.keep(class, "no script accepts the user id: it is empty or too long, or has control characters or spaces at an end");
+                    continue;
+                }
+                let from = match &finding.holds {
+                    Holding::Units(units) => Some(signed(*units)),
+                    _ => None,
+                };
+                let change = base(finding).map_or(0, |base| base.saturating_sub(to));
+                self.add(class, Some(user), from, to, change);
+            }
+        }
+        self.whole(explained);
+    }
+
+    /// What a user's units should be, if they are to change or to be noted, and why.
+    fn target(&mut self, finding: &Finding, explained: Explained) -> Option<(Class, i64)> {
+        let against = finding.against_orders().filter(|class| *class != Class::Timing);
+        let drifts = finding.ledger.is_some() && finding.drift() != Some(0);
+        let keep = |steps: &mut Self, class, why| {
+            steps.plan.keep(class, why);
+            None
+        };
+        match (&finding.holds, finding.units()) {
+            (Holding::Invalid(_), _) => {
+                self.is_complete = false;
+                return keep(self, Class::Corrupt, "a record that is no number must be corrected first");
+            }
+            (Holding::Unknown, None) if finding.orders != Some(0) => {
+                self.is_complete = false;
+                return keep(self, Class::CounterDrift, "a script recorded no units: order records would show them");
+            }
+            _ => (),
+        }
+        let emits = self.missing_orders == MissingOrders::Emit;
+        match (against, finding.orders, finding.ordered_now()) {
+            (Some(class), Some(orders), _) if orders < 0 => {
+                keep(self, class, "the order records of a user sum up below zero")
+            }
+            // A sum that saturated.
+            (Some(class), Some(orders), _) if orders >= signed(MOST_UNITS) => {
+                keep(self, class, "the order records of a user sum up past what can be sold")
+            }
+            (Some(class), _, Some(to)) => match finding.units() {
+                None if emits => {
+                    self.is_complete = false;
+                    keep(self, class, "a script recorded no units, so it is not known how many to deliver")
+                }
+                Some(units) if emits && to < units => None,
+                _ if self.facts.kind == Kind::Coupon && to > 1 => keep(self, class, "a user can hold one coupon only"),
+                _ => Some((class, to)),
+            },
+            (_, Some(_), _) if drifts => Some((Class::CounterDrift, finding.units()?)),
+            (_, None, _) if drifts => match explained {
+                Explained::ByCounters => Some((Class::CounterDrift, finding.units()?)),
+                Explained::ByLedger => Some((Class::CounterDrift, finding.ledger?)),
+                Explained::ByEviction if is_evicted(finding) => Some((Class::CounterDrift, finding.ledger?)),
+                Explained::ByEviction => Some((Class::CounterDrift, finding.units()?)),
+                Explained::Unclear => keep(self, Class::CounterDrift, UNCLEAR),
+            },
+            _ => None,
+        }
+    }
+
+    /// The stock, as far as no user's repair moves it.
+    fn whole(&mut self, explained: Explained) {
+        let facts = self.facts;
+        if !self.is_complete {
+            self.keep_raises("the units of other users are not known");
+        }
+        let Some(total) = facts.total() else { return };
+        if facts.totals_differ() {
+            self.plan.keep(Class::Conservation, TOTALS_DIFFER);
+            return self.keep_raises("the totals differ");
+        }
+        let drifts = facts.findings.iter().any(|finding| finding.ledger.is_some() && finding.drift() != Some(0));
+        let is_proven =
+            self.is_complete && (facts.book.lists_users() || facts.by_ledger && !drifts && facts.has_units());
+        let left = self.held().map(|held| signed(total).saturating_sub(held));
+        match (facts.stock(), left) {
+            (None, Some(left)) if is_proven => {
+                // What users' repairs would move is in it at once.
+                let moved: i64 = self.steps.iter_mut().map(|step| std::mem::take(&mut step.stock_change)).sum();
+                self.restore(left.saturating_add(moved));
+            }
+            (None, _) => {
+                self.steps.clear();
+                self.plan.keep(Class::Conservation, LOST);
+            }
+            (Some(_), None) => (),
+            (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
+            (Some(stock), Some(left)) if left == signed(stock) => (),
+            (Some(stock), Some(left)) if is_proven => self.net(left - signed(stock)),
+            _ if drifts && explained == Explained::Unclear => self.plan.keep(Class::Conservation, UNCLEAR),
+            _ => self.plan.keep(Class::Conservation, UNPROVEN),
+        }
+    }
+
+    /// Units that users hold, with nothing for members without units whom complete order records don't know; `None` if
+    /// those of some are unknown.
+    fn held(&self) -> Option<i64> {
+        let facts = self.facts;
+        if !facts.by_ledger {
+            return self.is_complete.then_some(facts.held.units);
+        }
+        let drift = |finding: &Finding| finding.drift().unwrap_or_else(|| -finding.ledger.unwrap_or_default());
+        let drifts: i64 = facts.findings.iter().map(drift).fold(0, i64::saturating_add);
+        self.is_complete.then(|| facts.book.sum.saturating_add(drifts))
+    }
+
+    /// Moves the stock by `missing` units. If they are to return, users whose purchases are missing get them first: what
+    /// lowers the stock comes before what raises it, and must not wait for it.
+    fn net(&mut self, mut missing: i64) {
+        for step in self.steps.iter_mut().filter(|step| step.stock_change < 0) {
+            let met = missing.clamp(0, -step.stock_change);
+            step.stock_change += met;
+            missing -= met;
+        }
+        if missing != 0 {
+            self.add(Class::Conservation, None, Some(0), 0, missing);
+        }
+    }
+
+    /// Creates the stock key, with what is left after all other repairs.
+    fn restore(&mut self, left: i64) {
+        let withdrawn = self.facts.rules().and_then(|rules| rules.withdrawn).unwrap_or_default();
+        self.add(Class::Conservation, None, None, left, left.saturating_sub(signed(withdrawn)));
+    }
+
+    /// Leaves out what would raise the stock.
+    fn keep_raises(&mut self, why: &'static str) {
+        for step in self.steps.extract_if(.., |step| step.stock_change > 0) {
+            self.plan.keep(step.class, why);
+        }
+    }
+
+    fn add(&mut self, class: Class, user: Option<StoredUser>, from: Option<i64>, to: i64, stock_change: i64) {
+        let count = |units: i64| u64::try_from(units).ok().filter(|units| *units <= MOST_UNITS);
+        let (is_valid, from) = match from.map(count) {
+            None => (true, None),
+            Some(from) => (from.is_some(), from),
+        };
+        match count(to).filter(|_| is_valid && stock_change.unsigned_abs() <= MOST_UNITS) {
+            Some(to) => self.steps.push(Step { class, user, from, to, stock_change }),
+            None => {
+                self.is_complete = false;
+                self.plan.keep(class, "the sums are below zero or past 9007199254740991");
+            }
+        }
+    }
+}
+
+impl Plan {
+    fn keep(&mut self, class: Class, why: &'static str) {
+        match self.kept.iter_mut().find(|(known, _, known_why)| (*known, *known_why) == (class, why)) {
+            Some((_, count, _)) => *count += 1,
+            None => self.kept.push((class, 1, why)),
+        }
+    }
+
+    /// Puts steps in order and gives them their names.
+    fn name(&mut self, facts: &Facts, steps: Vec<Step>) {
+        let rules = facts.rules();
+        // Without a meta nothing counts the repairs, so the instant of the audit tells one from the next.
+        let at = facts.end.as_ref().filter(|_| rules.is_none()).map_or(0, |end| end.at.get());
+        let repair = |step: Step| Repair {
+            id: String::new(),
+            layout: facts.layout,
+            activity: facts.activity.to_string(),
+            class: step.class,
+            user: step.user,
+            from: step.from,
+            to: step.to,
+            stock_change: step.stock_change,
+            after: None,
+            epoch: rules.map(|rules| rules.epoch),
+            repairs: rules.map(|rules| rules.repairs),
+        };
+        self.repairs = steps.into_iter().map(|step| repair(step).named(at)).collect();
+        let key = |repair: &Repair| (repair.stock_change >= 0, repair.user.is_some(), -repair.stock_change);
+        self.repairs.sort_by(|one, other| (key(one), &one.user).cmp(&(key(other), &other.user)));
+        let (raising, first): (Vec<&Repair>, Vec<&Repair>) =
+            self.repairs.iter().partition(|repair| repair.raises_stock());
+        let after = if raising.is_empty() { None } else { gate(first.iter().map(|repair| repair.id.as_str())) };
+        self.repairs
+            .iter_mut()
+            .filter(|repair| repair.raises_stock())
+            .for_each(|repair| repair.after.clone_from(&after));
+    }
+}
+
+const TOTALS_DIFFER: &str = "the totals differ: `preheat --update` sets the total";
+const UNCLEAR: &str = "stock moved with some counters only: order records would tell which";
+const UNPROVEN: &str =
+    "no whole ledger that equals every counter, and no complete order records, prove how many units are left";
+const LOST: &str = "its stock key is gone, and no whole ledger that equals every counter, and no complete order records, \
+                    prove how many units are left";
+
+#[cfg(test)]
+mod tests;
