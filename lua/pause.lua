@@ -18,8 +18,8 @@
   Returns {status, state, moved}: the state afterwards (ended, paused, upcoming, sold_out or live) and how many units moved
      1 ok                the state changed, or units moved
      2 replayed          it was so already
-    -4 not_preheated     {-4, false, stock}: KEYS[2] is absent, or units cannot move because KEYS[1] is; nothing changed.
-                         Only an activity of another system has a stock here
+    -4 not_preheated     {-4, false, stock}: KEYS[2] is absent; an activity of another system has a stock. Or {-4, state}:
+                         units cannot move because KEYS[1] is absent. Nothing changed
    -10 exists            live: an adoption is unfinished; it returns the stock
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -16 paused_here_only  it is paused, but it was preheated without a ledger because a backend sells it with a script of
@@ -54,7 +54,7 @@ if units > MOST_UNITS then return unfit(fields[8], 2) end
 local moved
 if withdraw and (not withdrawn or stock ~= 0) then moved = stock end
 if state == 'live' then moved = withdrawn end
-if (withdraw or moved) and not stock then return {NOT_PREHEATED, false, false} end
+if (withdraw or moved) and not stock then return {NOT_PREHEATED, rules.state} end
 if state == 'live' and fields[9] then return {EXISTS, false, false} end
 
 local window = closed({starts = rules.starts, ends = rules.ends})

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use super::hints;
 use crate::cli::Mutating;
 use crate::inventory::failure::Exit;
 use crate::inventory::id::ActivityId;
@@ -115,7 +116,7 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
         out.note("a backend's plain script ignores this; `--withdraw-stock` stops it too");
     }
     let missing = which.activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
-    super::hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
+    hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
     let refused = rows.iter().any(|row| !row.status.is_done());
     Ok(if refused { Exit::Refused } else { Exit::Done })
 }
@@ -126,9 +127,15 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
         out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
         out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then it can be paused"));
     }
+    if paused.is_stock_lost {
+        out.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): no units can move"));
+        out.hint(format!(
+            "`seckill reconcile {activity} --fix` restores it if a whole ledger proves how many are left"
+        ));
+    }
     if paused.status == Status::Exists {
         out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));
-        out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption, which ends the pause"));
+        out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption, which returns the stock"));
     }
     if paused.status == Status::PausedHereOnly {
         out.warn(format!("`{activity}` has no ledger because a backend sells it with a plain script, which goes on"));

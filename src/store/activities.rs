@@ -33,6 +33,8 @@ pub struct Paused {
     pub moved: u64,
     /// Whether it is `not_preheated` because another system created it.
     pub is_foreign: bool,
+    /// Whether it is `not_preheated` because its stock key is gone, so that no units can move.
+    pub is_stock_lost: bool,
     /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,
 }
@@ -85,11 +87,15 @@ impl Store {
         let reply = Reply::of(&PAUSE);
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
-        let mut paused = Paused { status, state: None, moved: 0, is_foreign: false, corrupt: None };
+        let mut paused =
+            Paused { status, state: None, moved: 0, is_foreign: false, is_stock_lost: false, corrupt: None };
         match status {
             Status::Corrupt => paused.corrupt = Some(reply.corrupt(&values, &keys)?),
             Status::Exists => {}
-            Status::NotPreheated => paused.is_foreign = reply.text(values.get(2))?.is_some(),
+            Status::NotPreheated => {
+                paused.is_foreign = reply.text(values.get(2))?.is_some();
+                paused.is_stock_lost = reply.text(values.get(1))?.is_some();
+            }
             _ => {
                 paused.state = reply.text(values.get(1))?;
                 paused.moved = reply.count(values.get(2))?.unwrap_or_default();

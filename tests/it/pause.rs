@@ -76,6 +76,21 @@ fn each_of_several_has_its_status_and_a_foreign_one_a_hint() {
 }
 
 #[test]
+fn a_missing_activity_names_its_layout_and_a_lost_stock_its_way_out() {
+    let redis = TestRedis::start();
+    json_call(&redis, SKU, "preheat --id 1 --stock 5").code(0);
+    redis.seckill(["pause", "1"]).code(3).stderr_has("add `--layout sku`");
+    json_call(&redis, SECKILL, "preheat --id 2 --stock 5").code(0);
+    json_call(&redis, SECKILL, "pause 2 --withdraw-stock").code(0);
+    redis.cmd(("DEL", SECKILL.stock("2")));
+    let before = redis.dump_all();
+    for line in ["resume 2", "pause 2 --withdraw-stock"] {
+        json_call(&redis, SECKILL, line).code(3).stderr_has("stock key").stderr_has("reconcile 2 --fix");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
 fn a_resume_whose_reply_is_lost_returns_the_stock_once() {
     for fault in [Fault::LoseReply, Fault::CutReply(2), Fault::LoseRequest] {
         let redis = TestRedis::start();

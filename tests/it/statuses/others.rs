@@ -195,10 +195,10 @@ fn pause_moves_no_units_without_a_stock_key_or_with_a_damaged_count() {
         scripts.preheat("1", "5");
         redis.cmd(("DEL", layout.stock("1")));
         let before = redis.dump_all();
-        assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "-4 nil nil", "{layout:?}");
+        assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "-4 live", "{layout:?}");
         redis.cmd(("HSET", layout.meta("1"), "state", "paused", "withdrawn", "5"));
         let evicted = redis.dump_all();
-        assert_eq!(pause(&mut scripts, "live", "0"), "-4 nil nil", "{layout:?}: an evicted stock is not made anew");
+        assert_eq!(pause(&mut scripts, "live", "0"), "-4 paused", "{layout:?}: an evicted stock is not made anew");
         redis.assert_unchanged_since(&evicted);
         redis.cmd(("HDEL", layout.meta("1"), "withdrawn"));
         redis.cmd(("HSET", layout.meta("1"), "state", "live"));
