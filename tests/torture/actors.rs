@@ -11,7 +11,7 @@ use crate::schedule::{Operation, Order, Schedule, Step, What};
 use crate::support::{Call, Proxy, TestRedis, wait_until};
 
 /// How long a kill waits for the command that it should follow; the tool may have been done before.
-const A_WHILE: Duration = Duration::from_millis(300);
+pub const A_WHILE: Duration = Duration::from_millis(300);
 
 /// The consumer group of the feed.
 pub const GROUP: &str = "feed";
@@ -62,7 +62,7 @@ impl World<'_> {
             self.record("feed", Way::Proxied(proxy), &what, &mut |call| {
                 let running = call.args(["--follow"]).spawn();
                 self.history.wait_for(self.history.count() + 2 + rng.below(15));
-                running.signal(if rng.percent(60) { libc::SIGKILL } else { libc::SIGINT });
+                running.signal(if rng.percent(60) { libc::SIGKILL } else { libc::SIGTERM });
                 running.wait()
             });
         }

@@ -12,7 +12,7 @@ use crate::rules::{Answer, Sale, decide};
 use crate::said::{answer_of, json};
 use crate::schedule::{Operation, Order, What};
 use crate::support::TestRedis;
-use crate::{aof, live};
+use crate::{adoption, aof, live};
 
 /// The model's states over all segments, and what to ask of them.
 pub struct Timeline<'a> {
@@ -55,8 +55,14 @@ pub fn all(names: &Names<'_>, events: &[Event], segments: &[Segment], redis: &Te
     problems.extend(timeline.justified(events));
     problems.extend(timeline.complete());
     problems.extend(timeline.delivered(events));
-    let last = timeline.models.last().unwrap();
-    problems.extend(live::differences(&last.keys, &names.schedule.layout, &names.schedule.activities, redis));
+    let (last, schedule) = (timeline.models.last().unwrap(), names.schedule);
+    problems.extend(live::differences(&last.keys, &schedule.layout, &schedule.activities, redis));
+    let activity = schedule.rng.clone().below(schedule.activities.len());
+    let sale = &last.sales[activity];
+    // A user over the limit, or a damaged counter, is no match whoever adopts it.
+    if problems.is_empty() && sale.truth.is_none() {
+        problems.extend(adoption::adopt(schedule, sale.total, activity, redis));
+    }
     problems
 }
 

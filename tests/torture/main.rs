@@ -12,6 +12,7 @@
 )]
 
 mod actors;
+mod adoption;
 mod aof;
 mod check;
 mod entries;
