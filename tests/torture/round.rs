@@ -124,11 +124,13 @@ fn settle(world: &World<'_>, redis: &TestRedis, feed: Option<usize>) {
     for file in 0..world.schedule.files.len() {
         perform(What::File { file, fast: false });
     }
+    if world.schedule.drifts {
+        perform(What::Reconcile { fix: true });
+    }
     if let Some(activity) = feed {
         perform(What::Feed { activity, exec: false });
         perform(What::Feed { activity, exec: false });
     }
-    perform(What::Reconcile { fix: world.schedule.drifts });
     perform(What::Reconcile { fix: false });
 }
 
