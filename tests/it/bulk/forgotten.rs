@@ -184,3 +184,21 @@ fn activities_of_another_system_take_files_of_multi_orders() {
     redis.seckill(["multi-deduct", "--from", orders.path()]).code(0).stderr("");
     assert_eq!((held(&redis, "a"), redis.int("seckill:stock:b")), (100, 50));
 }
+
+#[test]
+fn what_a_server_forgot_of_orders_from_a_pipe_is_exit_6_and_the_whole_input_resumes() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 1_000, None);
+    let text = std::fs::read_to_string(Orders::of_users("1001", 600).path()).unwrap();
+    let night = || ["deduct", "--job", "night", "-o", "jsonl", "--from", "-"];
+    let copy = Copy::of(&redis);
+    let proxy = Proxy::before(&redis);
+    // Behind SCRIPT LOAD, HGET and HGET: the first batch is decided, and its reply on the way.
+    let running = start_and_hold(&proxy, 4, proxy.seckill(night()).stdin(&text));
+    copy.put_back(&redis);
+    proxy.release();
+    let outcome = running.wait().code(6).stderr_has("the server lost what it had decided of `1001` after line ");
+    outcome.stderr_has("this input cannot be read again").stderr_has("the same `--job`");
+    let again = redis.seckill(night()).stdin(&text).code(0);
+    assert_eq!((statuses(&again).len(), held(&redis, "1001")), (600, 600));
+}
