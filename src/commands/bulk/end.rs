@@ -6,7 +6,7 @@ use super::report::shows_rows;
 use super::summary::Summary;
 use crate::commands::hints;
 use crate::inventory::failure::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Format, Output};
 use crate::store::{Store, StoreError};
 
 /// How a run ended.
@@ -21,7 +21,9 @@ pub(super) struct Finished {
 impl Finished {
     /// Shows the summary; the exit code is the first that applies.
     pub(super) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
-        if !shows_rows(out.format()) {
+        // An empty table has nothing to say beside an error.
+        let is_moot = out.format() == Format::Table && self.failure.is_some() && self.summary.is_empty();
+        if !shows_rows(out.format()) && !is_moot {
             self.summary.show(out)?;
         }
         // Without an answer from the server, there is nothing to look for.
@@ -87,7 +89,13 @@ pub(super) fn with_hint(error: anyhow::Error, done: Done, go_on: &str) -> Failur
 fn of_store(error: StoreError, done: Done, go_on: &str) -> Failure {
     // Without any order decided, only a refusal says that nothing ran.
     let is_known = done.orders > 0 || error.is_refusal() || matches!(error, StoreError::OtherJob { .. });
-    let goes_on = !matches!(error, StoreError::Reset { .. } | StoreError::OtherJob { .. } | StoreError::Lost { .. });
+    let goes_on = !matches!(
+        error,
+        StoreError::Reset { .. }
+            | StoreError::OtherJob { .. }
+            | StoreError::OtherLimit { .. }
+            | StoreError::Lost { .. }
+    );
     let said = [is_known.then(|| done.to_string()), error.advice(), goes_on.then(|| go_on.to_owned())];
     let hint: Vec<String> = said.into_iter().flatten().collect();
     Failure::from(error).hint(hint.join("; "))

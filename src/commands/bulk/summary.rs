@@ -114,6 +114,11 @@ pub(super) struct Summary {
 }
 
 impl Summary {
+    /// Whether no order counts.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tallies.entries.iter().all(|entry| entry.orders == 0)
+    }
+
     /// The first activities that do not exist, `most` at most.
     pub(super) fn missing(&self, most: usize) -> Vec<ActivityId> {
         let is_missing = |activity: &usize| {

@@ -77,7 +77,9 @@ fn a_limit_for_an_activity_without_one_is_refused_in_files_too() {
             .seckill(["deduct", "--from", path])
             .args(flags)
             .code(2)
-            .stderr_has("the limit of the activity, which is 5");
+            .stderr_has("the limit of the activity, which is 5")
+            .stderr_lacks("same command")
+            .stderr_lacks("nothing to show");
     }
     redis.assert_unchanged_since(&before);
     redis.seckill(["deduct", "--from", path, "--per-user-limit", "5"]).code(0);
