@@ -218,3 +218,26 @@ fn nothing_to_repair_is_said_and_a_plan_of_nothing_is_empty() {
     assert_eq!(fs::read_to_string(&plan).unwrap(), "");
     redis.seckill(["repair"]).args([&plan]).code(0).stdout_is("").stderr_has("holds no repairs");
 }
+
+#[test]
+fn ctrl_c_stops_between_activities_and_reports_what_was_repaired() {
+    let redis = sale("seckill");
+    redis.seckill(["preheat", "--id", "1002", "--stock", "5"]).code(0);
+    redis.cmd(("DECRBY", STOCK, 5));
+    redis.cmd(("DECR", "seckill:stock:1002"));
+    redis.seckill(["script", "load"]).code(0);
+    let network = Proxy::before(&redis);
+    network.seckill(["reconcile"]).code(7);
+    let audit = network.commands().len();
+    network.inject(When::Nth(audit + 1), Fault::Hold);
+    let fix = network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]).spawn();
+    network.wait_until_held();
+    fix.signal(libc::SIGINT);
+    // Nothing shows when the signal has arrived.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    network.release();
+    let ended = fix.wait().code(130);
+    assert_eq!(ended.json()["repairs"].as_array().unwrap().len(), 1, "{}", ended.stdout);
+    assert!(ended.error_line()["error"].as_str().unwrap().contains("interrupted after 1 of 2 repairs"));
+    assert_eq!((redis.int(STOCK), redis.int("seckill:stock:1002")), (47, 4));
+}
