@@ -241,3 +241,16 @@ fn ctrl_c_stops_between_activities_and_reports_what_was_repaired() {
     assert!(ended.error_line()["error"].as_str().unwrap().contains("interrupted after 1 of 2 repairs"));
     assert_eq!((redis.int(STOCK), redis.int("seckill:stock:1002")), (47, 4));
 }
+
+#[test]
+fn a_bare_counter_with_records_is_not_left_out() {
+    let redis = sale("product");
+    let dir = TempDir::new().unwrap();
+    // A row that says 0 is a row.
+    for (csv, missing) in [("activity,quantity\n1001,0\n", 3), ("activity,quantity\n1001,2\n", 1)] {
+        let orders = file(&dir, csv);
+        let emit = ["reconcile", "-l", "product", "--emit", "missing_order", LATER, "--orders", &orders];
+        let emitted = redis.seckill(emit).code(7).stderr_lacks("left out");
+        emitted.stdout_is(&format!("{{\"activity\":\"1001\",\"user\":null,\"quantity\":{missing}}}\n"));
+    }
+}
