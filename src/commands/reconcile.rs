@@ -122,8 +122,9 @@ fn audit_all(
     for Wanted { activity, total } in wanted {
         let is_named = args.activities.contains(activity);
         let compared = orders.as_mut().map(|orders| orders.of(activity, is_named));
+        let is_unrecorded = compared.as_ref().is_some_and(|compared| compared.records.rows == 0);
         let audit = audited(store, activity, *total, compared, args.fix.missing_orders())?;
-        if !is_named {
+        if is_unrecorded && !is_named {
             left_out.note(&audit);
         }
         audits.push(audit);
@@ -176,7 +177,7 @@ fn finish(
     let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len()).sum();
     out.note(match (wanted, fix.mutating.dry_run) {
         (0, _) => "there is nothing to repair".to_owned(),
-        (_, true) => format!("dry run: {done} of {wanted} repairs would be applied, and nothing was changed"),
+        (_, true) => format!("dry run: {done} of {wanted} repairs would be applied"),
         (_, false) => format!("{done} of {wanted} repairs are in force"),
     });
     match error {

@@ -1,7 +1,7 @@
 //! Activities with sales of which the order records have no row. A user each would hide all else, and often it is the
 //! export that is at fault: so it is one difference with a count, and nothing is done about it unasked.
 
-use crate::inventory::drift::{Audit, Class, Difference};
+use crate::inventory::drift::{Audit, Class};
 use crate::inventory::id::ActivityId;
 use crate::output::Output;
 
@@ -13,12 +13,9 @@ const MOST_NOTES: usize = 5;
 pub struct LeftOut(Vec<ActivityId>);
 
 impl LeftOut {
-    /// Adds an activity that the command line doesn't name, if it sold and the order records don't mention it.
+    /// Adds an activity that neither the command line names nor any order row, if it has sales that are missing there.
     pub fn note(&mut self, audit: &Audit) {
-        let is_unrecorded = |difference: &Difference| {
-            difference.class == Class::MissingOrder && difference.user.is_none() && audit.plan.repairs.is_empty()
-        };
-        if audit.differences.iter().any(is_unrecorded) {
+        if audit.differences.iter().any(|difference| difference.class == Class::MissingOrder) {
             self.0.push(audit.activity.clone());
         }
     }
