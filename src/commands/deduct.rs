@@ -10,6 +10,7 @@ use crate::inventory::failure::Exit;
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::number::{Limit, Quantity};
 use crate::inventory::order::Order;
+use crate::inventory::reason;
 use crate::inventory::status::Status;
 use crate::output::Output;
 use crate::store::Store;
@@ -43,7 +44,7 @@ pub struct DeductArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     per_user_limit: Option<Limit>,
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,

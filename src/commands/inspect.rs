@@ -11,7 +11,7 @@ use super::hints;
 use crate::inventory::activity::Snapshot;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, UserId};
-use crate::inventory::number::Units;
+use crate::inventory::number::between;
 use crate::inventory::status::Status;
 use crate::output::{Format, Output};
 use crate::store::Store;
@@ -20,6 +20,9 @@ use rows::{ActivityRow, BuyerRow, HolderRow};
 
 /// How many participants are shown unless `--top` says otherwise.
 const TOP: usize = 10;
+
+/// The most that `--top` shows, which are held in memory; `--all` streams.
+const MOST_TOP: u64 = 100_000;
 
 /// The most users that one call of the script takes.
 const USERS_IN_A_CALL: usize = 2000;
@@ -41,8 +44,8 @@ pub struct InspectArgs {
     #[arg(long, value_name = "USER", conflicts_with_all = ["top", "all"])]
     user: Vec<UserId>,
     /// Show this many of the largest buyers [default: 10]
-    #[arg(long, value_name = "N", requires = "activities", conflicts_with = "all", allow_hyphen_values = true)]
-    top: Option<Units>,
+    #[arg(long, value_name = "N", requires = "activities", conflicts_with = "all", allow_hyphen_values = true, value_parser = between::<usize>(0, MOST_TOP))]
+    top: Option<usize>,
     /// Show every participant, in no particular order
     #[arg(long)]
     all: bool,
@@ -71,7 +74,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     } else if args.activities.is_empty() {
         list(&activities, store, out)
     } else {
-        let top = args.top.map_or(TOP, |top| usize::try_from(top.get()).unwrap_or(usize::MAX));
+        let top = args.top.unwrap_or(TOP);
         detail(&activities, top, store, out)
     }
 }

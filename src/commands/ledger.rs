@@ -7,7 +7,6 @@ mod rows;
 mod sources;
 mod trim;
 
-use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use anyhow::Result;
@@ -17,6 +16,7 @@ use crate::interrupt;
 use crate::inventory::failure::Exit;
 use crate::inventory::id::{ActivityId, UserId};
 use crate::inventory::ledger::EntryId;
+use crate::inventory::number::between;
 use crate::inventory::time::GivenTime;
 use crate::output::Output;
 use crate::store::Store;
@@ -79,8 +79,8 @@ struct ShowArgs {
     #[arg(long, value_name = "CMD", requires = "group")]
     exec: Option<String>,
     /// Most rows for one CMD
-    #[arg(long, value_name = "N", requires = "exec", default_value = "1000")]
-    batch: NonZeroUsize,
+    #[arg(long, value_name = "N", requires = "exec", default_value = "1000", allow_hyphen_values = true, value_parser = between::<usize>(1, 1_000_000))]
+    batch: usize,
 }
 
 /// Where to begin.
@@ -143,7 +143,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     match &args.group {
         Some(name) => {
             let mut delivery = match &args.exec {
-                Some(command) => Delivery::Exec(Loader::new(command, args.batch.get(), format)),
+                Some(command) => Delivery::Exec(Loader::new(command, args.batch, format)),
                 None => Delivery::Print(out.stream()?),
             };
             let fed = feed(&mut sources, name, only, args.follow, &mut delivery, store, terminal);

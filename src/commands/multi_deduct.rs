@@ -13,6 +13,7 @@ use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{MultiOrder, MultiOutcome};
+use crate::inventory::reason;
 use crate::inventory::status::Status;
 use crate::output::{Format, Output};
 use crate::store::Store;
@@ -37,7 +38,7 @@ pub struct MultiDeductArgs {
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,

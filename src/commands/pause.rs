@@ -7,6 +7,7 @@ use super::hints;
 use crate::cli::Mutating;
 use crate::inventory::failure::Exit;
 use crate::inventory::id::ActivityId;
+use crate::inventory::reason;
 use crate::inventory::status::Status;
 use crate::output::{Cell, Output, Row};
 use crate::store::Store;
@@ -42,7 +43,7 @@ struct Which {
     #[arg(required = true, value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,

@@ -10,6 +10,7 @@ use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Bought, Refund, RefundOf};
+use crate::inventory::reason;
 use crate::inventory::status::Status;
 use crate::output::Output;
 use crate::store::Store;
@@ -50,7 +51,7 @@ pub struct RefundArgs {
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,

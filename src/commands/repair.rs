@@ -11,6 +11,7 @@ use crate::cli::Mutating;
 use crate::input::plan;
 use crate::interrupt;
 use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::reason;
 use crate::inventory::repair::{Repair, Repaired};
 use crate::output::{Cell, Format, Output, Row, Terminal, Tone};
 use crate::store::Store;
@@ -25,7 +26,7 @@ pub struct RepairArgs {
     #[arg(value_name = "FILE")]
     file: String,
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,

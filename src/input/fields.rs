@@ -8,6 +8,7 @@ use super::yaml::{Node, Value};
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::layout::Layout;
 use crate::inventory::number::{Limit, Quantity, Units};
+use crate::inventory::reason::Reason;
 use crate::inventory::time::Millis;
 
 /// A value that is written as one text.
@@ -39,6 +40,13 @@ scalar! {
     Units, |plain| plain;
     Quantity, |plain| plain;
     Limit, |plain| plain;
+}
+
+impl Scalar for Reason {
+    const EXPECTED: &'static str = Self::EXPECTED;
+    fn of(text: &str, plain: bool) -> Option<Self> {
+        if plain && is_null(text) { None } else { text.parse().ok() }
+    }
 }
 
 impl Scalar for bool {

@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod number;
 pub mod order;
 pub mod plan;
+pub mod reason;
 pub mod records;
 pub mod repair;
 pub mod status;

@@ -30,6 +30,19 @@ pub fn whole(text: &str) -> Option<u64> {
     if plain { text.parse().ok() } else { None }
 }
 
+/// Reads plain digits within bounds, for options whose number is no count of units.
+pub fn between<T: TryFrom<u64>>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = whole(text).filter(|number| (least..=most).contains(number));
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| format!("expected a whole number from {least} to {most}, without sign or leading zero"))
+    }
+}
+
 /// Defines one kind of count: a number within bounds that is read from plain digits only.
 macro_rules! count {
     ($(#[$doc:meta])* $name:ident, $least:expr, $most:expr, $expected:expr) => {

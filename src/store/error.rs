@@ -44,6 +44,9 @@ pub enum StoreError {
         "the server lost what it had decided of `{activity}` after line {line}, and this input cannot be read again"
     )]
     Lost { activity: String, line: u64 },
+    /// A reply that is longer than any of a sale.
+    #[error("the server at `{server}` sent a reply that is too long to be that of a sale")]
+    Oversized { server: String },
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
     Reply { what: String, reply: String },
@@ -214,6 +217,7 @@ impl StoreError {
             }
             Self::OtherJob { .. } => "give another name to `--job`, or leave it out",
             Self::Lost { .. } => "give the whole input again with the same `--job`: what stands is not applied twice",
+            Self::Oversized { .. } => "is it the right server? its reply was not read to the end",
             Self::Reply { .. } => "does another version of the scripts run there?",
         };
         Some(advice.to_owned())
@@ -227,7 +231,7 @@ impl StoreError {
             | Self::OtherLimit { .. } => Exit::Usage,
             Self::Unreachable { .. } | Self::Timeout { .. } => Exit::Unreachable,
             Self::Login { .. } | Self::Permission { .. } => Exit::Denied,
-            Self::Server { .. } | Self::Reset { .. } | Self::Reply { .. } => Exit::Failed,
+            Self::Server { .. } | Self::Reset { .. } | Self::Oversized { .. } | Self::Reply { .. } => Exit::Failed,
             Self::Unknown { .. } | Self::Lost { .. } => Exit::Unknown,
         }
     }

@@ -148,6 +148,7 @@ impl Store {
         activity: &ActivityId,
         trim: &Trim,
         sums: &Sums,
+        reason: Option<&str>,
     ) -> Result<Result<(), Untrimmed>, StoreError> {
         let keys = self.keys(activity);
         let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
@@ -163,7 +164,8 @@ impl Store {
         let book = &sums.book;
         let replaced = trim.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone()).unwrap_or_default();
         let words = Checkpoint::sums(from, book.end, book.entries, book.total.unwrap_or_default(), book.sum);
-        let by = self.operator.clone();
+        // A checkpoint has no field for a reason: it is kept with the name.
+        let by = reason.map_or_else(|| self.operator.clone(), |why| format!("{}: {why}", self.operator));
         let value = self.trim(&keys, "switch", &trim.epoch, &[name, count, replaced, words, by])?;
         Ok(done(value)?.map(|_| ()).ok_or(Untrimmed::Stale))
     }

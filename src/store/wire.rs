@@ -14,6 +14,12 @@ use super::reply::Reply;
 /// Bytes read at once; a longer reply makes the buffer grow.
 const BUFFER: usize = 64 * 1024;
 
+/// The most bytes that are held of a reply. A page of a sale has some kilobytes; a hostile server sends without end.
+const MOST_HELD: usize = 64 * 1024 * 1024;
+/// The most parts of a list whose parts are copied, and how deep such lists may be in each other.
+const MOST_PARTS: usize = 1 << 20;
+const MOST_DEPTH: usize = 16;
+
 /// What bytes go through.
 pub trait Socket: Read + Write {}
 
@@ -72,6 +78,10 @@ impl Wire {
     /// # Errors
     /// As [`Wire::array`], and what is neither number, text, nothing nor a list of such.
     pub fn value(&mut self) -> Result<Value, StoreError> {
+        self.value_within(MOST_DEPTH)
+    }
+
+    fn value_within(&mut self, depth: usize) -> Result<Value, StoreError> {
         let end = self.line(0)?;
         let line = &self.buffer[self.taken..self.taken + end];
         let text = line.strip_suffix(b"\r\n").unwrap_or(line);
@@ -80,7 +90,11 @@ impl Wire {
             [b'$', ..] => return Ok(Value::BulkString(self.texts(1)?.concat())),
             [b'*', ..] => {
                 let count = self.array()?;
-                return (0..count).map(|_| self.value()).collect::<Result<_, _>>().map(Value::Array);
+                if count > MOST_PARTS || depth == 0 {
+                    return Err(self.oversized());
+                }
+                let values = (0..count).map(|_| self.value_within(depth - 1));
+                return values.collect::<Result<_, _>>().map(Value::Array);
             }
             [b':', number @ ..] => {
                 let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
@@ -161,6 +175,9 @@ impl Wire {
     fn fill(&mut self) -> Result<(), StoreError> {
         if self.filled == self.buffer.len() {
             if self.taken == 0 {
+                if self.buffer.len() >= MOST_HELD {
+                    return Err(self.oversized());
+                }
                 self.buffer.resize(self.buffer.len() * 2, 0);
             } else {
                 self.buffer.copy_within(self.taken.., 0);
@@ -194,6 +211,10 @@ impl Wire {
             }
             _ => self.unfit(line),
         }
+    }
+
+    fn oversized(&self) -> StoreError {
+        StoreError::Oversized { server: self.target.shown.clone() }
     }
 
     fn unfit(&self, line: &[u8]) -> StoreError {
@@ -312,6 +333,41 @@ mod tests {
         assert_eq!(wire.buffer.len(), BUFFER);
         assert_eq!(wire.texts(1).unwrap(), [vec![b'x'; BUFFER]]);
         assert_eq!(wire.buffer.len(), 2 * BUFFER);
+    }
+
+    /// Repeats a piece without end, after a first one.
+    struct Endless(&'static [u8], &'static [u8]);
+
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let piece = std::mem::replace(&mut self.0, self.1);
+            let read = piece.len().min(buffer.len());
+            buffer[..read].copy_from_slice(&piece[..read]);
+            Ok(read)
+        }
+    }
+
+    impl Write for Endless {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_hostile_reply_is_an_error_before_it_fills_the_memory() {
+        const ZEROS: &[u8] = &[b'0'; BUFFER];
+        let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();
+        for (first, then) in
+            [(&b"$1700000000\r\n"[..], ZEROS), (b"+", ZEROS), (b"*200000000\r\n", b":1\r\n"), (b"*1\r\n", b"*1\r\n")]
+        {
+            let mut wire = Wire::over(Box::new(Endless(first, then)), target.clone());
+            assert!(matches!(wire.value().unwrap_err(), StoreError::Oversized { .. }));
+            assert!(wire.buffer.len() <= MOST_HELD);
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod harness;
 mod input;
 mod interrupted;
 mod ledger;
+mod limits;
 mod model;
 mod one_round_trip;
 mod options;

@@ -8,6 +8,7 @@ use anyhow::Result;
 
 use crate::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::inventory::failure::Failure;
+use crate::inventory::number::between;
 use crate::store::bulk::Pace;
 
 /// Flags of a file of orders.
@@ -61,8 +62,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NAME", value_parser = job_name)]
     pub(super) job: Option<String>,
     /// Most orders per second
-    #[arg(long, value_name = "N")]
-    rate: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = between::<u32>(1, 1_000_000_000))]
+    rate: Option<u32>,
     /// Skip invalid lines
     #[arg(long)]
     pub(super) keep_going: bool,
@@ -124,7 +125,7 @@ impl RunArgs {
 
     pub(super) fn pace(&self) -> Pace {
         let pace = if self.fast { Pace::fast() } else { Pace::gentle() };
-        match self.rate {
+        match self.rate.and_then(NonZeroU32::new) {
             Some(rate) => pace.bounded(rate),
             None => pace,
         }

@@ -8,6 +8,7 @@ use crate::commands::rows::tell_corrupt;
 use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
+use crate::inventory::reason;
 use crate::inventory::status::Status;
 use crate::inventory::time::{GivenTime, Millis};
 use crate::output::{Cell, Output, Row, Tone};
@@ -32,6 +33,9 @@ pub struct TrimArgs {
     /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
     #[arg(long, value_name = "TIME")]
     before: GivenTime,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
 }
@@ -102,7 +106,7 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     } else if sums.is_some() || trim.is_unfinished() {
         out.confirm(&question(activity, &trim, sums.as_ref()), args.mutating.yes)?;
         if let Some(sums) = &sums {
-            store.switch(activity, &trim, sums)?.map_err(|why| untrimmed(activity, why))?;
+            store.switch(activity, &trim, sums, args.reason.as_deref())?.map_err(|why| untrimmed(activity, why))?;
         }
         let (removed, group) = store.cut(activity, &trim)?;
         row.removed = removed;

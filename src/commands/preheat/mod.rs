@@ -19,6 +19,7 @@ use crate::inventory::failure::{Exit, Failure};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
 use crate::inventory::number::{Limit, Units};
+use crate::inventory::reason;
 use crate::inventory::time::{GivenTime, Millis};
 
 pub use explain::explain;
@@ -94,7 +95,7 @@ pub struct PreheatArgs {
     #[arg(long, value_name = "N", requires = "adopt", allow_hyphen_values = true)]
     total: Option<Units>,
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
     reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,

@@ -10,6 +10,8 @@ use crate::commands::repair::{Applied, RepairRow, apply, confirm};
 use crate::inventory::audit::MissingOrders;
 use crate::inventory::drift::{Audit, Verdict};
 use crate::inventory::failure::{Exit, Failure};
+use crate::inventory::number::between;
+use crate::inventory::reason;
 use crate::inventory::repair::Repair;
 use crate::output::{Output, OutputFile};
 use crate::store::Store;
@@ -24,7 +26,7 @@ pub struct FixArgs {
     #[arg(long)]
     pub fix: bool,
     /// Refuse to do more repairs
-    #[arg(long, value_name = "N", default_value = "100", requires = "fix")]
+    #[arg(long, value_name = "N", default_value = "100", requires = "fix", allow_hyphen_values = true, value_parser = between::<usize>(0, 1_000_000))]
     pub max_repairs: usize,
     /// Write the repairs to a file for `seckill repair`
     #[arg(long, value_name = "FILE")]
@@ -36,7 +38,7 @@ pub struct FixArgs {
     #[arg(long, value_name = "CLASS", value_enum, hide_possible_values = true, requires = "records")]
     pub emit: Option<Emit>,
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", requires = "fix")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::given, requires = "fix")]
     pub reason: Option<String>,
     #[command(flatten)]
     pub mutating: Mutating,

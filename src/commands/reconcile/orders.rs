@@ -11,6 +11,7 @@ use crate::inventory::book::Compared;
 use crate::inventory::failure::Failure;
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
+use crate::inventory::number::{MOST_UNITS, between};
 use crate::inventory::time::{GivenTime, Millis};
 use crate::output::Output;
 use crate::store::Store;
@@ -51,7 +52,7 @@ pub struct OrdersArgs {
     /// Fail if the number of rows differs
     ///
     /// An export without rows is refused, unless this is 0.
-    #[arg(long, value_name = "N", requires = "records")]
+    #[arg(long, value_name = "N", requires = "records", allow_hyphen_values = true, value_parser = between::<u64>(0, MOST_UNITS))]
     expect_rows: Option<u64>,
 }
 

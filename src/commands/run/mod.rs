@@ -17,6 +17,7 @@ use crate::input::fixture::{self, Fixture, Step};
 use crate::interrupt;
 use crate::inventory::failure::Exit;
 use crate::inventory::id::ActivityId;
+use crate::inventory::reason;
 use crate::output::Output;
 use crate::store::Store;
 use perform::Observed;
@@ -38,13 +39,19 @@ pub struct RunArgs {
     /// Continue after an unmet expectation
     #[arg(long)]
     keep_going: bool,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
 }
 
 /// Runs all fixtures. All are read and checked before the first one is.
 pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
-    let fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let mut fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(reason) = &args.reason {
+        fixtures.iter_mut().flat_map(|fixture| &mut fixture.steps).for_each(|step| step.operation.explain(reason));
+    }
     let layout = session.layout(fixture::layout(&fixtures)?)?;
     for fixture in &fixtures {
         fixture.check(layout)?;
@@ -87,7 +94,7 @@ fn drive(
     let mut left: usize = fixtures.iter().map(|fixture| fixture.steps.len()).sum();
     let mut created = HashSet::new();
     for (fixture, results) in fixtures.iter().zip(planned) {
-        let preheated = preheat::preheat(fixture, results, args.mutating.dry_run, store, out)?;
+        let preheated = preheat::preheat(fixture, results, args.reason.as_deref(), args.mutating.dry_run, store, out)?;
         if preheated.refused {
             return Ok(Exit::Refused);
         }

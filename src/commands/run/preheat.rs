@@ -45,6 +45,7 @@ fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {
 pub fn preheat(
     fixture: &Fixture,
     mut results: Vec<Preheated>,
+    reason: Option<&str>,
     dry_run: bool,
     store: &mut Store,
     out: &Output,
@@ -54,7 +55,7 @@ pub fn preheat(
         let due: Vec<usize> = (0..plans.len()).filter(|nth| results[*nth].action == Action::Create).collect();
         let missing: Vec<&Plan> = due.iter().map(|nth| &plans[*nth]).collect();
         let progress = out.progress("preheating", missing.len() as u64);
-        store.preheat_all(&missing, Preheat::Create, false, None, |nth, result| {
+        store.preheat_all(&missing, Preheat::Create, false, reason, |nth, result| {
             progress.inc(1);
             results[due[nth]] = result.of_plan(&results[due[nth]]);
         })?;

@@ -151,7 +151,7 @@ fn client(
         user: None,
         quantity: rush.quantity,
         request: RequestId::new(),
-        reason: None,
+        reason: rush.reason.clone(),
         per_user_limit: None,
     };
     while !stop.load(Ordering::Relaxed) && !interrupt::requested() {

@@ -6,6 +6,7 @@ use crate::inventory::failure::Failure;
 use crate::inventory::id::{ActivityId, RequestId, UserId};
 use crate::inventory::ledger::EntryId;
 use crate::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
+use crate::inventory::reason::{MOST_REASON, Reason};
 
 /// A column that we know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +180,8 @@ impl OrderRow {
                     None => false,
                 },
                 Column::Ledger => text.is_empty() || text.parse::<EntryId>().is_ok(),
-                Column::Reason | Column::Items => true,
+                Column::Reason => text.len() <= MOST_REASON,
+                Column::Items => true,
             };
             // A column that may be absent may be empty; a quantity that is not there is not 1.
             let absent = text.is_empty() && column != Column::Quantity && shape.optional.contains(&column);
@@ -247,7 +249,7 @@ pub(super) fn expected(column: Column, quantities: Quantities) -> &'static str {
         (Column::Request, _) => RequestId::EXPECTED,
         (Column::Quantity, Quantities::Orders) => Quantity::EXPECTED,
         (Column::Quantity, Quantities::Records) => "a whole number, negative for a refund, without leading zero",
-        (Column::Reason, _) => "a text",
+        (Column::Reason, _) => Reason::EXPECTED,
         (Column::Ledger, _) => "the id of a ledger entry, such as 1762790400000-0",
         (Column::Items, _) => "an object of activities and quantities, such as {\"1001\":2}",
     }

@@ -1,0 +1,40 @@
+//! Why somebody changes something, for the ledger.
+
+use std::str::FromStr;
+
+/// The longest reason, in bytes: each order of a file may have its own.
+pub const MOST_REASON: usize = 1024;
+
+/// Why somebody changes something: free text of at most [`MOST_REASON`] bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason(String);
+
+impl Reason {
+    /// What a text must be, for errors.
+    pub const EXPECTED: &'static str = "a reason of 1 to 1,024 bytes";
+
+    /// The text.
+    pub fn into_text(self) -> String {
+        self.0
+    }
+}
+
+impl FromStr for Reason {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.len() {
+            0 => Err(format!("it is empty, expected {}", Self::EXPECTED)),
+            1..=MOST_REASON => Ok(Self(text.to_owned())),
+            length => Err(format!("it has {length} bytes, expected {}", Self::EXPECTED)),
+        }
+    }
+}
+
+/// A reason of the command line.
+///
+/// # Errors
+/// It is empty or too long.
+pub fn given(text: &str) -> Result<String, String> {
+    text.parse().map(Reason::into_text)
+}
