@@ -1,7 +1,5 @@
 //! Reads a server's URL, and shows where a server is without any secret.
 
-use std::path::Path;
-
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
 /// Where a server is, and the login in its URL.
@@ -44,15 +42,18 @@ pub(super) fn shown(info: &ConnectionInfo) -> String {
     match info.addr() {
         ConnectionAddr::Tcp(name, port) => format!("redis://{login}{}:{port}{database}", host(name)),
         ConnectionAddr::TcpTls { host: name, port, .. } => format!("rediss://{login}{}:{port}{database}", host(name)),
-        ConnectionAddr::Unix(path) => socket(path),
+        ConnectionAddr::Unix(path) => {
+            let settings = info.redis_settings();
+            let database = (settings.db() != 0).then(|| format!("db={}", settings.db()));
+            let user = settings.username().map(|user| format!("user={user}"));
+            let password = settings.password().map(|_| "pass=***".to_owned());
+            let query: Vec<String> = [database, user, password].into_iter().flatten().collect();
+            let mark = if query.is_empty() { "" } else { "?" };
+            format!("unix://{}{mark}{}", path.display(), query.join("&"))
+        }
         // redis-rs may learn to reach servers in other ways.
         _ => "the given address".to_owned(),
     }
-}
-
-/// A socket's path; it is never read as a URL.
-fn socket(path: &Path) -> String {
-    format!("unix://{}", path.display())
 }
 
 #[cfg(test)]
@@ -71,8 +72,8 @@ mod tests {
             ("redis://:secret@10.0.0.5/1", "redis://:***@10.0.0.5:6379/1"),
             ("redis://secret@10.0.0.5", "redis://***@10.0.0.5:6379"),
             ("rediss://me:secret@10.0.0.5:1/#insecure", "rediss://me:***@10.0.0.5:1"),
-            ("unix:///run/r.sock?db=1&pass=secret", "unix:///run/r.sock"),
-            ("unix:///run/r.sock?user=a@b&pass=secret", "unix:///run/r.sock"),
+            ("unix:///run/r.sock?db=1&pass=secret", "unix:///run/r.sock?db=1&pass=***"),
+            ("unix:///run/r.sock?user=a@b&pass=secret", "unix:///run/r.sock?user=a@b&pass=***"),
         ] {
             assert_eq!(read(url).map(|info| shown(&info)).as_deref(), Some(expected), "{url}");
         }

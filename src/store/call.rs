@@ -74,7 +74,7 @@ impl Server {
         settle: Option<String>,
         arguments: impl Fn(Try) -> Vec<A>,
     ) -> Result<Value, StoreError> {
-        self.settle(again, settle, |connection, nth| {
+        let ran = self.settle(again, settle, |connection, nth| {
             let arguments = arguments(nth);
             match reply(connection.req_command(&evaluate("EVALSHA", &script.sha1, keys, &arguments))) {
                 // The server lost its scripts (restart, failover, SCRIPT FLUSH): EVAL loads and runs in one.
@@ -83,6 +83,14 @@ impl Server {
                 }
                 other => other,
             }
+        });
+        ran.map_err(|error| match error {
+            // Which of its commands was refused, a server does not always say.
+            StoreError::Permission { why } => {
+                let commands = script.commands().join(" ");
+                StoreError::Permission { why: format!("{why}; script `{}` needs EVALSHA EVAL {commands}", script.name) }
+            }
+            other => other,
         })
     }
 

@@ -208,7 +208,7 @@ impl StoreError {
             Self::Login { .. } => {
                 "give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL"
             }
-            Self::Permission { .. } => "the commands that a script needs are in its header: `seckill script show NAME`",
+            Self::Permission { .. } => "grant the user these commands: ACL SETUSER, or ask who administers the server",
             Self::Server { kind, .. } => kind.advice()?,
             Self::Unknown { settle, .. } => return settle.clone(),
             Self::OtherLimit { .. } => "leave `--per-user-limit` out, or change the limit by `preheat --update`",

@@ -13,6 +13,16 @@ pub struct Script {
     pub sha1: String,
 }
 
+impl Script {
+    /// The commands that its header says it needs.
+    pub fn commands(&self) -> Vec<&'static str> {
+        let after = self.text.split_once("Commands it needs").map_or("", |(_, after)| after);
+        let list = after.split_once("]]").map_or("", |(list, _)| list);
+        let words = list.split(|c: char| !c.is_ascii_uppercase());
+        words.filter(|word| word.len() > 2).collect()
+    }
+}
+
 macro_rules! script {
     ($name:literal, $($part:literal),+) => {
         LazyLock::new(|| Script::new($name, concat!($(include_str!(concat!("../../lua/", $part)), "\n"),+)))

@@ -48,7 +48,7 @@ fn the_password_of_a_url_is_masked_in_every_message() {
         ("redis://me:hush@hush@127.0.0.1:1", "redis://me:***@127.0.0.1:1"),
         ("redis://:hushhush@127.0.0.1:1/2", "redis://:***@127.0.0.1:1/2"),
         ("redis://hushhush@127.0.0.1:1", "redis://***@127.0.0.1:1"),
-        ("unix:///nonexistent/r.sock?user=a@b&pass=hushhush", "unix:///nonexistent/r.sock"),
+        ("unix:///nonexistent/r.sock?user=a@b&pass=hushhush", "unix:///nonexistent/r.sock?user=a@b&pass=***"),
     ] {
         for format in ["table", "json"] {
             let call = seckill(["inspect", "-v", "-o", format, "--timeout", "1s", "-u", url]).code(5);

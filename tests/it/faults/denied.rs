@@ -102,3 +102,16 @@ fn a_user_with_what_the_headers_name_can_sell() {
         redis.seckill(["-u", &url]).args(line.split(' ')).code(0).stderr("");
     }
 }
+
+#[test]
+fn a_refused_permission_names_the_commands_that_are_needed() {
+    let redis = TestRedis::with_tcp([]);
+    let before = sale(&redis);
+    redis.cmd(("ACL", "SETUSER", "op", "on", ">pw", "~*", "+@all", "-hmget"));
+    let url = redis.url().replace("redis://", "redis://op:pw@");
+    for format in ["table", "json"] {
+        let call = redis.seckill(["deduct", "1", "--user", "8", "-o", format, "-u", &url]).code(4).stdout_is("");
+        call.stderr_has("script `deduct` needs EVALSHA EVAL GET HMGET").stderr_has("ACL SETUSER").stderr_lacks("pw@");
+    }
+    redis.assert_unchanged_since(&before);
+}
