@@ -56,7 +56,7 @@ fn of_existing(refused: &Preheated, how: Preheat) -> String {
             true => "`--update` changes total, limit, title and window, and keeps purchases and what is not given; \
                      `--reset` starts over"
                 .to_owned(),
-            false => "nothing that is given differs: `--update` keeps the rest as it is".to_owned(),
+            false => "give these fields as they are to be equal; `--update` keeps what is not given".to_owned(),
         };
     }
     "only `--reset` can change this; it removes purchases, ledger and requests".to_owned()

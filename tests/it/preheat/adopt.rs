@@ -312,6 +312,11 @@ fn members_without_units_need_a_total_and_stay_unknown() {
     json_call(&redis, SKU, "deduct 1 --user 9 --quantity 3").code(0);
     json_call(&redis, SKU, "ledger trim 1 --before 2200-01-01T00:00:00Z --yes").code(0);
     assert_proven(&redis, SKU);
+    json_call(&redis, SKU, "refund 1 --user 8 --quantity 3").code(0);
+    assert_proven(&redis, SKU);
+    assert_eq!(redis.int(&SKU.stock("1")), 10);
+    json_call(&redis, SKU, "ledger trim 1 --before 2200-01-01T00:00:00Z --yes").code(0);
+    assert_proven(&redis, SKU);
     redis.cmd(("SREM", SKU.participants("1"), "7"));
     json_call(&redis, SKU, "reconcile 1").code(7).stdout_has("counter_drift");
 }

@@ -23,7 +23,7 @@ fn a_field_that_is_not_given_is_shown_as_such_and_an_update_keeps_it() {
         expected.insert("total".to_owned(), "12".to_owned());
         assert_eq!(redis.hgetall(&layout.meta("1")), expected, "{layout:?}");
         // The hint leads out: nothing that was given differs any more.
-        json_call(&redis, layout, "preheat --id 1 --stock 12").code(3).stderr_has("`--update` keeps the rest");
+        json_call(&redis, layout, "preheat --id 1 --stock 12").code(3).stderr_has("`--update` keeps what is not given");
         let row = json_call(&redis, layout, "preheat --id 1 --stock 12 --update").code(0).json()[0].clone();
         assert_eq!(row["action"], "unchanged", "{layout:?}");
     }
