@@ -224,7 +224,10 @@ impl Adoption<'_> {
         self.store.preheat_all(&[&plan], Preheat::Update, true, None, |_, result| planned.push(result))?;
         let Some(result) = planned.pop() else { return Err(self.moving().into()) };
         if result.action != Action::Unchanged {
-            self.out.hint("it is preheated already: `--update` instead of `--adopt` changes it");
+            match result.status {
+                Status::Exists => self.out.hint(explain::of_existing(&result, Preheat::Update)),
+                _ => self.out.hint("it is preheated already: `--update` instead of `--adopt` changes it"),
+            }
             return self.refuse(found, Status::Exists, None, result.differences);
         }
         self.store.restore_index(&[&plan.id])?;

@@ -34,13 +34,13 @@ pub fn differences(results: &[Preheated], out: &Output) {
 }
 
 /// What to do about an activity that exists and differs.
-fn of_existing(refused: &Preheated, how: Preheat) -> String {
+pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
     let differs = |field: &str| refused.differences.iter().any(|difference| difference.field == field);
     let activity = &refused.activity;
     if differs("stock key") {
         return format!(
             "`seckill reconcile {activity} --fix` restores a lost stock from a whole ledger; without a ledger, \
-             `seckill preheat --id {activity} --adopt` restores it from total and participants"
+             `seckill preheat --id {activity} --adopt` restores it from total and participants; else `--reset` starts over"
         );
     }
     if differs("preheated") {

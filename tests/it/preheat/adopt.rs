@@ -257,6 +257,9 @@ fn unusual_participants_are_adopted_as_the_bytes_they_are() {
         let row = json_call(&redis, layout, "preheat --id 1 --adopt --yes").code(0).json()[0].clone();
         assert_eq!(row["total"], 16, "{layout:?}");
         assert_proven(&redis, layout);
+        json_call(&redis, layout, "refund 1 --user-hex c4e3").code(0);
+        assert_eq!(redis.int(&layout.stock("1")), 11, "{layout:?}");
+        assert_proven(&redis, layout);
     }
 }
 
