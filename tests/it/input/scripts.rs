@@ -130,11 +130,12 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let multi = [layout.kind, "t", "first", "", "8", "r2", "", "1", "1", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
-        let full: [(&'static str, &[&str], usize); 9] = [
+        let full: [(&'static str, &[&str], usize); 10] = [
             ("deduct", &order, order.len() - 1), // the request may be left out
             ("refund", &order, order.len() - 1),
             ("multi_deduct", &multi, multi.len()),
             ("preheat", &preheat, preheat.len()),
+            ("adopt", &[layout.kind, "withdraw", "t", "", "name", "20"], 6),
             ("pause", &["paused", "t", "", "0"], 1), // the others may be left out
             ("snapshot", &[layout.kind], 1),
             ("audit", &[layout.kind, "0", "10"], 3),
