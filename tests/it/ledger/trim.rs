@@ -396,11 +396,11 @@ fn a_reset_takes_the_checkpoint_along() {
     assert!(!meta.contains_key("checkpoint") && !meta.contains_key("draft"), "{meta:?}");
     assert!(!redis.exists(&SECKILL.requests("1001")));
     matches(&redis, SECKILL);
-    redis.seckill(["ledger", "1001"]).code(0).stderr("");
+    redis.seckill(["ledger", "1001", "-o", "csv"]).code(0).stderr("");
     // A checkpoint that an older tool's reset left means nothing in the new sale.
     redis.cmd(("HSET", SECKILL.meta("1001"), "checkpoint", "8 x 1 1 1700000000000-0 1600000000000-0 8 9 3 1 me"));
     matches(&redis, SECKILL);
-    redis.seckill(["ledger", "1001"]).code(0).stderr("");
+    redis.seckill(["ledger", "1001", "-o", "csv"]).code(0).stderr("");
     redis.seckill(["deduct", "1001", "--user", "a"]).code(0);
     assert_eq!(trim(&redis, LATER).code(0).json()["removed"], 1);
     matches(&redis, SECKILL);
