@@ -136,6 +136,9 @@ if step == 'switch' then
   if not (pages and replaced and find(sums, '^%d+%-%d+ %d+%-%d+ %d+ %d+ %-?%d+$')) then return usage('trim: sums of the checkpoint') end
   if active == name then return {OK} end
   if active ~= replaced then return {STALE} end
+  -- A server that went back to older data lost it: behind this checkpoint the ledger would have no beginning.
+  local first_kept = string.match(sums, '^%S+')
+  if first_of(first_kept) ~= first_kept then return {STALE} end
   if (draft ~= name or open ~= '1' or draft_pages ~= pages) and not (pages == 0 and not draft) then return {STALE} end
   local clock = redis.call('TIME')
   local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))

@@ -143,8 +143,10 @@ fn question(activity: &ActivityId, trim: &Trim, sums: Option<&Sums>) -> String {
 
 fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
     match why {
-        Untrimmed::Stale => Failure::failed(format!("somebody else trimmed or reset `{activity}` meanwhile"))
-            .hint("what was not removed is still there; audits are as exact as before"),
+        Untrimmed::Stale => {
+            Failure::failed(format!("`{activity}` was reset, trimmed by somebody else, or lost data meanwhile"))
+                .hint("what was not removed is still there; audits are as exact as before")
+        }
         Untrimmed::Headless => Failure::failed(format!(
             "the ledger of `{activity}` does not begin with its preheat, nor goes on behind a checkpoint: what is gone \
              cannot be written down"

@@ -111,3 +111,24 @@ fn pages_are_cleared_a_hundred_at_a_time_from_the_last_on() {
     assert_eq!(trim(&mut scripts, &["clear", "1", ""]), "1 0");
     assert!(!redis.exists("seckill:requests:1"));
 }
+
+#[test]
+fn a_checkpoint_is_stale_if_its_first_kept_entry_was_lost() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r1"));
+        let (last, _) = redis.xrange(&layout.ledger("1")).pop().unwrap();
+        let switch = |pages| ["switch", "1", "a", pages, "", "9999999999999-0", "me"].map(str::to_owned);
+        for pages in ["0", "1"] {
+            if pages == "1" {
+                assert_eq!(trim(&mut scripts, &["page", "1", "a", "0", "[[\"7\",\"1\"]]"]), "1", "{layout:?}");
+            }
+            let mut call = switch(pages);
+            call[5] += &format!(" {last} 2 10 1");
+            let before = redis.dump_all();
+            assert_eq!(trim(&mut scripts, &call.each_ref().map(String::as_str)), "-20", "{layout:?}, {pages} pages");
+            redis.assert_unchanged_since(&before);
+        }
+    }
+}
