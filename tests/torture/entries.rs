@@ -83,7 +83,7 @@ impl Model<'_> {
             n: 0,
             op: text("op").to_owned(),
             user: String::new(),
-            quantity: text("total").parse().ok(),
+            quantity: text("total").parse().or(text("withdrawn").parse()).ok(),
             by: text("by").to_owned(),
         };
         if row.op == "repair" {

@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU};
 
 /// How many percent of the pauses withdraw the stock.
-const WITHDRAWN: usize = 0;
+const WITHDRAWN: usize = 50;
 
 /// How many activities a round sells.
 pub const ACTIVITIES: usize = 3;
@@ -170,7 +170,7 @@ impl Schedule {
                 sellers[seller].insert(at, Step { what, kill_after });
             }
         }
-        let resets = files.iter().all(|file| file.operation != Operation::Multi) && draw.rng.percent(30);
+        let resets = draw.rng.percent(30);
         let operator = draw.operator(&activities, resets);
         let calls: usize = sellers.iter().map(Vec::len).sum();
         let mut chaos: Vec<(usize, Chaos)> =

@@ -39,17 +39,15 @@ impl Timeline<'_> {
             let is_so = |sales: &Vec<Rc<Sale>>| {
                 let (sale, bought) = (&sales[nth], sales[nth].held.values().sum::<u64>());
                 let bought = if schedule.layout.has_users() { bought } else { sale.total - sale.stock };
-                // A limit of sets counts orders.
-                let most = sale.limit.filter(|_| schedule.layout.kind == "hash").unwrap_or(u64::MAX);
+                // Of the limits that were set meanwhile any may have counted. One of a set counts orders.
+                let limits = states.iter().map(|sales| sales[nth].limit.filter(|_| schedule.layout.kind == "hash"));
+                let mut limits = limits.map(|limit| limit.unwrap_or(u64::MAX));
+                let exceed =
+                    |most: u64| sale.held.iter().filter(move |(_, units)| **units > most).map(|(user, _)| &**user);
                 row["stock"].as_u64() == Some(sale.stock)
                     && row["bought"].as_u64().is_none_or(|it| it == bought)
                     && (verdict != "match" || is_true(sale))
-                    && sale
-                        .held
-                        .iter()
-                        .filter(|(_, units)| **units > most)
-                        .map(|(user, _)| &**user)
-                        .eq(over.iter().copied())
+                    && limits.any(|most| exceed(most).eq(over.iter().copied()))
             };
             if matches!(verdict, "match" | "drift") && !lost && !states.iter().any(is_so) {
                 return Err(format!("{}: stock, units sold and users over the limit were never so", activity.id));
