@@ -46,6 +46,11 @@ impl Millis {
         u64::try_from(self.0).unwrap_or(0)
     }
 
+    /// To the second, for tables, where the id beside it has the milliseconds.
+    pub fn to_second(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(1000))
+    }
+
     /// What a clock shows at an instant, that many seconds east of Greenwich.
     fn at_offset(civil: DateTime, seconds: i32) -> Self {
         let since = civil.duration_since(EPOCH).as_millis() - i128::from(seconds) * 1000;

@@ -49,13 +49,13 @@ fn everything_that_happened_is_a_row() {
     let row = &redis.seckill(["ledger", "1001", "-o", "json"]).code(0).json()[2];
     let id = redis.xrange("seckill:ledger:1001")[2].0.clone();
     let millis: i64 = id.split('-').next().unwrap().parse().unwrap();
-    let time = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
+    let time = jiff::Timestamp::from_millisecond(millis).unwrap().strftime("%Y-%m-%dT%H:%M:%S%.3fZ");
     assert_eq!(
         *row,
-        json!({"activity": "1001", "id": id, "n": 1, "time": time, "op": "deduct", "user": "a", "quantity": 2, "stock": 58, "request": "r1",
+        json!({"activity": "1001", "id": id, "n": 1, "time": time.to_string(), "op": "deduct", "user": "a", "quantity": 2, "stock": 58, "request": "r1",
             "by": "tester@test", "reason": null})
     );
-    redis.seckill(["ledger", "1001"]).code(0).stdout_has("QUANTITY").stderr("");
+    redis.seckill(["ledger", "1001"]).env("COLUMNS", "110").code(0).stdout_has("QUANTITY").stderr("");
 }
 
 #[test]

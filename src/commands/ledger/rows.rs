@@ -35,7 +35,7 @@ impl Row for LedgerRow {
             Cell::text(&self.activity).flexible(),
             Cell::text(self.id.to_string()).tone(Tone::Dim),
             Cell::number(self.n).tone(Tone::Dim),
-            Cell::text(self.time.to_string()),
+            Cell::text(self.time.to_second().to_string()),
             Cell::text(&self.op),
             text(&self.user),
             Cell::known(self.quantity),
