@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::inventory::id::{ActivityId, UserId};
+use crate::inventory::id::{ActivityId, StoredUser, UserId};
 use crate::inventory::ledger::{Entry, EntryId, Op, OrderTexts};
 use crate::inventory::time::Millis;
 use crate::output::{Cell, Row, Tone};
@@ -22,27 +22,33 @@ pub struct LedgerRow {
     request: Option<String>,
     by: Option<String>,
     reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<String>,
 }
 
 impl Row for LedgerRow {
     const FIELDS: &'static [&'static str] =
         &["activity", "id", "n", "time", "op", "user", "quantity", "stock", "request", "by", "reason"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] =
+        &["activity", "time", "op", "user", "quantity", "stock", "request", "by", "reason", "id", "n"];
 
     fn cells(&self) -> Vec<Cell> {
-        let text = |text: &Option<String>| Cell::text(text.as_deref().unwrap_or_default()).flexible();
+        let text = |text: Option<&String>| Cell::text(text.map(String::as_str).unwrap_or_default()).flexible();
+        let hex = self.user_hex.as_ref().map(|hex| format!("hex:{hex}"));
         vec![
             Cell::text(&self.activity).flexible(),
-            Cell::text(self.id.to_string()).tone(Tone::Dim),
-            Cell::number(self.n).tone(Tone::Dim),
             Cell::text(self.time.to_second().to_string()),
             Cell::text(&self.op),
-            text(&self.user),
+            text(self.user.as_ref().or(hex.as_ref())),
             Cell::known(self.quantity),
             Cell::known(self.stock),
-            text(&self.request),
-            text(&self.by),
-            text(&self.reason),
+            text(self.request.as_ref()),
+            text(self.by.as_ref()),
+            text(self.reason.as_ref()),
+            // Last, because these are what a narrow terminal has no room for.
+            Cell::text(self.id.to_string()).tone(Tone::Dim),
+            Cell::number(self.n).tone(Tone::Dim),
         ]
     }
 }
@@ -90,6 +96,7 @@ pub fn each_row<E>(
             request: request.or_else(|| names.get(nth).cloned()),
             by: by.clone(),
             reason: order.text(3).map(str::to_owned).or_else(|| reason.clone()),
+            user_hex: StoredUser::new(order.user()).user_hex(),
         })?;
     }
     Ok(())

@@ -81,7 +81,12 @@ fn a_run_that_meets_nothing_but_invalid_lines_stops() {
     input.write_all(b"activity,user\n").unwrap();
     let garbage = std::thread::spawn(move || while input.write_all(&b"1001,\n".repeat(1000)).is_ok() {});
     call.wait_for_threads(READING);
-    stop(call).stderr_has("stopped after 0 orders").stderr_has("give the whole input again with `--job j`");
+    // The signal comes before the header was read, or after it.
+    let outcome = stop(call);
+    let error = &outcome.stderr;
+    let is_late =
+        error.contains("stopped after 0 orders") && error.contains("give the whole input again with `--job j`");
+    assert!(is_late || error.contains("nothing was applied"), "{error}");
     garbage.join().unwrap();
 }
 

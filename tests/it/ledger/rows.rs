@@ -74,3 +74,23 @@ fn a_follower_of_all_sees_new_activities_and_notices_that_its_reader_left() {
     let left = std::process::Command::new("sh").args(["-c", &script]).env("SECKILL_URL", redis.url()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout).lines().count(), 1, "{left:?}");
 }
+
+#[test]
+fn a_user_who_is_not_utf8_is_shown_in_hex() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1001", "--stock", "5"]).code(0);
+    let id = redis.ask::<String>((
+        "XADD",
+        SECKILL.ledger("1001"),
+        "*",
+        "op",
+        "deduct",
+        "orders",
+        &b"[[\"\xc4\xe3\",\"1\",\"\"]]"[..],
+    ));
+    let row = &redis.seckill(["ledger", "1001", "--since", &id, "-o", "json"]).code(0).json()[0];
+    assert_eq!((&row["user"], row["user_hex"].as_str()), (&serde_json::Value::Null, Some("c4e3")));
+    let csv = redis.seckill(["ledger", "1001", "-o", "csv"]).code(0);
+    csv.stdout_has("activity,id,n,time,op,user,quantity,stock,request,by,reason\n").stdout_has(",deduct,,1,,,,\n");
+    redis.seckill(["ledger", "1001"]).env("COLUMNS", "200").code(0).stdout_has("hex:c4e3");
+}
