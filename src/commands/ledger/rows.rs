@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::inventory::id::{ActivityId, StoredUser, UserId};
 use crate::inventory::ledger::{Entry, EntryId, Op, OrderTexts};
 use crate::inventory::time::Millis;
-use crate::output::{Cell, Row, Tone};
+use crate::output::{Cell, Row};
 
 /// One thing that happened. `(activity, id, n)` is a key.
 #[derive(Debug, Serialize)]
@@ -30,8 +30,9 @@ impl Row for LedgerRow {
     const FIELDS: &'static [&'static str] =
         &["activity", "id", "n", "time", "op", "user", "quantity", "stock", "request", "by", "reason"];
     const IS_SPARSE: bool = true;
+    /// Without the key of the row, which is for programs: a terminal needs the room for the reason.
     const HEADINGS: &'static [&'static str] =
-        &["activity", "time", "op", "user", "quantity", "stock", "request", "by", "reason", "id", "n"];
+        &["activity", "time", "op", "user", "quantity", "stock", "request", "by", "reason"];
 
     fn cells(&self) -> Vec<Cell> {
         let text = |text: Option<&String>| Cell::text(text.map(String::as_str).unwrap_or_default()).flexible();
@@ -46,9 +47,6 @@ impl Row for LedgerRow {
             text(self.request.as_ref()),
             text(self.by.as_ref()),
             text(self.reason.as_ref()),
-            // Last, because these are what a narrow terminal has no room for.
-            Cell::text(self.id.to_string()).tone(Tone::Dim),
-            Cell::number(self.n).tone(Tone::Dim),
         ]
     }
 }
