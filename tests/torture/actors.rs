@@ -42,6 +42,7 @@ impl World<'_> {
             }
             self.perform(actor, Way::Proxied(proxy), step);
         }
+        proxy.deliver_rest();
     }
 
     /// Audits and looks, while others sell.
@@ -90,8 +91,11 @@ impl World<'_> {
         let from = self.history.now();
         let outcome = run(call);
         let to = self.history.now();
-        if let Way::Proxied(proxy) = way {
-            proxy.deliver_rest();
+        // What was answered stays so, however late the first try arrives.
+        let is_answered = matches!(outcome.status.code(), Some(0 | 3 | 7));
+        match way {
+            Way::Proxied(proxy) if !is_answered || number.is_multiple_of(16) => proxy.deliver_rest(),
+            _ => {}
         }
         let stdout = if matches!(what, What::Feed { exec: true, .. }) { self.loaded() } else { outcome.stdout.clone() };
         self.history.add(Event {

@@ -234,7 +234,7 @@ impl Timeline<'_> {
         let fits = match status.as_str() {
             "ok" => has(on) && (has(!on) || states.len() > 1),
             "replayed" => has(on),
-            "paused_here_only" => on && has(true) && !self.names.schedule.activities[activity].ledger,
+            "paused_here_only" => on && has(true) && states.iter().any(|sales| !sales[activity].ledger),
             _ => false,
         };
         fits.then_some(()).ok_or_else(|| "the state does not fit".to_owned())

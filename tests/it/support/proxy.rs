@@ -49,7 +49,7 @@ pub enum Fault {
     /// if there is none, when the test calls `deliver_rest`.
     Late,
     #[allow(dead_code, reason = "for tests/torture")]
-    /// As `Late`, but only after the next command was answered and one more comes, or at `deliver_rest`.
+    /// As `Late`, but long after the next command was answered: 20 commands later, or at `deliver_rest`.
     Later,
     #[allow(dead_code, reason = "for tests/torture")]
     /// The server runs it, and the connection breaks before the reply; then as `Late`: it runs twice.
@@ -317,7 +317,7 @@ impl Network {
         let armed = state.fate_of_last();
         match armed {
             Some(Fault::Late | Fault::Twice) => state.late.push((number + 1, command.to_vec())),
-            Some(Fault::Later) => state.late.push((number + 2, command.to_vec())),
+            Some(Fault::Later) => state.late.push((number + 20, command.to_vec())),
             _ => {}
         }
         drop(state);
