@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::faults::TIMEOUT;
 use crate::history::{Event, History};
 use crate::rng::Rng;
-use crate::schedule::{Operation, Order, Schedule, Step, What};
+use crate::schedule::{Chaos, Operation, Order, Schedule, Step, What};
 use crate::support::{Call, Proxy, TestRedis, wait_until};
 
 /// How long a kill waits for the command that it should follow; the tool may have been done before.
@@ -91,8 +91,9 @@ impl World<'_> {
         let from = self.history.now();
         let outcome = run(call);
         let to = self.history.now();
-        // What was answered stays so, however late the first try arrives.
-        let is_answered = matches!(outcome.status.code(), Some(0 | 3 | 7));
+        // What was answered stays so, however late the first try arrives; unless the server forgets the answer.
+        let forgets = self.schedule.chaos.iter().any(|(_, chaos)| matches!(chaos, Chaos::Loss { .. }));
+        let is_answered = matches!(outcome.status.code(), Some(0 | 3 | 7)) && !forgets;
         match way {
             Way::Proxied(proxy) if !is_answered || number.is_multiple_of(16) => proxy.deliver_rest(),
             _ => {}

@@ -109,7 +109,7 @@ impl<'a> Model<'a> {
     fn check(&mut self, group: &Group, written: &Written) -> Result<(), String> {
         let before: Vec<u64> = self.sales.iter().map(|sale| sale.stock).collect();
         for activity in &written.activities {
-            self.check_meta(*activity)?;
+            self.check_meta(*activity, written.foreign.is_some())?;
         }
         if let Some(mark) = &written.foreign {
             return self.follow_foreign(written.activities[0], mark == "-1 1");
@@ -142,7 +142,7 @@ impl<'a> Model<'a> {
     }
 
     /// Preheat, update, pause and what else moves `meta`.
-    fn check_meta(&mut self, activity: usize) -> Result<(), String> {
+    fn check_meta(&mut self, activity: usize, is_foreign: bool) -> Result<(), String> {
         let (meta_key, stock_key) = (self.layout.meta(self.name(activity)), self.layout.stock(self.name(activity)));
         let field = |name: &str| self.keys.field(&meta_key, name);
         let number = |name: &str| field(name).map(|text| text.parse::<u64>().map_err(|_| format!("{name}: {text}")));
@@ -167,7 +167,9 @@ impl<'a> Model<'a> {
             sale.stock = moved.ok_or_else(|| format!("total {} → {total} with {} left", sale.total, sale.stock))?;
         }
         (sale.total, sale.limit, sale.paused, sale.withdrawn) = (total, limit, paused, withdrawn);
-        if field_is_there && (!paused || stock > 0) {
+        // What something else gives back meanwhile stays in the stock.
+        let is_alone = !is_foreign && sale.truth.is_none();
+        if field_is_there && (!paused || (stock > 0 && is_alone)) {
             return Err(format!("{withdrawn} units are withdrawn, {stock} are for sale, paused: {paused}"));
         }
         if ledger != sale.ledger {
