@@ -91,8 +91,9 @@ impl World<'_> {
         let from = self.history.now();
         let outcome = run(call);
         let to = self.history.now();
-        // What was answered stays so, however late the first try arrives; unless the server forgets the answer.
-        let forgets = self.schedule.chaos.iter().any(|(_, chaos)| matches!(chaos, Chaos::Loss { .. }));
+        // What was answered stays so, however late the first try arrives; unless data is lost, or a reset forgets it.
+        let forgets = self.schedule.chaos.iter().any(|(_, chaos)| matches!(chaos, Chaos::Loss { .. }))
+            || self.schedule.operator.iter().any(|step| matches!(step.what, What::Reset { .. }));
         let is_answered = matches!(outcome.status.code(), Some(0 | 3 | 7)) && !forgets;
         match way {
             Way::Proxied(proxy) if !is_answered || number.is_multiple_of(16) => proxy.deliver_rest(),

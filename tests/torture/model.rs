@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::aof::Group;
 use crate::entries::{Written, orders_of_entries};
 use crate::keys::{EntryId, Keys};
-use crate::rules::{Answer, Sale, apply, decide, keep_refusal};
+use crate::rules::{Answer, Sale, apply, decide, keep_refusal, signed};
 use crate::schedule::{Operation, Order, Schedule};
 use crate::support::Layout;
 
@@ -323,11 +323,14 @@ impl<'a> Model<'a> {
     fn follow_foreign(&mut self, activity: usize, is_sale: bool) -> Result<(), String> {
         let (stock, held) = self.in_keys(activity)?;
         let sale = Rc::make_mut(&mut self.sales[activity]);
-        let mut truth = sale.truth.take().unwrap_or_else(|| sale.held.clone());
+        let mut truth = sale
+            .truth
+            .take()
+            .unwrap_or_else(|| sale.held.iter().map(|(user, units)| (Rc::clone(user), signed(*units))).collect());
         if is_sale {
             for (user, units) in &held {
                 let more = units.saturating_sub(sale.has(user));
-                *truth.entry(Rc::clone(user)).or_default() += more;
+                *truth.entry(Rc::clone(user)).or_default() += signed(more);
             }
         }
         (sale.stock, sale.held, sale.truth) = (stock, held, Some(truth));
@@ -342,8 +345,8 @@ impl<'a> Model<'a> {
         let Some(truth) = &sale.truth else {
             return Err(format!("{name}: a repair, though nothing differed"));
         };
-        let sold: u64 = truth.values().sum();
-        if stock > sale.stock && stock + sold > sale.total {
+        let sold: i64 = truth.values().sum();
+        if stock > sale.stock && signed(stock) + sold > signed(sale.total) {
             return Err(format!(
                 "{name}: a repair raises the stock to {stock} of {}, of which {sold} were sold",
                 sale.total

@@ -23,8 +23,8 @@ pub struct Sale {
     /// The watermark of each file.
     pub lines: HashMap<usize, u64>,
     /// Units that were sold to each user, by whomever, once something else wrote to the keys: stock and `held` then are
-    /// what the keys say.
-    pub truth: Option<BTreeMap<Rc<str>, u64>>,
+    /// what the keys say. Below zero if a user gave back what only a damaged counter promised.
+    pub truth: Option<BTreeMap<Rc<str>, i64>>,
 }
 
 /// What a request id did.
@@ -111,6 +111,10 @@ impl Sale {
     }
 }
 
+pub fn signed(units: u64) -> i64 {
+    i64::try_from(units).unwrap()
+}
+
 /// What an order must be answered by activities in this state; if it is `ok`, before it is applied.
 pub fn decide(layout: Layout, sales: &[Rc<Sale>], order: &Order) -> Answer {
     if order.operation != Operation::Multi {
@@ -155,8 +159,7 @@ pub fn apply(layout: Layout, sales: &mut [Rc<Sale>], order: &Rc<Order>) -> Answe
         }
         if let Some(truth) = &mut sale.truth {
             let held = truth.entry(order.user.as_str().into()).or_default();
-            // Who gives back more than was sold gives back what a damaged counter promised.
-            *held = if is_refund { held.saturating_sub(units) } else { *held + units };
+            *held += if is_refund { -signed(units) } else { signed(units) };
         }
         if !order.request.is_empty() {
             sale.requests.insert(order.request.as_str().into(), Known { order: Rc::clone(order), refusal: None });

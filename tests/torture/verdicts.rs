@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::check::Timeline;
 use crate::history::Event;
-use crate::rules::Sale;
+use crate::rules::{Sale, signed};
 use crate::said::json;
 
 impl Timeline<'_> {
@@ -84,6 +84,7 @@ impl Timeline<'_> {
 /// Whether the keys say what was sold, by whomever.
 fn is_true(sale: &Sale) -> bool {
     let Some(truth) = &sale.truth else { return true };
-    truth.iter().filter(|(_, units)| **units > 0).eq(sale.held.iter())
+    let held = sale.held.iter().map(|(user, units)| (&**user, signed(*units)));
+    truth.iter().filter(|(_, units)| **units != 0).map(|(user, units)| (&**user, *units)).eq(held)
         && sale.held.values().sum::<u64>() + sale.stock == sale.total
 }
