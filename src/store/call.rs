@@ -6,10 +6,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Connection, ConnectionLike, RedisError, ToRedisArgs, Value};
+use redis::{Cmd, RedisError, ToRedisArgs, Value};
 
 use super::connect::{Target, why};
 use super::error::StoreError;
+use super::link::Link;
 use super::scripts::Script;
 
 /// What sending a script again would do.
@@ -36,7 +37,7 @@ pub enum Try {
 pub struct Server {
     /// Where it is.
     pub target: Target,
-    connection: Option<Connection>,
+    connection: Option<Link>,
 }
 
 impl Server {
@@ -46,7 +47,7 @@ impl Server {
     }
 
     /// The connection, made now if there is none.
-    pub fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+    pub fn connection(&mut self) -> Result<&mut Link, StoreError> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.target.connect()?,
@@ -99,7 +100,7 @@ impl Server {
         &mut self,
         again: Again,
         settle: Option<String>,
-        mut send: impl FnMut(&mut Connection, Try) -> Result<Value, RedisError>,
+        mut send: impl FnMut(&mut Link, Try) -> Result<Value, RedisError>,
     ) -> Result<Value, StoreError> {
         let deadline = Instant::now() + self.target.timeout * 3;
         let mut pause = Duration::from_millis(20);

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use redis::{
-    Connection, ConnectionAddr, ConnectionInfo, ConnectionLike, IntoConnectionInfo, RedisConnectionInfo, RedisError,
+    Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult,
 };
 
-use super::address;
 use super::error::StoreError;
+use super::link::{Link, Plain};
+use super::{address, wire};
 
 /// Where the server is and how to log in.
 #[derive(Debug, Clone)]
@@ -65,21 +66,24 @@ impl Target {
     }
 
     /// Connects, logs in and chooses the database, each within the timeout.
-    pub fn connect(&self) -> Result<Connection, StoreError> {
-        if self.is_tls() {
-            // Fails only where a provider is installed already, which serves as well.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let mut connection = redis::Client::open(self.address.clone())
-            .and_then(|client| client.get_connection_with_timeout(self.timeout))
-            .map_err(|error| self.unreachable(&error))?;
-        connection
-            .set_read_timeout(Some(self.timeout))
-            .and_then(|()| connection.set_write_timeout(Some(self.timeout)))
-            .map_err(|error| self.unreachable(&error))?;
+    pub fn connect(&self) -> Result<Link, StoreError> {
+        let socket = wire::open(self).map_err(|error| self.unreachable(&RedisError::from(error)))?;
+        let mut link = match socket {
+            Some(socket) => Link::Plain(Plain::over(socket)),
+            None => Link::Tls(Box::new(self.connect_tls().map_err(|error| self.unreachable(&error))?)),
+        };
         for command in self.handshake() {
-            self.shake(&mut connection, &command)?;
+            self.shake(&mut link, &command)?;
         }
+        Ok(link)
+    }
+
+    fn connect_tls(&self) -> RedisResult<Connection> {
+        // Fails only if a provider is installed already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let connection = redis::Client::open(self.address.clone())?.get_connection_with_timeout(self.timeout)?;
+        connection.set_read_timeout(Some(self.timeout))?;
+        connection.set_write_timeout(Some(self.timeout))?;
         Ok(connection)
     }
 
@@ -108,8 +112,8 @@ impl Target {
         commands
     }
 
-    fn shake(&self, connection: &mut Connection, command: &redis::Cmd) -> Result<(), StoreError> {
-        match connection.req_command(command) {
+    fn shake(&self, link: &mut Link, command: &redis::Cmd) -> Result<(), StoreError> {
+        match link.req_command(command) {
             Ok(redis::Value::ServerError(error)) => {
                 let error = RedisError::from(error);
                 Err(StoreError::of_reply(&error, &self.shown).unwrap_or_else(|| self.unreachable(&error)))

@@ -15,6 +15,7 @@ pub mod holders;
 mod index;
 pub mod keys;
 mod ledger;
+mod link;
 mod look;
 mod multi_orders;
 mod orders;

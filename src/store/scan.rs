@@ -1,6 +1,6 @@
 //! Large keys, page by page: nobody else waits above a few milliseconds, and memory stays constant.
 
-use redis::{Cmd, ConnectionLike, Pipeline, RedisError, Value};
+use redis::{Cmd, Pipeline, RedisError, Value};
 
 use super::call::Server;
 use super::reply::Reply;
@@ -28,7 +28,7 @@ impl Server {
     /// Sends commands that only read at once, and gives their replies.
     pub fn pipeline(&mut self, pipeline: &Pipeline, count: usize) -> Result<Vec<Value>, StoreError> {
         let packed = pipeline.get_packed_pipeline();
-        let values = self.connection()?.req_packed_commands(&packed, 0, count);
+        let values = self.connection()?.req_packed_commands(&packed, count);
         let values = values.map_err(|error| self.broken(&error))?;
         values
             .into_iter()

@@ -21,9 +21,9 @@ const MOST_PARTS: usize = 1 << 20;
 const MOST_DEPTH: usize = 16;
 
 /// What bytes go through.
-pub trait Socket: Read + Write {}
+pub trait Socket: Read + Write + Send {}
 
-impl<S: Read + Write> Socket for S {}
+impl<S: Read + Write + Send> Socket for S {}
 
 /// A connection, and what came in on it and was not taken yet.
 pub struct Wire {
@@ -223,7 +223,7 @@ impl Wire {
 }
 
 /// Opens the socket, each step within the timeout; `None` over TLS.
-fn open(target: &Target) -> io::Result<Option<Box<dyn Socket>>> {
+pub(super) fn open(target: &Target) -> io::Result<Option<Box<dyn Socket>>> {
     match &target.address.addr() {
         ConnectionAddr::Tcp(host, port) => {
             let mut failed = io::ErrorKind::NotFound.into();

@@ -1,7 +1,7 @@
 //! What stands about a job in each activity before its first order is sent: the epoch it is bound to, and how far
 //! it came.
 
-use redis::{ConnectionLike, RedisError, Value};
+use redis::{RedisError, Value};
 
 use super::super::keys::Keys;
 use super::super::reply::Reply;
@@ -85,7 +85,7 @@ pub(super) fn ask(
     }
     let target = store.server.target.clone();
     let packed = pipeline.get_packed_pipeline();
-    let asked = store.server.connection()?.req_packed_commands(&packed, 0, activities.len() * 2);
+    let asked = store.server.connection()?.req_packed_commands(&packed, activities.len() * 2);
     let values = asked.map_err(|error| {
         store.server.disconnect();
         target.unreachable(&error)

@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redis::{ConnectionLike, RedisError, ServerError, Value};
+use redis::{RedisError, ServerError, Value};
 
 use super::super::StoreError;
 use super::super::call::Server;

@@ -1,6 +1,7 @@
 //! What goes wrong between the tool and a server: each fault typed, with a hint and its exit code.
 
 mod denied;
+mod hostile;
 mod network;
 mod refusing;
 mod tls;

@@ -1,0 +1,48 @@
+//! A server, or whatever listens there, that answers without end: an error, and bounded memory.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+
+/// A listener that answers everything with some first bytes and then the same ones without end.
+fn endless(first: &'static [u8], then: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || answer(stream.unwrap(), first, then));
+        }
+    });
+    format!("redis://{address}")
+}
+
+fn answer(mut stream: TcpStream, first: &[u8], then: &[u8]) {
+    if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) && stream.write_all(first).is_ok() {
+        let many = then.repeat(10_000);
+        while stream.write_all(&many).is_ok() {}
+    }
+}
+
+#[test]
+fn a_reply_without_end_is_an_error_in_bounded_memory() {
+    for (first, then) in [(&b"$1700000000\r\n"[..], &b"0000000000"[..]), (b"*200000000\r\n", b"$1\r\nx\r\n")] {
+        let url = endless(first, then);
+        for (line, codes) in
+            [("inspect", &[1, 5][..]), ("deduct 1 --user 7 --request r", &[6]), ("reconcile 1", &[1, 5])]
+        {
+            // Twice what a reply may hold, and the program itself; 0.1 took 1.7 GB.
+            let limited = format!("ulimit -v 600000; exec \"$0\" {line} --timeout 500ms");
+            let ended = Command::new("sh")
+                .args(["-c", &limited, env!("CARGO_BIN_EXE_seckill")])
+                .env_clear()
+                .env("SECKILL_URL", &url)
+                .output()
+                .unwrap();
+            let error = String::from_utf8_lossy(&ended.stderr);
+            assert!(ended.status.code().is_some_and(|code| codes.contains(&code)), "{line}: {ended:?}");
+            // A page that begins with a text is refused at its first line already.
+            let is_named = error.contains("larger than") || error.contains("does not understand");
+            assert!(error.starts_with("error: ") && is_named, "{line}: {error}");
+        }
+    }
+}
