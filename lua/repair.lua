@@ -19,10 +19,13 @@
                           member of a set without units, and, of the stock alone, for a KEYS[1] that is absent: it is
                           created
   ARGV[12..]              further repairs; at most 1,000. Their order does not matter
+  last two                may be left out: the stock, and the id of the ledger's last entry (empty: none), as they were
+                          audited. What raises the stock alone requires that the stock moved since only as the ledger
+                          says, by 64 entries at most
 
   Returns {status, stock, letters}, with the stock after it and a letter a repair
      1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
-                       by now, or KEYS[1] is there again), s out_of_stock (fewer are left than must be taken),
+                       by now, KEYS[1] is there again, or the stock moved past the ledger), s out_of_stock (fewer are left than must be taken),
                        x exceeds_total (the stock would pass the total), t stale (it raises the stock, and a repair
                        of the call that does not was refused), q request_conflict (the id was used for something else)
     -4 not_preheated   KEYS[1] is absent, and no repair creates it
@@ -34,13 +37,16 @@
 
   While the stock is withdrawn, units move to and from meta's `withdrawn` first; the stock includes that.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE DECRBY INCRBY HSET HDEL
-  XADD; sets also SMISMEMBER SADD SREM.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE XRANGE DECRBY INCRBY
+  HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
 local WIDTH, MOST_REPAIRS, STALE = 5, 1000, -20
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('repair: kind and number of keys do not fit') end
-local count = (#ARGV - 6) / WIDTH
+local seen_stock, seen_last
+if (#ARGV - 6) % WIDTH == 2 then seen_stock, seen_last = ARGV[#ARGV - 1], ARGV[#ARGV] end
+if seen_stock and not whole(seen_stock) then return usage('repair: the stock as audited') end
+local count = (#ARGV - 6 - (seen_stock and 2 or 0)) / WIDTH
 if count < 1 or count ~= math.floor(count) then return usage('repair: the repairs are not complete') end
 if count > MOST_REPAIRS then return usage('repair: more than ' .. MOST_REPAIRS .. ' in one call') end
 if repairs ~= '' and not whole(repairs) then return usage('repair: ARGV[6] is no count') end
@@ -85,6 +91,39 @@ if fresh and ((fields[1] or '') ~= epoch or (repairs ~= '' and (fields[2] or '0'
   return {STALE, fields[1] or '', fields[2] or '0', concat(letters)}
 end
 
+-- Whether the stock moved since the audit otherwise than the ledger says: a backend may sell past it. Entries that are
+-- new since then are few, because the caller has just looked; more than that is not decided here.
+local MOST_NEW, MOST_BYTES = 64, 65536
+local function moved_past_ledger()
+  local expected, bytes = whole(seen_stock), 0
+  local new = {}
+  if call.rules.ledger then
+    if not find(seen_last, '^%d+%-%d+$') then return true end
+    new = redis.call('XRANGE', KEYS[4], '(' .. seen_last, '+', 'COUNT', digits(MOST_NEW + 1))
+  end
+  if #new > MOST_NEW then return true end
+  for _, row in ipairs(new) do
+    local change = {}
+    for i = 1, #row[2], 2 do change[row[2][i]] = row[2][i + 1] end
+    local sign = change.op == 'deduct' and -1 or change.op == 'refund' and 1
+    if sign and change.orders then
+      bytes = bytes + #change.orders
+      if bytes > MOST_BYTES then return true end
+      local is_json, orders = pcall(cjson.decode, change.orders)
+      if not is_json or type(orders) ~= 'table' then return true end
+      for _, order in ipairs(orders) do
+        local units = type(order) == 'table' and whole(order[2])
+        if not units then return true end
+        expected = expected + sign * units
+      end
+    elseif change.op ~= 'pause' and change.op ~= 'resume' then
+      return true
+    end
+  end
+  return expected ~= call.stock
+end
+local moved = seen_stock and moved_past_ledger()
+
 -- Decide. What does not raise the stock comes first, and what raises it needs all of that: otherwise more would be for
 -- sale than is left. If the whole adds up, the order does not matter, because nobody sees the steps of one call.
 local left, most = call.stock, call.rules.total or MOST_UNITS
@@ -117,7 +156,8 @@ for i = 1, count do
     elseif repair.user ~= '' then
       held = call.held[i] == true and '?' or call.held[i] or '0'
     end
-    if held ~= repair.from_text then
+    local is_late = moved and repair.raises and repair.user == '' and not repair.restores
+    if held ~= repair.from_text or is_late then
       letters[i] = 'c'
       is_short = is_short or not repair.raises
     else

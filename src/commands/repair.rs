@@ -134,10 +134,21 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     if let Some(error) = error {
         return Err(error);
     }
+    hint(&rows, out);
+    Ok(if rows.iter().all(RepairRow::is_done) { Exit::Done } else { Exit::Refused })
+}
+
+/// Says what to do about repairs that were not applied.
+pub fn hint(rows: &[RepairRow], out: &Output) {
     if rows.iter().any(|row| row.status == Repaired::Stale) {
         out.hint("it was reset or repaired since the audit: run `seckill reconcile` again");
     }
-    Ok(if rows.iter().all(RepairRow::is_done) { Exit::Done } else { Exit::Refused })
+    if rows.iter().any(|row| row.status == Repaired::Changed && row.repair.user.is_none()) {
+        out.hint(
+            "units were sold or given back since the audit: pause the sale (`--withdraw-stock` if a backend sells with \
+             a plain script), then run `seckill reconcile` again",
+        );
+    }
 }
 
 /// What became of repairs.

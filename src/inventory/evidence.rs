@@ -174,6 +174,11 @@ pub struct Facts {
     pub by_ledger: bool,
     /// Whether nothing moved that would make the rest a guess.
     pub settled: bool,
+    /// By how much the stock was off the ledger when it was first compared with it.
+    pub first_drift: Option<i64>,
+    /// Whether that changed while the counters were read: somebody sells past the ledger right now, so counters and
+    /// stock are not of one instant.
+    pub drifts_on: bool,
     /// Users of whom not all is as it should be.
     pub findings: Vec<Finding>,
     /// What people should know beside it.
@@ -207,6 +212,14 @@ impl Book {
 }
 
 impl Facts {
+    /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.
+    pub fn watch_stock(&mut self, instant: &Instant) {
+        let Some((stock, total)) = instant.stock.zip(self.book.total) else { return };
+        let drift = signed(stock).saturating_add(self.book.sum).saturating_sub(signed(total));
+        self.drifts_on |= self.first_drift.is_some_and(|first| first != drift);
+        self.first_drift.get_or_insert(drift);
+    }
+
     /// Units it had to sell, as the caller or else its preheat says.
     pub fn total(&self) -> Option<u64> {
         self.total.or(self.rules().map(|rules| rules.total))

@@ -162,6 +162,20 @@ impl Entry {
         whole(std::str::from_utf8(field?).ok()?)
     }
 
+    /// By how much it moved the stock, if it is an order, a pause or what ends one; `None` of anything else, and if it
+    /// cannot be read.
+    pub fn stock_change(&self) -> Option<i64> {
+        let sign = match Op::named(&self.op)? {
+            Op::Deduct => -1,
+            Op::Refund => 1,
+            // The stock counts what is withdrawn.
+            Op::Pause | Op::Resume => return Some(0),
+            _ => return None,
+        };
+        let units: Option<i64> = self.rows().ok()?.iter().map(|order| order.count(1)).sum();
+        Some(sign * units?)
+    }
+
     /// What names its orders that have no request id, if it is of a job: `<job>:<line>` of each.
     pub fn line_names(&self, count: usize) -> Vec<String> {
         let text = |field: &Option<Vec<u8>>| String::from_utf8(field.clone()?).ok();

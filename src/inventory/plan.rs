@@ -14,7 +14,7 @@ use super::evidence::{Facts, Finding, Holding, limit, signed};
 use super::id::StoredUser;
 use super::layout::Kind;
 use super::number::MOST_UNITS;
-use super::repair::{Repair, gate};
+use super::repair::{Audited, Repair, gate};
 
 /// What to do about an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -212,6 +212,9 @@ impl Steps<'_> {
         let drifts = facts.findings.iter().any(|finding| finding.ledger.is_some() && finding.drift() != Some(0));
         let is_proven =
             self.is_complete && (facts.book.lists_users() || facts.by_ledger && !drifts && facts.has_units());
+        if is_proven && facts.drifts_on && !facts.book.lists_users() {
+            return self.plan.keep(Class::Conservation, DRIFTS_ON);
+        }
         let left = self.held().map(|held| signed(total).saturating_sub(held));
         match (facts.stock(), left) {
             (None, Some(left)) if is_proven => {
@@ -286,6 +289,14 @@ impl Steps<'_> {
     }
 }
 
+/// The stock and the ledger's end as audited, which a repair that only raises the stock requires unchanged: whatever was
+/// sold since, by a backend past the ledger too, must not be sold again. A stock key that is gone is required to be gone.
+fn audited(facts: &Facts) -> Option<Audited> {
+    let end = facts.end.as_ref()?;
+    let has_ledger = end.rules.is_some_and(|rules| rules.ledger);
+    Some(Audited { stock: end.stock?, last: end.last.filter(|_| has_ledger) })
+}
+
 impl Plan {
     fn keep(&mut self, class: Class, why: &'static str) {
         match self.kept.iter_mut().find(|(known, _, known_why)| (*known, *known_why) == (class, why)) {
@@ -304,6 +315,7 @@ impl Plan {
             layout: facts.layout,
             activity: facts.activity.to_string(),
             class: step.class,
+            audited: if step.user.is_none() && step.stock_change > 0 { audited(facts) } else { None },
             user: step.user,
             from: step.from,
             to: step.to,
@@ -326,6 +338,8 @@ impl Plan {
 }
 
 const TOTALS_DIFFER: &str = "the totals differ: `preheat --update` sets the total";
+const DRIFTS_ON: &str =
+    "somebody moves the stock past the ledger right now: stop the sale (`pause --withdraw-stock`), then audit again";
 const UNCLEAR: &str = "stock moved with some counters only: order records would tell which";
 const UNPROVEN: &str =
     "no whole ledger that equals every counter, and no complete order records, prove how many units are left";

@@ -7,6 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::drift::Class;
 use super::id::StoredUser;
 use super::layout::Layout;
+use super::ledger::EntryId;
+
+/// What an audit saw of an activity as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audited {
+    /// Units left, with those that are withdrawn.
+    pub stock: u64,
+    /// The ledger's last entry, if there is a ledger.
+    pub last: Option<EntryId>,
+}
 
 /// One repair, as a plan keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +42,8 @@ pub struct Repair {
     /// Of a repair that raises the stock: the [`gate`] of the plan's other repairs of the activity, which must be in
     /// force before it. Without them more would be for sale than is left.
     pub after: Option<String>,
+    /// Of a repair that only raises the stock: what must not have changed since.
+    pub audited: Option<Audited>,
     /// The activity's epoch when it was audited; `None` without a meta.
     pub epoch: Option<u64>,
     /// How many repairs it had seen by then; `None` without a meta.
@@ -54,6 +66,10 @@ struct PlanRow {
     stock_change: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    audited_stock: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    audited_entry: Option<String>,
     epoch: Option<u64>,
     repairs: Option<u64>,
 }
@@ -72,6 +88,8 @@ impl From<Repair> for PlanRow {
             to: repair.to,
             stock_change: repair.stock_change,
             after: repair.after,
+            audited_stock: repair.audited.map(|audited| audited.stock),
+            audited_entry: repair.audited.and_then(|audited| audited.last).map(|last| last.to_string()),
             epoch: repair.epoch,
             repairs: repair.repairs,
         }
@@ -82,7 +100,7 @@ impl TryFrom<PlanRow> for Repair {
     type Error = String;
 
     fn try_from(row: PlanRow) -> Result<Self, Self::Error> {
-        let user = match (row.user, row.user_hex) {
+        let user = match (row.user.clone(), row.user_hex.clone()) {
             (Some(_), Some(_)) => return Err("user and user_hex: give one of them".to_owned()),
             (user, None) => user.map(StoredUser::new),
             (None, Some(hex)) => match StoredUser::of_hex(&hex) {
@@ -93,8 +111,22 @@ impl TryFrom<PlanRow> for Repair {
                 }
             },
         };
+        let last = row.audited_entry.map(|entry| entry.parse::<EntryId>()).transpose();
+        let last = last.map_err(|why| format!("audited_entry: {why}"))?;
+        let audited = row.audited_stock.map(|stock| Audited { stock, last });
+        if audited.is_none()
+            && row.user.is_none()
+            && row.user_hex.is_none()
+            && row.stock_change > 0
+            && row.from.is_some()
+        {
+            return Err(
+                "audited_stock is missing: a repair that raises the stock needs the stock as it was audited".to_owned()
+            );
+        }
         Ok(Self {
             user,
+            audited,
             id: row.id,
             layout: row.layout,
             activity: row.activity,
@@ -236,6 +268,7 @@ mod tests {
             to: 1,
             stock_change: 1,
             after: None,
+            audited: None,
             epoch: Some(3),
             repairs: None,
         }

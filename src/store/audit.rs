@@ -78,6 +78,8 @@ impl Store {
             without_units: 0,
             by_ledger: false,
             settled: false,
+            first_drift: None,
+            drifts_on: false,
             findings: Vec::new(),
             notes: Vec::new(),
         }
@@ -125,6 +127,7 @@ impl Store {
             if !self.catch_up(keys, facts, &look.instant, epoch)? {
                 return Ok(false);
             }
+            facts.watch_stock(&look.instant);
             self.ask_ahead(keys, &mut pages, &look.cursor, facts.book.end);
             let limit = limit(facts.kind, look.instant.rules);
             let (names, held): (Vec<&[u8]>, Vec<_>) = look.held.pairs().unzip();
@@ -172,6 +175,7 @@ impl Store {
         if !facts.take(&look) || !self.catch_up(keys, facts, &look.instant, epoch)? {
             return Ok(false);
         }
+        facts.watch_stock(&look.instant);
         let limit = limit(facts.kind, look.instant.rules);
         for (user, value) in users.iter().zip(look.held.units()) {
             let holds = match value {
@@ -282,6 +286,7 @@ impl Facts {
         self.notes.clear();
         (self.end, self.corrupt, self.by_ledger, self.settled) = (None, None, false, false);
         (self.held, self.without_units) = (Tally::default(), 0);
+        (self.first_drift, self.drifts_on) = (None, false);
     }
 
     /// What a checkpoint cannot tell.

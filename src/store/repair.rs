@@ -4,15 +4,19 @@ use redis::Value;
 
 use super::call::Again;
 use super::keys::Keys;
+use super::look::Ask;
 use super::reply::Reply;
 use super::scripts::REPAIR;
 use super::{Store, StoreError};
+use crate::inventory::evidence::signed;
 use crate::inventory::id::{ActivityId, StoredUser};
-use crate::inventory::repair::{Repair, Repaired};
+use crate::inventory::repair::{Audited, Repair, Repaired};
 use crate::inventory::status::Status;
 
 /// Repairs a call; all of them are one entry of the ledger.
 const CHUNK: usize = 500;
+/// How often repairs that only raise the stock are tried while others buy.
+const TRIES: usize = 20;
 /// The script's code for an audit that is out of date.
 const STALE: i64 = -20;
 
@@ -35,7 +39,12 @@ impl Store {
         let mut done = vec![Repaired::Stale; repairs.len()];
         let mut all_in_force = true;
         // Each call raises the count of repairs by one, so the next expects one more.
-        for (chunk, before) in order.chunks(CHUNK).zip(0u64..) {
+        let mut calls = 0;
+        let mut audited = repairs.iter().find_map(|repair| repair.audited);
+        if let Some(since) = audited {
+            audited = self.since_audit(activity, since)?.or(audited);
+        }
+        for chunk in order.chunks(CHUNK) {
             let chunk: Vec<usize> =
                 chunk.iter().copied().filter(|at| all_in_force || !repairs[*at].raises_stock()).collect();
             if chunk.is_empty() {
@@ -43,13 +52,49 @@ impl Store {
             }
             let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
             // A dry run raises nothing.
-            let answers = self.repair_once(activity, &rows, if dry_run { None } else { Some(before) }, reason)?;
+            let answers =
+                self.repair_once(activity, &rows, audited, if dry_run { None } else { Some(calls) }, reason)?;
+            calls += 1;
             for (at, answer) in chunk.into_iter().zip(answers) {
                 all_in_force &= repairs[at].raises_stock() || answer.is_done();
                 done[at] = answer;
             }
         }
+        // So many bought between our look and the call that the script did not follow: look again.
+        for _ in 0..TRIES {
+            let again = |at: &usize| done[*at] == Repaired::Changed && repairs[*at].audited.is_some();
+            let late: Vec<usize> = (0..repairs.len()).filter(again).collect();
+            let Some(since) = audited.filter(|_| !late.is_empty() && all_in_force && !dry_run) else { break };
+            audited = self.since_audit(activity, since)?;
+            if audited.is_none() {
+                break;
+            }
+            let rows: Vec<&Repair> = late.iter().map(|at| repairs[*at]).collect();
+            let answers = self.repair_once(activity, &rows, audited, Some(calls), reason)?;
+            calls += 1;
+            late.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
+        }
         Ok(done)
+    }
+
+    /// What repairs that only raise the stock require now: the stock and the ledger's end of this instant, if the stock
+    /// moved since the audit exactly as the ledger says. `None` if it did not, or if nobody can say.
+    fn since_audit(&mut self, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
+        let Some(mut after) = audited.last else { return Ok(Some(audited)) };
+        let keys = self.keys(activity);
+        let instant = self.look(&keys, &Ask::Users(&[]))?.instant;
+        let (Some(stock), Some(last)) = (instant.stock, instant.last) else { return Ok(None) };
+        let mut expected = signed(audited.stock);
+        while after < last {
+            let page = self.ledger(activity, after)?;
+            let Some(end) = page.last().map(|entry| entry.id) else { return Ok(None) };
+            for entry in page.iter().take_while(|entry| entry.id <= last) {
+                let Some(change) = entry.stock_change() else { return Ok(None) };
+                expected = expected.saturating_add(change);
+            }
+            after = end;
+        }
+        Ok((expected == signed(stock)).then_some(Audited { stock, last: Some(last) }))
     }
 
     /// One call. `before` is how many calls of the same audit came before it; `None` of a dry run.
@@ -57,6 +102,7 @@ impl Store {
         &mut self,
         activity: &ActivityId,
         repairs: &[&Repair],
+        audited: Option<Audited>,
         before: Option<u64>,
         reason: Option<&str>,
     ) -> Result<Vec<Repaired>, StoreError> {
@@ -85,6 +131,10 @@ impl Store {
                 arguments.push(user.to_owned());
                 arguments
                     .extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
+            }
+            if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited.is_some())) {
+                let last = audited.last.map(|last| last.to_string()).unwrap_or_default();
+                arguments.extend([audited.stock.to_string(), last].map(String::into_bytes));
             }
             arguments
         })?;

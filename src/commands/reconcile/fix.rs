@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::emit::Emit;
 use crate::cli::Mutating;
-use crate::commands::repair::{Applied, RepairRow, apply, confirm};
+use crate::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::inventory::audit::MissingOrders;
 use crate::inventory::drift::{Audit, Verdict};
 use crate::inventory::failure::{Exit, Failure};
@@ -120,6 +120,7 @@ impl FixArgs {
             confirm(&repairs, out)?;
         }
         let Applied { rows, error } = apply(&repairs, is_dry, self.reason.as_deref(), out.format(), store);
+        hint(&rows, out);
         let verdicts = self.verdicts(audits, &rows);
         Ok(Fixed { rows, verdicts, error })
     }

@@ -87,6 +87,8 @@ impl Sale {
             newest_named: None,
             by_ledger,
             settled: true,
+            first_drift: None,
+            drifts_on: false,
             findings: Vec::new(),
             notes: Vec::new(),
         };
@@ -188,6 +190,21 @@ fn stock_goes_up_only_if_a_whole_ledger_equals_every_counter() {
         assert_eq!(unproven.audit().verdict, Verdict::Drift);
         assert!(!unproven.kept().is_empty());
     }
+}
+
+#[test]
+fn a_stock_that_moved_past_the_ledger_during_the_audit_is_not_raised() {
+    let mut facts = Sale { stock: Some(5), ..sale(Layout::Seckill) }.facts();
+    let at = |stock| Instant { stock: Some(stock), ..facts.end.clone().unwrap() };
+    let (same, other) = (at(5), at(8));
+    facts.watch_stock(&same);
+    facts.watch_stock(&same);
+    let repairs = plan(&facts, false, MissingOrders::Repair).repairs;
+    assert_eq!((repairs[0].stock_change, repairs[0].audited), (2, Some(Audited { stock: 5, last: None })));
+    // A page before, three more were left than when the audit ended.
+    facts.watch_stock(&other);
+    let plan = plan(&facts, false, MissingOrders::Repair);
+    assert_eq!((plan.repairs.len(), plan.kept.len()), (0, 1), "{:?}", plan.kept);
 }
 
 #[test]

@@ -72,7 +72,8 @@ fn repairs_before_one_that_the_server_refuses_are_reported() {
     let network = Proxy::before(&redis);
     network.seckill(["reconcile"]).code(7);
     let audit = network.commands().len();
-    network.inject(When::Nth(audit + 2), Fault::Refuse("NOPERM this user has no permissions to run the command"));
+    // A look and a repair of each activity.
+    network.inject(When::Nth(audit + 4), Fault::Refuse("NOPERM this user has no permissions to run the command"));
     let fixed = network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]).code(4);
     assert_eq!(fixed.json()["repairs"].as_array().unwrap().len(), 1, "{}", fixed.stdout);
     assert_eq!((redis.int(STOCK), redis.int("seckill:stock:1002")), (47, 4));

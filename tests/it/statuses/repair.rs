@@ -141,3 +141,33 @@ fn repair_knows_a_member_without_units_from_one_that_has_some() {
         assert_eq!(repair("3", &["k", "7", "?", "0", "0"]), "1 10 c", "it is known now");
     }
 }
+
+#[test]
+fn what_raises_the_stock_alone_needs_stock_and_ledger_as_audited() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        let last = redis.xrange(&layout.ledger("1")).last().unwrap().0.clone();
+        redis.cmd(("DECRBY", layout.stock("1"), 4));
+        let mut repair = |count: &str, id: &str, seen: [&str; 2]| {
+            let args = [layout.kind, "me", "why", "0", "1", count, id, "", "0", "0", "2", seen[0], seen[1]];
+            scripts.call("repair", &layout.keys("1"), &args)
+        };
+        assert_eq!(repair("0", "i", ["7", &last]), "1 6 c", "{layout:?}: a backend sold one more since");
+        assert_eq!(repair("1", "j", ["6", "1-0"]), "1 6 c", "{layout:?}: a preheat since is no purchase");
+        assert_eq!(repair("2", "k", ["6", ""]), "1 6 c", "{layout:?}: there was no ledger");
+        assert!(repair("3", "l", ["6.0", &last]).contains("USAGE repair"), "{layout:?}");
+        assert_eq!(redis.int(&layout.stock("1")), 6);
+        // What the ledger says was sold since may be sold.
+        let order = r#"[["7","2",""]]"#;
+        let fields = ("op", "deduct", "stock", "4", "orders", order);
+        redis.cmd(("XADD", layout.ledger("1"), "*", fields));
+        redis.cmd(("DECRBY", layout.stock("1"), 2));
+        assert_eq!(repair("3", "n", ["7", &last]), "1 4 c", "{layout:?}");
+        redis.cmd(("XADD", layout.ledger("1"), "*", "op", "refund", "orders", order));
+        redis.cmd(("INCRBY", layout.stock("1"), 2));
+        assert_eq!(repair("4", "m", ["6", &last]), "1 8 o", "{layout:?}");
+        assert_eq!(repair("4", "m", ["6", &last]), "1 8 r", "{layout:?}");
+        assert_eq!(redis.int(&layout.stock("1")), 8);
+    }
+}
