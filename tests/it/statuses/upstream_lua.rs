@@ -19,6 +19,7 @@ const KNOWN: [&str; 15] = [
     "tonumber",
     "tostring",
     "ipairs",
+    "pcall",
     "pairs",
     "next",
     "unpack",
