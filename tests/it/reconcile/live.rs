@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{TestRedis, wait_until};
+use crate::support::{Fault, Proxy, TestRedis, When, wait_until};
 
 /// Writers that buy and give back until the work is done; gives how many calls they made. At full speed they would
 /// outrun a debug build on a busy machine: `make bench` does that.
@@ -126,4 +126,31 @@ fn without_a_ledger_a_live_sale_is_unsettled_and_never_a_match() {
         assert_eq!(audit["differences"].as_array().unwrap().len(), 0);
     });
     redis.seckill(["reconcile", "1001"]).code(0);
+}
+
+#[test]
+fn a_backend_that_sells_past_the_ledger_during_a_fix_sells_no_unit_twice() {
+    let sale = || {
+        let redis = TestRedis::start();
+        redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+        for user in ["a", "b", "c", "d"] {
+            redis.seckill(["deduct", "1001", "--user", user]).code(0);
+        }
+        redis
+    };
+    let redis = sale();
+    let counting = Proxy::before(&redis);
+    counting.seckill(["reconcile", "1001"]).code(0);
+    for nth in 1..=counting.commands().len() {
+        let redis = sale();
+        let network = Proxy::before(&redis);
+        network.inject(When::Nth(nth), Fault::Hold);
+        let fixing = network.seckill(["reconcile", "1001", "--fix", "--yes"]).spawn();
+        network.wait_until_held();
+        let plain = "redis.call('DECRBY', KEYS[1], 1) redis.call('HINCRBY', KEYS[2], 'b', 1)";
+        redis.cmd(("EVAL", plain, 2, "seckill:stock:1001", "seckill:participants:1001"));
+        network.release();
+        fixing.wait();
+        assert_eq!(redis.int("seckill:stock:1001"), 45, "while reply {nth} was on its way");
+    }
 }
