@@ -30,11 +30,10 @@ impl Timeline<'_> {
                         && known.user == row["user"].as_str().unwrap_or_default()
                         && (known.op == "repair" || known.quantity == row["quantity"].as_i64())
                 };
-                let from = ledger[next..].first().map_or(0, |row| row.epoch);
-                // A reset takes along what was not delivered yet.
+                // A reset takes along what was not delivered yet, and another one all of the sale between.
                 let after_reset = || {
-                    let begins = |nth: &usize| ledger[*nth].epoch > from && *nth > next;
-                    (next..ledger.len()).find(begins).filter(|nth| is(&ledger[*nth]))
+                    let begins = |nth: usize| nth > 0 && ledger[nth].epoch > ledger[nth - 1].epoch;
+                    (next + 1..ledger.len()).find(|nth| begins(*nth) && is(&ledger[*nth]))
                 };
                 if ledger.get(next).is_some_and(is) {
                     next += 1;
