@@ -233,7 +233,8 @@ mod tests {
         fs::hard_link(&path, &hard).unwrap();
         std::os::unix::fs::symlink(&path, &soft).unwrap();
         let input = path.to_str().unwrap();
-        for target in [&path, &hard, &soft, &dir.path().join("../").join(path.strip_prefix("/tmp").unwrap_or(&path))] {
+        let detour = dir.path().join("..").join(dir.path().file_name().unwrap()).join("in");
+        for target in [&path, &hard, &soft, &detour] {
             let failure = OutputFile::create("--rejects", target, &["other", input]).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage, "{target:?}");
         }
