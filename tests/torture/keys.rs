@@ -27,7 +27,7 @@ impl Keys {
         let key = text(1);
         match command[0].as_str() {
             // Neither groups of consumers nor what they acknowledge are part of the model.
-            "SELECT" | "XGROUP" | "XACK" | "XCLAIM" | "XREADGROUP" | "XSETID" | "PING" => {}
+            "SELECT" | "SCRIPT" | "XGROUP" | "XACK" | "XCLAIM" | "XREADGROUP" | "XSETID" | "PING" => {}
             "SET" => drop(self.strings.insert(key, text(2))),
             "INCRBY" | "DECRBY" | "INCR" | "DECR" => {
                 let by: i64 = if command[0].ends_with("BY") { number(&text(2))? } else { 1 };

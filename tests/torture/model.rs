@@ -90,7 +90,7 @@ impl<'a> Model<'a> {
 
     /// Follows one call.
     pub fn step(&mut self, group: &Group) -> Result<(), String> {
-        let reads = ["XGROUP", "XACK", "XCLAIM", "XREADGROUP", "XSETID", "SELECT"];
+        let reads = ["XGROUP", "XACK", "XCLAIM", "XREADGROUP", "XSETID", "SELECT", "SCRIPT"];
         if group.commands.iter().all(|command| reads.contains(&command[0].as_str())) {
             return Ok(());
         }
