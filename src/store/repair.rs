@@ -80,7 +80,7 @@ impl Store {
     /// What repairs that only raise the stock require now: the stock and the ledger's end of this instant, if the stock
     /// moved since the audit exactly as the ledger says. `None` if it did not, or if nobody can say.
     fn since_audit(&mut self, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
-        let Some(mut after) = audited.last else { return Ok(Some(audited)) };
+        let Some(mut after) = audited.last else { return Ok(None) };
         let keys = self.keys(activity);
         let instant = self.look(&keys, &Ask::Users(&[]))?.instant;
         let (Some(stock), Some(last)) = (instant.stock, instant.last) else { return Ok(None) };
