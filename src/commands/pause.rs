@@ -139,7 +139,9 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
         out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption, which returns the stock"));
     }
     if paused.status == Status::PausedHereOnly {
-        out.warn(format!("`{activity}` has no ledger because a backend sells it with a plain script, which still sells"));
+        out.warn(format!(
+            "`{activity}` has no ledger because a backend sells it with a plain script, which still sells"
+        ));
         out.hint(format!("`seckill pause {activity} --withdraw-stock` stops that too"));
     }
     if paused.moved > 0 {
