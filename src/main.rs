@@ -1,18 +1,14 @@
 //! `seckill`: the operator's side of a flash sale on Redis or Valkey.
 //!
-//! commands → input, store, output → inventory; never back. See ARCHITECTURE.md.
+//! cli → store → inventory; never back. See ARCHITECTURE.md.
 
 mod cli;
-mod commands;
-mod input;
-mod interrupt;
-mod inventory;
-mod output;
-mod store;
 
 use std::process::ExitCode;
 
+use cli::output;
 use cli::{Cli, Unread};
+use seckill::interrupt;
 
 fn main() -> ExitCode {
     let cli = match Cli::read() {
@@ -27,7 +23,7 @@ fn main() -> ExitCode {
         }
     };
     let (format, color) = (cli.global.output(), cli.global.color);
-    let exit = match commands::run(cli) {
+    let exit = match cli::commands::run(cli) {
         Ok(exit) => exit,
         Err(error) => output::report(&error, format, color),
     };

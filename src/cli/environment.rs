@@ -2,7 +2,7 @@
 
 use std::env;
 
-use crate::inventory::failure::Failure;
+use seckill::inventory::failure::Failure;
 
 /// The text of a variable; `None` if it is unset or empty.
 ///

@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory, ValueEnum};
 
 use super::{Cli, examples};
-use crate::inventory::layout::Layout;
+use seckill::inventory::layout::Layout;
 
 /// The commands by what they are for. `help` is clap's own.
 const GROUPS: [(&str, &[&str]); 4] = [

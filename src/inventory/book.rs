@@ -84,9 +84,9 @@ impl Book {
         let users: Users = users.unwrap_or_default();
         Self {
             kind,
-            ledger: vec![0; users.len()],
+            ledger: vec![0; users.count()],
             unknown: HashSet::new(),
-            seen: vec![false; users.len()],
+            seen: vec![false; users.count()],
             users,
             orders,
             newer_from,
@@ -190,11 +190,11 @@ impl Book {
     }
 
     fn make_room(&mut self) {
-        if self.ledger.len() < self.users.len() {
-            self.ledger.resize(self.users.len(), 0);
-            self.seen.resize(self.users.len(), false);
+        if self.ledger.len() < self.users.count() {
+            self.ledger.resize(self.users.count(), 0);
+            self.seen.resize(self.users.count(), false);
             if let Some(orders) = &mut self.orders {
-                orders.resize(self.users.len(), 0);
+                orders.resize(self.users.count(), 0);
             }
         }
     }
@@ -216,7 +216,7 @@ impl Book {
 
     /// The numbers of all users so far.
     pub fn everybody(&self) -> impl Iterator<Item = u32> {
-        (0u32..).take(self.users.len())
+        (0u32..).take(self.users.count())
     }
 
     /// What the order records say a user bought; `None` where there are none.

@@ -96,7 +96,7 @@ impl ActivityId {
 
 impl RequestId {
     /// A new id that nobody has used: a UUIDv7, so that ids sort by time.
-    pub fn new() -> Self {
+    pub fn unique() -> Self {
         Self(uuid::Uuid::now_v7().to_string())
     }
 }

@@ -24,7 +24,7 @@ pub struct Users {
 
 impl Users {
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.slots.len()
     }
 
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(users.number(b""), 5000);
         assert_eq!(users.number(b"\xff"), 5001);
         assert_eq!(users.number(b"\0"), 5002);
-        assert_eq!(users.len(), 5003);
+        assert_eq!(users.count(), 5003);
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         for (name, number) in names.iter().zip(numbers) {
             assert_eq!((users.number(name), users.name(number)), (number, &name[..]));
         }
-        assert_eq!(users.len(), 302);
+        assert_eq!(users.count(), 302);
     }
 
     #[test]
@@ -153,6 +153,6 @@ mod tests {
             let numbers: Vec<u32> = names.iter().map(|name| each.number(name)).collect();
             assert_eq!(together.numbers(names.iter().map(Vec::as_slice)), numbers);
         }
-        assert_eq!(together.len(), each.len());
+        assert_eq!(together.count(), each.count());
     }
 }

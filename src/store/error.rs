@@ -6,6 +6,7 @@ use crate::inventory::failure::{Exit, Failure};
 
 /// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`].
 #[derive(Debug, Clone, thiserror::Error)]
+#[allow(missing_docs, reason = "each variant's text names its fields")]
 pub enum StoreError {
     /// The URL cannot be read.
     #[error("{origin} is not a server URL; it is not shown, as it may hold a password")]

@@ -85,8 +85,8 @@ impl<'s> Bulk<'s> {
             kind,
             frame,
             window: Window::default(),
-            queues: (0..names.len()).map(|_| Queue::new()).collect(),
-            unmet: names.len(),
+            queues: (0..names.count()).map(|_| Queue::new()).collect(),
+            unmet: names.count(),
             names,
             epochs: Interner::default(),
             last: 0,
@@ -245,10 +245,10 @@ impl<'s> Bulk<'s> {
 
     /// The queue of an activity, made now if there is none.
     fn queue(&mut self, activity: &str) -> u32 {
-        let is_last = (self.last as usize) < self.names.len() && self.names.name(self.last) == activity.as_bytes();
+        let is_last = (self.last as usize) < self.names.count() && self.names.name(self.last) == activity.as_bytes();
         if !is_last {
             self.last = self.names.number(activity.as_bytes());
-            if self.names.len() > self.queues.len() {
+            if self.names.count() > self.queues.len() {
                 self.queues.push(Queue::new());
                 self.unmet += 1;
             }

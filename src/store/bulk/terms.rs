@@ -102,5 +102,10 @@ pub enum Step {
     /// A key holds what it must not, and all orders of the activity are refused.
     Corrupt(Corrupt),
     /// The server forgot what it had decided after this line of this activity: the input must be read again.
-    Rewind { activity: String, line: u64 },
+    Rewind {
+        /// Which one.
+        activity: String,
+        /// The last line that is still decided.
+        line: u64,
+    },
 }

@@ -115,8 +115,8 @@ impl<'s> MultiBulk<'s> {
             flight: VecDeque::new(),
             weight: 0,
             out: Vec::new(),
-            places: vec![Place::default(); names.len()],
-            unmet: names.len(),
+            places: vec![Place::default(); names.count()],
+            unmet: names.count(),
             names,
             epochs: Interner::default(),
             trouble: None,
@@ -146,8 +146,8 @@ impl<'s> MultiBulk<'s> {
     pub fn push(&mut self, mut entry: MultiEntry) {
         let numbers = entry.order.items.iter().map(|(activity, _)| self.names.number(activity.as_str().as_bytes()));
         entry.activities = numbers.collect();
-        self.unmet += self.names.len() - self.places.len();
-        self.places.resize(self.names.len(), Place::default());
+        self.unmet += self.names.count() - self.places.len();
+        self.places.resize(self.names.count(), Place::default());
         self.waiting += entry.order.items.len();
         self.rows.push_back((entry, State::Waiting));
     }

@@ -1,0 +1,138 @@
+//! The first look at a file: it is read whole, and what is wrong with it is said before anything is applied.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::args::RunArgs;
+use super::course::Line;
+use super::input::{BadLines, Input};
+use crate::cli::input::orders::{Checked, Next, RowError};
+use crate::cli::output::{Cell, Output, Row};
+use seckill::interrupt;
+use seckill::inventory::failure::Exit;
+use seckill::inventory::users::Users as Interner;
+
+/// A file that may be applied.
+pub(super) struct CheckedInput {
+    pub(super) input: Input,
+    /// What it is; `None` of what can be read only once, and was not read yet.
+    pub(super) content: Option<Checked>,
+    pub(super) bad: BadLines,
+    pub(super) rows: u64,
+    totals: Totals,
+}
+
+/// What is asked of one activity.
+#[derive(Debug, Serialize)]
+struct TotalRow<'a> {
+    activity: &'a str,
+    orders: u64,
+    units: u64,
+}
+
+impl Row for TotalRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "orders", "units"];
+    const HEADINGS: &'static [&'static str] = &["activity", "orders", "units"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![Cell::text(self.activity).flexible(), Cell::number(self.orders), Cell::number(self.units)]
+    }
+}
+
+/// The activities of a file, in the order in which they are named first.
+#[derive(Default)]
+struct Totals {
+    names: Interner,
+    /// Orders and units of each, only for a dry run.
+    of: Vec<(u64, u64)>,
+    /// The one that was named last: most rows name it again.
+    last: u32,
+}
+
+impl Totals {
+    fn add(&mut self, activity: &str, units: u64, is_counted: bool) {
+        let is_last = (self.last as usize) < self.names.count() && self.names.name(self.last) == activity.as_bytes();
+        if !is_last {
+            self.last = self.names.number(activity.as_bytes());
+        }
+        if is_counted {
+            self.of.resize(self.names.count(), (0, 0));
+            let total = &mut self.of[self.last as usize];
+            *total = (total.0 + 1, total.1 + units);
+        }
+    }
+}
+
+/// Reads a regular file whole, and with `--dry-run` whatever else it is. `None` where the user asked to stop.
+pub(super) fn check<L: Line>(
+    mut input: Input,
+    args: &RunArgs,
+    dry_run: bool,
+    out: &Output,
+) -> Result<Option<CheckedInput>> {
+    let mut bad = BadLines::new(&input, args, dry_run)?;
+    let mut totals = Totals::default();
+    let mut rows = 0;
+    input.ignored().iter().for_each(|text| out.note(text));
+    if !input.is_regular && !dry_run {
+        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals }));
+    }
+    let progress = out.progress("checking", 0);
+    let mut line = L::default();
+    loop {
+        if interrupt::requested() {
+            progress.finish();
+            out.note("stopped while the file was checked; nothing was applied");
+            return Ok(None);
+        }
+        match line.read(&mut input.reader) {
+            Ok(Next::Row) => {
+                line.each(|activity, units| totals.add(activity, units, dry_run));
+                rows += 1;
+                if rows % 4096 == 0 {
+                    progress.inc(4096);
+                }
+            }
+            Ok(Next::NotYet) => input.reader.wait(std::time::Duration::from_millis(100)),
+            Ok(Next::End) => break,
+            Err(RowError::Bad(problem)) => bad.add(problem, &input.reader)?,
+            Err(RowError::Fatal(failure)) => return Err(failure.into()),
+        }
+    }
+    progress.finish();
+    input.ignored().iter().for_each(|text| out.note(text));
+    if bad.count > 0 && !args.keep_going {
+        return match bad.refusal() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(None),
+        };
+    }
+    bad.commit()?;
+    let content = (input.is_regular && !dry_run).then(|| input.reader.checked());
+    if let Some(content) = &content {
+        input = input.again(content)?;
+    }
+    Ok(Some(CheckedInput { input, content, bad, rows, totals }))
+}
+
+impl CheckedInput {
+    /// Shows what would be applied.
+    pub(super) fn show(self, out: &mut Output) -> Result<Exit> {
+        out.set_dry_run(true);
+        let mut rows = out.stream::<TotalRow<'static>>()?;
+        for ((orders, units), nth) in self.totals.of.iter().zip(0..) {
+            let activity = std::str::from_utf8(self.totals.names.name(nth)).unwrap_or_default();
+            rows.push_borrowed(&TotalRow { activity, orders: *orders, units: *units })?;
+        }
+        rows.finish()?;
+        match self.bad.failure() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(Exit::Done),
+        }
+    }
+
+    /// The activities that are named; none of what was not read yet.
+    pub(super) fn take_names(&mut self) -> Interner {
+        std::mem::take(&mut self.totals.names)
+    }
+}

@@ -1,0 +1,102 @@
+//! How a run ended, and what is said of it.
+
+use anyhow::Result;
+
+use super::report::shows_rows;
+use super::summary::Summary;
+use crate::cli::commands::hints;
+use crate::cli::output::{Format, Output};
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::store::{Store, StoreError};
+
+/// How a run ended.
+pub(super) struct Finished {
+    pub(super) is_done: bool,
+    pub(super) failure: Option<Failure>,
+    pub(super) bad: Option<Failure>,
+    pub(super) is_refused: bool,
+    pub(super) summary: Summary,
+}
+
+impl Finished {
+    /// Shows the summary; the exit code is the first that applies.
+    pub(super) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
+        // An empty table has nothing to say beside an error.
+        let is_moot = out.format() == Format::Table && self.failure.is_some() && self.summary.is_empty();
+        if !shows_rows(out.format()) && !is_moot {
+            self.summary.show(out)?;
+        }
+        // Without an answer from the server, there is nothing to look for.
+        if self.failure.is_none() {
+            hints::other_layouts(&self.summary.missing(hints::MOST), store, out);
+        }
+        match (self.failure, self.bad) {
+            (None, bad) if !self.is_done => {
+                bad.iter().for_each(|bad| out.warn(&bad.message));
+                Ok(Exit::Interrupted)
+            }
+            (Some(failure), bad) => {
+                bad.iter().for_each(|bad| out.warn(&bad.message));
+                Err(failure.into())
+            }
+            (None, Some(failure)) => Err(failure.into()),
+            (None, None) => Ok(if self.is_refused { Exit::Refused } else { Exit::Done }),
+        }
+    }
+}
+
+/// What a run has done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Done {
+    /// Orders that were decided.
+    pub(super) orders: u64,
+    /// Those of them that it applied itself, as far as it was told.
+    pub(super) ok: u64,
+}
+
+impl std::fmt::Display for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.orders {
+            0 => write!(f, "nothing was applied"),
+            1 => write!(f, "1 order was decided before ({} ok)", self.ok),
+            orders => write!(f, "{orders} orders were decided before ({} ok)", self.ok),
+        }
+    }
+}
+
+/// An error as a failure that says what was done before, and how to go on.
+pub(super) fn with_hint(error: anyhow::Error, done: Done, go_on: &str) -> Failure {
+    let error = match error.downcast::<StoreError>() {
+        Ok(store) => return of_store(store, done, go_on),
+        Err(other) => other,
+    };
+    let failure = match error.downcast::<Failure>() {
+        Ok(failure) => failure,
+        Err(other) => Failure::failed(format!("{other:#}")),
+    };
+    match &failure.hint {
+        None => failure.hint(go_on),
+        Some(hint)
+            if matches!(failure.exit, Exit::Failed | Exit::Unreachable | Exit::Denied) && !hint.contains("again") =>
+        {
+            let both = format!("{hint}; {go_on}");
+            failure.hint(both)
+        }
+        Some(_) => failure,
+    }
+}
+
+fn of_store(error: StoreError, done: Done, go_on: &str) -> Failure {
+    // Without any order decided, only a refusal says that nothing ran.
+    let is_known = done.orders > 0 || error.is_refusal() || matches!(error, StoreError::OtherJob { .. });
+    let goes_on = !matches!(
+        error,
+        StoreError::Reset { .. }
+            | StoreError::OtherJob { .. }
+            | StoreError::OtherLimit { .. }
+            | StoreError::Lost { .. }
+    );
+    let said = [is_known.then(|| done.to_string()), error.advice(), goes_on.then(|| go_on.to_owned())];
+    let hint: Vec<String> = said.into_iter().flatten().collect();
+    Failure::from(error).hint(hint.join("; "))
+}

@@ -1,0 +1,97 @@
+//! `seckill deduct`: take units of one activity for a user.
+
+use anyhow::Result;
+
+use super::bulk::{self, BulkArgs, Task};
+use super::hints;
+use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
+use crate::cli::Mutating;
+use crate::cli::output::Output;
+use seckill::inventory::failure::Exit;
+use seckill::inventory::id::{ActivityId, RequestId, UserId};
+use seckill::inventory::number::{Limit, Quantity};
+use seckill::inventory::order::Order;
+use seckill::inventory::reason;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+use seckill::store::bulk::Operation;
+
+/// Take units of one activity for a user
+///
+/// The limit, the window and the stock are checked and the units are taken in one atomic step. The same request sent
+/// again changes nothing, so a retry is safe.
+#[derive(Debug, clap::Args)]
+pub struct DeductArgs {
+    /// Activity to take from
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    activity: Option<ActivityId>,
+    /// User who gets the units
+    ///
+    /// In the layout `product`, which records no users, it may be left out.
+    #[arg(long, conflicts_with = "from")]
+    user: Option<UserId>,
+    /// Units to take
+    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
+    quantity: Quantity,
+    /// Request id: sent again, it changes nothing
+    ///
+    /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    request: Option<RequestId>,
+    /// Most units that the user may hold
+    ///
+    /// For an activity that another system created. One that has its own limit refuses any other.
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    per_user_limit: Option<Limit>,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+    #[command(flatten)]
+    bulk: BulkArgs,
+}
+
+/// Takes the units, or says why not.
+pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    super::rows::fitting_limit(args.per_user_limit, store.layout())?;
+    match (&args.bulk.from, &args.activity) {
+        (Some(from), _) => {
+            let task = Task {
+                operation: Operation::Deduct,
+                reason: args.reason.as_deref(),
+                limit: args.per_user_limit,
+                dry_run: args.mutating.dry_run,
+            };
+            bulk::run(from, &args.bulk, &task, store, out)
+        }
+        (None, Some(activity)) => {
+            args.bulk.all_fit()?;
+            one(activity, args, store, out)
+        }
+        // clap has refused this.
+        (None, None) => Ok(Exit::Usage),
+    }
+}
+
+fn one(activity: &ActivityId, args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    required_user(args.user.as_ref(), store.layout())?;
+    let order = Order {
+        activity: activity.clone(),
+        user: args.user.clone(),
+        quantity: args.quantity,
+        request: args.request.clone().unwrap_or_else(RequestId::unique),
+        reason: args.reason.clone(),
+        per_user_limit: args.per_user_limit,
+    };
+    let outcome = store.deduct(&order, args.mutating.dry_run)?;
+    out.set_dry_run(args.mutating.dry_run);
+    tell_corrupt(out, outcome.corrupt.as_ref());
+    let request = (!args.mutating.dry_run).then_some(&order.request);
+    out.object(&OrderRow::new(&order.activity, order.user.as_ref(), request, &outcome))?;
+    if outcome.status == Status::NotPreheated {
+        hints::other_layouts([&order.activity], store, out);
+    }
+    hints::window(activity, outcome.status, store, out);
+    Ok(exit_of(outcome.status))
+}

@@ -1,0 +1,59 @@
+//! What helps to read an answer: another layout that has the activity, its window, a server that may lag behind.
+
+use std::collections::HashMap;
+
+use crate::cli::output::Output;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::layout::Layout;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// The most activities that are looked for in other layouts.
+pub const MOST: usize = 100;
+
+/// Names the layouts in which activities exist that are `not_preheated` in this one.
+pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, store: &mut Store, out: &Output) {
+    let missing: Vec<&ActivityId> = missing.into_iter().take(MOST).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let mut of_layout: HashMap<Layout, Vec<&ActivityId>> = HashMap::new();
+    for (activity, layouts) in missing.iter().zip(store.layouts_with(&missing)) {
+        for layout in layouts {
+            of_layout.entry(layout).or_default().push(activity);
+        }
+    }
+    for layout in Layout::ALL {
+        let Some(activities) = of_layout.get(&layout) else { continue };
+        let (first, others) = (activities[0], activities.len() - 1);
+        let which = match others {
+            0 => format!("`{first}` exists"),
+            1 => format!("`{first}` and `{}` exist", activities[1]),
+            _ => format!("`{first}` and {others} more exist"),
+        };
+        out.hint(format!("{which} in the layout `{name}`: add `--layout {name}`", name = layout.name()));
+    }
+}
+
+/// Warns if the server is a replica. For commands that only read; call it after their first answer, so that a server
+/// that does not answer fails the command first.
+pub fn warn_of_replica(store: &mut Store, out: &Output) {
+    if store.is_replica() {
+        out.warn(format!("`{}` is a replica: what it shows may be older than its primary", store.server()));
+    }
+}
+
+/// Says when the window of an activity opens or closed, if that refused an order. A server that does not let us ask is
+/// not worth an error.
+pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Output) {
+    if !matches!(status, Status::NotStarted | Status::Ended) {
+        return;
+    }
+    let snapshots = store.snapshots(std::slice::from_ref(activity)).unwrap_or_default();
+    let Some(meta) = snapshots.first().and_then(|snapshot| snapshot.meta.as_ref()) else { return };
+    match (status, meta.starts_at, meta.ends_at) {
+        (Status::NotStarted, Some(start), _) => out.note(format!("`{activity}` starts at {start}")),
+        (Status::Ended, _, Some(end)) => out.note(format!("`{activity}` ended at {end}")),
+        _ => {}
+    }
+}

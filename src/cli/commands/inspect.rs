@@ -1,0 +1,214 @@
+//! `seckill inspect`: stock and participants, per user if asked.
+
+pub mod look;
+pub mod rows;
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+
+use super::hints;
+use crate::cli::output::{Format, Output};
+use look::{Odd, Sight, look, tell};
+use rows::{ActivityRow, BuyerRow, HolderRow};
+use seckill::inventory::activity::Snapshot;
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::{ActivityId, UserId};
+use seckill::inventory::number::between;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// How many participants are shown unless `--top` says otherwise.
+const TOP: usize = 10;
+
+/// The most that `--top` shows, which are held in memory; `--all` streams.
+const MOST_TOP: u64 = 100_000;
+
+/// The most users that one call of the script takes.
+const USERS_IN_A_CALL: usize = 2000;
+
+/// Show stock, buyers and what a user holds
+///
+/// Without ACTIVITY, everything that was preheated is listed, one row an activity. With ACTIVITY, that row is
+/// followed by the users who bought most; csv and tsv have the rows of the activities alone.
+///
+/// An activity that is not there is `not_preheated`, one that cannot be read is `corrupt`: both stand in `state`
+/// (with json, jsonl and yaml in `status` too), the others are shown all the same, and the exit code is 3. What only a
+/// preheat knows (total, limit, window) is empty for an activity that another system created.
+#[derive(Debug, clap::Args)]
+pub struct InspectArgs {
+    /// Activities to show [default: all preheated]
+    #[arg(value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+    /// Show what this user holds and may still buy; repeatable
+    #[arg(long, value_name = "USER", conflicts_with_all = ["top", "all"])]
+    user: Vec<UserId>,
+    /// Show this many of the largest buyers [default: 10]
+    #[arg(long, value_name = "N", requires = "activities", conflicts_with = "all", allow_hyphen_values = true, value_parser = between::<usize>(0, MOST_TOP))]
+    top: Option<usize>,
+    /// Show every participant, in no particular order
+    #[arg(long)]
+    all: bool,
+    /// Also list activities that another system created
+    ///
+    /// Searches all keys of the server.
+    #[arg(long, conflicts_with = "activities")]
+    scan: bool,
+}
+
+/// Shows one of the four forms.
+pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    if !store.layout().kind().has_users() && (args.all || !args.user.is_empty()) {
+        let flag = if args.all { "--all" } else { "--user" };
+        return Err(Failure::usage(format!("`{flag}`: the layout `{}` records no users", store.layout().name()))
+            .hint("leave it out to see the stock; `--layout` names another contract of keys")
+            .into());
+    }
+    let activities = chosen(args, store, out)?;
+    if activities.is_empty() && out.format() == Format::Table {
+        Ok(Exit::Done)
+    } else if args.all {
+        all(&activities, store, out)
+    } else if !args.user.is_empty() {
+        users(&activities, &args.user, store, out)
+    } else if args.activities.is_empty() {
+        list(&activities, store, out)
+    } else {
+        let top = args.top.unwrap_or(TOP);
+        detail(&activities, top, store, out)
+    }
+}
+
+/// The activities that were named, each once; else what was preheated and, if asked, what others created.
+fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
+    if !args.activities.is_empty() {
+        let mut seen = HashSet::new();
+        return Ok(args.activities.iter().filter(|activity| seen.insert(*activity)).cloned().collect());
+    }
+    let mut activities = store.preheated()?;
+    if args.scan {
+        activities.extend(store.foreign()?);
+    }
+    if activities.is_empty() {
+        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
+        out.hint("`seckill preheat` creates an activity; `--scan` finds what another system created");
+    }
+    Ok(activities)
+}
+
+/// One row an activity.
+fn list(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let rows: Vec<ActivityRow> = sights(activities, 0, store, out)?.into_iter().map(|sight| sight.activity).collect();
+    out.array(&rows)?;
+    Ok(exit(rows.iter().all(ActivityRow::is_sound)))
+}
+
+/// Activities, each with those who bought most.
+fn detail(activities: &[ActivityId], top: usize, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    // Rows of fixed columns have no place for participants, so nobody need look for them.
+    let top = if matches!(out.format(), Format::Csv | Format::Tsv) { 0 } else { top };
+    let sights = sights(activities, top, store, out)?;
+    let exit = exit(sights.iter().all(|sight| sight.activity.is_sound()));
+    match out.format() {
+        Format::Table => tables(sights, out)?,
+        _ => out.array(&sights)?,
+    }
+    Ok(exit)
+}
+
+/// Looks at each activity, and says what is wrong with any of them.
+fn sights(activities: &[ActivityId], top: usize, store: &mut Store, out: &Output) -> Result<Vec<Sight>> {
+    let snapshots = snapshots(activities, store, out)?;
+    let mut warnings = out.warnings();
+    let sights = snapshots.iter().map(|snapshot| look(store, &mut warnings, snapshot, top)).collect();
+    warnings.end();
+    hints::other_layouts(missing(&snapshots), store, out);
+    sights
+}
+
+/// The activities as they are now, with a warning if that is how they were.
+fn snapshots(activities: &[ActivityId], store: &mut Store, out: &Output) -> Result<Vec<Snapshot>> {
+    let snapshots = store.snapshots(activities)?;
+    hints::warn_of_replica(store, out);
+    Ok(snapshots)
+}
+
+/// Those that another layout may have.
+fn missing(snapshots: &[Snapshot]) -> impl Iterator<Item = &ActivityId> {
+    let missing =
+        snapshots.iter().filter(|snapshot| snapshot.status == Status::NotPreheated && snapshot.meta.is_none());
+    missing.map(|snapshot| &snapshot.activity)
+}
+
+/// The stock table, then one table of participants for each activity that has any.
+pub fn tables(sights: Vec<Sight>, out: &mut Output) -> Result<()> {
+    let (activities, participants): (Vec<ActivityRow>, Vec<_>) =
+        sights.into_iter().map(|sight| (sight.activity, (sight.participants, sight.more))).unzip();
+    out.table(None, &activities)?;
+    for (activity, (participants, more)) in activities.iter().zip(participants) {
+        if participants.is_empty() {
+            continue;
+        }
+        out.table(Some(&format!("Participants of {}", activity.name())), &participants)?;
+        if more > 0 {
+            out.note(format!("{more} more of {}: `--top N` shows more, `--all` everybody", activity.name()));
+        }
+    }
+    Ok(())
+}
+
+/// What some users hold.
+fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let mut warnings = out.warnings();
+    let mut snapshots = Vec::with_capacity(activities.len());
+    let mut rows = Vec::new();
+    for activity in activities {
+        let mut worst: Option<Snapshot> = None;
+        for (place, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
+            let (snapshot, held) = store.bought(activity, users)?;
+            if place == 0 || snapshot.status == Status::Corrupt {
+                tell(&mut warnings, &snapshot);
+            }
+            for (place, user) in users.iter().enumerate() {
+                rows.push(HolderRow::new(&snapshot, user.as_str(), held.get(place).copied().flatten()));
+            }
+            if worst.as_ref().is_none_or(|worst| worst.status.is_done()) {
+                worst = Some(snapshot);
+            }
+        }
+        snapshots.extend(worst);
+    }
+    warnings.end();
+    hints::warn_of_replica(store, out);
+    hints::other_layouts(missing(&snapshots), store, out);
+    out.array(&rows)?;
+    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
+}
+
+/// Every participant, page by page.
+fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let is_flat = !out.format().is_nested();
+    let snapshots = snapshots(activities, store, out)?;
+    let mut warnings = out.warnings();
+    snapshots.iter().for_each(|snapshot| tell(&mut warnings, snapshot));
+    hints::other_layouts(missing(&snapshots), store, out);
+    let mut sound = snapshots.iter().all(|snapshot| snapshot.status.is_done());
+    let mut stream = out.stream::<BuyerRow<'_>>()?;
+    for snapshot in snapshots.iter().filter(|snapshot| snapshot.status != Status::Corrupt) {
+        let mut odd = Odd::default();
+        store.participants(&snapshot.activity, |user, units| {
+            let bought = units.map_err(|text| odd.add(user, &text)).ok();
+            stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))
+        })?;
+        sound &= odd.is_empty();
+        odd.tell(&mut warnings, &snapshot.activity);
+    }
+    stream.finish()?;
+    warnings.end();
+    Ok(exit(sound))
+}
+
+/// 0 where every activity is there and can be read, else 3.
+fn exit(sound: bool) -> Exit {
+    if sound { Exit::Done } else { Exit::Refused }
+}

@@ -1,0 +1,214 @@
+//! Looking at one activity: its row, and those who bought most, in one pass over all participants at most.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::rows::{ActivityRow, ParticipantRow};
+use crate::cli::output::{Cell, Row, Warnings};
+use seckill::inventory::activity::Snapshot;
+use seckill::inventory::id::{ActivityId, StoredUser};
+use seckill::inventory::layout::Kind;
+use seckill::inventory::order::Bought;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// One activity, and if asked those who bought most of it.
+#[derive(Debug, Serialize)]
+pub struct Sight {
+    /// The activity.
+    #[serde(flatten)]
+    pub activity: ActivityRow,
+    /// Who bought most, the largest first.
+    pub participants: Vec<ParticipantRow>,
+    /// How many participants there are besides.
+    pub more: u64,
+}
+
+impl Row for Sight {
+    const FIELDS: &'static [&'static str] = ActivityRow::FIELDS;
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = ActivityRow::HEADINGS;
+
+    fn cells(&self) -> Vec<Cell> {
+        self.activity.cells()
+    }
+}
+
+/// Looks at an activity and at most `top` of its participants, and says what is wrong with it.
+///
+/// # Errors
+/// Any of the store's.
+pub fn look(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top: usize) -> Result<Sight> {
+    tell(warnings, snapshot);
+    let mut tally = Tally::new(top);
+    let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
+    let kind = store.layout().kind();
+    let held = if tally_is_needed(snapshot, kind, top) {
+        store.participants(&snapshot.activity, |user, units| {
+            tally.count(user, units);
+            Ok(())
+        })?;
+        tally.held()
+    } else {
+        snapshot.buyers
+    };
+    let mut activity = ActivityRow::new(snapshot, held);
+    tally.odd.tell(warnings, &snapshot.activity);
+    if !tally.odd.is_empty() {
+        activity.mark_corrupt();
+    }
+    let participants = tally.most.iter().map(|(Reverse(units), user)| {
+        let bought = units.map_or(Bought::Unknown, Bought::Units);
+        ParticipantRow::new(user, bought, limit)
+    });
+    let participants: Vec<ParticipantRow> = participants.collect();
+    let more = snapshot.buyers.unwrap_or_default().saturating_sub(participants.len() as u64);
+    Ok(Sight { activity, participants, more })
+}
+
+/// Whether anything is asked that only the participants can tell. A coupon is one unit, so their count is enough.
+fn tally_is_needed(snapshot: &Snapshot, kind: Kind, top: usize) -> bool {
+    let has_participants = snapshot.buyers.is_some_and(|buyers| buyers > 0) && snapshot.status != Status::Corrupt;
+    has_participants && (top > 0 || (snapshot.meta.is_none() && kind != Kind::Coupon))
+}
+
+/// Says what is wrong with an activity.
+pub fn tell(warnings: &mut Warnings, snapshot: &Snapshot) {
+    let activity = &snapshot.activity;
+    if let Some(corrupt) = &snapshot.corrupt {
+        warnings.warn(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what));
+    } else if snapshot.status == Status::NotPreheated && snapshot.meta.is_none() {
+        warnings
+            .note(format!("`{activity}` does not exist in this layout: it was never preheated, or its keys are gone"));
+    } else if snapshot.stock.is_none() {
+        warnings.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): nobody can buy it"));
+    }
+}
+
+/// Records that are no number of units: the first of them, and how many.
+#[derive(Debug, Default)]
+pub struct Odd {
+    first: String,
+    count: u64,
+}
+
+impl Odd {
+    /// Adds a user's record.
+    pub fn add(&mut self, user: &[u8], text: &str) {
+        if self.count == 0 {
+            self.first = format!("user `{}` holds `{text}`", StoredUser::new(user));
+        }
+        self.count += 1;
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Names the first: one wrong client writes thousands that are alike.
+    pub fn tell(&self, warnings: &mut Warnings, activity: &ActivityId) {
+        if self.is_empty() {
+            return;
+        }
+        let more = if self.count > 1 { format!(" ({} more like it)", self.count - 1) } else { String::new() };
+        warnings.warn(format!("`{activity}` is corrupt: {}, which is no number of units{more}", self.first));
+    }
+}
+
+/// What a pass over the participants finds, in memory for `top` of them.
+struct Tally {
+    top: usize,
+    /// The largest first; units that are unknown come last.
+    most: BTreeSet<(Reverse<Option<u64>>, Vec<u8>)>,
+    /// Units of those in `most`: a scan may tell a user twice, with another count the second time.
+    units: HashMap<Vec<u8>, Option<u64>>,
+    held: u64,
+    /// Whether somebody's units are unknown.
+    is_open: bool,
+    odd: Odd,
+}
+
+impl Tally {
+    fn new(top: usize) -> Self {
+        Self { top, most: BTreeSet::new(), units: HashMap::new(), held: 0, is_open: false, odd: Odd::default() }
+    }
+
+    fn count(&mut self, user: &[u8], units: Result<Bought, String>) {
+        let units = match units {
+            Ok(bought) => bought.units(),
+            Err(text) => {
+                self.odd.add(user, &text);
+                return;
+            }
+        };
+        self.held = self.held.saturating_add(units.unwrap_or_default());
+        self.is_open |= units.is_none();
+        let is_full = self.most.len() >= self.top;
+        // Nearly every participant of a large sale ends here, without being copied.
+        if is_full && self.most.last().is_none_or(|(Reverse(least), last)| (units, last.as_slice()) < (*least, user)) {
+            return;
+        }
+        if let Some(before) = self.units.insert(user.to_vec(), units) {
+            self.most.remove(&(Reverse(before), user.to_vec()));
+        }
+        self.most.insert((Reverse(units), user.to_vec()));
+        if self.most.len() > self.top
+            && let Some((_, dropped)) = self.most.pop_last()
+        {
+            self.units.remove(&dropped);
+        }
+    }
+
+    /// What all of them hold; `None` if a record is no number or unknown.
+    fn held(&self) -> Option<u64> {
+        (self.odd.is_empty() && !self.is_open).then_some(self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn most(top: usize, told: &[(&str, u64)]) -> Vec<(String, u64)> {
+        let mut tally = Tally::new(top);
+        told.iter().for_each(|(user, units)| tally.count(user.as_bytes(), Ok(Bought::Units(*units))));
+        assert_eq!(tally.most.len(), tally.units.len());
+        tally.most.iter().map(|(units, user)| (String::from_utf8_lossy(user).into_owned(), units.0.unwrap())).collect()
+    }
+
+    #[test]
+    fn the_largest_come_first_and_then_the_first_by_name() {
+        let told = [("d", 1), ("b", 3), ("a", 1), ("c", 2), ("e", 3)];
+        assert_eq!(most(3, &told), [("b".into(), 3), ("e".into(), 3), ("c".into(), 2)]);
+        assert_eq!(most(4, &told)[3], ("a".to_owned(), 1));
+        assert_eq!(most(0, &told), []);
+    }
+
+    #[test]
+    fn a_user_who_is_told_twice_is_counted_once() {
+        assert_eq!(most(3, &[("a", 1), ("b", 2), ("a", 1)]), [("b".into(), 2), ("a".into(), 1)]);
+        assert_eq!(most(3, &[("a", 1), ("b", 2), ("a", 5)]), [("a".into(), 5), ("b".into(), 2)]);
+    }
+
+    #[test]
+    fn units_that_are_no_number_are_not_summed() {
+        let mut tally = Tally::new(1);
+        tally.count(b"a", Ok(Bought::Units(2)));
+        tally.count(b"b", Err("1.5".to_owned()));
+        assert_eq!(tally.held(), None);
+        assert_eq!(tally.odd.count, 1);
+    }
+
+    #[test]
+    fn unknown_units_come_last_and_make_the_sum_unknown() {
+        let mut tally = Tally::new(2);
+        tally.count(b"a", Ok(Bought::Unknown));
+        tally.count(b"b", Ok(Bought::Units(1)));
+        let units: Vec<Option<u64>> = tally.most.iter().map(|(units, _)| units.0).collect();
+        assert_eq!((units, tally.held(), tally.odd.count), (vec![Some(1), None], None, 0));
+    }
+}

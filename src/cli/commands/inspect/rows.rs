@@ -1,0 +1,286 @@
+//! What inspect shows, and a run at its end: activities, participants, and who holds how many.
+
+use serde::Serialize;
+
+use crate::cli::output::{Cell, Row, Tone};
+use seckill::inventory::activity::{Snapshot, State};
+use seckill::inventory::id::StoredUser;
+use seckill::inventory::order::Bought;
+use seckill::inventory::status::Status;
+use seckill::inventory::time::Millis;
+
+/// One activity at one instant.
+#[derive(Debug, Serialize)]
+pub struct ActivityRow {
+    activity: String,
+    title: Option<String>,
+    state: &'static str,
+    total: Option<u64>,
+    stock: Option<u64>,
+    sold: Option<i64>,
+    buyers: Option<u64>,
+    per_user_limit: Option<u64>,
+    starts_at: Option<Millis>,
+    ends_at: Option<Millis>,
+    /// Only if something is wrong; `state` says it too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+}
+
+impl ActivityRow {
+    /// The row of a snapshot. `held` is what all participants hold, for an activity whose total nobody knows.
+    pub fn new(snapshot: &Snapshot, held: Option<u64>) -> Self {
+        let (status, meta) = (snapshot.status, snapshot.meta.as_ref());
+        let sound = status.is_done();
+        let total = meta.map(|meta| meta.total);
+        Self {
+            activity: snapshot.activity.to_string(),
+            title: meta.map(|meta| meta.title.clone()).filter(|title| !title.is_empty()),
+            state: if sound { snapshot.state().name() } else { status.name() },
+            total,
+            stock: snapshot.stock,
+            sold: match total {
+                Some(total) => snapshot.stock.and_then(|stock| less(total, stock)),
+                // Of an activity that is not there, nothing is known rather than nothing sold.
+                None => held.filter(|held| sound || *held > 0).and_then(|held| i64::try_from(held).ok()),
+            },
+            buyers: snapshot.buyers.filter(|buyers| sound || *buyers > 0),
+            per_user_limit: meta.and_then(|meta| meta.per_user_limit),
+            starts_at: meta.and_then(|meta| meta.starts_at),
+            ends_at: meta.and_then(|meta| meta.ends_at),
+            status: (!sound).then_some(status),
+        }
+    }
+
+    /// Notes that a participant's record is no number of units.
+    pub fn mark_corrupt(&mut self) {
+        self.status = Some(Status::Corrupt);
+        self.state = Status::Corrupt.name();
+    }
+
+    /// Its id.
+    pub fn name(&self) -> &str {
+        &self.activity
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.status.is_none()
+    }
+}
+
+/// Negative where somebody raised the stock above the total: that is drift, and not to be hidden.
+fn less(total: u64, stock: u64) -> Option<i64> {
+    i64::try_from(total).ok()?.checked_sub(i64::try_from(stock).ok()?)
+}
+
+impl Row for ActivityRow {
+    const FIELDS: &'static [&'static str] =
+        &["activity", "title", "state", "total", "stock", "sold", "buyers", "per_user_limit", "starts_at", "ends_at"];
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = &["activity", "title", "state", "total", "stock", "sold", "", "limit"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(&self.activity).tone(Tone::Strong),
+            Cell::text(self.title.as_deref().unwrap_or_default()).flexible(),
+            self.state_cell(),
+            Cell::known(self.total),
+            match self.stock {
+                Some(0) => Cell::number(0).tone(Tone::Warn),
+                stock => Cell::known(stock),
+            },
+            match self.sold {
+                Some(sold) if sold < 0 => Cell::number(sold).tone(Tone::Bad),
+                sold => Cell::known(sold),
+            },
+            self.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info)),
+            Cell::known(self.per_user_limit),
+        ]
+    }
+}
+
+impl ActivityRow {
+    /// The state, and when an upcoming activity starts.
+    fn state_cell(&self) -> Cell {
+        let tone = tone(self.state);
+        match self.starts_at.filter(|_| self.state == State::Upcoming.name()) {
+            Some(start) => Cell::text(format!("{}, starts {start}", self.state)).tone(tone).flexible(),
+            None => Cell::text(self.state).tone(tone),
+        }
+    }
+
+    /// The share of the total that is sold.
+    #[allow(clippy::cast_precision_loss)]
+    fn share(&self) -> Option<f64> {
+        let (total, sold) = (self.total?, self.sold?);
+        Some(if total == 0 { 0.0 } else { sold as f64 / total as f64 })
+    }
+}
+
+/// The colour of a state; every other word is a status that is wrong.
+fn tone(state: &str) -> Tone {
+    let tones = [
+        (State::Live, Tone::Good),
+        (State::SoldOut, Tone::Strong),
+        (State::Upcoming, Tone::Info),
+        (State::Paused, Tone::Warn),
+        (State::Ended, Tone::Dim),
+    ];
+    tones.into_iter().find_map(|(known, tone)| (known.name() == state).then_some(tone)).unwrap_or(Tone::Bad)
+}
+
+/// One of those who bought most.
+#[derive(Debug, Serialize)]
+pub struct ParticipantRow {
+    user: StoredUser,
+    bought: Bought,
+    left: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<String>,
+}
+
+impl ParticipantRow {
+    /// What a user holds, and may still buy if there is a limit.
+    pub fn new(user: &[u8], bought: Bought, limit: Option<u64>) -> Self {
+        let user = StoredUser::new(user);
+        Self { user_hex: user.user_hex(), user, bought, left: left(limit, bought) }
+    }
+}
+
+impl Row for ParticipantRow {
+    const FIELDS: &'static [&'static str] = &["user", "bought", "left", "user_hex"];
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = &["user", "bought", "left"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![Cell::text(self.user.to_string()).flexible(), Cell::bought(Some(self.bought)), left_cell(self.left)]
+    }
+}
+
+/// One participant among all of them.
+#[derive(Debug, Serialize)]
+pub struct BuyerRow<'a> {
+    activity: &'a str,
+    user: Option<&'a str>,
+    /// `None` if the record is no number.
+    bought: Option<Bought>,
+    /// A column has to be there for every user; else only those whose id is not UTF-8 have the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<Option<String>>,
+}
+
+impl<'a> BuyerRow<'a> {
+    /// What a user holds, with every column if `is_flat`.
+    pub fn new(activity: &'a str, user: &'a [u8], bought: Option<Bought>, is_flat: bool) -> Self {
+        let text = std::str::from_utf8(user).ok();
+        let hex = text.is_none().then(|| StoredUser::new(user).hex());
+        Self { activity, user: text, bought, user_hex: if is_flat { Some(hex) } else { hex.map(Some) } }
+    }
+}
+
+impl Row for BuyerRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "user", "bought", "user_hex"];
+    const HEADINGS: &'static [&'static str] = &["activity", "user", "bought"];
+
+    fn cells(&self) -> Vec<Cell> {
+        let hex = || self.user_hex.clone().flatten().map(|hex| format!("hex:{hex}"));
+        let user = self.user.map(str::to_owned).or_else(hex).unwrap_or_default();
+        vec![Cell::text(self.activity), Cell::text(user), Cell::bought(self.bought)]
+    }
+}
+
+/// What a user who was asked for holds of an activity.
+#[derive(Debug, Serialize)]
+pub struct HolderRow {
+    activity: String,
+    user: String,
+    bought: Option<Bought>,
+    per_user_limit: Option<u64>,
+    left: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+}
+
+impl HolderRow {
+    /// The row of a user. Who has no record bought nothing, unless the activity is not there to tell.
+    pub fn new(snapshot: &Snapshot, user: &str, held: Option<Bought>) -> Self {
+        let sound = snapshot.status.is_done();
+        let bought = held.or(sound.then_some(Bought::Units(0)));
+        let per_user_limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
+        Self {
+            activity: snapshot.activity.to_string(),
+            user: user.to_owned(),
+            bought,
+            per_user_limit,
+            left: bought.and_then(|bought| left(per_user_limit, bought)),
+            status: (!sound).then_some(snapshot.status),
+        }
+    }
+}
+
+impl Row for HolderRow {
+    const FIELDS: &'static [&'static str] = &["activity", "user", "bought", "per_user_limit", "left"];
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = &["activity", "user", "bought", "limit", "left"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(&self.activity).tone(Tone::Strong),
+            Cell::text(&self.user).flexible(),
+            Cell::bought(self.bought),
+            Cell::known(self.per_user_limit),
+            left_cell(self.left),
+        ]
+    }
+}
+
+/// What a user may still buy: nothing if the units are unknown, because then the limit is one order.
+fn left(limit: Option<u64>, bought: Bought) -> Option<u64> {
+    limit.map(|limit| bought.units().map_or(0, |units| limit.saturating_sub(units)))
+}
+
+fn left_cell(left: Option<u64>) -> Cell {
+    match left {
+        Some(0) => Cell::number(0).tone(Tone::Warn),
+        left => Cell::known(left),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot(status: Status, stock: Option<u64>) -> Snapshot {
+        let activity = "0123".parse().unwrap();
+        Snapshot {
+            activity,
+            status,
+            corrupt: None,
+            stock,
+            meta: None,
+            buyers: Some(0),
+            ledger_last: None,
+            at: Millis::new(0),
+        }
+    }
+
+    #[test]
+    fn of_an_activity_that_is_not_there_nothing_is_known() {
+        let json = serde_json::to_value(ActivityRow::new(&snapshot(Status::NotPreheated, None), Some(0))).unwrap();
+        assert_eq!((&json["status"], &json["state"]), (&"not_preheated".into(), &"not_preheated".into()));
+        assert!(json["sold"].is_null() && json["buyers"].is_null());
+        assert_eq!(HolderRow::new(&snapshot(Status::NotPreheated, None), "7", None).bought, None);
+    }
+
+    #[test]
+    fn without_a_total_sold_is_what_participants_hold() {
+        let row = ActivityRow::new(&snapshot(Status::Ok, Some(5)), Some(3));
+        assert_eq!((row.sold, row.total, row.state, row.is_sound()), (Some(3), None, "live", true));
+    }
+
+    #[test]
+    fn a_stock_above_the_total_is_not_hidden() {
+        assert_eq!(less(5, 7), Some(-2));
+    }
+}

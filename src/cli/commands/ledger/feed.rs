@@ -1,0 +1,185 @@
+//! A feed: a consumer group gets each row at least once, in the order of its activity.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::exec::Loader;
+use super::rows::{LedgerRow, each_row};
+use super::sources::Sources;
+use crate::cli::output::{RowStream, Terminal};
+use seckill::interrupt;
+use seckill::inventory::id::{ActivityId, UserId};
+use seckill::inventory::ledger::{Entry, EntryId};
+use seckill::store::Store;
+
+/// Rows that are printed, or waited for, at a time.
+const PRINTED: usize = 1000;
+/// How often all ledgers are asked, and not only those that have something new: a lost reply may hide it.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// Where rows go. They are acknowledged once it has them.
+pub enum Delivery<'a> {
+    /// Standard output: once the reader of a pipe took them.
+    Print(RowStream<'a, LedgerRow>),
+    /// A command: once it ended with 0.
+    Exec(Loader),
+}
+
+impl Delivery<'_> {
+    fn batch(&self) -> usize {
+        match self {
+            Self::Print(_) => PRINTED,
+            Self::Exec(loader) => loader.batch(),
+        }
+    }
+
+    fn deliver(&mut self, rows: &[LedgerRow]) -> Result<()> {
+        match self {
+            Self::Print(stream) => {
+                rows.iter().try_for_each(|row| stream.push(row))?;
+                stream.taken()
+            }
+            Self::Exec(loader) => loader.load(rows),
+        }
+    }
+
+    fn reader_left(&self) -> bool {
+        match self {
+            Self::Print(stream) => stream.reader_left(),
+            Self::Exec(_) => false,
+        }
+    }
+
+    /// Ends the output.
+    pub fn finish(self) -> Result<()> {
+        match self {
+            Self::Print(stream) => stream.finish(),
+            Self::Exec(_) => Ok(()),
+        }
+    }
+}
+
+/// Rows that are delivered together, and the entries that are complete with them.
+struct Batch<'a, 'b> {
+    group: &'a str,
+    only: Option<&'a UserId>,
+    rows: Vec<LedgerRow>,
+    done: Vec<(ActivityId, EntryId)>,
+    delivery: &'a mut Delivery<'b>,
+}
+
+impl Batch<'_, '_> {
+    /// Adds an entry; whenever there are enough rows, delivers them.
+    fn add(&mut self, activity: &ActivityId, id: EntryId, entry: Option<&Entry>, store: &mut Store) -> Result<()> {
+        if let Some(entry) = entry {
+            each_row(activity, entry, self.only, |row| {
+                // Only now, and not at the last row of an entry: that entry is complete with this batch.
+                if self.rows.len() >= self.delivery.batch() {
+                    deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)?;
+                }
+                self.rows.push(row);
+                Ok::<_, anyhow::Error>(())
+            })?;
+        }
+        self.done.push((activity.clone(), id));
+        Ok(())
+    }
+
+    /// Delivers what there is.
+    fn flush(&mut self, store: &mut Store) -> Result<()> {
+        deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)
+    }
+}
+
+/// Delivers rows, and acknowledges the entries that are complete with them.
+fn deliver(
+    delivery: &mut Delivery<'_>,
+    rows: &mut Vec<LedgerRow>,
+    group: &str,
+    done: &mut Vec<(ActivityId, EntryId)>,
+    store: &mut Store,
+) -> Result<()> {
+    if !rows.is_empty() {
+        delivery.deliver(rows)?;
+        rows.clear();
+    }
+    for entries in done.chunk_by(|one, other| one.0 == other.0) {
+        let ids: Vec<EntryId> = entries.iter().map(|(_, id)| *id).collect();
+        store.acknowledge(&entries[0].0, group, &ids)?;
+    }
+    done.clear();
+    Ok(())
+}
+
+/// Delivers what the group has not acknowledged yet; with `follow` also what comes, until Ctrl-C or until nobody reads.
+pub fn feed(
+    sources: &mut Sources,
+    group: &str,
+    only: Option<&UserId>,
+    follow: bool,
+    delivery: &mut Delivery<'_>,
+    store: &mut Store,
+    terminal: Terminal,
+) -> Result<()> {
+    let mut ready: Vec<usize> = (0..sources.len()).collect();
+    let mut joined = vec![false; sources.len()];
+    let mut swept = Instant::now();
+    loop {
+        let mut batch = Batch { group, only, rows: Vec::new(), done: Vec::new(), delivery: &mut *delivery };
+        for place in ready.drain(..) {
+            let activity = sources.get(place).0.clone();
+            if !joined[place] {
+                joined[place] = store.make_group(&activity, group)?;
+            }
+            if joined[place] {
+                joined[place] = take(&activity, &mut batch, store, terminal)?;
+            }
+            if interrupt::requested() {
+                break;
+            }
+        }
+        batch.flush(store)?;
+        if !follow || interrupt::requested() || delivery.reader_left() {
+            return Ok(());
+        }
+        let waiting: Vec<usize> = (0..sources.len()).filter(|place| joined[*place]).collect();
+        let keys: Vec<ActivityId> = waiting.iter().map(|place| sources.get(*place).0.clone()).collect();
+        match store.group_news(&keys, group) {
+            Ok(new) => ready.extend(new.into_iter().map(|nth| waiting[nth])),
+            // One of them was reset: which one shows when each is asked.
+            Err(error) if error.is_no_group() => ready.extend(waiting),
+            Err(error) => return Err(error.into()),
+        }
+        sources.refresh(store)?;
+        ready.extend(joined.len()..sources.len());
+        joined.resize(sources.len(), false);
+        if swept.elapsed() >= SWEEP {
+            ready = (0..sources.len()).collect();
+            swept = Instant::now();
+        }
+    }
+}
+
+/// Takes all that one ledger has for the group. Returns whether the group is still there: a reset removes it.
+fn take(activity: &ActivityId, batch: &mut Batch<'_, '_>, store: &mut Store, terminal: Terminal) -> Result<bool> {
+    let mut after = EntryId::ZERO;
+    while !interrupt::requested() {
+        let page = match store.group(activity, batch.group, after) {
+            Err(error) if error.is_no_group() => {
+                terminal.note(format!(
+                    "the ledger of `{activity}` was removed, as by a reset: group `{}` starts with its new ledger",
+                    batch.group
+                ));
+                return Ok(false);
+            }
+            page => page?,
+        };
+        let Some((last, _)) = page.last() else { break };
+        after = *last;
+        for (id, entry) in &page {
+            batch.add(activity, *id, entry.as_ref(), store)?;
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,115 @@
+//! The ledgers that are read, and how far.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::Since;
+use crate::cli::commands::hints;
+use crate::cli::output::Output;
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::ledger::EntryId;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// How often `--all --follow` looks for new activities.
+const REFRESH: Duration = Duration::from_secs(2);
+
+/// Activities and the entry that each was read up to.
+pub struct Sources {
+    positions: Vec<(ActivityId, EntryId)>,
+    /// Entries before it are not wanted.
+    since: EntryId,
+    /// When the index was read; `None` if the activities were named.
+    listed: Option<Instant>,
+    /// Whether each that was named is there.
+    pub all_found: bool,
+}
+
+impl Sources {
+    /// The ledgers of the activities that were named, each once, or else of all that were preheated. Reports what is
+    /// not there, what has no ledger, and what was trimmed.
+    ///
+    /// # Errors
+    /// Any of the store's; the only activity that was named is not there.
+    pub fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
+        let mut seen = HashSet::new();
+        let mut activities: Vec<ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).cloned().collect();
+        let listed = named.is_empty().then(Instant::now);
+        if named.is_empty() {
+            activities = store.preheated()?;
+        }
+        let since = match since {
+            Some(since) => since.after(store)?,
+            None => EntryId::ZERO,
+        };
+        let mut sources = Self { positions: Vec::new(), since, listed, all_found: true };
+        for snapshot in store.snapshots(&activities)? {
+            let activity = &snapshot.activity;
+            if snapshot.status == Status::NotPreheated && snapshot.ledger_last.is_none() {
+                hints::other_layouts([activity], store, out);
+                let missing = format!("`{activity}` is not_preheated: it has no ledger");
+                if activities.len() == 1 && listed.is_none() {
+                    return Err(Failure::new(Exit::Refused, missing).into());
+                }
+                out.warn(missing);
+                sources.all_found = false;
+                continue;
+            }
+            if snapshot.ledger_last.is_none() && listed.is_none() {
+                out.note(format!("`{activity}` has no ledger"));
+            }
+            // Behind the checkpoint of an adoption nothing is removed.
+            let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
+            let checkpoint = checkpoint.filter(|checkpoint| checkpoint.removed > 0);
+            if let Some(checkpoint) = checkpoint {
+                let by = if checkpoint.by.is_empty() { String::new() } else { format!(" by {}", checkpoint.by) };
+                let (upto, at) = (checkpoint.upto.at(), checkpoint.at);
+                out.note(format!("entries of `{activity}` up to {upto} were trimmed at {at}{by}"));
+            }
+            // What a trim has not removed yet is gone all the same.
+            let trimmed = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
+            sources.positions.push((activity.clone(), since.max(trimmed)));
+        }
+        Ok(sources)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.positions.len()
+    }
+
+    /// One of them.
+    pub fn get(&self, place: usize) -> (&ActivityId, EntryId) {
+        let (activity, after) = &self.positions[place];
+        (activity, *after)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&ActivityId, EntryId)> {
+        self.positions.iter().map(|(activity, after)| (activity, *after))
+    }
+
+    /// The same, as the store wants them.
+    pub fn positions(&self) -> &[(ActivityId, EntryId)] {
+        &self.positions
+    }
+
+    /// One was read up to that entry.
+    pub fn advance(&mut self, place: usize, last: EntryId) {
+        self.positions[place].1 = last;
+    }
+
+    /// Looks for activities that were preheated meanwhile, if all are wanted and the last look was long enough ago.
+    pub fn refresh(&mut self, store: &mut Store) -> Result<()> {
+        if self.listed.is_some_and(|listed| listed.elapsed() >= REFRESH) {
+            let known: HashSet<ActivityId> = self.positions.iter().map(|(activity, _)| activity.clone()).collect();
+            let new = store.preheated()?.into_iter().filter(|activity| !known.contains(activity));
+            self.positions.extend(new.map(|activity| (activity, self.since)));
+            self.listed = Some(Instant::now());
+        }
+        Ok(())
+    }
+}

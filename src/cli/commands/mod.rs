@@ -1,0 +1,63 @@
+//! One file per subcommand: its arguments, then its run. Here is only what all of them share.
+
+mod bulk;
+pub mod deduct;
+mod hints;
+pub mod inspect;
+pub mod ledger;
+pub mod multi_deduct;
+mod multi_rows;
+pub mod pause;
+pub mod preheat;
+pub mod reconcile;
+pub mod refund;
+pub mod repair;
+pub mod rows;
+pub mod run;
+pub mod script;
+mod session;
+mod stored_user;
+
+use anyhow::Result;
+
+use crate::cli::output::is_broken_pipe;
+use crate::cli::{Cli, Command};
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::store::StoreError;
+use session::Session;
+
+/// Does what the command line asks for, and says how it ended.
+///
+/// # Errors
+/// Whatever keeps the command from doing its work; an answer such as "sold out" is no error.
+pub fn run(cli: Cli) -> Result<Exit> {
+    let mut session = Session::new(cli.global)?;
+    let ended = dispatch(cli.command, &mut session);
+    let ended = match ended {
+        // A reader of a feed that closed the pipe has what it wanted.
+        Err(error) if is_broken_pipe(&error) => Ok(Exit::Done),
+        Err(error) => Err(match error.downcast::<StoreError>() {
+            Ok(store) => Failure::from(store).into(),
+            Err(other) => other,
+        }),
+        done => done,
+    };
+    session.out.end(ended)
+}
+
+fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
+    match command {
+        Command::Preheat(args) => preheat::run(&args, session),
+        Command::Deduct(args) => session.with(|store, out| deduct::run(&args, store, out)),
+        Command::MultiDeduct(args) => session.with(|store, out| multi_deduct::run(&args, store, out)),
+        Command::Refund(args) => session.with(|store, out| refund::run(&args, store, out)),
+        Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
+        Command::Reconcile(args) => reconcile::run(&args, session),
+        Command::Repair(args) => repair::run(&args, session),
+        Command::Ledger(args) => session.with(|store, out| ledger::run(&args, store, out)),
+        Command::Run(args) => run::run(&args, session),
+        Command::Pause(args) => session.with(|store, out| pause::pause(&args, store, out)),
+        Command::Resume(args) => session.with(|store, out| pause::resume(&args, store, out)),
+        Command::Script(command) => script::run(&command, session),
+    }
+}

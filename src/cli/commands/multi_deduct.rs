@@ -1,0 +1,130 @@
+//! `seckill multi-deduct`: take units of several activities in one step.
+
+use std::str::FromStr;
+
+use anyhow::Result;
+
+use super::bulk::{self, MultiBulkArgs};
+use super::hints;
+use super::multi_rows::{ItemRow, MultiDocument};
+use super::rows::{exit_of, required_user, warn_of_corrupt};
+use crate::cli::Mutating;
+use crate::cli::output::{Format, Output};
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::{ActivityId, RequestId, UserId};
+use seckill::inventory::number::Quantity;
+use seckill::inventory::order::{MultiOrder, MultiOutcome};
+use seckill::inventory::reason;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// Take units of several activities in one all-or-nothing step
+///
+/// Either every item is taken or none, and every item that falls short is named. The same activity named twice
+/// counts as the sum.
+#[derive(Debug, clap::Args)]
+pub struct MultiDeductArgs {
+    /// Units to take, such as 1001=2
+    #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "ACTIVITY=QUANTITY")]
+    items: Vec<Item>,
+    /// User who gets the units
+    ///
+    /// In the layout `product`, which records no users, it may be left out.
+    #[arg(long, conflicts_with = "from")]
+    user: Option<UserId>,
+    /// Request id: sent again, it changes nothing
+    ///
+    /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    request: Option<RequestId>,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+    #[command(flatten)]
+    bulk: MultiBulkArgs,
+}
+
+/// `ACTIVITY=QUANTITY`.
+#[derive(Debug, Clone)]
+struct Item {
+    activity: ActivityId,
+    quantity: Quantity,
+}
+
+impl FromStr for Item {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // An id may hold `=`; a quantity may not.
+        let (activity, quantity) = text.rsplit_once('=').ok_or("expected ACTIVITY=QUANTITY, as in `1001=2`")?;
+        Ok(Self {
+            activity: activity.parse().map_err(|error: seckill::inventory::id::InvalidId| error.to_string())?,
+            quantity: quantity.parse().map_err(|error: seckill::inventory::number::InvalidNumber| error.to_string())?,
+        })
+    }
+}
+
+/// Takes all the units, or none and says why.
+pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    if let Some(from) = &args.bulk.from {
+        return bulk::run_multi(from, &args.bulk, args.reason.as_deref(), args.mutating.dry_run, store, out);
+    }
+    args.bulk.all_fit()?;
+    required_user(args.user.as_ref(), store.layout())?;
+    let order = MultiOrder {
+        user: args.user.clone(),
+        items: summed(&args.items)?,
+        request: args.request.clone().unwrap_or_else(RequestId::unique),
+        reason: args.reason.clone(),
+    };
+    let outcome = store.multi_deduct(&order, args.mutating.dry_run)?;
+    out.set_dry_run(args.mutating.dry_run);
+    let request = (!args.mutating.dry_run).then_some(&order.request);
+    show(&order, request, &outcome, out)?;
+    let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);
+    hints::other_layouts(missing.map(|((activity, _), _)| activity), store, out);
+    for ((activity, _), item) in order.items.iter().zip(&outcome.items) {
+        hints::window(activity, item.status, store, out);
+    }
+    Ok(exit_of(outcome.status))
+}
+
+fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
+    let mut warnings = out.warnings();
+    outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
+    warnings.end();
+    let rows: Vec<ItemRow<'_>> = ItemRow::of(order, request, outcome).collect();
+    if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {
+        out.keep_changes(&rows)?;
+        return out.document(&MultiDocument::new(order, request, outcome));
+    }
+    out.array(&rows)
+}
+
+/// Each activity once, with the sum of what was asked of it.
+fn summed(items: &[Item]) -> Result<Vec<(ActivityId, Quantity)>> {
+    let mut sums: Vec<(ActivityId, Quantity)> = Vec::with_capacity(items.len());
+    for item in items {
+        match sums.iter_mut().find(|(activity, _)| *activity == item.activity) {
+            Some((activity, sum)) => {
+                *sum = Quantity::new(sum.get() + item.quantity.get()).ok_or_else(|| {
+                    Failure::usage(format!("the quantities of `{activity}` add up to more than one order may take"))
+                        .hint(format!("expected {} in all", Quantity::EXPECTED))
+                })?;
+            }
+            None => sums.push((item.activity.clone(), item.quantity)),
+        }
+    }
+    if sums.len() > MultiOrder::MOST_ITEMS {
+        return Err(Failure::usage(format!(
+            "{} activities in one order; the most is {}",
+            sums.len(),
+            MultiOrder::MOST_ITEMS
+        ))
+        .hint("split it: each order is all or nothing on its own")
+        .into());
+    }
+    Ok(sums)
+}

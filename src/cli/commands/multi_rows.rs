@@ -1,0 +1,146 @@
+//! What is shown of an order of several activities: as a document with its items, or as a row an item.
+
+use serde::Serialize;
+
+use crate::cli::output::{Cell, Row};
+use seckill::inventory::id::{RequestId, UserId};
+use seckill::inventory::order::{Bought, MultiOrder, MultiOutcome};
+use seckill::inventory::status::Status;
+
+/// How an order ended, with its items.
+#[derive(Debug, Serialize)]
+pub struct MultiDocument<'a> {
+    user: Option<&'a str>,
+    status: Status,
+    request: Option<&'a str>,
+    items: Vec<ItemDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ItemDocument<'a> {
+    activity: &'a str,
+    quantity: u64,
+    status: Status,
+    stock: Option<u64>,
+    bought: Option<Bought>,
+}
+
+impl<'a> MultiDocument<'a> {
+    /// The document of an order. A dry run has no request.
+    pub fn new(order: &'a MultiOrder, request: Option<&'a RequestId>, outcome: &MultiOutcome) -> Self {
+        let items = ItemRow::of(order, request, outcome).map(|row| ItemDocument {
+            activity: row.activity,
+            quantity: row.quantity,
+            status: row.status,
+            stock: row.stock,
+            bought: row.bought,
+        });
+        Self {
+            user: order.user.as_ref().map(UserId::as_str),
+            status: outcome.status,
+            request: request.map(RequestId::as_str),
+            items: items.collect(),
+        }
+    }
+}
+
+/// One item as a flat row.
+#[derive(Debug, Serialize)]
+pub struct ItemRow<'a> {
+    user: Option<&'a str>,
+    activity: &'a str,
+    quantity: u64,
+    status: Status,
+    stock: Option<u64>,
+    bought: Option<Bought>,
+    request: Option<&'a str>,
+}
+
+impl<'a> ItemRow<'a> {
+    /// The rows of an order.
+    pub fn of(
+        order: &'a MultiOrder,
+        request: Option<&'a RequestId>,
+        outcome: &MultiOutcome,
+    ) -> impl Iterator<Item = Self> {
+        order.items.iter().zip(&outcome.items).map(move |((activity, quantity), item)| Self {
+            user: order.user.as_ref().map(UserId::as_str),
+            activity: activity.as_str(),
+            quantity: quantity.get(),
+            status: item.status,
+            stock: item.stock,
+            bought: item.bought,
+            request: request.map(RequestId::as_str),
+        })
+    }
+}
+
+impl Row for ItemRow<'_> {
+    const FIELDS: &'static [&'static str] = &["user", "activity", "quantity", "status", "stock", "bought", "request"];
+    const HEADINGS: &'static [&'static str] = Self::FIELDS;
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.user.unwrap_or_default()).flexible(),
+            Cell::text(self.activity).flexible(),
+            Cell::number(self.quantity),
+            Cell::status(self.status),
+            Cell::known(self.stock),
+            Cell::bought(self.bought),
+            self.request.map_or_else(Cell::unknown, Cell::text),
+        ]
+    }
+
+    fn is_change(&self) -> bool {
+        self.status == Status::Ok
+    }
+}
+
+/// An order of a file. A table shows the summary of a file instead, so there are no cells.
+#[derive(Debug, Serialize)]
+pub struct LineDocument<'a> {
+    line: u64,
+    #[serde(flatten)]
+    order: MultiDocument<'a>,
+}
+
+impl<'a> LineDocument<'a> {
+    /// The order that begins in that line.
+    pub fn new(line: u64, order: &'a MultiOrder, outcome: &MultiOutcome) -> Self {
+        Self { line, order: MultiDocument::new(order, Some(&order.request), outcome) }
+    }
+}
+
+/// One item of an order of a file.
+#[derive(Debug, Serialize)]
+pub struct LineItemRow<'a> {
+    line: u64,
+    // Not flattened: csv takes the fields of a struct within a struct, but no map, which a flattened one would be.
+    item: ItemRow<'a>,
+}
+
+impl<'a> LineItemRow<'a> {
+    /// The rows of the order that begins in that line.
+    pub fn of(line: u64, order: &'a MultiOrder, outcome: &MultiOutcome) -> impl Iterator<Item = Self> {
+        ItemRow::of(order, Some(&order.request), outcome).map(move |item| Self { line, item })
+    }
+}
+
+impl Row for LineItemRow<'_> {
+    const FIELDS: &'static [&'static str] =
+        &["line", "user", "activity", "quantity", "status", "stock", "bought", "request"];
+    const HEADINGS: &'static [&'static str] = Self::FIELDS;
+
+    fn cells(&self) -> Vec<Cell> {
+        Vec::new()
+    }
+}
+
+impl Row for LineDocument<'_> {
+    const FIELDS: &'static [&'static str] = &["line", "user", "status", "request", "items"];
+    const HEADINGS: &'static [&'static str] = Self::FIELDS;
+
+    fn cells(&self) -> Vec<Cell> {
+        Vec::new()
+    }
+}

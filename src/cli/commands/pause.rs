@@ -1,0 +1,156 @@
+//! `seckill pause` and `seckill resume`: refuse every purchase for a while, and allow them again.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::hints;
+use crate::cli::Mutating;
+use crate::cli::output::{Cell, Output, Row};
+use seckill::inventory::failure::Exit;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::reason;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+use seckill::store::activities::{Pause, Paused};
+
+/// Refuse all purchases of an activity until it is resumed
+///
+/// Purchases return `paused`; refunds and audits continue. A backend's plain script ignores this, unless the stock is
+/// withdrawn: an activity with `ledger: false`, which such a script sells, is `paused_here_only` (exit 3) without it.
+#[derive(Debug, clap::Args)]
+pub struct PauseArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Stop plain scripts too: move the stock aside
+    ///
+    /// Until `resume` they find 0 units.
+    #[arg(long)]
+    withdraw_stock: bool,
+}
+
+/// Allow purchases of a paused activity again
+///
+/// A withdrawn stock returns, with what was refunded to it meanwhile.
+#[derive(Debug, clap::Args)]
+pub struct ResumeArgs {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Activities to pause or resume
+    #[arg(required = true, value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// One activity, and how it ended.
+#[derive(Debug, Serialize)]
+struct PauseRow<'a> {
+    activity: &'a str,
+    status: Status,
+    state: Option<String>,
+}
+
+impl Row for PauseRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "status", "state"];
+    const HEADINGS: &'static [&'static str] = &["activity", "status", "state"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.activity).flexible(),
+            Cell::status(self.status),
+            Cell::text(self.state.as_deref().unwrap_or_default()),
+        ]
+    }
+
+    fn is_change(&self) -> bool {
+        matches!(self.status, Status::Ok | Status::PausedHereOnly)
+    }
+}
+
+/// Pauses.
+pub fn pause(args: &PauseArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    set(&args.which, Pause::Pause { withdraw_stock: args.withdraw_stock }, store, out)
+}
+
+/// Resumes.
+pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    set(&args.which, Pause::Resume, store, out)
+}
+
+fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let dry_run = which.mutating.dry_run;
+    let mut rows = Vec::with_capacity(which.activities.len());
+    let mut failed = None;
+    let mut warnings = out.warnings();
+    for activity in &which.activities {
+        match store.set_paused(activity, to, which.reason.as_deref(), dry_run) {
+            Ok(paused) => {
+                super::rows::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
+                explain(activity, &paused, to, dry_run, out);
+                rows.push(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state });
+            }
+            // What was done before is reported all the same.
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    warnings.end();
+    out.set_dry_run(dry_run);
+    if failed.is_none() || !rows.is_empty() {
+        out.array(&rows)?;
+    }
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
+    let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
+    if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {
+        out.note("a backend's plain script ignores this; `--withdraw-stock` stops it too");
+    }
+    let missing = which.activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
+    hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
+    let refused = rows.iter().any(|row| !row.status.is_done());
+    Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+/// What a row has no room for.
+fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out: &Output) {
+    if paused.is_foreign {
+        out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
+        out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then it can be paused"));
+    }
+    if paused.is_stock_lost {
+        out.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): no units can move"));
+        out.hint(format!(
+            "`seckill reconcile {activity} --fix` restores it if a whole ledger proves how many are left"
+        ));
+    }
+    if paused.status == Status::Exists {
+        out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));
+        out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption, which returns the stock"));
+    }
+    if paused.status == Status::PausedHereOnly {
+        out.warn(format!(
+            "`{activity}` has no ledger because a backend sells it with a plain script, which still sells"
+        ));
+        out.hint(format!("`seckill pause {activity} --withdraw-stock` stops that too"));
+    }
+    if paused.moved > 0 {
+        let units = if paused.moved == 1 { "1 unit".to_owned() } else { format!("{} units", paused.moved) };
+        out.note(match (to, dry_run) {
+            (Pause::Resume, false) => format!("{units} of `{activity}` returned to its stock"),
+            (Pause::Resume, true) => format!("{units} of `{activity}` would return to its stock"),
+            (_, false) => format!("{units} of `{activity}` withdrawn: `seckill resume {activity}` returns them"),
+            (_, true) => format!("{units} of `{activity}` would be withdrawn"),
+        });
+    }
+}

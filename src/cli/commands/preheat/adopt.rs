@@ -1,0 +1,335 @@
+//! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
+
+use anyhow::Result;
+
+use super::row::PreheatRow;
+use super::{PreheatArgs, explain};
+use crate::cli::commands::session::Session;
+use crate::cli::output::Output;
+use seckill::interrupt;
+use seckill::inventory::activity::{Action, Difference, Plan, Preheat, Preheated};
+use seckill::inventory::adoption::{Adopted, Found, Unadoptable};
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::number::Units;
+use seckill::inventory::order::Corrupt;
+use seckill::inventory::status::Status;
+use seckill::inventory::time::GivenTime;
+use seckill::store::adopt::{Adoptable, Finished, Stage};
+use seckill::store::holders::Holders;
+use seckill::store::{Store, StoreError};
+
+/// How often participants are scanned before a backend that goes on writing is a reason to give up.
+const TRIES: usize = 5;
+
+/// One adoption: what was asked for, and what is done with it.
+struct Adoption<'a> {
+    args: &'a PreheatArgs,
+    plan: Plan,
+    store: Store,
+    out: &'a mut Output,
+    /// Names the checkpoint, and tells a retry from another adoption.
+    name: String,
+}
+
+/// Takes an activity over.
+pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> Result<Exit> {
+    let layout = session.layout(None)?;
+    let plan = Plan {
+        id: activity.clone(),
+        title: args.title.clone(),
+        total: args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?,
+        per_user_limit: args.per_user_limit,
+        starts_at: args.starts_at.map(GivenTime::by_own_clock),
+        ends_at: args.ends_at.map(GivenTime::by_own_clock),
+        ledger: None,
+    };
+    super::in_order(plan.starts_at, plan.ends_at)?;
+    let plan = plan.fitted(layout).map_err(Failure::usage)?;
+    let store = session.store(layout)?;
+    let out = &mut session.out;
+    out.set_dry_run(args.mutating.dry_run);
+    let name = uuid::Uuid::now_v7().to_string();
+    Adoption { args, plan, store, out, name }.run()
+}
+
+impl Adoption<'_> {
+    fn run(&mut self) -> Result<Exit> {
+        let found = self.store.plan_adoption(&self.plan.id)?;
+        if found.status != Status::Ok {
+            return self.refuse(&found, found.status, found.corrupt.clone(), Vec::new());
+        }
+        if found.stage == Stage::Whole {
+            return self.nothing_to_do(&found);
+        }
+        if found.stage == Stage::Ledger
+            && let Some(book) = self.store.fold_ledger(&self.plan.id, &found)?
+            && let (Some(total), Ok(held)) = (book.total, u64::try_from(book.sum))
+        {
+            if self.args.total.is_some_and(|given| given.get() != total) {
+                return self.refused(&found, Unadoptable::OtherTotal(total));
+            }
+            let adopted = Adopted { total, held, units: found.units.unwrap_or_default() };
+            return self.by_ledger(&found, adopted, book.is_paused);
+        }
+        let holders = self.scan()?;
+        if holders.corrupt.is_some() {
+            return self.refuse(&found, Status::Corrupt, holders.corrupt, Vec::new());
+        }
+        let planned = match self.sum(&found, &holders) {
+            Ok(adopted) => adopted,
+            Err(why) => return self.refused(&found, why),
+        };
+        if self.args.mutating.dry_run {
+            return self.done(&found, planned, Status::Ok);
+        }
+        self.ask(&found, planned, &format!("{} buyers hold {} units", holders.holders(), planned.held))?;
+        // From here on a Ctrl-C must not leave the activity without its stock.
+        interrupt::stop_gracefully();
+        let ended = self.take_over(&found, planned);
+        if ended.as_ref().is_err_and(|error| error.downcast_ref::<StoreError>().is_some()) {
+            let id = &self.plan.id;
+            self.out.warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id} --adopt` resumes"));
+        }
+        ended
+    }
+
+    /// Restores the meta of an activity whose ledger says what it was. Nothing else is written.
+    fn by_ledger(&mut self, found: &Adoptable, adopted: Adopted, is_paused: bool) -> Result<Exit> {
+        if self.args.mutating.dry_run {
+            return self.done(found, adopted, Status::Ok);
+        }
+        self.ask(found, adopted, &format!("its ledger is whole: {} units are sold", adopted.held))?;
+        let reason = self.args.reason.as_deref();
+        match self.store.finish_adoption(&self.plan, found, adopted, &self.name, None, is_paused, reason)? {
+            Finished::Done(_) => self.done(found, adopted, Status::Ok),
+            Finished::Replayed(_) => self.done(found, adopted, Status::Replayed),
+            Finished::Stale => Err(self.moving().into()),
+        }
+    }
+
+    /// Withdraws the stock, scans until two scans agree, writes what they found and returns the stock.
+    fn take_over(&mut self, before: &Adoptable, planned: Adopted) -> Result<Exit> {
+        for _ in 0..TRIES {
+            let Some(found) = self.store.withdraw(&self.plan.id, &self.name, planned.total)? else {
+                return Err(Failure::failed(format!("`{}` was taken over by somebody else meanwhile", self.plan.id))
+                    .hint(format!("`seckill inspect {}` shows it", self.plan.id))
+                    .into());
+            };
+            if found.status != Status::Ok {
+                return self.refuse(&found, found.status, found.corrupt.clone(), Vec::new());
+            }
+            let (first, mut second) = (self.scan()?, self.scan()?);
+            if interrupt::requested() {
+                self.store.undo_adoption(&self.plan.id, &found, &self.name)?;
+                self.out.warn("interrupted; all is as it was");
+                return Ok(Exit::Interrupted);
+            }
+            if second.corrupt.is_some() {
+                self.store.undo_adoption(&self.plan.id, &found, &self.name)?;
+                return self.refuse(before, Status::Corrupt, second.corrupt, Vec::new());
+            }
+            if !second.equal(&first) {
+                continue;
+            }
+            let adopted = match self.sum(&found, &second) {
+                Ok(adopted) => adopted,
+                Err(why) => {
+                    self.store.undo_adoption(&self.plan.id, &found, &self.name)?;
+                    return self.refused(before, why);
+                }
+            };
+            let Some(pages) = self.store.write_holders(&self.plan.id, &found, &self.name, &second, adopted.held)?
+            else {
+                continue;
+            };
+            let reason = self.args.reason.as_deref();
+            let plan = &self.plan;
+            let pages = Some(pages);
+            match self.store.finish_adoption(plan, &found, adopted, &self.name, pages, false, reason)? {
+                Finished::Done(_) => {
+                    self.say_what_changed(before, &second);
+                    return self.done(before, adopted, Status::Ok);
+                }
+                Finished::Replayed(_) => return self.done(before, adopted, Status::Replayed),
+                Finished::Stale => {}
+            }
+        }
+        let found = self.store.plan_adoption(&self.plan.id)?;
+        self.store.undo_adoption(&self.plan.id, &found, &self.name)?;
+        Err(self.moving().into())
+    }
+
+    fn scan(&mut self) -> Result<Holders> {
+        let progress = self.out.progress("participants", 0);
+        let holders = self.store.holders(&self.plan.id, |count| progress.inc(count))?;
+        progress.finish();
+        Ok(holders)
+    }
+
+    fn sum(&self, found: &Adoptable, holders: &Holders) -> Result<Adopted, Unadoptable> {
+        let found = Found {
+            kind: self.store.layout().kind(),
+            units: found.units,
+            total: self.args.total.map(Units::get).or(found.total),
+            held: holders.held(),
+            holders: holders.holders(),
+            unknown: holders.unknown(),
+        };
+        found.adopted()
+    }
+
+    fn ask(&self, found: &Adoptable, adopted: Adopted, what: &str) -> Result<()> {
+        let left = match found.units {
+            Some(units) => format!("{units} are left"),
+            None => format!("its stock key is gone, so {} are left", adopted.units),
+        };
+        let id = &self.plan.id;
+        let verb = if found.stage == Stage::Unfinished { "Resume the adoption of" } else { "Adopt" };
+        let question = format!(
+            "{verb} `{id}` on `{}`? {what}, {left}, so its total is {}; sales stop meanwhile",
+            self.store.server_name(),
+            adopted.total
+        );
+        self.out.confirm(&question, self.args.mutating.yes)
+    }
+
+    fn say_what_changed(&self, before: &Adoptable, holders: &Holders) {
+        if before.expires {
+            self.out.note("its keys had an expiry, which is removed: keys that vanish one by one cannot be audited");
+        }
+        let limit = self.plan.per_user_limit.map(|limit| limit.get()).or(before.per_user_limit);
+        if !self.store.layout().kind().has_users() || self.store.layout().kind().records_once() {
+            return;
+        }
+        match limit.map(|limit| (limit, holders.above(limit))) {
+            None => self.out.note("it has no limit per user: `--update --per-user-limit N` sets one"),
+            Some((_, 0)) => {}
+            Some((limit, above)) => self.out.warn(format!(
+                "{above} users hold more than the limit of {limit}: `reconcile` lists them as over_limit"
+            )),
+        }
+    }
+
+    /// It is whole: equal to what was asked for, or not.
+    fn nothing_to_do(&mut self, found: &Adoptable) -> Result<Exit> {
+        let total = found.total.unwrap_or_default();
+        let sold = found.units.is_some_and(|units| units < total);
+        if self.store.layout().kind().has_users() && found.participants == 0 && sold {
+            return self.refused(found, Unadoptable::Evicted);
+        }
+        let as_it_is = Units::new(total).unwrap_or(self.plan.total);
+        let plan = Plan { total: self.args.total.unwrap_or(as_it_is), ..self.plan.clone() };
+        let mut planned = Vec::new();
+        self.store.preheat_all(&[&plan], Preheat::Update, true, None, |_, result| planned.push(result))?;
+        let Some(result) = planned.pop() else { return Err(self.moving().into()) };
+        if result.action != Action::Unchanged {
+            match result.status {
+                Status::Exists => self.out.hint(explain::of_existing(&result, Preheat::Update)),
+                _ => self.out.hint("it is preheated already: `--update` instead of `--adopt` changes it"),
+            }
+            return self.refuse(found, Status::Exists, None, result.differences);
+        }
+        self.store.restore_index(&[&plan.id])?;
+        self.print(&result)
+    }
+
+    fn refused(&mut self, found: &Adoptable, why: Unadoptable) -> Result<Exit> {
+        let id = self.plan.id.clone();
+        let layout = self.store.layout().name();
+        match why {
+            Unadoptable::TotalNeeded => Err(Failure::usage(match found.units {
+                Some(_) => format!("how much of `{id}` is sold is not recorded in the layout `{layout}`"),
+                None => format!("the stock key of `{id}` is gone, and no meta says its total"),
+            })
+            .hint("give `--total N`, the units that it had at the beginning")
+            .into()),
+            Unadoptable::Evicted => {
+                let key = self.store.participants_key(&id);
+                let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };
+                self.out.hint(format!(
+                    "`seckill reconcile {id} --fix` restores participants from a whole ledger, and with `--orders FILE` \
+                     from complete order records; without both, `--reset` starts over"
+                ));
+                self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
+            }
+            Unadoptable::OtherTotal(known) => {
+                let wanted = self.args.total.map(Units::get).or(found.total).unwrap_or_default();
+                let (before, after) = (known.to_string(), wanted.to_string());
+                let difference = Difference { field: "total".to_owned(), before, after, is_given: true };
+                self.out.hint(format!(
+                    "stock and participants come to {known}: `--total {known}` takes over what is there"
+                ));
+                self.refuse(found, Status::Exists, None, vec![difference])
+            }
+            Unadoptable::StockLost => {
+                let field = "stock key".to_owned();
+                let difference = Difference { field, before: String::new(), after: String::new(), is_given: true };
+                self.out.hint("nobody recorded what is sold, so what was left cannot be known: `--reset` starts over");
+                self.refuse(found, Status::Exists, None, vec![difference])
+            }
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        found: &Adoptable,
+        status: Status,
+        corrupt: Option<Corrupt>,
+        differences: Vec<Difference>,
+    ) -> Result<Exit> {
+        let refused = Preheated {
+            action: Action::Refused,
+            status,
+            total: found.total,
+            stock: found.units,
+            differences,
+            corrupt,
+            ..self.row(found)
+        };
+        explain::differences(std::slice::from_ref(&refused), self.out);
+        self.print(&refused)
+    }
+
+    fn done(&mut self, found: &Adoptable, adopted: Adopted, status: Status) -> Result<Exit> {
+        let limit = self.plan.per_user_limit.map(|limit| limit.get()).or(found.per_user_limit);
+        if found.stage == Stage::Ledger && found.units != adopted.total.checked_sub(adopted.held) {
+            let id = &self.plan.id;
+            self.out
+                .hint(format!("its stock is not what its ledger says: `seckill reconcile {id}` shows and repairs it"));
+        }
+        let row = Preheated {
+            status,
+            total: Some(adopted.total),
+            stock: if found.stage == Stage::Ledger { found.units } else { Some(adopted.units) },
+            per_user_limit: limit,
+            ..self.row(found)
+        };
+        self.print(&row)
+    }
+
+    fn row(&self, found: &Adoptable) -> Preheated {
+        Preheated {
+            activity: self.plan.id.clone(),
+            action: Action::Adopt,
+            status: Status::Ok,
+            total_before: found.total,
+            total: None,
+            stock_before: found.units,
+            stock: None,
+            per_user_limit: found.per_user_limit,
+            differences: Vec::new(),
+            corrupt: None,
+        }
+    }
+
+    fn print(&mut self, row: &Preheated) -> Result<Exit> {
+        self.out.array(&[PreheatRow::new(row)])?;
+        Ok(if row.status.is_done() { Exit::Done } else { Exit::Refused })
+    }
+
+    fn moving(&self) -> Failure {
+        Failure::failed(format!("`{}` is still being written: no two scans agreed, so all is as it was", self.plan.id))
+            .hint("stop the backend that writes it, or try again when nobody buys")
+    }
+}

@@ -1,0 +1,146 @@
+//! Shows the plan, asks, applies it, and shows what came of it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use anyhow::Result;
+
+use super::row::PreheatRow;
+use super::{PreheatArgs, explain, question};
+use crate::cli::output::{Format, Output};
+use seckill::inventory::activity::{Action, Plan, Preheat, Preheated};
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// Rows of a plan that a terminal shows before the result; the others are counted.
+const MOST_PLANNED: usize = 20;
+
+/// Shows the plan or carries it out, one activity at a time.
+pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let how = match (args.update, args.reset) {
+        (true, _) => Preheat::Update,
+        (_, true) => Preheat::Reset,
+        _ => Preheat::Create,
+    };
+    let reason = args.reason.as_deref();
+    let planned = plan(plans, how, reason, store, out)?;
+    let mut results = planned.clone();
+    let mut failed = None;
+    let mut is_explained = false;
+    if !args.mutating.dry_run {
+        is_explained = show_plan(&planned, how, out)?;
+        if !args.mutating.yes
+            && let Some(question) = question::reset(&planned, store)?
+        {
+            out.confirm(&question, false)?;
+        }
+        warn_of_eviction(store, out);
+        failed = carry_out(plans, how, reason, store, &mut results, out).err();
+    }
+    if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
+        explain(&results, how, out);
+    }
+    out.set_dry_run(args.mutating.dry_run);
+    if failed.is_none() || !results.is_empty() {
+        let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
+        out.array(&rows)?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let refused = results.iter().any(|result| !result.status.is_done());
+    Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+/// What would become of each activity.
+fn plan(plans: &[Plan], how: Preheat, reason: Option<&str>, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
+    let progress = out.progress("planning", plans.len() as u64);
+    let all: Vec<&Plan> = plans.iter().collect();
+    let mut looked = BTreeMap::new();
+    store.preheat_all(&all, how, true, reason, |nth, result| {
+        progress.inc(1);
+        looked.insert(nth, result);
+    })?;
+    progress.finish();
+    Ok(looked.into_values().collect())
+}
+
+/// Shows a person what will be done, before it is: false where only the result is shown, once.
+fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bool> {
+    if out.format() != Format::Table || !out.terminal().shows_data {
+        return Ok(false);
+    }
+    let concerned: Vec<&Preheated> = planned.iter().filter(|result| result.action != Action::Unchanged).collect();
+    if concerned.is_empty() {
+        return Ok(false);
+    }
+    let rows: Vec<PreheatRow<'_>> =
+        concerned.iter().take(MOST_PLANNED).map(|result| PreheatRow::planned(result)).collect();
+    out.table(Some("Plan"), &rows)?;
+    if concerned.len() > MOST_PLANNED {
+        out.note(format!("and {} activities more", concerned.len() - MOST_PLANNED));
+    }
+    explain(planned, how, out);
+    Ok(true)
+}
+
+/// Does what was planned. Where that fails, only the results of what was done, or needed nothing, are left.
+fn carry_out(
+    plans: &[Plan],
+    how: Preheat,
+    reason: Option<&str>,
+    store: &mut Store,
+    results: &mut Vec<Preheated>,
+    out: &Output,
+) -> Result<()> {
+    let unchanged: Vec<&ActivityId> =
+        results.iter().filter(|result| result.action == Action::Unchanged).map(|result| &result.activity).collect();
+    store.restore_index(&unchanged)?;
+    let moves = |result: &Preheated| {
+        matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok
+    };
+    let due: Vec<usize> = (0..plans.len()).filter(|nth| moves(&results[*nth])).collect();
+    let progress = out.progress("preheating", due.len() as u64);
+    let mut left: HashSet<usize> = due.iter().copied().collect();
+    // What a reset found absent is only created: nobody was asked about what another system made meanwhile.
+    let (created, others): (Vec<usize>, Vec<usize>) =
+        due.iter().partition(|nth| how == Preheat::Reset && results[**nth].action == Action::Create);
+    let mut done = Ok(());
+    for (how, group) in [(Preheat::Create, created), (how, others)] {
+        let group_plans: Vec<&Plan> = group.iter().map(|nth| &plans[*nth]).collect();
+        done = store.preheat_all(&group_plans, how, false, reason, |at, result| {
+            progress.inc(1);
+            results[group[at]] = result.of_plan(&results[group[at]]);
+            left.remove(&group[at]);
+        });
+        if done.is_err() {
+            break;
+        }
+    }
+    progress.finish();
+    let Err(error) = done else { return Ok(()) };
+    let (advice, mut failure) = (error.advice(), Failure::from(error));
+    if left.len() < due.len() {
+        out.warn(format!("{} of {} activities are done, as shown", due.len() - left.len(), due.len()));
+        // Without a word that nothing was changed.
+        failure.hint = advice;
+    }
+    let mut nth = 0;
+    results.retain(|_| {
+        nth += 1;
+        !left.contains(&(nth - 1))
+    });
+    Err(failure.into())
+}
+
+/// Stock that is evicted in mid-sale is lost.
+fn warn_of_eviction(store: &mut Store, out: &Output) {
+    // A server that does not let us ask is not worth an error.
+    if let Ok(Some(policy)) = store.eviction_policy()
+        && policy != "noeviction"
+    {
+        out.warn(format!("the server's maxmemory-policy is `{policy}`: stock and buyers may vanish in mid-sale"));
+        out.hint("`noeviction` is the only right policy for a sale: CONFIG SET maxmemory-policy noeviction");
+    }
+}

@@ -1,0 +1,63 @@
+//! Why activities were refused, and in what they change: notes and hints beside the rows.
+
+use crate::cli::output::Output;
+use seckill::inventory::activity::{Action, Preheat, Preheated};
+use seckill::inventory::status::Status;
+
+/// Activities whose differences are listed; the others are counted.
+const MOST: usize = 20;
+
+/// Says in what activities change or differ, which keys are corrupt, and what can be done.
+pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
+    differences(results, out);
+    if let Some(refused) = results.iter().find(|result| result.status == Status::Exists) {
+        out.hint(of_existing(refused, how));
+    }
+    if results.iter().any(|result| result.status == Status::OutOfStock) {
+        out.hint("more units are sold than the new total has: give a total of at least what is sold");
+    }
+}
+
+/// Says in what activities change or differ, and which keys are corrupt.
+pub fn differences(results: &[Preheated], out: &Output) {
+    let concerned: Vec<&Preheated> =
+        results.iter().filter(|result| !result.status.is_done() || result.action == Action::Update).collect();
+    for result in concerned.iter().take(MOST) {
+        crate::cli::commands::rows::tell_corrupt(out, result.corrupt.as_ref());
+        for difference in &result.differences {
+            out.note(format!("{}: {}", result.activity, difference.words()));
+        }
+    }
+    if concerned.len() > MOST {
+        out.note(format!("and {} activities more", concerned.len() - MOST));
+    }
+}
+
+/// What to do about an activity that exists and differs.
+pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
+    let differs = |field: &str| refused.differences.iter().any(|difference| difference.field == field);
+    let activity = &refused.activity;
+    if differs("stock key") {
+        return format!(
+            "`seckill reconcile {activity} --fix` restores a lost stock from a whole ledger; without a ledger, \
+             `seckill preheat --id {activity} --adopt` restores it from total and participants; else `--reset` starts over"
+        );
+    }
+    if differs("preheated") {
+        return format!(
+            "`seckill preheat --id {activity} --adopt` takes it over with its purchases; `--reset` starts over"
+        );
+    }
+    if differs("adopt") {
+        return format!("`seckill preheat --id {activity} --adopt` resumes");
+    }
+    if how == Preheat::Create {
+        return match refused.differences.iter().any(|difference| difference.is_given) {
+            true => "`--update` changes total, limit, title and window, and keeps purchases and what is not given; \
+                     `--reset` starts over"
+                .to_owned(),
+            false => "give these fields as they are to be equal; `--update` keeps what is not given".to_owned(),
+        };
+    }
+    "only `--reset` can change this; it removes purchases, ledger and requests".to_owned()
+}

@@ -1,0 +1,180 @@
+//! `seckill preheat`: create or change activities.
+
+mod adopt;
+mod apply;
+mod explain;
+mod question;
+mod row;
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+
+use super::session::Session;
+use crate::cli::Mutating;
+use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
+use crate::cli::input::{activities, fixture};
+use seckill::inventory::activity::Plan;
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::layout::Layout;
+use seckill::inventory::number::{Limit, Units};
+use seckill::inventory::reason;
+use seckill::inventory::time::{GivenTime, Millis};
+
+pub use explain::explain;
+
+/// Create or change activities from YAML fixtures, or from flags
+///
+/// Says what should be: an activity that is not there is created, an equal one is left alone, and one that differs
+/// is refused unless `--update` (moves total, limit, title and window of a live sale; purchases stay) or
+/// `--reset` (starts over: purchases, ledger and requests are removed) is given.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("of_one").args(["stock", "adopt"]).multiple(false)))]
+pub struct PreheatArgs {
+    /// YAML fixtures; - is standard input
+    #[arg(value_name = "FILE", required_unless_present_any = ["id", "from"], conflicts_with_all = ["id", "from"])]
+    files: Vec<String>,
+    /// List of activities (csv or tsv); - is standard input
+    ///
+    /// Columns: id, stock and, if wanted, per_user_limit, title, starts_at, ends_at, ledger.
+    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    from: Option<String>,
+    /// Column names of the list, such as id=sku,stock=qty
+    ///
+    /// `title=` ignores a column that looks like one.
+    #[arg(long, value_name = "OURS=THEIRS", requires = "from", conflicts_with_all = ["id", "files"])]
+    map: Vec<Mapping>,
+    /// Separator of the list's csv values, such as ;
+    #[arg(long, value_name = "C", requires = "from", conflicts_with_all = ["id", "files"])]
+    delimiter: Option<Delimiter>,
+    /// Only this activity of the fixtures; repeatable
+    #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
+    only: Vec<ActivityId>,
+    /// Activity to create, change or adopt
+    #[arg(long, value_name = "ID", requires = "of_one")]
+    id: Option<ActivityId>,
+    /// Units to sell in total
+    #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
+    stock: Option<Units>,
+    /// Most units that a user may hold
+    #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
+    per_user_limit: Option<Limit>,
+    /// Name that people know it by
+    #[arg(long, value_name = "TEXT", requires = "id")]
+    title: Option<String>,
+    /// Refuse purchases before this time
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
+    #[arg(long, value_name = "TIME", requires = "id")]
+    starts_at: Option<GivenTime>,
+    /// Refuse purchases from this time on
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
+    #[arg(long, value_name = "TIME", requires = "id")]
+    ends_at: Option<GivenTime>,
+    /// Change total, limit, title, window; purchases stay
+    ///
+    /// Stock moves by the difference of the totals. Fields that are not given stay.
+    #[arg(long, conflicts_with = "reset")]
+    update: bool,
+    /// Start over: remove purchases, ledger and requests
+    #[arg(long)]
+    reset: bool,
+    /// Take over another system's activity; purchases stay
+    ///
+    /// Also one that lost its meta, or the beginning of its ledger.
+    ///
+    /// Purchases stay, and a ledger begins. Sales stop meanwhile: the stock is withdrawn, and returned at the end. Run
+    /// it again to resume. From then on a purchase by a plain script, past the ledger, is `counter_drift`.
+    #[arg(long, requires = "id", conflicts_with_all = ["update", "reset"])]
+    adopt: bool,
+    /// Units that the adopted activity had at the beginning
+    ///
+    /// Needed if not all that was sold is recorded: in the layout `product`, and for members of a set without units.
+    #[arg(long, value_name = "N", requires = "adopt", allow_hyphen_values = true)]
+    total: Option<Units>,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// Makes activities what they should be.
+pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
+    if let (Some(id), true) = (&args.id, args.adopt) {
+        return adopt::run(args, id, session);
+    }
+    let (plans, layout) = plans(args, session)?;
+    let plans = fitted(plans, layout)?;
+    let mut store = session.store(layout)?;
+    apply::apply(&plans, args, &mut store, &mut session.out)
+}
+
+/// The plans of all fixtures, or the one of the flags, and their layout.
+fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
+    if let (Some(id), Some(total)) = (&args.id, args.stock) {
+        let plan = Plan {
+            id: id.clone(),
+            title: args.title.clone(),
+            total,
+            per_user_limit: args.per_user_limit,
+            starts_at: args.starts_at.map(GivenTime::by_own_clock),
+            ends_at: args.ends_at.map(GivenTime::by_own_clock),
+            ledger: None,
+        };
+        in_order(plan.starts_at, plan.ends_at)?;
+        return Ok((vec![plan], session.layout(None)?));
+    }
+    if let Some(from) = &args.from {
+        let mapping = Mapping::joined(&args.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
+        let mut list = activities::read(from, &mapping, RowFormat { dialect: None, delimiter: args.delimiter })?;
+        if let Some(ignored) = &list.ignored {
+            session.out.note(ignored);
+        }
+        only(&mut list.plans, &args.only, "the list")?;
+        return Ok((list.plans, session.layout(None)?));
+    }
+    let fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
+    let layout = session.layout(fixture::layout(&fixtures)?)?;
+    for fixture in &fixtures {
+        fixture.check(layout)?;
+    }
+    let mut plans: Vec<Plan> = fixtures.into_iter().flat_map(|fixture| fixture.activities).collect();
+    let mut seen = HashSet::new();
+    for plan in &plans {
+        if !seen.insert(plan.id.as_str()) {
+            return Err(Failure::usage(format!("activity `{}` is in more than one fixture", plan.id)).into());
+        }
+    }
+    only(&mut plans, &args.only, "a fixture")?;
+    Ok((plans, layout))
+}
+
+/// A window must not end before it starts.
+fn in_order(starts_at: Option<Millis>, ends_at: Option<Millis>) -> Result<()> {
+    if let (Some(start), Some(end)) = (starts_at, ends_at)
+        && start >= end
+    {
+        return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
+    }
+    Ok(())
+}
+
+/// Leaves only the activities that were asked for, each of which must be there.
+fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()> {
+    let known: HashSet<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
+    if let Some(missing) = wanted.iter().find(|wanted| !known.contains(wanted.as_str())) {
+        return Err(Failure::usage(format!("no activity `{missing}` in {place}")).into());
+    }
+    if !wanted.is_empty() {
+        let wanted: HashSet<&ActivityId> = wanted.iter().collect();
+        plans.retain(|plan| wanted.contains(&plan.id));
+    }
+    Ok(())
+}
+
+fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
+    plans.into_iter().map(|plan| plan.fitted(layout).map_err(|why| Failure::usage(why).into())).collect()
+}

@@ -1,0 +1,56 @@
+//! What a reset destroys, as a question.
+
+use anyhow::Result;
+
+use seckill::inventory::activity::{Action, Preheated};
+use seckill::inventory::layout::Kind;
+use seckill::inventory::order::Bought;
+use seckill::store::Store;
+
+/// Activities that a question names; the others are counted.
+const MOST: usize = 10;
+
+/// Asks about every activity that would be reset, with server and units sold; `None` if nothing is destroyed.
+pub fn reset(results: &[Preheated], store: &mut Store) -> Result<Option<String>> {
+    let lost: Vec<&Preheated> = results.iter().filter(|result| result.action == Action::Reset).collect();
+    if lost.is_empty() {
+        return Ok(None);
+    }
+    let mut named = Vec::new();
+    for result in lost.iter().take(MOST) {
+        named.push(format!("`{}` ({})", result.activity, sold(result, store)?));
+    }
+    let mut text = named.join(", ");
+    if let Some(rest) = lost.get(MOST..).filter(|rest| !rest.is_empty()) {
+        let units: u64 = rest.iter().filter_map(|result| units_sold(result)).sum();
+        text += &format!(" and {} more ({units} units sold)", rest.len());
+    }
+    let many = if lost.len() == 1 { String::new() } else { format!("{} activities: ", lost.len()) };
+    let server = store.server_name();
+    Ok(Some(format!("Reset {many}{text} on `{server}`? Purchases, ledger and requests are removed")))
+}
+
+fn units_sold(result: &Preheated) -> Option<u64> {
+    result.total_before.zip(result.stock_before).map(|(total, stock)| total.saturating_sub(stock))
+}
+
+/// `27 of 50 units sold`. Without a total: what its participants hold, as far as that is known.
+fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
+    if let (Some(sold), Some(total)) = (units_sold(result), result.total_before) {
+        return Ok(format!("{sold} of {total} units sold"));
+    }
+    let snapshot = store.snapshot(&result.activity)?;
+    let kind = store.layout().kind();
+    Ok(match (kind, snapshot.buyers) {
+        (_, None) => "units sold unknown".to_owned(),
+        (Kind::Set, Some(buyers)) => format!("{buyers} buyers, units sold unknown"),
+        (_, Some(_)) => {
+            let mut held: u64 = 0;
+            store.participants(&result.activity, |_, units| {
+                held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
+                Ok(())
+            })?;
+            format!("{held} units sold")
+        }
+    })
+}

@@ -1,0 +1,219 @@
+//! `seckill reconcile`: prove that stock, participants and ledger agree, or say where they do not.
+
+mod emit;
+mod fix;
+mod orders;
+mod report;
+mod unrecorded;
+mod wanted;
+
+use anyhow::Result;
+use fix::{FixArgs, Fixed};
+use orders::{Orders, OrdersArgs};
+use report::View;
+use unrecorded::LeftOut;
+use wanted::Wanted;
+
+use super::hints;
+use super::session::Session;
+use crate::cli::output::{Format, Output};
+use seckill::inventory::audit::{MissingOrders, judge};
+use seckill::inventory::book::Compared;
+use seckill::inventory::drift::{Audit, Verdict};
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::number::Units;
+use seckill::store::Store;
+
+/// Compare stock, participants, ledger and order records
+///
+/// `match` (exit code 0) means that nothing differs and something proves it: a whole ledger, order records, or the
+/// total. Otherwise the verdict is `drift`, `unsettled` (it changed during the audit and has no ledger) or `unproven`
+/// (exit code 7), or `not_preheated` (exit code 3).
+///
+/// The audit is exact while the sale goes on: every counter is compared with the ledger at one instant. An activity
+/// without a ledger is scanned until two scans are equal.
+///
+/// Order records are summed by user; negative rows are refunds. They are compared with the ledger as of their own
+/// time. A column `ledger` may hold the id of the ledger entry that a record was made of.
+#[derive(Debug, clap::Args)]
+pub struct ReconcileArgs {
+    /// Activities to audit [default: all preheated]
+    ///
+    /// By default also those that the order records name; with a fixture, the fixture's.
+    #[arg(value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+    /// Audit the activities of a fixture against its totals
+    #[arg(short, long, value_name = "FIXTURE")]
+    fixture: Option<String>,
+    /// Total of the one ACTIVITY, if its preheat was wrong
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    total: Option<Units>,
+    /// Print a row per difference
+    ///
+    /// In csv, tsv and jsonl instead of a row per activity. Tables show the first 20 without it. json and yaml always
+    /// have all.
+    #[arg(long)]
+    differences: bool,
+    /// Exit with 0 for this verdict (VERDICT: unproven)
+    ///
+    /// For an activity without a whole ledger, order records or a conclusive total, of which nothing differs.
+    #[arg(long, value_name = "VERDICT", value_enum, hide_possible_values = true)]
+    accept: Option<Accept>,
+    #[command(flatten)]
+    orders: OrdersArgs,
+    #[command(flatten)]
+    fix: FixArgs,
+}
+
+/// Verdicts that may be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Accept {
+    /// No whole ledger, no order records and no conclusive total
+    Unproven,
+}
+
+/// Audits what is asked for, and says what differs.
+pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
+    if args.fixture.as_deref() == Some("-") && args.orders.file() == Some("-") {
+        return Err(Failure::usage("standard input cannot be both the fixture and the order records")
+            .hint("give one of them as a file")
+            .into());
+    }
+    let (wanted, of_fixture) = Wanted::of(args)?;
+    if args.fix.fix && args.orders.is_pipe() {
+        return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")
+            .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked")
+            .into());
+    }
+    args.fix.check(&session.out)?;
+    let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
+    let plan_file = args.fix.plan_file(&inputs)?;
+    let mut store = session.store(session.layout(of_fixture)?)?;
+    let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
+    let orders = args.orders.read(&named, &mut store, &session.out)?;
+    let wanted = match wanted.is_empty() {
+        false => wanted,
+        true => Wanted::all(orders.as_ref(), &mut store)?,
+    };
+    let mut left_out = LeftOut::default();
+    let audits = audit_all(&wanted, orders, args, &mut left_out, &mut store, &session.out)?;
+    report::tell(&audits, args.accept.is_some(), &session.out);
+    let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
+    hints::other_layouts(missing.map(|audit| &audit.activity), &mut store, &session.out);
+    hints::warn_of_replica(&mut store, &session.out);
+    if let Some(file) = plan_file {
+        FixArgs::write(&audits, file, &session.out)?;
+    }
+    finish(&audits, &left_out, args, &mut store, &mut session.out)
+}
+
+fn audit_all(
+    wanted: &[Wanted],
+    mut orders: Option<Orders>,
+    args: &ReconcileArgs,
+    left_out: &mut LeftOut,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Vec<Audit>> {
+    let progress = out.progress("auditing", wanted.len() as u64);
+    let mut audits = Vec::with_capacity(wanted.len());
+    for Wanted { activity, total } in wanted {
+        let is_named = args.activities.contains(activity);
+        let compared = orders.as_mut().map(|orders| orders.of(activity, is_named));
+        let is_unrecorded = compared.as_ref().is_some_and(|compared| compared.records.rows == 0);
+        let audit = audited(store, activity, *total, compared, args.fix.missing_orders())?;
+        if is_unrecorded && !is_named {
+            left_out.note(&audit);
+        }
+        audits.push(audit);
+        progress.inc(1);
+    }
+    progress.finish();
+    Ok(audits)
+}
+
+/// Shows what was found, and does about it what is asked for. Nothing that is printed decides what is repaired.
+fn finish(
+    audits: &[Audit],
+    left_out: &LeftOut,
+    args: &ReconcileArgs,
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
+    let fix = &args.fix;
+    out.set_dry_run(fix.mutating.dry_run);
+    let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
+    let view = |repairs| View {
+        verdict: Verdict::worst(verdicts.iter().copied()),
+        audits,
+        differences: args.differences,
+        repairs,
+        is_dry_run: fix.mutating.dry_run,
+    };
+    if fix.emit.is_some() {
+        emit::print(audits, out)?;
+    } else if out.format() == Format::Table || !fix.fix {
+        view(None).show(out)?;
+    }
+    if fix.fix || fix.emit.is_some() || fix.plan.is_some() {
+        left_out.tell(out);
+    }
+    if !fix.fix {
+        return Ok(exit(verdicts.iter().copied(), args.accept));
+    }
+    let fixed = fix.fix(audits, store, out);
+    if fix.emit.is_none() {
+        let rows = fixed.as_ref().ok().map(|fixed| fixed.rows.as_slice());
+        match (out.format(), rows) {
+            (Format::Table, None | Some([])) => (),
+            (Format::Table, Some(rows)) => out.table(Some(repairs_title(fix.mutating.dry_run)), rows)?,
+            (_, rows) => view(rows).show(out)?,
+        }
+    }
+    let Fixed { rows, verdicts, error } = fixed?;
+    let done = rows.iter().filter(|row| row.is_done()).count();
+    let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len()).sum();
+    out.note(match (wanted, fix.mutating.dry_run) {
+        (0, _) => "there is nothing to repair".to_owned(),
+        (_, true) => format!("dry run: {done} of {wanted} repairs would be applied"),
+        (_, false) => format!("{done} of {wanted} repairs are in force"),
+    });
+    match error {
+        Some(error) => Err(error),
+        None => Ok(exit(verdicts.into_iter(), args.accept)),
+    }
+}
+
+fn repairs_title(is_dry_run: bool) -> &'static str {
+    if is_dry_run { "repairs that would be applied" } else { "repairs" }
+}
+
+/// The verdict about one activity, as a step of a fixture wants it.
+///
+/// # Errors
+/// Whatever keeps the server from answering.
+pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
+    Ok(audited(store, activity, total, None, MissingOrders::Repair)?.verdict)
+}
+
+fn audited(
+    store: &mut Store,
+    activity: &ActivityId,
+    total: Option<Units>,
+    compared: Option<Compared>,
+    missing_orders: MissingOrders,
+) -> Result<Audit> {
+    Ok(judge(store.audit(activity, total.map(Units::get), compared)?, missing_orders))
+}
+
+/// 7 if anything differs or cannot be proven, 3 if there is no such activity.
+fn exit(verdicts: impl Iterator<Item = Verdict>, accept: Option<Accept>) -> Exit {
+    let accepted = |verdict: &Verdict| *verdict == Verdict::Unproven && accept == Some(Accept::Unproven);
+    match Verdict::worst(verdicts.filter(|verdict| !accepted(verdict))) {
+        Verdict::Match => Exit::Done,
+        Verdict::NotPreheated => Exit::Refused,
+        Verdict::Unproven | Verdict::Unsettled | Verdict::Drift => Exit::Drift,
+    }
+}

@@ -1,0 +1,153 @@
+//! What is done about what differs: a plan, shown, written down or applied.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::emit::Emit;
+use crate::cli::Mutating;
+use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
+use crate::cli::output::{Output, OutputFile};
+use seckill::inventory::audit::MissingOrders;
+use seckill::inventory::drift::{Audit, Verdict};
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::number::between;
+use seckill::inventory::reason;
+use seckill::inventory::repair::Repair;
+use seckill::store::Store;
+
+/// Flags about repairs.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Repair")]
+pub struct FixArgs {
+    /// Show the repairs, ask, and apply them
+    ///
+    /// Each is applied only if the data is still as audited.
+    #[arg(long)]
+    pub fix: bool,
+    /// Refuse to do more repairs
+    #[arg(long, value_name = "N", default_value = "100", requires = "fix", allow_hyphen_values = true, value_parser = between::<usize>(0, 1_000_000))]
+    pub max_repairs: usize,
+    /// Write the repairs to a file for `seckill repair`
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Print missing orders as rows (CLASS: missing_order)
+    ///
+    /// They replace the report and are excluded from `--fix`. The units are sold: deliver the rows to your order
+    /// database again, not to `deduct`.
+    #[arg(long, value_name = "CLASS", value_enum, hide_possible_values = true, requires = "records")]
+    pub emit: Option<Emit>,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given, requires = "fix")]
+    pub reason: Option<String>,
+    #[command(flatten)]
+    pub mutating: Mutating,
+}
+
+/// What became of the repairs.
+pub struct Fixed {
+    pub rows: Vec<RepairRow>,
+    /// What each audited activity is now, in their order.
+    pub verdicts: Vec<Verdict>,
+    /// Why not all repairs were decided.
+    pub error: Option<anyhow::Error>,
+}
+
+impl FixArgs {
+    /// What is done about units that no order record has.
+    pub fn missing_orders(&self) -> MissingOrders {
+        if self.emit.is_some() { MissingOrders::Emit } else { MissingOrders::Repair }
+    }
+
+    /// Refuses `--fix` if it could only be answered on a terminal that is not there: before the audit, and not only on
+    /// the night on which something differs.
+    pub fn check(&self, out: &Output) -> Result<(), Failure> {
+        if self.fix && !self.mutating.yes && !self.mutating.dry_run && !out.terminal().asks {
+            return Err(Failure::usage("`--fix` asks before it repairs, and there is no terminal to ask on")
+                .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
+        }
+        Ok(())
+    }
+
+    /// Begins the file of the plan, which may be none of the inputs.
+    pub fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>, Failure> {
+        self.plan.as_ref().map(|path| OutputFile::create("--plan", path, inputs)).transpose()
+    }
+
+    /// Writes the plan to its file.
+    pub fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
+        let mut count = 0;
+        for repair in repairs(audits) {
+            let mut line = serde_json::to_vec(repair)?;
+            line.push(b'\n');
+            file.append(&line)?;
+            count += 1;
+        }
+        let path = file.path().display().to_string();
+        file.commit()?;
+        out.note(match count {
+            0 => format!("`{path}` is empty: there is nothing to repair"),
+            _ => format!("{count} repairs written; apply them with `seckill repair {path}`"),
+        });
+        Ok(())
+    }
+
+    /// Applies the plans after asking, and says what became of each repair.
+    ///
+    /// # Errors
+    /// Nothing was repaired: there are too many repairs, or nobody said yes.
+    pub fn fix(&self, audits: &[Audit], store: &mut Store, out: &mut Output) -> Result<Fixed> {
+        for audit in audits {
+            for (class, count, why) in &audit.plan.kept {
+                out.warn(format!("{}: {count} {} not repaired: {why}", audit.activity, class.name()));
+            }
+        }
+        let repairs: Vec<&Repair> = repairs(audits).collect();
+        if repairs.len() > self.max_repairs {
+            return Err(Failure::new(
+                Exit::Drift,
+                format!(
+                    "{} repairs are wanted, more than `--max-repairs {}`; nothing was repaired",
+                    repairs.len(),
+                    self.max_repairs
+                ),
+            )
+            .hint("look at them first (`--plan FILE`), then raise `--max-repairs`")
+            .into());
+        }
+        let is_dry = self.mutating.dry_run;
+        if !repairs.is_empty() && !is_dry && !self.mutating.yes {
+            confirm(&repairs, out)?;
+        }
+        let Applied { rows, error } = apply(&repairs, is_dry, self.reason.as_deref(), out.format(), store);
+        hint(&rows, out);
+        let verdicts = self.verdicts(audits, &rows);
+        Ok(Fixed { rows, verdicts, error })
+    }
+
+    /// What each activity is after its repairs: in order if it drifted, all of it could be repaired, and all of that was
+    /// done. Else it is as it was audited.
+    fn verdicts(&self, audits: &[Audit], rows: &[RepairRow]) -> Vec<Verdict> {
+        let mut rest = rows;
+        let mut verdicts = Vec::with_capacity(audits.len());
+        for audit in audits {
+            let wanted = audit.plan.repairs.len();
+            let (of_audit, others) = rest.split_at(wanted.min(rest.len()));
+            rest = others;
+            let is_emitted = self.emit.is_some() && !audit.missing_orders.is_empty();
+            let is_repaired = audit.verdict == Verdict::Drift
+                && !self.mutating.dry_run
+                && !is_emitted
+                && audit.plan.kept.is_empty()
+                && wanted > 0
+                && of_audit.len() == wanted
+                && of_audit.iter().all(RepairRow::is_done);
+            verdicts.push(if is_repaired { Verdict::Match } else { audit.verdict });
+        }
+        verdicts
+    }
+}
+
+fn repairs(audits: &[Audit]) -> impl Iterator<Item = &Repair> {
+    audits.iter().flat_map(|audit| &audit.plan.repairs)
+}

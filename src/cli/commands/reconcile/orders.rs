@@ -1,0 +1,145 @@
+//! Where order records come from, and as of when they count.
+
+use std::os::fd::AsFd;
+use std::time::UNIX_EPOCH;
+
+use anyhow::Result;
+
+use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
+use crate::cli::input::records::{self, OrderRecords, Reading};
+use crate::cli::output::Output;
+use seckill::inventory::book::Compared;
+use seckill::inventory::failure::Failure;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::ledger::EntryId;
+use seckill::inventory::number::{MOST_UNITS, between};
+use seckill::inventory::time::{GivenTime, Millis};
+use seckill::store::Store;
+
+/// Flags about order records.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Order records")]
+pub struct OrdersArgs {
+    /// File of order records; - is standard input
+    ///
+    /// csv, tsv or jsonl, with the columns user, quantity and activity.
+    #[arg(long, value_name = "FILE", group = "records")]
+    orders: Option<String>,
+    /// Shell command that prints order records
+    ///
+    /// Such as `psql --csv -c 'select …'`. It must exit with 0: a failed export is no proof.
+    #[arg(long, value_name = "CMD", group = "records")]
+    orders_cmd: Option<String>,
+    /// Column names, such as user=buyer_id,activity=sku
+    #[arg(long, value_name = "OURS=THEIRS,…", requires = "records")]
+    map: Vec<Mapping>,
+    /// csv, tsv, jsonl, mysql [default: by name, content]
+    ///
+    /// mysql is what `mysql --batch` prints: tabs, backslash escapes, NULL.
+    #[arg(long, value_name = "FORM", hide_possible_values = true, requires = "records")]
+    format: Option<Dialect>,
+    /// Separator of csv values, such as ;
+    #[arg(long, value_name = "C", requires = "records")]
+    delimiter: Option<Delimiter>,
+    /// Time of the export [default: the file's time]
+    ///
+    /// What the ledger has after it is `timing`, not drift. By default it is the time when the file was modified,
+    /// else the start of the command.
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
+    #[arg(long, value_name = "TIME", requires = "records")]
+    as_of: Option<GivenTime>,
+    /// Fail if the number of rows differs
+    ///
+    /// An export without rows is refused, unless this is 0.
+    #[arg(long, value_name = "N", requires = "records", allow_hyphen_values = true, value_parser = between::<u64>(0, MOST_UNITS))]
+    expect_rows: Option<u64>,
+}
+
+/// Order records of all activities, and the time as of which they count.
+pub struct Orders {
+    records: OrderRecords,
+    newer_from: EntryId,
+}
+
+impl OrdersArgs {
+    /// Whether records come through standard input or a pipe, as from `<(psql …)`, which hide a failed export.
+    pub fn is_pipe(&self) -> bool {
+        self.orders.as_deref().is_some_and(|path| {
+            path == "-" || std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
+        })
+    }
+
+    /// The file that is read, as it was given.
+    pub fn file(&self) -> Option<&str> {
+        self.orders.as_deref()
+    }
+
+    /// Reads the records, if any are given.
+    pub fn read(&self, wanted: &[ActivityId], store: &mut Store, out: &Output) -> Result<Option<Orders>> {
+        let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
+        let format = RowFormat { dialect: self.format, delimiter: self.delimiter };
+        let reading = Reading { format, mapping: &mapping, has_users: store.layout().kind().has_users(), wanted };
+        let as_of = match (self.as_of, &self.orders, &self.orders_cmd) {
+            (_, None, None) => return Ok(None),
+            (Some(as_of), ..) => as_of.at(|| store.now())?,
+            (None, Some(file), _) if let Some(modified) = modified(file) => modified,
+            // The ledger's times are the server's, so the start of this command is, too.
+            _ => store.now()?,
+        };
+        let (records, source) = match (&self.orders, &self.orders_cmd) {
+            (Some(file), _) => (records::of_file(file, &reading)?, format!("`{file}`")),
+            (None, command) => {
+                let command = command.as_deref().unwrap_or_default();
+                (records::of_command(command, &reading)?, "`--orders-cmd`".to_owned())
+            }
+        };
+        out.detail(format!("{} order records as of {as_of}", records.rows));
+        self.count(records.rows, &source)?;
+        if let Some(ignored) = &records.ignored {
+            out.note(ignored);
+        }
+        if records.passed_over > 0 {
+            out.note(format!("{} order records are of other activities", records.passed_over));
+        }
+        Ok(Some(Orders { records, newer_from: EntryId::first_at(Millis::new(as_of.get() + 1)) }))
+    }
+}
+
+impl OrdersArgs {
+    /// Refuses an export that is empty or not of the expected length: every sale would differ from it, or none.
+    fn count(&self, rows: u64, source: &str) -> Result<(), Failure> {
+        match self.expect_rows {
+            Some(expected) if expected != rows => {
+                Err(Failure::usage(format!("{source} has {rows} order records, expected {expected}"))
+                    .hint("was the export cut short? nothing was compared"))
+            }
+            None if rows == 0 => Err(Failure::usage(format!("{source} has no order records, so nothing was compared"))
+                .hint("is it the right database, table and query? `--expect-rows 0` if there are no orders yet")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// When a file, or the file that standard input is, was last modified; `None` if it is no regular file.
+fn modified(path: &str) -> Option<Millis> {
+    let about = match path {
+        "-" => std::fs::File::from(std::io::stdin().as_fd().try_clone_to_owned().ok()?).metadata(),
+        _ => std::fs::metadata(path),
+    };
+    let about = about.ok().filter(std::fs::Metadata::is_file)?;
+    let since = about.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok().map(Millis::new)
+}
+
+impl Orders {
+    /// The activities that records name.
+    pub fn named(&self) -> impl Iterator<Item = &ActivityId> {
+        self.records.named()
+    }
+
+    /// What an activity is compared with.
+    pub fn of(&mut self, activity: &ActivityId, named: bool) -> Compared {
+        Compared { records: self.records.take(activity), newer_from: self.newer_from, named }
+    }
+}

@@ -1,0 +1,286 @@
+//! How an audit is shown: a row of each activity, then everything that differs.
+
+use anyhow::Result;
+use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
+
+use crate::cli::commands::repair::RepairRow;
+use crate::cli::commands::stored_user::{self, has_hex_column, serialize_hex};
+use crate::cli::output::{Cell, Format, Output, Row, Tone};
+use seckill::inventory::drift::{Audit, Class, Difference, Held, Proof, Verdict};
+
+/// Notes that are printed, in all and of one activity; of more only the number is said.
+const MOST_NOTES: usize = 50;
+const MOST_NOTES_OF_ONE: usize = 10;
+
+/// Differences that people see without `--differences`.
+const FIRST_DIFFERENCES: usize = 20;
+
+/// One activity.
+#[derive(Debug, Serialize)]
+struct ActivityRow<'a> {
+    activity: &'a str,
+    verdict: Verdict,
+    proof: Proof,
+    total: Option<u64>,
+    stock: Option<u64>,
+    bought: Option<i64>,
+    expected_stock: Option<i64>,
+    stock_drift: Option<i64>,
+    differences: usize,
+}
+
+impl<'a> ActivityRow<'a> {
+    fn new(audit: &'a Audit) -> Self {
+        Self {
+            activity: audit.activity.as_str(),
+            verdict: audit.verdict,
+            proof: audit.proof,
+            total: audit.total,
+            stock: audit.stock,
+            bought: audit.bought,
+            expected_stock: audit.expected_stock,
+            stock_drift: audit.drift,
+            differences: audit.differences.len(),
+        }
+    }
+}
+
+impl Row for ActivityRow<'_> {
+    const FIELDS: &'static [&'static str] =
+        &["activity", "verdict", "proof", "total", "stock", "bought", "expected_stock", "stock_drift", "differences"];
+    const HEADINGS: &'static [&'static str] =
+        &["activity", "verdict", "proof", "total", "stock", "bought", "expected", "drift", "differences"];
+
+    fn cells(&self) -> Vec<Cell> {
+        let tone = match self.verdict {
+            Verdict::Match => Tone::Good,
+            Verdict::Unproven | Verdict::Unsettled => Tone::Warn,
+            Verdict::Drift | Verdict::NotPreheated => Tone::Bad,
+        };
+        let drift = match self.stock_drift {
+            Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
+            drift => Cell::known(drift),
+        };
+        vec![
+            Cell::text(self.activity).flexible(),
+            Cell::text(self.verdict.name()).tone(tone),
+            Cell::text(self.proof.name()),
+            Cell::known(self.total),
+            Cell::known(self.stock),
+            Cell::known(self.bought),
+            Cell::known(self.expected_stock),
+            drift,
+            Cell::number(self.differences),
+        ]
+    }
+}
+
+/// How many differences of a class an activity has.
+#[derive(Debug, Serialize)]
+struct ClassRow<'a> {
+    activity: &'a str,
+    class: Class,
+    differences: u64,
+}
+
+impl Row for ClassRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "class", "differences"];
+    const HEADINGS: &'static [&'static str] = &["activity", "class", "differences", "it means"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.activity).flexible(),
+            class(self.class),
+            Cell::number(self.differences),
+            Cell::text(self.class.meaning()).flexible(),
+        ]
+    }
+}
+
+/// One thing that differs.
+#[derive(Debug)]
+struct DifferenceRow<'a> {
+    activity: &'a str,
+    difference: &'a Difference,
+    has_hex_column: bool,
+}
+
+impl Serialize for DifferenceRow<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Difference { user, class, redis, ledger, orders, count } = self.difference;
+        let mut row = serializer.serialize_struct("DifferenceRow", Self::FIELDS.len())?;
+        row.serialize_field("activity", self.activity)?;
+        row.serialize_field("user", user)?;
+        row.serialize_field("class", class)?;
+        row.serialize_field("redis", redis)?;
+        row.serialize_field("ledger", ledger)?;
+        row.serialize_field("orders", orders)?;
+        row.serialize_field("count", count)?;
+        serialize_hex(&mut row, user.as_ref(), self.has_hex_column)?;
+        row.end()
+    }
+}
+
+impl Row for DifferenceRow<'_> {
+    const FIELDS: &'static [&'static str] =
+        &["activity", "user", "class", "redis", "ledger", "orders", "count", "user_hex"];
+    const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "redis", "ledger", "orders"];
+
+    fn cells(&self) -> Vec<Cell> {
+        let said = |held: &Option<Held>| match held {
+            Some(Held::Text(text)) => Cell::text(text).flexible(),
+            units => Cell::known(units.as_ref()),
+        };
+        let user = match self.difference.count {
+            Some(count) => Cell::text(format!("({count} users)")).flexible(),
+            None => stored_user::cell(self.difference.user.as_ref()),
+        };
+        vec![
+            Cell::text(self.activity).flexible(),
+            user,
+            class(self.difference.class),
+            said(&self.difference.redis),
+            said(&self.difference.ledger),
+            said(&self.difference.orders),
+        ]
+    }
+}
+
+fn class(class: Class) -> Cell {
+    Cell::text(class.name()).tone(if class == Class::Timing { Tone::Info } else { Tone::Bad })
+}
+
+/// Everything, for the nested formats.
+#[derive(Serialize)]
+struct Document<'a> {
+    verdict: Verdict,
+    activities: Vec<ActivityRow<'a>>,
+    differences: Vec<DifferenceRow<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repairs: Option<Vec<RepairDocument<'a>>>,
+}
+
+/// A repair in a document: its rows do not pass through the output, which would mark those of a dry run.
+#[derive(Serialize)]
+struct RepairDocument<'a> {
+    #[serde(flatten)]
+    row: &'a RepairRow,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dry_run: Option<bool>,
+}
+
+/// Says what stands in no row.
+pub fn tell(audits: &[Audit], accepts_unproven: bool, out: &Output) {
+    let mut said = 0;
+    let total: usize = audits.iter().map(|audit| audit.notes.len()).sum();
+    for audit in audits {
+        let most = MOST_NOTES_OF_ONE.min(MOST_NOTES - said);
+        for note in audit.notes.iter().take(most) {
+            out.warn(format!("{}: {note}", audit.activity));
+            said += 1;
+        }
+    }
+    if total > said {
+        out.warn(format!("{} more such warnings are not shown", total - said));
+    }
+    let has = |class| audits.iter().any(|audit| audit.differences.iter().any(|difference| difference.class == class));
+    if has(Class::CounterDrift) {
+        out.hint(
+            "a backend that sells with a script of its own writes no ledger: preheat its activities with `ledger: false`",
+        );
+    }
+    let unproven = || audits.iter().filter(|audit| audit.verdict == Verdict::Unproven);
+    if !accepts_unproven && unproven().next().is_some() {
+        // A total that is known and proves nothing would prove nothing again.
+        let lacks_total = unproven().any(|audit| audit.total.is_none() && audit.bought.is_some());
+        let or_total = if lacks_total { " or `--total N`" } else { "" };
+        out.hint(format!(
+            "nothing differs, and nothing proves it either: give order records (`--orders FILE`){or_total}, or accept it \
+             with `--accept unproven`"
+        ));
+    }
+}
+
+/// How an audit is to be shown.
+pub struct View<'a> {
+    /// The verdict about all activities.
+    pub verdict: Verdict,
+    pub audits: &'a [Audit],
+    /// Whether the flat formats have rows of differences, and people see all of them.
+    pub differences: bool,
+    /// What became of the repairs; `None` if none were wanted.
+    pub repairs: Option<&'a [RepairRow]>,
+    pub is_dry_run: bool,
+}
+
+impl View<'_> {
+    /// Shows it: nested for `json` and `yaml`, tables for people, and rows of activities or of differences for the flat
+    /// formats.
+    pub fn show(&self, out: &mut Output) -> Result<()> {
+        match out.format() {
+            Format::Json | Format::Yaml => self.document(out),
+            Format::Table => self.tables(out),
+            Format::Jsonl | Format::Csv | Format::Tsv => {
+                out.keep_changes(self.repairs.unwrap_or_default())?;
+                if self.differences {
+                    return stream(self.rows(out.format()), out);
+                }
+                stream(self.audits.iter().map(ActivityRow::new), out)
+            }
+        }
+    }
+
+    fn document(&self, out: &mut Output) -> Result<()> {
+        out.keep_changes(self.repairs.unwrap_or_default())?;
+        let dry_run = self.is_dry_run.then_some(true);
+        out.document(&Document {
+            verdict: self.verdict,
+            activities: self.audits.iter().map(ActivityRow::new).collect(),
+            differences: self.rows(out.format()).collect(),
+            repairs: self.repairs.map(|rows| rows.iter().map(|row| RepairDocument { row, dry_run }).collect()),
+        })
+    }
+
+    fn tables(&self, out: &mut Output) -> Result<()> {
+        stream(self.audits.iter().map(ActivityRow::new), out)?;
+        let classes: Vec<ClassRow<'_>> = self.audits.iter().flat_map(classes).collect();
+        if classes.is_empty() {
+            return Ok(());
+        }
+        out.table(Some("what differs"), &classes)?;
+        out.line("")?;
+        let all: usize = self.audits.iter().map(|audit| audit.differences.len()).sum();
+        let most = if self.differences { all } else { FIRST_DIFFERENCES };
+        stream(self.rows(out.format()).take(most), out)?;
+        if all > most {
+            out.note(format!("{} more differences; `--differences` shows all", all - most));
+        }
+        Ok(())
+    }
+
+    fn rows(&self, format: Format) -> impl Iterator<Item = DifferenceRow<'_>> {
+        let has_hex_column = has_hex_column(format);
+        self.audits.iter().flat_map(move |audit| {
+            let activity = audit.activity.as_str();
+            audit.differences.iter().map(move |difference| DifferenceRow { activity, difference, has_hex_column })
+        })
+    }
+}
+
+fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<()> {
+    let mut stream = out.stream()?;
+    for row in rows {
+        stream.push(&row)?;
+    }
+    stream.finish()
+}
+
+/// How many differences of each class; they are sorted by class.
+fn classes(audit: &Audit) -> impl Iterator<Item = ClassRow<'_>> {
+    audit.differences.chunk_by(|one, other| one.class == other.class).map(|same| ClassRow {
+        activity: audit.activity.as_str(),
+        class: same[0].class,
+        differences: same.iter().map(|difference| difference.count.unwrap_or(1)).sum(),
+    })
+}

@@ -1,0 +1,113 @@
+//! Which activities are audited: those that are named, else a fixture's, else all that were preheated and all that the
+//! order records name.
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+
+use super::ReconcileArgs;
+use super::orders::Orders;
+use crate::cli::input::fixture;
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::layout::Layout;
+use seckill::inventory::number::Units;
+use seckill::store::Store;
+
+/// An activity to audit.
+pub struct Wanted {
+    pub activity: ActivityId,
+    /// The total that it should have, if the command line or a fixture says it.
+    pub total: Option<Units>,
+}
+
+impl Wanted {
+    /// The activities that the command line names or that a fixture has, and the fixture's layout; none if neither is
+    /// given.
+    pub fn of(args: &ReconcileArgs) -> Result<(Vec<Self>, Option<Layout>)> {
+        if args.total.is_some() && args.activities.len() != 1 {
+            return Err(Failure::usage("`--total` is of one activity: name it")
+                .hint("`seckill reconcile ACTIVITY --total N`")
+                .into());
+        }
+        match &args.fixture {
+            Some(file) => Self::of_fixture(file, args),
+            None => {
+                let mut seen = HashSet::new();
+                let named = args.activities.iter().filter(|activity| seen.insert(*activity));
+                Ok((named.map(|activity| Self { activity: activity.clone(), total: args.total }).collect(), None))
+            }
+        }
+    }
+
+    /// The activities of a fixture with their totals; of them only those that are named, if any are.
+    fn of_fixture(file: &str, args: &ReconcileArgs) -> Result<(Vec<Self>, Option<Layout>)> {
+        let fixture = fixture::read(file)?;
+        for named in &args.activities {
+            if !fixture.activities.iter().any(|plan| plan.id == *named) {
+                return Err(Failure::usage(format!("`{file}` has no activity `{named}`")).into());
+            }
+        }
+        let wanted: Vec<Self> = fixture
+            .activities
+            .into_iter()
+            .filter(|plan| args.activities.is_empty() || args.activities.contains(&plan.id))
+            .map(|plan| Self { activity: plan.id, total: args.total.or(Some(plan.total)) })
+            .collect();
+        if wanted.is_empty() {
+            return Err(Failure::usage(format!("`{file}` has no activities")).into());
+        }
+        Ok((wanted, fixture.layout))
+    }
+
+    /// All activities that were preheated, and then those that only the order records name.
+    ///
+    /// # Errors
+    /// There are none, or the index does not name one that was preheated: then nobody knows which others exist.
+    pub fn all(orders: Option<&Orders>, store: &mut Store) -> Result<Vec<Self>> {
+        let mut activities = store.preheated()?;
+        let known: HashSet<&str> = activities.iter().map(ActivityId::as_str).collect();
+        let recorded: Vec<ActivityId> = orders
+            .into_iter()
+            .flat_map(Orders::named)
+            .filter(|activity| !known.contains(activity.as_str()))
+            .cloned()
+            .collect();
+        for activity in &recorded {
+            if store.has_meta(activity)? {
+                return Err(index_is_lost(activity, store).into());
+            }
+        }
+        activities.extend(recorded);
+        if activities.is_empty() {
+            return Err(nothing_to_audit(store).into());
+        }
+        Ok(activities.into_iter().map(|activity| Self { activity, total: None }).collect())
+    }
+}
+
+fn nothing_to_audit(store: &mut Store) -> Failure {
+    let others: Vec<String> = store
+        .other_layouts()
+        .into_iter()
+        .map(|(layout, count)| format!("`--layout {}` has {count}", layout.name()))
+        .collect();
+    let search = "`seckill inspect --scan` searches for activities that the index does not name";
+    let hint = match others.is_empty() {
+        true => search.to_owned(),
+        false => format!("{}; {search}", others.join(", ")),
+    };
+    let (layout, index) = (store.layout().name(), store.index_key());
+    Failure::new(Exit::Refused, format!("nothing to audit: the index `{index}` of layout `{layout}` is empty"))
+        .hint(hint)
+}
+
+fn index_is_lost(activity: &ActivityId, store: &Store) -> Failure {
+    let index = store.index_key();
+    let message = format!(
+        "`{activity}` was preheated, but the index `{index}` does not name it: it was lost, and others may be \
+         missing too; nothing was audited"
+    );
+    Failure::new(Exit::Refused, message)
+        .hint("`seckill inspect --scan` finds all activities; audit them by name: `seckill reconcile ACTIVITY…`")
+}

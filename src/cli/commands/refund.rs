@@ -1,0 +1,137 @@
+//! `seckill refund`: give units back.
+
+use anyhow::Result;
+
+use super::bulk::{self, BulkArgs, Task};
+use super::hints;
+use super::rows::{HexOrderRow, OrderRow, exit_of, required_user, tell_corrupt};
+use crate::cli::Mutating;
+use crate::cli::output::Output;
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
+use seckill::inventory::number::Quantity;
+use seckill::inventory::order::{Bought, Refund, RefundOf};
+use seckill::inventory::reason;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+use seckill::store::bulk::Operation;
+
+/// Return units of a user, never more than the user holds
+///
+/// A user with 0 units is no longer a participant. The same request sent again changes nothing.
+///
+/// In the layout `sku`, a plain script records a buyer without units: such a refund needs `--quantity`, at most the
+/// total less the stock, and removes the buyer.
+#[derive(Debug, clap::Args)]
+pub struct RefundArgs {
+    /// Activity the units were taken from
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    activity: Option<ActivityId>,
+    /// User who returns the units
+    ///
+    /// In the layout `product`, which records no users, it may be left out.
+    #[arg(long, conflicts_with = "from")]
+    user: Option<UserId>,
+    /// User whose id is not UTF-8, in hexadecimal
+    ///
+    /// As `user_hex` of `inspect --all`, `ledger` and `reconcile` prints it.
+    #[arg(long, value_name = "HEX", value_parser = user_hex, conflicts_with_all = ["user", "from"])]
+    user_hex: Option<StoredUser>,
+    /// Units to return [default: 1]
+    ///
+    /// Needed if the user's units are unknown.
+    #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
+    quantity: Option<Quantity>,
+    /// Return all units that the user holds
+    #[arg(long, conflicts_with_all = ["quantity", "from"])]
+    all: bool,
+    /// Request id: sent again, it changes nothing
+    ///
+    /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
+    request: Option<RequestId>,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+    #[command(flatten)]
+    bulk: BulkArgs,
+}
+
+/// Gives the units back, or says why not.
+pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    match (&args.bulk.from, &args.activity) {
+        (Some(from), _) => {
+            let (reason, dry_run) = (args.reason.as_deref(), args.mutating.dry_run);
+            let task = Task { operation: Operation::Refund, reason, limit: None, dry_run };
+            bulk::run(from, &args.bulk, &task, store, out)
+        }
+        (None, Some(activity)) => {
+            args.bulk.all_fit()?;
+            one(activity, args, store, out)
+        }
+        // clap has refused this.
+        (None, None) => Ok(Exit::Usage),
+    }
+}
+
+fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let user = args.user_hex.clone().or_else(|| args.user.as_ref().map(StoredUser::from));
+    required_user(user.as_ref(), store.layout())?;
+    if args.all && !store.layout().kind().has_users() {
+        return Err(Failure::usage("`--all` gives back what a user holds, and the layout `product` records no users")
+            .hint("give `--quantity N`")
+            .into());
+    }
+    let refund = Refund {
+        activity: activity.clone(),
+        user,
+        of: match args.quantity {
+            Some(quantity) => RefundOf::Quantity(quantity),
+            None if args.all => RefundOf::All,
+            None => RefundOf::Default,
+        },
+        request: args.request.clone().unwrap_or_else(RequestId::unique),
+        reason: args.reason.clone(),
+    };
+    let outcome = store.refund(&refund, args.mutating.dry_run)?;
+    let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
+    if is_unknown && args.quantity.is_none() {
+        return Err(unknown_units(&refund, store)?.into());
+    }
+    out.set_dry_run(args.mutating.dry_run);
+    tell_corrupt(out, outcome.corrupt.as_ref());
+    let request = (!args.mutating.dry_run).then_some(&refund.request);
+    let row = OrderRow::stored(&refund.activity, refund.user.as_ref(), request, &outcome);
+    match args.user_hex {
+        Some(_) => out.object(&HexOrderRow(row))?,
+        None => out.object(&row)?,
+    }
+    if outcome.status == Status::NotPreheated {
+        hints::other_layouts([&refund.activity], store, out);
+    }
+    Ok(exit_of(outcome.status))
+}
+
+/// Reads `--user-hex`.
+fn user_hex(hex: &str) -> Result<StoredUser, String> {
+    let user = StoredUser::of_hex(hex).ok_or("expected the bytes of a user id, two hexadecimal digits each")?;
+    match user.fits() {
+        true => Ok(user),
+        false => Err("expected 1 to 256 bytes without control characters or white space at either end".to_owned()),
+    }
+}
+
+/// Why nothing is refunded of a number of units that nobody knows, unless the caller says how many.
+fn unknown_units(refund: &Refund, store: &mut Store) -> Result<Failure> {
+    let Refund { activity, user, .. } = refund;
+    let user = user.as_ref().map(ToString::to_string).unwrap_or_default();
+    let snapshot = store.snapshot(activity)?;
+    let most = snapshot.meta.zip(snapshot.stock).map(|(meta, stock)| meta.total.saturating_sub(stock));
+    let most = most.map(|most| format!(", at most {most} (the total less the stock)")).unwrap_or_default();
+    Ok(Failure::usage(format!(
+        "how many units of `{activity}` user `{user}` holds is unknown: a plain script recorded none"
+    ))
+    .hint(format!("give `--quantity N`{most}; the user is no participant afterwards")))
+}

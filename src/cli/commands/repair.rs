@@ -1,0 +1,236 @@
+//! `seckill repair`: apply a plan that `reconcile` wrote.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use super::session::Session;
+use super::stored_user::{self, has_hex_column, serialize_hex};
+use crate::cli::Mutating;
+use crate::cli::input::plan;
+use crate::cli::output::{Cell, Format, Output, Row, Terminal, Tone};
+use seckill::interrupt;
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::reason;
+use seckill::inventory::repair::{Repair, Repaired};
+use seckill::store::Store;
+
+/// Apply a plan of repairs that reconcile wrote
+///
+/// Each repair is applied once, and only if the user's units are still as audited, else it is `changed`. The same plan
+/// again is `replayed`. If the activity was repaired or reset since the audit, its repairs are `stale`.
+#[derive(Debug, clap::Args)]
+pub struct RepairArgs {
+    /// Plan of `reconcile --plan`; - is standard input
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// One repair, and what became of it.
+#[derive(Debug)]
+pub struct RepairRow {
+    repair: Repair,
+    status: Repaired,
+    has_hex_column: bool,
+}
+
+impl RepairRow {
+    /// The row of a repair.
+    pub fn new(repair: &Repair, status: Repaired, format: Format) -> Self {
+        Self { repair: repair.clone(), status, has_hex_column: has_hex_column(format) }
+    }
+
+    /// Whether it is in force.
+    pub fn is_done(&self) -> bool {
+        self.status.is_done()
+    }
+}
+
+impl Serialize for RepairRow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Repair { activity, user, class, from, to, stock_change, id, .. } = &self.repair;
+        let mut row = serializer.serialize_struct("RepairRow", Self::FIELDS.len())?;
+        row.serialize_field("activity", activity)?;
+        row.serialize_field("user", user)?;
+        row.serialize_field("class", class)?;
+        row.serialize_field("from", from)?;
+        row.serialize_field("to", to)?;
+        row.serialize_field("stock_change", stock_change)?;
+        row.serialize_field("status", &self.status)?;
+        row.serialize_field("id", id)?;
+        serialize_hex(&mut row, user.as_ref(), self.has_hex_column)?;
+        row.end()
+    }
+}
+
+impl Row for RepairRow {
+    const FIELDS: &'static [&'static str] =
+        &["activity", "user", "class", "from", "to", "stock_change", "status", "id", "user_hex"];
+    const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "units", "stock", "status"];
+
+    fn cells(&self) -> Vec<Cell> {
+        let Repair { activity, user, class, from, to, stock_change, .. } = &self.repair;
+        let units = match (user, from) {
+            (None, Some(from)) if from == to => Cell::unknown(),
+            (_, Some(from)) if from == to => Cell::text(format!("{to} recorded")),
+            (_, Some(from)) => Cell::text(format!("{from} → {to}")),
+            (_, None) => Cell::text(format!("? → {to}")),
+        };
+        let tone = match self.status {
+            Repaired::Ok => Tone::Good,
+            Repaired::Replayed | Repaired::Planned => Tone::Info,
+            _ => Tone::Bad,
+        };
+        vec![
+            Cell::text(activity).flexible(),
+            stored_user::cell(user.as_ref()),
+            Cell::text(class.name()),
+            units,
+            Cell::number(if *stock_change == 0 { "0".to_owned() } else { format!("{stock_change:+}") }),
+            Cell::text(self.status.name()).tone(tone),
+        ]
+    }
+
+    fn is_change(&self) -> bool {
+        self.status == Repaired::Ok
+    }
+}
+
+/// Applies a plan.
+pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
+    let repairs = plan::read(&args.file)?;
+    let Some(first) = repairs.first() else {
+        session.out.note(format!("`{}` holds no repairs", args.file));
+        return Ok(Exit::Done);
+    };
+    if let Some(other) = repairs.iter().find(|repair| repair.layout != first.layout) {
+        return Err(Failure::usage(format!(
+            "`{}` has repairs of the layouts `{}` and `{}`",
+            args.file,
+            first.layout.name(),
+            other.layout.name()
+        ))
+        .hint("apply those of each layout by themselves")
+        .into());
+    }
+    let mut store = session.store(session.layout(Some(first.layout))?)?;
+    let repairs: Vec<&Repair> = repairs.iter().collect();
+    let is_dry_run = args.mutating.dry_run;
+    let out = &mut session.out;
+    if !is_dry_run && !args.mutating.yes {
+        confirm(&repairs, out)?;
+    }
+    out.set_dry_run(is_dry_run);
+    let Applied { rows, error } = apply(&repairs, is_dry_run, args.reason.as_deref(), out.format(), &mut store);
+    if error.is_none() || !rows.is_empty() {
+        out.array(&rows)?;
+    }
+    if let Some(error) = error {
+        return Err(error);
+    }
+    hint(&rows, out);
+    Ok(if rows.iter().all(RepairRow::is_done) { Exit::Done } else { Exit::Refused })
+}
+
+/// Says what to do about repairs that were not applied.
+pub fn hint(rows: &[RepairRow], out: &Output) {
+    if rows.iter().any(|row| row.status == Repaired::Stale) {
+        out.hint("it was reset or repaired since the audit: run `seckill reconcile` again");
+    }
+    if rows.iter().any(|row| row.status == Repaired::Changed && row.repair.user.is_none()) {
+        out.hint(
+            "units were sold or given back since the audit: pause the sale (`--withdraw-stock` if a backend sells with \
+             a plain script), then run `seckill reconcile` again",
+        );
+    }
+}
+
+/// What became of repairs.
+pub struct Applied {
+    /// A row of each that was decided, in their order.
+    pub rows: Vec<RepairRow>,
+    /// Why there are no more.
+    pub error: Option<anyhow::Error>,
+}
+
+/// Applies repairs, those of one activity and one audit at a time.
+pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, format: Format, store: &mut Store) -> Applied {
+    // Those of an audit belong together, wherever a plan has them.
+    let mut first = HashMap::new();
+    let mut repairs: Vec<&Repair> = repairs.to_vec();
+    repairs.iter().enumerate().for_each(|(at, repair)| _ = first.entry(repair.audit()).or_insert(at));
+    repairs.sort_by_key(|repair| first[&repair.audit()]);
+    let mut applied = Applied { rows: Vec::with_capacity(repairs.len()), error: None };
+    interrupt::stop_gracefully();
+    for group in repairs.chunk_by(|one, other| one.audit() == other.audit()) {
+        if interrupt::requested() {
+            applied.error = Some(interrupted(applied.rows.len(), repairs.len()).into());
+            break;
+        }
+        let activity = group[0].activity.parse().map_err(anyhow::Error::from);
+        match activity.and_then(|activity| Ok(store.repair(&activity, group, dry_run, reason)?)) {
+            Ok(done) => {
+                let row = |(repair, status): (&&Repair, _)| RepairRow::new(repair, status, format);
+                applied.rows.extend(group.iter().zip(done).map(row));
+            }
+            Err(error) => {
+                applied.error = Some(error);
+                break;
+            }
+        }
+    }
+    applied
+}
+
+fn interrupted(done: usize, all: usize) -> Failure {
+    Failure::new(Exit::Interrupted, format!("interrupted after {done} of {all} repairs"))
+        .hint("give the same command again: a repair that was applied is never applied twice")
+}
+
+/// Repairs of a plan that are shown before a question; of more only the number is.
+const MOST_SHOWN: usize = 100;
+
+/// Asks whether to apply repairs, and shows them first, on standard error as the question.
+///
+/// # Errors
+/// Nobody said yes.
+pub fn confirm(repairs: &[&Repair], out: &Output) -> Result<()> {
+    if out.terminal().asks {
+        show_plan(repairs, out)?;
+    }
+    let count = match repairs.len() {
+        1 => "1 repair".to_owned(),
+        count => format!("{count} repairs"),
+    };
+    out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs)), false)
+}
+
+fn show_plan(repairs: &[&Repair], out: &Output) -> Result<()> {
+    let terminal = out.terminal();
+    let terminal = Terminal { colours_data: terminal.colours_notes, ..terminal };
+    let planned = |repair: &&Repair| RepairRow::new(repair, Repaired::Planned, Format::Table);
+    let rows: Vec<RepairRow> = repairs.iter().take(MOST_SHOWN).map(planned).collect();
+    let mut stderr = Output::to(std::io::stderr(), Format::Table, terminal);
+    // A table keeps its distance from what was written before, which the report on standard output was.
+    stderr.text("")?;
+    stderr.table(Some("plan"), &rows)?;
+    if repairs.len() > rows.len() {
+        out.note(format!("{} more repairs; `--plan FILE` writes all of them", repairs.len() - rows.len()));
+    }
+    Ok(())
+}
+
+/// What repairs do to stocks, in words.
+fn stock_moved(repairs: &[&Repair]) -> String {
+    let sum = |raised: bool| {
+        let changes = repairs.iter().map(|repair| repair.stock_change).filter(|change| (*change > 0) == raised);
+        changes.map(i64::unsigned_abs).fold(0, u64::saturating_add)
+    };
+    format!("{} units back to stock, {} out of stock", sum(true), sum(false))
+}

@@ -1,0 +1,149 @@
+//! What commands that move units have in common: their row, their exit code, what is asked of a user.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::cli::output::{Cell, Output, Row, Warnings};
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
+use seckill::inventory::layout::Layout;
+use seckill::inventory::number::Limit;
+use seckill::inventory::order::{Bought, Corrupt, Outcome};
+use seckill::inventory::status::Status;
+
+/// One order or refund, and how it ended.
+#[derive(Debug, Serialize)]
+pub struct OrderRow<'a> {
+    activity: &'a str,
+    user: Option<&'a str>,
+    quantity: Option<u64>,
+    status: Status,
+    stock: Option<u64>,
+    bought: Option<Bought>,
+    request: Option<&'a str>,
+    /// Of a user who is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<String>,
+}
+
+impl<'a> OrderRow<'a> {
+    /// The row of an outcome. A dry run has no request.
+    pub fn new(
+        activity: &'a ActivityId,
+        user: Option<&'a UserId>,
+        request: Option<&'a RequestId>,
+        outcome: &Outcome,
+    ) -> Self {
+        Self {
+            activity: activity.as_str(),
+            user: user.map(UserId::as_str),
+            quantity: outcome.quantity,
+            status: outcome.status,
+            stock: outcome.stock,
+            bought: outcome.bought,
+            request: request.map(RequestId::as_str),
+            user_hex: None,
+        }
+    }
+
+    /// The row of a user as stored, whose id may be no text.
+    pub fn stored(
+        activity: &'a ActivityId,
+        user: Option<&'a StoredUser>,
+        request: Option<&'a RequestId>,
+        outcome: &Outcome,
+    ) -> Self {
+        let (text, user_hex) = (user.and_then(StoredUser::text), user.and_then(StoredUser::user_hex));
+        Self { user: text, user_hex, ..Self::new(activity, None, request, outcome) }
+    }
+}
+
+impl Row for OrderRow<'_> {
+    const FIELDS: &'static [&'static str] = &["activity", "user", "quantity", "status", "stock", "bought", "request"];
+    const HEADINGS: &'static [&'static str] = &["activity", "user", "quantity", "status", "stock", "bought", "request"];
+
+    fn cells(&self) -> Vec<Cell> {
+        vec![
+            Cell::text(self.activity).flexible(),
+            match &self.user_hex {
+                Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
+                None => Cell::text(self.user.unwrap_or_default()).flexible(),
+            },
+            Cell::known(self.quantity),
+            Cell::status(self.status),
+            Cell::known(self.stock),
+            Cell::bought(self.bought),
+            self.request.map_or_else(Cell::unknown, Cell::text),
+        ]
+    }
+
+    fn is_change(&self) -> bool {
+        self.status == Status::Ok
+    }
+}
+
+/// An order of a user who was given as bytes: csv has a column for them.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct HexOrderRow<'a>(pub OrderRow<'a>);
+
+impl Row for HexOrderRow<'_> {
+    const FIELDS: &'static [&'static str] =
+        &["activity", "user", "quantity", "status", "stock", "bought", "request", "user_hex"];
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] = OrderRow::HEADINGS;
+
+    fn cells(&self) -> Vec<Cell> {
+        self.0.cells()
+    }
+
+    fn is_change(&self) -> bool {
+        self.0.is_change()
+    }
+}
+
+/// 0 where nothing was refused, else 3.
+pub fn exit_of(status: Status) -> Exit {
+    if status.is_done() { Exit::Done } else { Exit::Refused }
+}
+
+/// Names the key that is corrupt, and what it holds.
+pub fn tell_corrupt(out: &Output, corrupt: Option<&Corrupt>) {
+    warn_of_corrupt(&mut out.warnings(), corrupt);
+}
+
+/// The same for one of many.
+pub fn warn_of_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
+    if let Some(Corrupt { key, what }) = corrupt {
+        warnings.warn(format!("key `{key}` {what}; nothing was changed"));
+    }
+}
+
+/// A user is wanted, but where the layout records none.
+///
+/// # Errors
+/// Usage, with a hint.
+pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
+    if user.is_none() && layout.kind().has_users() {
+        return Err(Failure::usage(format!("`--user` is missing: the layout `{}` records who bought", layout.name()))
+            .hint("give `--user USER`; only the layout `product` does without")
+            .into());
+    }
+    Ok(())
+}
+
+/// The caller's limit, where the layout can keep one.
+///
+/// # Errors
+/// Usage, with a hint.
+pub fn fitting_limit(limit: Option<Limit>, layout: Layout) -> Result<()> {
+    let Some(limit) = limit else { return Ok(()) };
+    let kind = layout.kind();
+    if !kind.has_users() || (kind.records_once() && limit.get() != 1) {
+        let why = if kind.has_users() { "records a user once: the limit is always 1" } else { "knows no users" };
+        return Err(Failure::usage(format!("`--per-user-limit {limit}`: the layout `{}` {why}", layout.name()))
+            .hint("leave `--per-user-limit` out")
+            .into());
+    }
+    Ok(())
+}

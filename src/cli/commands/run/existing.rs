@@ -1,0 +1,82 @@
+//! What a run would change that it did not create: it asks first, and invents no buyers for it.
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+
+use super::sale;
+use crate::cli::input::fixture::{Fixture, Operation};
+use crate::cli::output::Output;
+use seckill::inventory::activity::{Action, Preheated, Snapshot};
+use seckill::inventory::failure::Failure;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// Activities that a question names; the others are counted.
+const MOST: usize = 10;
+
+/// Asks before steps change activities that exist already.
+///
+/// # Errors
+/// Nobody agreed, or a rush would sell to invented buyers and `yes` does not allow it. Nothing was changed.
+pub fn ask(fixtures: &[Fixture], planned: &[Preheated], yes: bool, store: &mut Store, out: &Output) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    let existing = existing(fixtures, planned, store)?;
+    if existing.is_empty() {
+        return Ok(());
+    }
+    for fixture in fixtures {
+        for step in &fixture.steps {
+            if let Operation::Rush(rush) = &step.operation
+                && existing.iter().any(|snapshot| snapshot.activity == rush.activity)
+            {
+                return Err(rush_refused(&rush.activity, &format!("{}:{}: ", fixture.file, step.at)).into());
+            }
+        }
+    }
+    let mut named: Vec<String> =
+        existing.iter().take(MOST).map(|snapshot| format!("`{}` ({})", snapshot.activity, sold(snapshot))).collect();
+    if existing.len() > MOST {
+        named.push(format!("{} more", existing.len() - MOST));
+    }
+    let server = store.server_name();
+    out.confirm(&format!("Change activities that exist already on `{server}`: {}?", named.join(", ")), false)
+}
+
+/// The error for a rush on an activity that this run did not create.
+pub fn rush_refused(activity: &ActivityId, place: &str) -> Failure {
+    Failure::usage(format!(
+        "{place}a rush would sell `{activity}` to invented buyers, and this run did not create that activity"
+    ))
+    .hint("give the fixture activities of its own; `--yes` allows the rush all the same")
+}
+
+/// Activities that steps change and that no fixture creates, as they are now.
+fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> Result<Vec<Snapshot>> {
+    let created: HashSet<&ActivityId> =
+        planned.iter().filter(|result| result.action == Action::Create).map(|result| &result.activity).collect();
+    let mut seen = HashSet::new();
+    let changed: Vec<ActivityId> = fixtures
+        .iter()
+        .flat_map(|fixture| &fixture.steps)
+        .filter(|step| !matches!(step.operation, Operation::Reconcile { .. }))
+        .flat_map(|step| sale::activities(&step.operation))
+        .filter(|activity| !created.contains(activity) && seen.insert(*activity))
+        .cloned()
+        .collect();
+    let mut snapshots = store.snapshots(&changed)?;
+    snapshots.retain(|snapshot| snapshot.status != Status::NotPreheated || snapshot.meta.is_some());
+    Ok(snapshots)
+}
+
+/// `27 of 50 units sold`, as far as that is known.
+fn sold(snapshot: &Snapshot) -> String {
+    match (snapshot.meta.as_ref().map(|meta| meta.total), snapshot.stock, snapshot.buyers) {
+        (Some(total), Some(stock), _) => format!("{} of {total} units sold", total.saturating_sub(stock)),
+        (_, _, Some(buyers)) => format!("{buyers} buyers"),
+        _ => "units sold unknown".to_owned(),
+    }
+}

@@ -1,0 +1,174 @@
+//! `seckill run`: drive YAML fixtures: preheat, steps, expectations.
+
+mod existing;
+mod perform;
+mod preheat;
+mod report;
+mod rush;
+mod sale;
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+
+use super::session::Session;
+use crate::cli::Mutating;
+use crate::cli::input::fixture::{self, Fixture, Step};
+use crate::cli::output::Output;
+use perform::Observed;
+use report::{Report, StepRow};
+use seckill::interrupt;
+use seckill::inventory::failure::Exit;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::reason;
+use seckill::store::Store;
+
+/// Run a fixture: preheat, steps, expectations
+///
+/// Preheats what a fixture describes, does its steps in order and compares how each ends with what the fixture
+/// expects. Stops at the first step that ends otherwise and exits with 1. An activity that exists and
+/// differs is left alone, and nothing is run.
+///
+/// Steps that change an activity which this run did not create need a yes. A `rush`, which invents its buyers, runs
+/// only on activities that this run created, unless `--yes` is given.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// YAML fixtures, run in this order; - is standard input
+    #[arg(value_name = "FIXTURE", required = true)]
+    files: Vec<String>,
+    /// Continue after an unmet expectation
+    #[arg(long)]
+    keep_going: bool,
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    reason: Option<String>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+/// Runs all fixtures. All are read and checked before the first one is.
+pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
+    let mut fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(reason) = &args.reason {
+        fixtures.iter_mut().flat_map(|fixture| &mut fixture.steps).for_each(|step| step.operation.explain(reason));
+    }
+    let layout = session.layout(fixture::layout(&fixtures)?)?;
+    for fixture in &fixtures {
+        fixture.check(layout)?;
+    }
+    let mut store = session.store(layout)?;
+    let out = &mut session.out;
+    let mut report = Report::default();
+    // What was done is shown even where a fault ends the run.
+    let ended = drive(args, &fixtures, &mut store, out, &mut report);
+    out.set_dry_run(args.mutating.dry_run);
+    let shown = report.show(&fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
+    let exit = ended?;
+    shown?;
+    Ok(exit)
+}
+
+/// Preheats and does the steps of one fixture after the other.
+fn drive(
+    args: &RunArgs,
+    fixtures: &[Fixture],
+    store: &mut Store,
+    out: &mut Output,
+    report: &mut Report,
+) -> Result<Exit> {
+    let mut planned = Vec::new();
+    for fixture in fixtures {
+        let results = preheat::plan(fixture, store, out)?;
+        if results.iter().any(|result| !result.status.is_done()) {
+            preheat::refused(fixture, &results, out);
+            return Ok(Exit::Refused);
+        }
+        planned.push(results);
+    }
+    if !args.mutating.dry_run {
+        existing::ask(fixtures, &planned.concat(), args.mutating.yes, store, out)?;
+    }
+    // Only now: a Ctrl-C at the question ends it at once.
+    interrupt::stop_gracefully();
+    let mut exit = Exit::Done;
+    let mut left: usize = fixtures.iter().map(|fixture| fixture.steps.len()).sum();
+    let mut created = HashSet::new();
+    for (fixture, results) in fixtures.iter().zip(planned) {
+        let preheated = preheat::preheat(fixture, results, args.reason.as_deref(), args.mutating.dry_run, store, out)?;
+        if preheated.refused {
+            return Ok(Exit::Refused);
+        }
+        created.extend(preheated.created);
+        for step in &fixture.steps {
+            if interrupt::requested() {
+                return Ok(interrupted(left, out));
+            }
+            left -= 1;
+            if args.mutating.dry_run {
+                report.steps.push(StepRow::planned(report.steps.len() + 1, step));
+                continue;
+            }
+            let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
+            let observed = perform::perform(&step.operation, may_rush, store, out)?;
+            super::rows::tell_corrupt(out, observed.corrupt.as_ref());
+            let number = report.steps.len() + 1;
+            let differences = differences(step, &observed);
+            let passed = (!observed.cut_short).then_some(differences.is_empty());
+            report.steps.push(StepRow::done(number, step, &observed, passed));
+            if observed.cut_short {
+                return Ok(interrupted(left, out));
+            }
+            if differences.is_empty() {
+                continue;
+            }
+            exit = Exit::Failed;
+            out.warn(format!("step {number} at {}:{}: {}", fixture.file, step.at, differences.join(", ")));
+            if preheated.sold_before {
+                out.hint(format!(
+                    "units were sold before this run; `seckill preheat --reset {}` starts over",
+                    fixture.file
+                ));
+            }
+            if !args.keep_going {
+                if left > 0 {
+                    out.note(format!("{}; `--keep-going` goes on", not_run(left)));
+                }
+                return Ok(exit);
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// In what a step ended otherwise than expected, in words.
+fn differences(step: &Step, observed: &Observed) -> Vec<String> {
+    let Some(expected) = &step.expect else { return Vec::new() };
+    let mut differences = Vec::new();
+    if let Some(word) = expected.word
+        && word != observed.word
+    {
+        differences.push(format!("expected `{word}`, got `{}`", observed.word));
+    }
+    for (name, count) in &expected.counts {
+        match observed.counts.iter().find(|(known, _)| known == name) {
+            Some((_, got)) if got == count => {}
+            Some((_, got)) => differences.push(format!("expected {name} {count}, got {got}")),
+            None => differences.push(format!("expected {name} {count}, got none")),
+        }
+    }
+    differences
+}
+
+/// Ctrl-C came between two steps, or ended a rush.
+fn interrupted(left: usize, out: &Output) -> Exit {
+    out.warn(format!("interrupted; {}", not_run(left)));
+    out.hint("what was done stays; `seckill inspect` shows it, `seckill preheat --reset` starts over");
+    Exit::Interrupted
+}
+
+fn not_run(left: usize) -> String {
+    match left {
+        1 => "1 more step was not run".to_owned(),
+        _ => format!("{left} more steps were not run"),
+    }
+}

@@ -1,0 +1,187 @@
+//! What a run shows when it is over: its steps, and how the sale stands.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::perform::{Observed, in_words};
+use super::sale;
+use crate::cli::commands::inspect::look::Sight;
+use crate::cli::input::fixture::{Expectation, Fixture, Operation, Step};
+use crate::cli::output::{Cell, Format, Output, Row, Tone};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::number::Quantity;
+use seckill::inventory::order::RefundOf;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// One step, and how it ended.
+#[derive(Debug, Serialize)]
+pub struct StepRow {
+    step: usize,
+    operation: &'static str,
+    /// `None` where the step was only planned.
+    status: Option<&'static str>,
+    expected: Option<String>,
+    passed: Option<bool>,
+    /// The operation with all that belongs to it, for people.
+    #[serde(skip)]
+    told: String,
+    /// The expectation, for people.
+    #[serde(skip)]
+    told_expected: String,
+    /// What came of it, for people, where the expectation does not say it.
+    #[serde(skip)]
+    result: String,
+}
+
+impl StepRow {
+    /// A step that was done.
+    ///
+    /// `passed` is `None` where an interrupt came before it could end as expected.
+    pub fn done(number: usize, step: &Step, observed: &Observed, passed: Option<bool>) -> Self {
+        let result = match step.expect {
+            None if observed.short.is_empty() => in_words(&observed.counts),
+            _ => observed.short.clone(),
+        };
+        // What the status says already is not said again.
+        let told_expected = match &step.expect {
+            Some(Expectation { counts, .. }) if passed == Some(true) && !counts.is_empty() => in_words(counts),
+            other => other.as_ref().map(expected).unwrap_or_default(),
+        };
+        Self { status: Some(observed.word), passed, result, told_expected, ..Self::planned(number, step) }
+    }
+
+    /// A step that would be done.
+    pub fn planned(number: usize, step: &Step) -> Self {
+        let expected = step.expect.as_ref().map(expected);
+        Self {
+            step: number,
+            operation: step.operation.name(),
+            status: None,
+            told_expected: expected.clone().unwrap_or_default(),
+            expected,
+            passed: None,
+            told: told(&step.operation),
+            result: String::new(),
+        }
+    }
+}
+
+impl Row for StepRow {
+    const FIELDS: &'static [&'static str] = &["step", "operation", "status", "expected", "passed"];
+    const HEADINGS: &'static [&'static str] = Self::FIELDS;
+
+    fn is_change(&self) -> bool {
+        self.operation != "reconcile" && self.status.and_then(Status::named).is_none_or(|status| status == Status::Ok)
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let passed = match self.passed {
+            Some(true) => Cell::text("✓").tone(Tone::Good),
+            Some(false) => Cell::text("✗").tone(Tone::Bad),
+            None => Cell::unknown(),
+        };
+        vec![
+            Cell::number(self.step),
+            Cell::text(&self.told).flexible(),
+            self.status.map_or_else(Cell::unknown, |word| self.ended(word)),
+            match self.told_expected.as_str() {
+                "" => Cell::unknown(),
+                expected => Cell::text(expected).tone(Tone::Dim).flexible(),
+            },
+            passed,
+        ]
+    }
+}
+
+impl StepRow {
+    /// `refused: phone out_of_stock`: the status, and what the expectation leaves open. A refusal that was expected
+    /// is not bad.
+    fn ended(&self, word: &'static str) -> Cell {
+        let colon = if self.result.is_empty() { "" } else { ": " };
+        let done = word == "match" || Status::named(word).is_some_and(Status::is_done);
+        Cell::text(format!("{word}{colon}{}", self.result)).flexible().tone(match (self.passed, done) {
+            (Some(false), _) => Tone::Bad,
+            (_, true) => Tone::Good,
+            (_, false) => Tone::Warn,
+        })
+    }
+}
+
+/// `ok, stock 48`: an expectation in words.
+fn expected(expectation: &Expectation) -> String {
+    let counts = in_words(&expectation.counts);
+    match expectation.word {
+        Some(word) if counts.is_empty() => word.to_owned(),
+        Some(word) => format!("{word}, {counts}"),
+        None => counts,
+    }
+}
+
+/// Whom an operation is for, if anybody.
+fn of(user: Option<&impl std::fmt::Display>) -> String {
+    user.map(|user| format!(" for {user}")).unwrap_or_default()
+}
+
+/// An operation in words: `deduct phone=2 for 12345`.
+fn told(operation: &Operation) -> String {
+    let named = |activity: &ActivityId, quantity: Quantity| match quantity {
+        Quantity::ONE => activity.to_string(),
+        _ => format!("{activity}={quantity}"),
+    };
+    match operation {
+        Operation::Deduct(order) => {
+            format!("deduct {}{}", named(&order.activity, order.quantity), of(order.user.as_ref()))
+        }
+        Operation::Refund(refund) => {
+            let what = match refund.of {
+                RefundOf::Quantity(quantity) => named(&refund.activity, quantity),
+                RefundOf::Default => refund.activity.to_string(),
+                RefundOf::All => format!("all {}", refund.activity),
+            };
+            format!("refund {what}{}", of(refund.user.as_ref()))
+        }
+        Operation::MultiDeduct(order) => {
+            let items: Vec<_> = order.items.iter().map(|(activity, quantity)| named(activity, *quantity)).collect();
+            format!("multi_deduct {}{}", items.join(" "), of(order.user.as_ref()))
+        }
+        Operation::Rush(rush) => format!("rush {}: {} users", named(&rush.activity, rush.quantity), rush.users),
+        Operation::Reconcile { activity, .. } => format!("reconcile {activity}"),
+        Operation::Pause { activity, .. } => format!("pause {activity}"),
+        Operation::Resume { activity, .. } => format!("resume {activity}"),
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Its steps, in the order in which they were done.
+    pub steps: Vec<StepRow>,
+}
+
+impl Report {
+    /// Prints it; where `with_sale` is said, and the format has room, with how the sale stands now.
+    pub fn show(&self, fixtures: &[Fixture], store: &mut Store, out: &mut Output, with_sale: bool) -> Result<()> {
+        match out.format() {
+            Format::Table => {
+                if !self.steps.is_empty() {
+                    out.array(&self.steps)?;
+                }
+                if with_sale { sale::tables(sale::look(fixtures, store, out)?, out) } else { Ok(()) }
+            }
+            Format::Json | Format::Yaml => {
+                out.keep_changes(&self.steps)?;
+                let activities = if with_sale { sale::look(fixtures, store, out)? } else { Vec::new() };
+                out.document(&Document { steps: &self.steps, activities })
+            }
+            Format::Jsonl | Format::Csv | Format::Tsv => out.array(&self.steps),
+        }
+    }
+}
+
+/// The nested form of a report.
+#[derive(Serialize)]
+struct Document<'a> {
+    steps: &'a [StepRow],
+    activities: Vec<Sight>,
+}

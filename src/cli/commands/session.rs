@@ -1,0 +1,135 @@
+//! What a command needs before it can begin: an output, a layout, and a server to talk to.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::cli::Global;
+use crate::cli::environment::variable;
+use crate::cli::input::password;
+use crate::cli::output::{Format, Output};
+use seckill::interrupt;
+use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::layout::Layout;
+use seckill::store::Store;
+use seckill::store::connect::Target;
+use seckill::store::embedded::Embedded;
+
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+
+/// The options every command takes, and what follows from them.
+pub struct Session {
+    global: Global,
+    /// Where results go.
+    pub out: Output,
+}
+
+impl Session {
+    /// Nothing is connected or started yet.
+    pub fn new(global: Global) -> Result<Self> {
+        let mut out = Output::new(global.output(), global.color, global.quiet, global.verbose);
+        if global.bom && global.output() != Format::Csv {
+            return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output().name()))
+                .hint("add `-o csv`, or leave `--bom` out")
+                .into());
+        }
+        out.set_bom(global.bom);
+        global.timezone().use_in_process();
+        Ok(Self { global, out })
+    }
+
+    /// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
+    pub fn layout(&self, of_fixture: Option<Layout>) -> Result<Layout> {
+        if let (Some(flag), Some(fixture)) = (self.global.layout, of_fixture)
+            && flag != fixture
+        {
+            return Err(Failure::usage(format!(
+                "`--layout {}` contradicts the fixture, which says `layout: {}`",
+                flag.name(),
+                fixture.name()
+            ))
+            .hint("leave the flag out, or change the fixture")
+            .into());
+        }
+        if let Some(layout) = self.global.layout.or(of_fixture) {
+            return Ok(layout);
+        }
+        match variable("SECKILL_LAYOUT")? {
+            Some(name) => Layout::named(&name).ok_or_else(|| {
+                Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
+                    .hint("expected seckill, sku, coupon, product or cluster")
+                    .into()
+            }),
+            None => Ok(Layout::default()),
+        }
+    }
+
+    /// A store for a layout: connects when first asked, or starts a private server now.
+    pub fn store(&self, layout: Layout) -> Result<Store> {
+        let target = match &self.global.embedded {
+            Some(directory) => Target::of_socket(&self.start_embedded(directory)?, self.global.timeout())?,
+            None => self.target()?,
+        };
+        self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
+        Ok(Store::new(target, layout, operator()?))
+    }
+
+    /// The server of the flag, else of the environment, and how to log in there.
+    fn target(&self) -> Result<Target> {
+        let (url, source) = match (&self.global.url, variable("SECKILL_URL")) {
+            (Some(url), _) => (url.clone(), "the value of `--url`"),
+            (None, Err(failure)) => return Err(failure.into()),
+            (None, Ok(Some(url))) => (url, "the value of the environment variable `SECKILL_URL`"),
+            (None, Ok(None)) => match variable("REDIS_URL")? {
+                Some(url) => (url, "the value of the environment variable `REDIS_URL`"),
+                None => (DEFAULT_URL.to_owned(), "the default"),
+            },
+        };
+        let mut target = Target::new(&url, source, self.global.timeout())?;
+        if let Some(path) = &self.global.password_file {
+            target.set_password(password::of_file(path)?);
+        } else if !target.has_password() {
+            let password = match variable("SECKILL_PASSWORD")? {
+                Some(password) => Some(password),
+                None => variable("REDISCLI_AUTH")?,
+            };
+            password.into_iter().for_each(|password| target.set_password(password));
+        }
+        Ok(target)
+    }
+
+    /// Runs a command that needs no fixture.
+    pub fn with(&mut self, command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>) -> Result<Exit> {
+        let mut store = self.store(self.layout(None)?)?;
+        command(&mut store, &mut self.out)
+    }
+
+    /// Starts a private server, which stops at exit, and gives its socket.
+    fn start_embedded(&self, directory: &Path) -> Result<PathBuf> {
+        let kept = (!directory.as_os_str().is_empty()).then_some(directory);
+        // A server whose stop is not yet arranged must not be left behind by a Ctrl-C.
+        let socket = interrupt::uncut(|| {
+            let server = Embedded::start(kept, self.global.timeout(), |note| self.out.note(note))?;
+            let socket = server.socket();
+            // It must stop however the command ends, Ctrl-C included.
+            interrupt::at_exit(move || drop(server));
+            Ok::<_, Failure>(socket)
+        })?;
+        if kept.is_none() {
+            self.out.note("a private server was started; its data is discarded at the end (`--embedded=DIR` keeps it)");
+        }
+        Ok(socket)
+    }
+}
+
+/// Who does this, for the ledger: the operating system's user at this host, unless `SECKILL_OPERATOR` says otherwise.
+fn operator() -> Result<String> {
+    if let Some(named) = variable("SECKILL_OPERATOR")? {
+        return Ok(named);
+    }
+    // The variable first: asking the system reads its name service, which takes longer than an order.
+    let login = |name| variable(name).ok().flatten();
+    let user = login("USER").or_else(|| login("LOGNAME")).or_else(|| whoami::username().ok());
+    let host = whoami::hostname().unwrap_or_else(|_| "unknown".to_owned());
+    Ok(format!("{}@{host}", user.unwrap_or_else(|| "unknown".to_owned())))
+}

@@ -1,0 +1,174 @@
+//! A list of activities in csv or tsv: what a fixture says, a row an activity, for lists that are too long for YAML.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use super::columns::{self, Columns, Mapping, Refusal};
+use super::orders::{Dialect, RowFormat, after_quote, is_rounded};
+use super::problem::{Location, Problem, Problems, quoted};
+use super::source::Source;
+use seckill::inventory::activity::Plan;
+use seckill::inventory::failure::Failure;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::number::{Limit, Units};
+use seckill::inventory::time::Millis;
+
+/// The columns, named as the fields of a fixture. The first two are required.
+const COLUMNS: [&str; 7] = ["id", "stock", "per_user_limit", "title", "starts_at", "ends_at", "ledger"];
+
+/// What a list says.
+pub struct List {
+    /// An activity a row.
+    pub plans: Vec<Plan>,
+    /// Which columns are ignored, in words.
+    pub ignored: Option<String>,
+}
+
+/// Reads a list; `-` is standard input.
+///
+/// # Errors
+/// One failure for all that is wrong with it.
+pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List, Failure> {
+    let columns = Columns::new(&COLUMNS[..2], &COLUMNS[2..], mapping)?;
+    let source = Source::read(path)?;
+    let first = source.text.lines().next().unwrap_or_default();
+    let (dialect, delimiter) = format.of(&source.name, first.as_bytes())?;
+    if !matches!(dialect, Dialect::Csv | Dialect::Tsv) {
+        return Err(Failure::usage(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))
+            .hint("a fixture in YAML can say the same"));
+    }
+    let mut problems = Problems::of(&source.name);
+    let list = rows(&source, delimiter.get(), &columns, &mut problems);
+    problems.end()?;
+    Ok(list)
+}
+
+fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Problems) -> List {
+    let bytes = source.text.as_bytes();
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
+    let top = Location { line: 1, column: 1 };
+    let mut list = List { plans: Vec::new(), ignored: None };
+    let header: Vec<String> = match reader.headers() {
+        Ok(header) => header.iter().map(|name| name.trim().to_owned()).collect(),
+        Err(error) => {
+            problems.tell(Problem::new(top, error.to_string()));
+            return list;
+        }
+    };
+    let found = match columns.find(&header) {
+        Ok(found) => found,
+        Err(Refusal { message, hint }) => {
+            problems.tell(Problem::new(top, message).hint(hint));
+            return list;
+        }
+    };
+    list.ignored = columns::ignored(&found.ignored);
+    let mut seen: HashMap<ActivityId, usize> = HashMap::new();
+    let mut record = csv::StringRecord::new();
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return list,
+            Err(error) => {
+                problems.tell(Problem::new(top, error.to_string()));
+                return list;
+            }
+        }
+        let start = record.position().map_or(0, |position| place(position.byte()));
+        let end = place(reader.position().byte());
+        let line = record.position().map_or(1, |position| place(position.line()));
+        let (width, columns) = (header.len(), &found.places);
+        let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };
+        if bytes.get(start..end).is_some_and(|raw| after_quote(raw, delimiter).is_some()) {
+            row.tell("text after a closing quote".to_owned(), Some("write a quote inside quotes twice: `\"a\"\"b\"`"));
+            continue;
+        }
+        let Some(plan) = row.plan() else { continue };
+        match seen.insert(plan.id.clone(), line) {
+            Some(first) => {
+                let message = format!("activity `{}` is given twice, first in line {first}", plan.id);
+                problems.tell(Problem::new(Location { line, column: 1 }, message));
+            }
+            None => list.plans.push(plan),
+        }
+    }
+}
+
+/// A place in a text that is held in memory.
+fn place(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}
+
+struct Row<'a> {
+    width: usize,
+    /// The place of each column of ours.
+    columns: &'a [Option<usize>],
+    record: &'a csv::StringRecord,
+    line: usize,
+    problems: &'a mut Problems,
+}
+
+impl Row<'_> {
+    fn plan(&mut self) -> Option<Plan> {
+        if self.record.len() != self.width {
+            self.tell(format!("{} values, where the header has {}", self.record.len(), self.width), None);
+            return None;
+        }
+        let id = self.text("id").filter(|id| id.starts_with(|c: char| c.is_ascii_digit()) && is_rounded(id));
+        if let Some(id) = id.map(quoted) {
+            self.tell(
+                format!("id: {id} is a number that was rounded"),
+                Some("a spreadsheet did that: format the column as text, and export it again"),
+            );
+            return None;
+        }
+        let plan = Plan {
+            id: self.required("id", ActivityId::EXPECTED)?,
+            total: self.required("stock", Units::EXPECTED)?,
+            per_user_limit: self.optional("per_user_limit", Limit::EXPECTED)?,
+            title: self.optional("title", "a text")?,
+            starts_at: self.optional("starts_at", Millis::EXPECTED)?,
+            ends_at: self.optional("ends_at", Millis::EXPECTED)?,
+            ledger: self.optional("ledger", "`true` or `false`")?,
+        };
+        if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)
+            && start >= end
+        {
+            self.tell(format!("the window ends ({end}) before it starts ({start})"), None);
+            return None;
+        }
+        Some(plan)
+    }
+
+    fn required<T: FromStr>(&mut self, name: &str, expected: &str) -> Option<T> {
+        let text = self.text(name).unwrap_or_default().to_owned();
+        self.parsed(name, &text, expected)
+    }
+
+    /// `None` where it is wrong; an empty value is none.
+    #[allow(clippy::option_option)]
+    fn optional<T: FromStr>(&mut self, name: &str, expected: &str) -> Option<Option<T>> {
+        match self.text(name).unwrap_or_default().to_owned() {
+            text if text.is_empty() => Some(None),
+            text => self.parsed(name, &text, expected).map(Some),
+        }
+    }
+
+    fn parsed<T: FromStr>(&mut self, name: &str, text: &str, expected: &str) -> Option<T> {
+        let value = text.parse().ok();
+        if value.is_none() {
+            self.tell(format!("{name}: {} is not {expected}", quoted(text)), None);
+        }
+        value
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        let nth = COLUMNS.iter().position(|known| *known == name)?;
+        self.record.get(self.columns[nth]?)
+    }
+
+    fn tell(&mut self, message: String, hint: Option<&str>) {
+        let problem = Problem::new(Location { line: self.line, column: 1 }, message);
+        self.problems.tell(problem.hint(hint.map(str::to_owned)));
+    }
+}

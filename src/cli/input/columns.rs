@@ -1,0 +1,438 @@
+//! Names of columns: ours in any case, the input's own (`--map`), and names that are nearly ours, which are refused:
+//! a `qty` that is ignored would count 1 a row.
+
+use std::str::FromStr;
+
+use super::fields::listed;
+use super::problem::{did_you_mean, quoted};
+use seckill::inventory::failure::Failure;
+
+/// Ignored columns that are named; of more only the number.
+const MOST_NAMED: usize = 10;
+
+/// Names that people give to a column of ours, lower case and without punctuation.
+const ALIASES: [(&str, &[&str]); 11] = [
+    (
+        "activity",
+        &[
+            "activityid",
+            "activitycode",
+            "activityno",
+            "activities",
+            "actid",
+            "campaignid",
+            "eventid",
+            "seckillid",
+            "couponid",
+            "sku",
+            "skuid",
+            "skucode",
+            "skuno",
+            "item",
+            "itemid",
+            "product",
+            "productid",
+            "goods",
+            "goodsid",
+            "活动",
+            "活动id",
+            "活动编号",
+            "商品",
+            "商品id",
+            "商品编号",
+        ],
+    ),
+    (
+        "user",
+        &[
+            "userid",
+            "userno",
+            "username",
+            "users",
+            "usr",
+            "uid",
+            "buyer",
+            "buyerid",
+            "customer",
+            "customerid",
+            "member",
+            "memberid",
+            "account",
+            "accountid",
+            "openid",
+            "用户",
+            "用户id",
+            "用户编号",
+            "买家",
+            "买家id",
+            "会员id",
+        ],
+    ),
+    (
+        "quantity",
+        &[
+            "qty",
+            "quant",
+            "quantities",
+            "count",
+            "cnt",
+            "num",
+            "number",
+            "units",
+            "amount",
+            "pieces",
+            "pcs",
+            "buynum",
+            "buycount",
+            "itemcount",
+            "数量",
+            "件数",
+            "购买数量",
+        ],
+    ),
+    ("request", &["requestid", "requestno", "req", "reqid", "idempotencykey", "idempotencyid", "请求id"]),
+    ("ledger", &["ledgerid", "ledgerentry", "entry", "entryid"]),
+    ("items", &["item", "products", "skus", "activities", "goods"]),
+    ("id", &["activity", "activityid", "sku", "skuid", "itemid", "productid", "goodsid", "活动id", "商品id"]),
+    ("stock", &["total", "units", "quantity", "qty", "inventory", "库存"]),
+    ("per_user_limit", &["limit", "userlimit", "perlimit", "maxperuser", "buylimit", "限购", "限购数量"]),
+    ("starts_at", &["start", "startat", "starttime", "starts", "begin", "begintime", "开始时间"]),
+    ("ends_at", &["end", "endat", "endtime", "ends", "结束时间"]),
+];
+
+/// What an input calls our columns, where it is not our name: `user=buyer_id`. `quantity=` says that there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapping(Vec<(String, String)>);
+
+impl Mapping {
+    /// Several mappings as one.
+    ///
+    /// # Errors
+    /// A column is mapped twice.
+    pub fn joined<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Result<Self, String> {
+        let mut all = Self::default();
+        for (ours, theirs) in parts.into_iter().flat_map(|part| &part.0) {
+            if all.theirs(ours).is_some() {
+                return Err(format!("`{ours}` is mapped twice"));
+            }
+            all.0.push((ours.clone(), theirs.clone()));
+        }
+        Ok(all)
+    }
+
+    /// As one text, equal for mappings that read the same rows. It is part of a job's stored digest.
+    pub fn text(&self) -> String {
+        let renamed = self.0.iter().filter(|(ours, theirs)| !theirs.is_empty() && !is_same(ours, theirs));
+        let mut pairs: Vec<String> =
+            renamed.map(|(ours, theirs)| format!("{ours}={}", theirs.to_lowercase())).collect();
+        pairs.sort();
+        pairs.join(",")
+    }
+
+    fn theirs(&self, ours: &str) -> Option<&str> {
+        self.0.iter().find(|(mapped, _)| mapped == ours).map(|(_, theirs)| theirs.as_str())
+    }
+}
+
+impl FromStr for Mapping {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = Vec::new();
+        for pair in text.split(',') {
+            let (ours, theirs) = pair.split_once('=').ok_or("expected OURS=THEIRS, as in `user=buyer_id`")?;
+            parts.push(Self(vec![(ours.trim().to_owned(), theirs.trim().to_owned())]));
+        }
+        Self::joined(&parts)
+    }
+}
+
+/// The columns that a reader looks for, by what the input calls them.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    wanted: Vec<Wanted>,
+    /// Whether the command has `--map`.
+    has_map: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Wanted {
+    ours: &'static str,
+    /// `None`: the input has no such column.
+    theirs: Option<String>,
+    is_required: bool,
+    is_mapped: bool,
+}
+
+/// What a name of the input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// The column of ours with that number.
+    Ours(usize),
+    /// Not quite the column with that number.
+    Nearly(usize),
+    /// A column that is ignored.
+    Other,
+}
+
+/// What a header says.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The place of each column of ours, if it is there.
+    pub places: Vec<Option<usize>>,
+    /// The names of all others.
+    pub ignored: Vec<String>,
+}
+
+/// What is wrong with the names of an input, and a hint.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong.
+    pub message: String,
+    /// The next step.
+    pub hint: Option<String>,
+}
+
+impl Columns {
+    /// Columns that must be there and columns that may be, numbered in this order.
+    ///
+    /// # Errors
+    /// Usage: the mapping names a column that is none of these, or says that a required one is not there.
+    pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self, Failure> {
+        let known: Vec<&str> = required.iter().chain(optional).copied().collect();
+        for (ours, theirs) in &mapping.0 {
+            if !known.contains(&ours.as_str()) {
+                let failure = Failure::usage(format!("`--map`: no column {} is read here", quoted(ours)));
+                let hint = did_you_mean(ours, &known).unwrap_or_else(|| format!("expected one of {}", listed(&known)));
+                return Err(failure.hint(hint));
+            }
+            if theirs.is_empty() && required.contains(&ours.as_str()) {
+                let message = format!("`--map {ours}=` names no column of the file, and `{ours}` is required");
+                return Err(Failure::usage(message).hint(format!("give its name, as in `--map {ours}=ITS_NAME`")));
+            }
+        }
+        let wanted = known.into_iter().enumerate().map(|(nth, ours)| {
+            let theirs = mapping.theirs(ours);
+            Wanted {
+                ours,
+                theirs: Some(theirs.unwrap_or(ours)).filter(|name| !name.is_empty()).map(str::to_owned),
+                is_required: nth < required.len(),
+                is_mapped: theirs.is_some_and(|theirs| !theirs.is_empty()),
+            }
+        });
+        Ok(Self { wanted: wanted.collect(), has_map: true })
+    }
+
+    /// For a command without `--map`: names must be ours.
+    #[must_use]
+    pub fn without_map(self) -> Self {
+        Self { has_map: false, ..self }
+    }
+
+    /// What the input calls a column; our own name where it has none.
+    pub fn name(&self, nth: usize) -> &str {
+        self.wanted[nth].theirs.as_deref().unwrap_or(self.wanted[nth].ours)
+    }
+
+    /// Whether a column must be in every row, because it was asked for by name.
+    pub fn is_mapped(&self, nth: usize) -> bool {
+        self.wanted[nth].is_mapped
+    }
+
+    /// What a name of the input is.
+    pub fn classify(&self, name: &str) -> Named {
+        let ours =
+            self.wanted.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));
+        match ours {
+            Some(nth) => Named::Ours(nth),
+            None => {
+                let nearly =
+                    |wanted: &Wanted| !wanted.is_mapped && wanted.theirs.is_some() && is_near(wanted.ours, name);
+                self.wanted.iter().position(nearly).map_or(Named::Other, Named::Nearly)
+            }
+        }
+    }
+
+    /// Finds the columns in a header.
+    ///
+    /// # Errors
+    /// A required or mapped column is missing, one is named twice, or a name is nearly that of a column that is missing.
+    pub fn find(&self, header: &[String]) -> Result<Found, Refusal> {
+        let mut found = Found { places: vec![None; self.wanted.len()], ignored: Vec::new() };
+        let mut near: Vec<Option<&str>> = vec![None; self.wanted.len()];
+        for (at, name) in header.iter().enumerate() {
+            match self.classify(name) {
+                Named::Ours(nth) if found.places[nth].is_some() => {
+                    let message = format!("the header names `{}` twice", self.name(nth));
+                    return Err(Refusal { message, hint: None });
+                }
+                Named::Ours(nth) => found.places[nth] = Some(at),
+                Named::Nearly(nth) => {
+                    near[nth] = near[nth].or(Some(name));
+                    found.ignored.push(name.clone());
+                }
+                Named::Other => found.ignored.push(name.clone()),
+            }
+        }
+        let missing = |nth: &usize| {
+            let wanted = &self.wanted[*nth];
+            found.places[*nth].is_none() && (wanted.is_required || wanted.is_mapped || near[*nth].is_some())
+        };
+        let missing: Vec<usize> = (0..self.wanted.len()).filter(missing).collect();
+        if missing.is_empty() { Ok(found) } else { Err(self.refusal(header, &missing, &near)) }
+    }
+
+    /// What is said of names that are nearly ours, in a header or in an object.
+    pub fn refusal_of(&self, nth: usize, name: &str) -> Refusal {
+        let ours = self.wanted[nth].ours;
+        let hint = if self.has_map {
+            self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.wanted[nth].is_required))
+        } else {
+            format!("call it `{ours}`")
+        };
+        Refusal { message: format!("{} is no column of ours, and `{ours}` is missing", quoted(name)), hint: Some(hint) }
+    }
+
+    fn refusal(&self, header: &[String], missing: &[usize], near: &[Option<&str>]) -> Refusal {
+        let names: Vec<&str> = header.iter().map(String::as_str).collect();
+        let wanted: Vec<&str> = missing.iter().map(|nth| self.name(*nth)).collect();
+        let plural = if wanted.len() == 1 { "" } else { "s" };
+        let message = format!("no column{plural} {}: the header has {}", listed(&wanted), listed(&names));
+        if let [only] = names.as_slice()
+            && let Some(delimiter) = [';', '|', '\t', ','].into_iter().find(|delimiter| only.contains(*delimiter))
+        {
+            let shown = if delimiter == '\t' { "\\t".to_owned() } else { delimiter.to_string() };
+            return Refusal {
+                message,
+                hint: Some(format!("is the file separated by `{shown}`? give `--delimiter '{shown}'`")),
+            };
+        }
+        let mapped = missing.iter().find(|nth| self.wanted[**nth].is_mapped);
+        if let Some(nth) = mapped {
+            return Refusal { message, hint: did_you_mean(self.name(*nth), &names) };
+        }
+        let pairs: Vec<String> = missing
+            .iter()
+            .map(|nth| format!("{}={}", self.wanted[*nth].ours, near[*nth].unwrap_or("ITS_NAME")))
+            .collect();
+        let optional = missing.iter().find(|nth| !self.wanted[**nth].is_required).map(|nth| self.wanted[*nth].ours);
+        Refusal { message, hint: Some(self.hint(&pairs, optional)) }
+    }
+
+    fn hint(&self, pairs: &[String], optional: Option<&str>) -> String {
+        let pairs = pairs.join(",");
+        let map =
+            if pairs.contains(char::is_whitespace) { format!("`--map '{pairs}'`") } else { format!("`--map {pairs}`") };
+        match optional {
+            Some(ours) => format!("use it by {map}; if it is something else, `--map {ours}=` ignores it"),
+            None => format!("name the file's own column with {map}"),
+        }
+    }
+}
+
+/// Says which columns are ignored; `None` if none are.
+pub fn ignored(names: &[String]) -> Option<String> {
+    let shown: Vec<String> = names.iter().take(MOST_NAMED).map(|name| quoted(name)).collect();
+    let more = names.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    match names.len() {
+        0 => None,
+        1 => Some(format!("the column {} is ignored", shown.join(", "))),
+        _ => Some(format!("the columns {}{more} are ignored", shown.join(", "))),
+    }
+}
+
+/// Whether two names are equal but for their case.
+fn is_same(one: &str, other: &str) -> bool {
+    one == other || one.to_lowercase() == other.to_lowercase()
+}
+
+/// Whether a name is probably meant to be one of ours.
+fn is_near(ours: &str, name: &str) -> bool {
+    let plain = |name: &str| name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    let (plain_ours, name) = (plain(ours), plain(name));
+    let aliases = ALIASES.iter().find(|(known, _)| *known == ours).map_or(&[][..], |(_, aliases)| aliases);
+    // Short names are near to too many others, and a reason that is ignored does no harm.
+    let may_be_misspelt = plain_ours.len() >= 5 && ours != "reason";
+    plain_ours == name
+        || aliases.contains(&name.as_str())
+        || (may_be_misspelt && strsim::damerau_levenshtein(&plain_ours, &name) == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(header: &[&str], map: &str) -> Result<Found, Refusal> {
+        let mapping = if map.is_empty() { Mapping::default() } else { map.parse().unwrap() };
+        let columns = Columns::new(&["activity", "user"], &["quantity", "request"], &mapping).unwrap();
+        columns.find(&header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn names_are_known_in_any_case_and_others_are_ignored() {
+        let found = find(&["Note", "USER", "Activity", "userName"], "").unwrap();
+        assert_eq!(found.places, [Some(2), Some(1), None, None]);
+        assert_eq!(ignored(&found.ignored).unwrap(), "the columns `Note`, `userName` are ignored");
+        assert_eq!(ignored(&["x".to_owned()]).unwrap(), "the column `x` is ignored");
+        assert_eq!(ignored(&[]), None);
+        let found = find(&["Buyer", "sku", "qty", "quantity", "user"], "user=buyer,activity=SKU").unwrap();
+        assert_eq!(
+            (found.places, found.ignored),
+            (vec![Some(1), Some(0), Some(3), None], vec!["qty".into(), "user".into()])
+        );
+        assert_eq!(find(&["activity", "user", "User"], "").unwrap_err().message, "the header names `user` twice");
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_ours_is_refused_with_the_map_to_use() {
+        for (name, map) in [
+            ("qty", "quantity=qty"),
+            ("Quantitty", "quantity=Quantitty"),
+            ("数量", "quantity=数量"),
+            ("request_id", "request=request_id"),
+            ("Request-ID", "request=Request-ID"),
+            ("Item Count", "'quantity=Item Count'"),
+        ] {
+            let refusal = find(&["activity", "user", name], "").unwrap_err();
+            let ours = map.trim_matches('\'').split_once('=').unwrap().0;
+            assert_eq!(refusal.message, format!("no column `{ours}`: the header has `activity`, `user`, `{name}`"));
+            let hint = format!("use it by `--map {map}`; if it is something else, `--map {ours}=` ignores it");
+            assert_eq!(refusal.hint.as_deref(), Some(hint.as_str()));
+            assert!(find(&["activity", "user", name], map.trim_matches('\'')).is_ok());
+            assert_eq!(find(&["activity", "user", name], &format!("{ours}=")).unwrap().ignored, [name]);
+        }
+        let refusal = find(&["sku", "user_id", "n"], "").unwrap_err();
+        assert_eq!(refusal.hint.as_deref(), Some("name the file's own column with `--map activity=sku,user=user_id`"));
+        let refusal = find(&["a", "user"], "").unwrap_err();
+        assert_eq!(refusal.hint.as_deref(), Some("name the file's own column with `--map activity=ITS_NAME`"));
+        for other in ["order_id", "season", "username2", "requested_at", "price"] {
+            assert_eq!(find(&["activity", "user", other], "").unwrap().ignored, [other]);
+        }
+    }
+
+    #[test]
+    fn another_delimiter_is_recognised() {
+        let hint = |name: &str| find(&[name], "").unwrap_err().hint.unwrap();
+        assert_eq!(hint("activity;user"), "is the file separated by `;`? give `--delimiter ';'`");
+        assert_eq!(hint("activity\tuser"), "is the file separated by `\\t`? give `--delimiter '\\t'`");
+    }
+
+    #[test]
+    fn a_mapping_is_of_columns_that_are_read() {
+        let new = |map: &str| Columns::new(&["user"], &["quantity"], &map.parse().unwrap()).unwrap_err().message;
+        assert_eq!(new("ledger=x"), "`--map`: no column `ledger` is read here");
+        assert_eq!(new("user="), "`--map user=` names no column of the file, and `user` is required");
+        assert!("user".parse::<Mapping>().is_err() && "user=a,user=b".parse::<Mapping>().is_err());
+        let refusal = find(&["activity", "user", "buyer"], "request=byer").unwrap_err();
+        assert_eq!(refusal.hint.as_deref(), Some("did you mean `buyer`?"));
+    }
+
+    #[test]
+    fn mappings_that_read_the_same_rows_have_one_text() {
+        let text = |map: &str| map.parse::<Mapping>().unwrap().text();
+        assert_eq!(text("user=Buyer,activity=SKU"), "activity=sku,user=buyer");
+        assert_eq!(text("activity=sku,user=BUYER"), text("user=Buyer,activity=SKU"));
+        assert_eq!(text("user=User,quantity="), "");
+    }
+}

@@ -1,0 +1,246 @@
+//! Nodes as typed values: the fields of a mapping, each read by the rule of its type.
+
+use std::rc::Rc;
+
+use super::problem::{Location, Problem, Problems, Told, did_you_mean, quoted};
+use super::source::Source;
+use super::yaml::{Node, Value};
+use seckill::inventory::id::{ActivityId, RequestId, UserId};
+use seckill::inventory::layout::Layout;
+use seckill::inventory::number::{Limit, Quantity, Units};
+use seckill::inventory::reason::Reason;
+use seckill::inventory::time::Millis;
+
+/// A value that is written as one text.
+pub trait Scalar: Sized {
+    /// What the text must be, for errors: `… is not` this.
+    const EXPECTED: &'static str;
+    /// The value, where the text keeps the rule. `plain` says that it stood there without quotes.
+    fn of(text: &str, plain: bool) -> Option<Self>;
+}
+
+/// A type that is read by its `FromStr`: names and times with quotes or without, numbers only without.
+macro_rules! scalar {
+    ($($type:ty, $fits:expr;)*) => {$(
+        impl Scalar for $type {
+            const EXPECTED: &'static str = <$type>::EXPECTED;
+            fn of(text: &str, plain: bool) -> Option<Self> {
+                let fits: fn(bool) -> bool = $fits;
+                if fits(plain) { text.parse().ok() } else { None }
+            }
+        }
+    )*};
+}
+
+scalar! {
+    ActivityId, |_| true;
+    UserId, |_| true;
+    RequestId, |_| true;
+    Millis, |_| true;
+    Units, |plain| plain;
+    Quantity, |plain| plain;
+    Limit, |plain| plain;
+}
+
+impl Scalar for Reason {
+    const EXPECTED: &'static str = Self::EXPECTED;
+    fn of(text: &str, plain: bool) -> Option<Self> {
+        if plain && is_null(text) { None } else { text.parse().ok() }
+    }
+}
+
+impl Scalar for bool {
+    const EXPECTED: &'static str = "`true` or `false`";
+    fn of(text: &str, plain: bool) -> Option<Self> {
+        if plain { text.parse().ok() } else { None }
+    }
+}
+
+impl Scalar for Layout {
+    const EXPECTED: &'static str = "one of `seckill`, `sku`, `coupon`, `product`, `cluster`";
+    fn of(text: &str, _: bool) -> Option<Self> {
+        Self::named(text)
+    }
+}
+
+/// Free text, such as a title. It must say something: an empty one is a forgotten one.
+#[derive(Debug)]
+pub struct Text(pub String);
+
+impl Scalar for Text {
+    const EXPECTED: &'static str = "a text";
+    fn of(text: &str, plain: bool) -> Option<Self> {
+        let nothing = text.is_empty() || (plain && is_null(text));
+        (!nothing).then(|| Self(text.to_owned()))
+    }
+}
+
+/// What a plain scalar says that wants to be nothing. An id may be called so: `null` is as good as `no`.
+fn is_null(text: &str) -> bool {
+    matches!(text, "~" | "null" | "Null" | "NULL")
+}
+
+/// What everything that is read needs: the text for excerpts, and where to tell of problems.
+pub struct Context<'a> {
+    /// The file.
+    pub source: &'a Source,
+    /// What is wrong with it.
+    pub problems: Problems,
+}
+
+impl Context<'_> {
+    /// Tells of a problem.
+    pub fn tell(&mut self, at: Location, message: impl Into<String>) -> Told {
+        self.problems.tell(Problem::new(at, message))
+    }
+
+    /// Tells of a problem and of the way out.
+    pub fn tell_hint(&mut self, at: Location, message: impl Into<String>, hint: impl Into<Option<String>>) -> Told {
+        self.problems.tell(Problem::new(at, message).hint(hint))
+    }
+
+    /// Tells that a node is of the wrong kind.
+    pub fn wrong_kind(&mut self, name: &str, node: &Node, expected: &str) -> Told {
+        if node.text() == Some("") {
+            return self.tell(node.at, format!("{name}: has no value, expected {expected}"));
+        }
+        let excerpt = self.excerpt(node.at);
+        self.tell(node.at, format!("{name}: {excerpt} is {}, expected {expected}", node.kind()))
+    }
+
+    /// What stands at a place. Looking it up takes time, so nobody does for what will not be shown.
+    pub fn excerpt(&self, at: Location) -> String {
+        if self.problems.is_full() { String::new() } else { self.source.excerpt(at) }
+    }
+
+    /// A node as a value; `name` says what it is to be.
+    pub fn scalar<T: Scalar>(&mut self, name: &str, node: &Node) -> Result<T, Told> {
+        let Value::Scalar { text, plain } = &node.value else {
+            return Err(self.wrong_kind(name, node, T::EXPECTED));
+        };
+        if let Some(value) = T::of(text, *plain) {
+            return Ok(value);
+        }
+        if *plain && text.is_empty() {
+            return Err(self.tell(node.at, format!("{name}: has no value, expected {}", T::EXPECTED)));
+        }
+        let hint = if !plain && T::of(text, true).is_some() {
+            Some(format!("write {} without quotes", quoted(text)))
+        } else if *plain && is_null(text) {
+            Some(format!("give `{name}` a value, or leave it out"))
+        } else {
+            None
+        };
+        let shown = if *plain { quoted(text) } else { quoted(&format!("\"{text}\"")) };
+        Err(self.tell_hint(node.at, format!("{name}: {shown} is not {}", T::EXPECTED), hint))
+    }
+
+    /// The word of a list that a node says.
+    pub fn word(&mut self, name: &str, node: &Node, known: &[&'static str]) -> Result<&'static str, Told> {
+        let expected = format!("one of {}", listed(known));
+        let Some(text) = node.text() else {
+            return Err(self.wrong_kind(name, node, &expected));
+        };
+        match known.iter().find(|word| **word == text) {
+            Some(word) => Ok(word),
+            None => {
+                let message = format!("{name}: {} is not {expected}", quoted(text));
+                Err(self.tell_hint(node.at, message, did_you_mean(text, known)))
+            }
+        }
+    }
+}
+
+/// The fields of one mapping: each known, none twice.
+pub struct Fields<'n> {
+    /// Where the mapping begins.
+    pub at: Location,
+    what: &'static str,
+    entries: Vec<(&'n str, &'n Node)>,
+    /// A field was misspelt or given twice, which may be why another seems to be missing.
+    told: Option<Told>,
+}
+
+impl<'n> Fields<'n> {
+    /// Reads a mapping, telling of what is no field of `what` and of what is given twice.
+    pub fn of(context: &mut Context, what: &'static str, known: &[&str], node: &'n Node) -> Result<Self, Told> {
+        let Value::Mapping(mapping) = &node.value else {
+            let expected = format!("a mapping of {}", listed(known));
+            return Err(context.wrong_kind(what, node, &expected));
+        };
+        let mut fields = Self { at: node.at, what, entries: Vec::with_capacity(mapping.len()), told: None };
+        for (name, at, value) in distinct(context, what, mapping) {
+            if known.contains(&name) {
+                fields.entries.push((name, value));
+            } else {
+                fields.told = Some(unknown_field(context, what, known, name, at));
+            }
+        }
+        Ok(fields)
+    }
+
+    /// The node of a field.
+    pub fn node(&self, name: &str) -> Option<&'n Node> {
+        self.entries.iter().find(|(known, _)| *known == name).map(|(_, node)| *node)
+    }
+
+    /// The value of a field that may be absent.
+    pub fn optional<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<Option<T>, Told> {
+        self.node(name).map(|node| context.scalar(name, node)).transpose()
+    }
+
+    /// The value of a field that must be there.
+    pub fn required<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<T, Told> {
+        self.optional(context, name)?.ok_or_else(|| self.missing(context, name, T::EXPECTED))
+    }
+
+    /// Tells that a field is missing, unless it may only be misspelt.
+    pub fn missing(&self, context: &mut Context, name: &str, expected: &str) -> Told {
+        self.told.unwrap_or_else(|| {
+            context.tell(self.at, format!("{}: `{name}` is missing, expected {expected}", self.what))
+        })
+    }
+
+    /// Fails where something that is no field was given.
+    pub fn all_known(&self) -> Result<(), Told> {
+        self.told.map_or(Ok(()), Err)
+    }
+}
+
+/// The entries of a mapping whose keys are single values, each key once; tells of all others.
+pub fn distinct<'n>(
+    context: &mut Context,
+    what: &str,
+    mapping: &'n [(Rc<Node>, Rc<Node>)],
+) -> Vec<(&'n str, Location, &'n Node)> {
+    let mut seen: std::collections::HashMap<&str, Location> = std::collections::HashMap::with_capacity(mapping.len());
+    let mut entries = Vec::with_capacity(mapping.len());
+    for (key, value) in mapping {
+        let Some(name) = key.text() else {
+            context.wrong_kind(what, key, "the name of a field");
+            continue;
+        };
+        if let Some(first) = seen.get(name) {
+            let message = format!("{what}: {} is given twice, first in line {}", quoted(name), first.line);
+            context.tell(key.at, message);
+            continue;
+        }
+        seen.insert(name, key.at);
+        entries.push((name, key.at, value.as_ref()));
+    }
+    entries
+}
+
+/// Tells of a field that is none.
+pub fn unknown_field(context: &mut Context, what: &str, known: &[&str], name: &str, at: Location) -> Told {
+    let hint = match name {
+        "<<" => Some("merge keys are not followed; write the fields out".to_owned()),
+        _ => did_you_mean(name, known),
+    };
+    context.tell_hint(at, format!("{what}: unknown field {}, expected one of {}", quoted(name), listed(known)), hint)
+}
+
+/// Names in backticks, with commas.
+pub fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

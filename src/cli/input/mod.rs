@@ -1,0 +1,19 @@
+//! The only code that reads files: fixtures in YAML, orders in csv, tsv and jsonl.
+//!
+//! Whatever is not valid ends as one [`Failure`](seckill::inventory::failure::Failure) with exit code 2 that says
+//! file, line and column, the offending text and what was expected.
+
+pub mod activities;
+pub mod columns;
+mod encoding;
+mod fields;
+pub mod fixture;
+pub mod orders;
+pub mod password;
+pub mod plan;
+mod problem;
+pub mod records;
+mod source;
+mod yaml;
+
+pub use problem::{Problem, Problems};

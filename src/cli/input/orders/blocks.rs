@@ -1,0 +1,266 @@
+//! The bytes of an input, a block at a time. A regular file can be read twice, and the second time it must be what
+//! it was: every block is compared before anything in it is applied.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+#[cfg(unix)]
+use std::os::unix::fs::FileTypeExt;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::time::Duration;
+
+use seckill::interrupt;
+use seckill::inventory::failure::{Exit, Failure};
+
+use super::super::problem::quoted;
+use super::super::source::unreadable;
+
+/// Bytes of a block. Digests are made of whole blocks, so another size makes another digest.
+const BLOCK: usize = 256 * 1024;
+
+type Digest = [u8; 16];
+
+/// Where bytes come from.
+pub struct Blocks {
+    name: String,
+    source: Source,
+    digests: Vec<Digest>,
+    /// What the blocks must be, the second time.
+    expected: Option<Checked>,
+    bytes: u64,
+}
+
+enum Source {
+    /// A regular file.
+    File(File),
+    /// A pipe, a terminal, a socket: a thread waits for it, so that nobody else must.
+    Stream { blocks: Receiver<io::Result<Vec<u8>>>, peeked: Option<io::Result<Vec<u8>>>, ended: bool },
+}
+
+/// What a file was when it was read whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    digests: Vec<Digest>,
+    bytes: u64,
+}
+
+impl Checked {
+    /// A name for this content read in this way: 32 hexadecimal digits.
+    pub fn digest(&self, of: &str) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(of.as_bytes());
+        hasher.update(&[0]);
+        hasher.update(&self.bytes.to_le_bytes());
+        for digest in &self.digests {
+            hasher.update(digest);
+        }
+        hasher.finalize().to_hex()[..32].to_owned()
+    }
+}
+
+/// What became of asking for a block.
+pub(super) enum Filled {
+    /// So many bytes were appended.
+    Bytes,
+    /// Nothing is there yet.
+    NotYet,
+    /// Nothing will come.
+    End,
+}
+
+impl Blocks {
+    /// Opens a path; `-` is standard input.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open(path: &str) -> Result<Self, Failure> {
+        if path == "-" {
+            return Ok(Self::standard_input());
+        }
+        #[cfg(unix)]
+        if std::fs::metadata(path).is_ok_and(|about| about.file_type().is_fifo()) {
+            // Opening it waits for a writer, which nobody must wait for.
+            let name = path.to_owned();
+            return Ok(Self::stream_of(path, move || File::open(name)));
+        }
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let about = file.metadata().map_err(|error| unreadable(path, &error))?;
+        if about.is_dir() {
+            return Err(unreadable(path, &io::ErrorKind::IsADirectory.into()));
+        }
+        Ok(if about.is_file() { Self::of(path, Source::File(file)) } else { Self::stream(path, file) })
+    }
+
+    /// Standard input: as a file, where the shell opened one for us.
+    fn standard_input() -> Self {
+        #[cfg(unix)]
+        {
+            use std::os::fd::AsFd;
+            let duplicate = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+            if let Ok(mut file) = duplicate
+                && file.metadata().is_ok_and(|about| about.is_file())
+                && file.stream_position().is_ok_and(|at| at == 0)
+            {
+                return Self::of("<stdin>", Source::File(file));
+            }
+        }
+        Self::stream("<stdin>", io::stdin())
+    }
+
+    /// Whatever can be read once: the output of a command, say.
+    pub fn stream(name: &str, source: impl Read + Send + 'static) -> Self {
+        Self::stream_of(name, || Ok(source))
+    }
+
+    fn stream_of<R: Read>(name: &str, open: impl FnOnce() -> io::Result<R> + Send + 'static) -> Self {
+        interrupt::listen();
+        // Two blocks: one is read while the other is worked on, and a full channel holds the writer back.
+        let (sender, blocks) = sync_channel(2);
+        std::thread::spawn(move || {
+            let mut source = match open() {
+                Ok(source) => source,
+                Err(error) => {
+                    // Nobody is left to be told if that fails.
+                    let _ = sender.send(Err(error));
+                    return;
+                }
+            };
+            loop {
+                let mut block = vec![0; BLOCK / 4];
+                let read = match source.read(&mut block) {
+                    Ok(0) => return,
+                    Ok(count) => {
+                        block.truncate(count);
+                        Ok(block)
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => Err(error),
+                };
+                let failed = read.is_err();
+                if sender.send(read).is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Self::of(name, Source::Stream { blocks, peeked: None, ended: false })
+    }
+
+    fn of(name: &str, source: Source) -> Self {
+        Self { name: name.to_owned(), source, digests: Vec::new(), expected: None, bytes: 0 }
+    }
+
+    /// Whether it can be read again from its start.
+    pub fn is_regular(&self) -> bool {
+        matches!(self.source, Source::File(_))
+    }
+
+    /// Whether there are no bytes at all; waits for the first of a stream.
+    pub fn is_empty(&mut self) -> bool {
+        match &mut self.source {
+            Source::File(file) => file.metadata().is_ok_and(|about| about.len() == 0),
+            Source::Stream { blocks, peeked, ended } => {
+                if peeked.is_none() && !*ended {
+                    *peeked = blocks.recv().ok();
+                    *ended = peeked.is_none();
+                }
+                peeked.is_none()
+            }
+        }
+    }
+
+    /// What was read so far: of a file that was read to its end, what it is.
+    pub fn checked(&self) -> Checked {
+        Checked { digests: self.digests.clone(), bytes: self.bytes }
+    }
+
+    /// Begins again; from now on each block must be what it was.
+    ///
+    /// # Errors
+    /// Not a regular file, or it cannot be read.
+    pub fn again(mut self, expected: Checked) -> Result<Self, Failure> {
+        match &mut self.source {
+            Source::File(file) => file.rewind().map_err(|error| unreadable(&self.name, &error))?,
+            Source::Stream { .. } => return Err(Failure::failed(format!("`{}` cannot be read again", self.name))),
+        }
+        Ok(Self { digests: Vec::new(), bytes: 0, expected: Some(expected), ..self })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Appends the next block.
+    pub(super) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled, Failure> {
+        match &mut self.source {
+            Source::File(file) => {
+                let start = buffer.len();
+                let read = file.by_ref().take(BLOCK as u64).read_to_end(buffer);
+                read.map_err(|error| unreadable(&self.name, &error))?;
+                self.note(&buffer[start..])
+            }
+            Source::Stream { blocks, peeked, ended } => {
+                let block = match peeked.take() {
+                    Some(block) => block,
+                    None if *ended => return Ok(Filled::End),
+                    None => match blocks.try_recv() {
+                        Ok(block) => block,
+                        Err(TryRecvError::Empty) => return Ok(Filled::NotYet),
+                        Err(TryRecvError::Disconnected) => {
+                            *ended = true;
+                            return Ok(Filled::End);
+                        }
+                    },
+                };
+                let block = block.map_err(|error| unreadable(&self.name, &error))?;
+                self.bytes += block.len() as u64;
+                buffer.extend_from_slice(&block);
+                Ok(Filled::Bytes)
+            }
+        }
+    }
+
+    /// Waits for a block, at most that long.
+    pub(super) fn wait(&mut self, at_most: Duration) {
+        if let Source::Stream { blocks, peeked, ended } = &mut self.source
+            && peeked.is_none()
+            && !*ended
+        {
+            match blocks.recv_timeout(at_most) {
+                Ok(block) => *peeked = Some(block),
+                Err(RecvTimeoutError::Disconnected) => *ended = true,
+                Err(RecvTimeoutError::Timeout) => (),
+            }
+        }
+    }
+
+    /// The same, unless the user asks to stop: for what must be there before anything else is done.
+    pub(super) fn wait_or_stop(&mut self) -> Result<(), Failure> {
+        if interrupt::requested() {
+            let message = format!("interrupted while waiting for {}: nothing was applied", quoted(&self.name));
+            return Err(Failure::new(Exit::Interrupted, message));
+        }
+        self.wait(Duration::from_millis(100));
+        Ok(())
+    }
+
+    /// Takes note of a block of a file, and holds it against what it was.
+    fn note(&mut self, block: &[u8]) -> Result<Filled, Failure> {
+        let nth = self.digests.len();
+        let is_end = block.is_empty();
+        if !is_end {
+            let mut digest = Digest::default();
+            digest.copy_from_slice(&blake3::hash(block).as_bytes()[..16]);
+            self.digests.push(digest);
+            self.bytes += block.len() as u64;
+        }
+        if let Some(expected) = &self.expected {
+            let same =
+                if is_end { nth == expected.digests.len() } else { expected.digests.get(nth) == self.digests.last() };
+            if !same {
+                return Err(Failure::new(Exit::Failed, format!("`{}` changed after it was checked", self.name)).hint(
+                    "nothing of what changed was applied; undo the change and give the same command again to go on",
+                ));
+            }
+        }
+        Ok(if is_end { Filled::End } else { Filled::Bytes })
+    }
+}

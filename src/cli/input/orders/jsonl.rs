@@ -1,0 +1,290 @@
+//! Rows of jsonl: one JSON object a line. Ids keep the text they are written in: `7` and `"7"` are one user, `07`
+//! another.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::super::columns::{Columns, Named, Refusal};
+use super::lines::{Lines, column_of, utf8};
+use super::row::{Column, OrderRow, Shape, expected};
+use super::{Next, RowError};
+use seckill::inventory::failure::Failure;
+
+/// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
+const MOST_KNOWN: usize = 64;
+
+/// The objects of one input.
+pub(super) struct JsonLines {
+    names: Names,
+}
+
+/// The fields of an input's objects.
+struct Names {
+    columns: Columns,
+    shape: Shape,
+    /// What was found out about names that are not exactly those of our columns.
+    known: Vec<(String, Named)>,
+    /// Those of them that are ignored.
+    ignored: Vec<String>,
+    /// Which columns were in any object, and whether there was one.
+    seen: [bool; Column::ALL.len()],
+    has_rows: bool,
+    /// A field that is nearly one of ours, in the object being read.
+    near: Option<(usize, String)>,
+}
+
+impl JsonLines {
+    pub(super) fn new(columns: Columns, shape: &Shape) -> Self {
+        let names = Names {
+            columns,
+            shape: *shape,
+            known: Vec::new(),
+            ignored: Vec::new(),
+            seen: Default::default(),
+            has_rows: false,
+            near: None,
+        };
+        Self { names }
+    }
+
+    pub(super) fn ignored(&self) -> &[String] {
+        &self.names.ignored
+    }
+
+    /// Reads the next object into a row.
+    pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
+        let next = line(lines)?;
+        if next == Next::End {
+            self.names.check_mapped(lines.name())?;
+        }
+        if next != Next::Row {
+            return Ok(next);
+        }
+        self.names.has_rows = true;
+        row.set_line(lines.line());
+        let text = utf8(lines, lines.raw())?;
+        let mut json = serde_json::Deserializer::from_str(text);
+        self.names.near = None;
+        let seed = Object { names: &mut self.names, row };
+        seed.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| wrong(lines, &error))?;
+        self.names.check(lines, row)?;
+        Ok(Next::Row)
+    }
+}
+
+impl Names {
+    /// Refuses an input no object of which has a column that was mapped: its name is misspelt.
+    fn check_mapped(&self, input: &str) -> Result<(), Failure> {
+        let unseen = |(nth, column): &(usize, Column)| self.columns.is_mapped(*nth) && !self.seen[*column as usize];
+        match self.shape.columns().enumerate().find(unseen) {
+            Some((nth, _)) if self.has_rows => {
+                let name = self.columns.name(nth);
+                Err(Failure::usage(format!("{input}: no object has `{name}`, and `--map` says that it is there")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The column that a field is; `None` if it is ignored.
+    fn column(&mut self, name: &str) -> Option<Column> {
+        let column = self.find(name)?;
+        self.seen[column as usize] = true;
+        Some(column)
+    }
+
+    fn find(&mut self, name: &str) -> Option<Column> {
+        let exact = self.shape.columns().enumerate().find(|(nth, _)| self.columns.name(*nth) == name);
+        if let Some((_, column)) = exact {
+            return Some(column);
+        }
+        let named = match self.known.iter().find(|(known, _)| known == name) {
+            Some((_, named)) => *named,
+            None => self.learn(name),
+        };
+        match named {
+            Named::Ours(nth) => return self.shape.column(nth),
+            Named::Nearly(nth) if self.near.is_none() => self.near = Some((nth, name.to_owned())),
+            Named::Nearly(_) | Named::Other => (),
+        }
+        None
+    }
+
+    fn learn(&mut self, name: &str) -> Named {
+        let named = self.columns.classify(name);
+        if self.known.len() < MOST_KNOWN {
+            self.known.push((name.to_owned(), named));
+            if !matches!(named, Named::Ours(_)) {
+                self.ignored.push(name.to_owned());
+            }
+        }
+        named
+    }
+
+    /// Refuses an object that has a field which is nearly ours and lacks ours, or lacks the quantity that was mapped.
+    fn check(&mut self, lines: &Lines, row: &OrderRow) -> Result<(), RowError> {
+        if let Some((nth, name)) = self.near.take()
+            && self.shape.column(nth).is_some_and(|column| row.get(column).is_none())
+        {
+            let Refusal { message, hint } = self.columns.refusal_of(nth, &name);
+            let column = place(lines.raw(), &name);
+            return Err(RowError::Bad(super::lines::problem(lines.line(), column, message, hint)));
+        }
+        if let Some(nth) = self.shape.number(Column::Quantity)
+            && self.columns.is_mapped(nth)
+            && row.get(Column::Quantity).is_none()
+        {
+            return Err(
+                lines.bad(0, format!("`{}` is missing, and `--map` says that it is there", self.columns.name(nth)))
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Passes to the next line that holds something.
+pub(super) fn line(lines: &mut Lines) -> Result<Next, Failure> {
+    loop {
+        if lines.skip_empty() {
+            match memchr::memchr(b'\n', lines.rest()) {
+                Some(end) => {
+                    lines.take(end + 1);
+                    if !lines.raw().trim_ascii().is_empty() {
+                        return Ok(Next::Row);
+                    }
+                    continue;
+                }
+                None => match lines.fill()? {
+                    Next::End => {
+                        let rest = lines.rest().len();
+                        lines.take(rest);
+                        return Ok(if lines.raw().trim_ascii().is_empty() { Next::End } else { Next::Row });
+                    }
+                    Next::NotYet => return Ok(Next::NotYet),
+                    Next::Row => continue,
+                },
+            }
+        }
+        let next = lines.fill()?;
+        if next != Next::Row {
+            return Ok(next);
+        }
+    }
+}
+
+/// What serde_json says, without its own count of lines.
+pub(super) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
+    let text = error.to_string();
+    let message = text.split(" at line ").next().unwrap_or(&text);
+    let message = match error.classify() {
+        serde_json::error::Category::Data => message.to_owned(),
+        _ => format!("not a JSON object: {message}"),
+    };
+    lines.bad(error.column().saturating_sub(1), message)
+}
+
+/// The column where the value of a field stands, counted in characters.
+pub(super) fn place(raw: &[u8], name: &str) -> usize {
+    let text = String::from_utf8_lossy(raw);
+    let found = text.find(&format!("\"{name}\"")).map_or(0, |at| at + name.len() + 2);
+    let value = text[found..].find(|c: char| c != ':' && !c.is_whitespace()).unwrap_or(0);
+    column_of(text.as_bytes(), if found == 0 { 0 } else { found + value })
+}
+
+/// The text of a string or of an integer; `None` for anything else.
+pub(super) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
+    if raw.starts_with('"') {
+        // Most strings have no escapes and need no copy.
+        return match raw[1..raw.len() - 1].contains('\\') {
+            false => Some(Cow::Borrowed(&raw[1..raw.len() - 1])),
+            true => serde_json::from_str(raw).ok().map(Cow::Owned),
+        };
+    }
+    let digits = raw.strip_prefix('-').unwrap_or(raw);
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(Cow::Borrowed(raw))
+}
+
+/// Reads one object into a row.
+struct Object<'a> {
+    names: &'a mut Names,
+    row: &'a mut OrderRow,
+}
+
+impl<'de> DeserializeSeed<'de> for Object<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<Key<'de>>()? {
+            let Some(column) = self.names.column(&name.0) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let raw = map.next_value::<&RawValue>()?.get();
+            if self.row.get(column).is_some() {
+                return Err(A::Error::custom(format!("`{}` is given twice", name.0)));
+            }
+            // A quantity that is null is not counted as 1.
+            if raw == "null" && column != Column::Quantity {
+                continue;
+            }
+            if column == Column::Items {
+                self.row.set(column, raw);
+                continue;
+            }
+            if raw == "null" {
+                self.row.set(column, raw);
+                continue;
+            }
+            let text = text_of(raw).ok_or_else(|| {
+                let expected = expected(column, self.names.shape.quantities);
+                A::Error::custom(format!(
+                    "{}: `{}` is not a string or an integer, expected {expected}",
+                    name.0,
+                    shortened(raw)
+                ))
+            })?;
+            self.row.set(column, &text);
+        }
+        Ok(())
+    }
+}
+
+fn shortened(raw: &str) -> String {
+    raw.chars().take(40).collect()
+}
+
+/// A key, borrowed where it has no escapes.
+pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
+
+impl<'de> serde::Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a name")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}

@@ -1,0 +1,83 @@
+//! Orders of several activities in jsonl: `{"user":"7","items":{"1001":2,"1002":1},"request":"…"}`.
+
+use serde::Deserializer as _;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::jsonl::{Key, text_of};
+use super::row::{Column, OrderRow};
+use super::{Next, OrderReader, RowError, lines};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::number::Quantity;
+use seckill::inventory::order::MultiOrder;
+
+/// One order of several activities.
+#[derive(Debug, Default)]
+pub struct MultiRow {
+    /// The order itself: user, request, reason and line.
+    pub order: OrderRow,
+    /// Each activity once, with the sum of what was asked of it.
+    pub items: Vec<(ActivityId, Quantity)>,
+}
+
+impl MultiRow {
+    /// Reads the next order of an input in jsonl.
+    ///
+    /// # Errors
+    /// As [`OrderReader::next`].
+    pub fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
+        let next = reader.next(&mut self.order)?;
+        if next == Next::Row {
+            self.items.clear();
+            items(self.order.text(Column::Items), &mut self.items).map_err(|message| {
+                let column = super::jsonl::place(reader.raw(), reader.column_name(Column::Items));
+                RowError::Bad(lines::problem(self.order.line(), column, format!("items: {message}"), None))
+            })?;
+        }
+        Ok(next)
+    }
+}
+
+/// Reads `{"activity": quantity, …}`; the same activity twice counts as the sum.
+fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), String> {
+    struct Items<'a>(&'a mut Vec<(ActivityId, Quantity)>);
+    impl<'de> Visitor<'de> for Items<'_> {
+        type Value = Result<(), String>;
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("an object such as {\"1001\":2}")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut wrong = Ok(());
+            while let Some((name, raw)) = map.next_entry::<Key<'de>, &RawValue>()? {
+                if wrong.is_ok() {
+                    wrong = add(self.0, &name.0, raw.get());
+                }
+            }
+            Ok(wrong)
+        }
+    }
+    serde_json::Deserializer::from_str(text)
+        .deserialize_map(Items(items))
+        .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
+    match items.len() {
+        0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
+        count if count > MultiOrder::MOST_ITEMS => {
+            Err(format!("{count} activities in one order; the most is {}", MultiOrder::MOST_ITEMS))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn add(items: &mut Vec<(ActivityId, Quantity)>, activity: &str, raw: &str) -> Result<(), String> {
+    let activity: ActivityId = activity.parse().map_err(|error| format!("{error}"))?;
+    let text = text_of(raw).ok_or_else(|| format!("`{activity}`: `{raw}` is not {}", Quantity::EXPECTED))?;
+    let quantity: Quantity = text.parse().map_err(|error| format!("`{activity}`: {error}"))?;
+    match items.iter_mut().find(|(known, _)| *known == activity) {
+        Some((_, sum)) => {
+            *sum = Quantity::new(sum.get() + quantity.get())
+                .ok_or_else(|| format!("the quantities of `{activity}` add up to more than one order may take"))?;
+        }
+        None => items.push((activity, quantity)),
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! One row: the texts of its columns in one reused buffer, and the rules they must keep.
+
+use super::super::columns::{Columns, Mapping};
+use super::super::problem::quoted;
+use seckill::inventory::failure::Failure;
+use seckill::inventory::id::{ActivityId, RequestId, UserId};
+use seckill::inventory::ledger::EntryId;
+use seckill::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
+use seckill::inventory::reason::{MOST_REASON, Reason};
+
+/// A column that we know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column {
+    /// What is sold.
+    Activity,
+    /// Who buys.
+    User,
+    /// How many units.
+    Quantity,
+    /// Names the order.
+    Request,
+    /// Why.
+    Reason,
+    /// The ledger entry that an order record was made of.
+    Ledger,
+    /// Units by activity, of a multi-order in jsonl.
+    Items,
+}
+
+impl Column {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Activity, Self::User, Self::Quantity, Self::Request, Self::Reason, Self::Ledger, Self::Items];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Activity => "activity",
+            Self::User => "user",
+            Self::Quantity => "quantity",
+            Self::Request => "request",
+            Self::Reason => "reason",
+            Self::Ledger => "ledger",
+            Self::Items => "items",
+        }
+    }
+}
+
+/// Which quantities are valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantities {
+    /// Those of one order: 1 to 1,000,000,000.
+    Orders,
+    /// Those of order records: also refunds, which are negative, and 0.
+    Records,
+}
+
+/// What is wanted of an input.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Columns that must be there, with a value in every row.
+    pub required: &'static [Column],
+    /// Columns that may be there.
+    pub optional: &'static [Column],
+    /// Which quantities are valid; a row without the column has 1.
+    pub quantities: Quantities,
+}
+
+impl Shape {
+    /// All columns that are looked for.
+    pub fn columns(&self) -> impl Iterator<Item = Column> {
+        self.required.iter().chain(self.optional).copied()
+    }
+
+    /// What an input calls them, numbered as they come in [`columns`](Self::columns).
+    pub(super) fn names(&self, mapping: &Mapping) -> Result<Columns, Failure> {
+        let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
+        let columns = Columns::new(&names(self.required), &names(self.optional), mapping)?;
+        // Orders of several activities come from backends, and have no `--map`.
+        Ok(if self.number(Column::Items).is_some() { columns.without_map() } else { columns })
+    }
+
+    pub(super) fn number(&self, wanted: Column) -> Option<usize> {
+        self.columns().position(|column| column == wanted)
+    }
+
+    pub(super) fn column(&self, number: usize) -> Option<Column> {
+        self.columns().nth(number)
+    }
+}
+
+/// What is wrong with a value.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    pub(super) column: Column,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+/// One row, in buffers that are used again for the next.
+#[derive(Debug, Default)]
+pub struct OrderRow {
+    line: u64,
+    text: String,
+    /// Where the value of each column stands in `text`; `None` where the column is absent.
+    values: [Option<(u32, u32)>; Column::ALL.len()],
+    quantity: i64,
+    /// The last activity that was found valid: most rows name it again.
+    valid_activity: String,
+}
+
+impl OrderRow {
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.values = Default::default();
+    }
+
+    pub(super) fn set_line(&mut self, line: u64) {
+        self.line = line;
+    }
+
+    pub(super) fn set(&mut self, column: Column, text: &str) {
+        let start = self.text.len();
+        self.text.push_str(text);
+        // A record is far shorter than 4 GB.
+        #[allow(clippy::cast_possible_truncation)]
+        let span = (start as u32, self.text.len() as u32);
+        self.values[column as usize] = Some(span);
+    }
+
+    /// The number of the line where the row begins.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The text of a column; `None` where there is none.
+    pub fn get(&self, column: Column) -> Option<&str> {
+        self.values[column as usize].map(|(start, end)| &self.text[start as usize..end as usize])
+    }
+
+    /// The text of a column; empty where there is none.
+    pub fn text(&self, column: Column) -> &str {
+        self.get(column).unwrap_or_default()
+    }
+
+    /// The quantity; 1 where there is no such column.
+    pub fn quantity(&self) -> i64 {
+        self.quantity
+    }
+
+    /// Holds the values against their rules.
+    pub(super) fn check(&mut self, shape: &Shape, columns: &Columns) -> Result<(), Wrong> {
+        for (nth, column) in shape.required.iter().enumerate() {
+            if self.get(*column).is_none() {
+                let message =
+                    format!("`{}` is missing, expected {}", columns.name(nth), expected(*column, shape.quantities));
+                return Err(Wrong { column: *column, message, hint: None });
+            }
+        }
+        let name = |column| shape.number(column).map_or("", |nth| columns.name(nth));
+        self.quantity = 1;
+        for column in Column::ALL {
+            let Some((start, end)) = self.values[column as usize] else { continue };
+            let text = &self.text[start as usize..end as usize];
+            let is_id = matches!(column, Column::Activity | Column::User | Column::Request);
+            if is_id && text.as_bytes().first().is_some_and(u8::is_ascii_digit) && is_rounded(text) {
+                let message = format!("{}: {} is a number that was rounded", name(column), quoted(text));
+                let hint = "a spreadsheet did that: export the ids again, with the column formatted as text".to_owned();
+                return Err(Wrong { column, message, hint: Some(hint) });
+            }
+            let fits = match column {
+                Column::Activity => text == self.valid_activity || ActivityId::fits(text),
+                Column::User => is_plain(text) && text.len() <= 256 || UserId::fits(text),
+                Column::Request => text.is_empty() || RequestId::fits(text),
+                Column::Quantity => match signed(text, shape.quantities) {
+                    Some(quantity) => {
+                        self.quantity = quantity;
+                        true
+                    }
+                    None => false,
+                },
+                Column::Ledger => text.is_empty() || text.parse::<EntryId>().is_ok(),
+                Column::Reason => text.len() <= MOST_REASON,
+                Column::Items => true,
+            };
+            // A column that may be absent may be empty; a quantity that is not there is not 1.
+            let absent = text.is_empty() && column != Column::Quantity && shape.optional.contains(&column);
+            if absent {
+                self.values[column as usize] = None;
+            } else if !fits {
+                let message =
+                    format!("{}: {} is not {}", name(column), quoted(text), expected(column, shape.quantities));
+                let is_null = column == Column::Quantity && text.eq_ignore_ascii_case("null");
+                let hint =
+                    is_null.then(|| "a quantity that is null is not counted as 1: give each row a number".to_owned());
+                return Err(Wrong { column, message, hint });
+            }
+        }
+        let activity =
+            self.values[Column::Activity as usize].map_or("", |(start, end)| &self.text[start as usize..end as usize]);
+        if activity != self.valid_activity {
+            self.valid_activity.clear();
+            self.valid_activity.push_str(activity);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an id is a number as spreadsheets and floating point print it: `1.2346E+17`. `1e3` is an id.
+pub(in crate::cli::input) fn is_rounded(text: &str) -> bool {
+    let Some((mantissa, exponent)) = text.split_once(['E', 'e']) else { return false };
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(whole, rest)| (whole, Some(rest)));
+    let is_number = is_digits(whole) && fraction.is_none_or(is_digits);
+    match exponent.strip_prefix('+') {
+        Some(exponent) => is_number && is_digits(exponent),
+        // As Java prints it: from 10^7 on.
+        None => {
+            is_number
+                && fraction.is_some()
+                && is_digits(exponent)
+                && exponent.parse().is_ok_and(|exponent: u32| exponent >= 7)
+        }
+    }
+}
+
+/// Printable ASCII without a space: nearly every id.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| (b'!'..=b'~').contains(&byte))
+}
+
+fn signed(text: &str, quantities: Quantities) -> Option<i64> {
+    let (sign, digits, most) = match (quantities, text.strip_prefix('-')) {
+        (Quantities::Orders, _) => (1, text, MOST_QUANTITY),
+        (Quantities::Records, Some("0")) => return None,
+        (Quantities::Records, Some(digits)) => (-1, digits, MOST_UNITS),
+        (Quantities::Records, None) => (1, text, MOST_UNITS),
+    };
+    let number =
+        whole(digits).filter(|number| *number <= most && (quantities == Quantities::Records || *number > 0))?;
+    i64::try_from(number).ok().map(|number| sign * number)
+}
+
+/// What a column must hold, for errors.
+pub(super) fn expected(column: Column, quantities: Quantities) -> &'static str {
+    match (column, quantities) {
+        (Column::Activity, _) => ActivityId::EXPECTED,
+        (Column::User, _) => UserId::EXPECTED,
+        (Column::Request, _) => RequestId::EXPECTED,
+        (Column::Quantity, Quantities::Orders) => Quantity::EXPECTED,
+        (Column::Quantity, Quantities::Records) => "a whole number, negative for a refund, without leading zero",
+        (Column::Reason, _) => Reason::EXPECTED,
+        (Column::Ledger, _) => "the id of a ledger entry, such as 1762790400000-0",
+        (Column::Items, _) => "an object of activities and quantities, such as {\"1001\":2}",
+    }
+}

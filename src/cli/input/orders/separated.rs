@@ -1,0 +1,239 @@
+//! Rows of csv and tsv: a header, then a record a line, quoted where need be.
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
+use super::super::columns::{Columns, Refusal};
+use super::super::fields::listed;
+use super::super::problem::{Location, Problem, Problems};
+use super::lines::{Lines, column_of, utf8};
+use super::row::{Column, OrderRow, Shape};
+use super::{Next, RowError};
+use seckill::inventory::failure::Failure;
+
+/// The records of one input.
+pub(super) struct Separated {
+    reader: Reader,
+    delimiter: u8,
+    /// The values of the record being read, one behind the other, and where each of them ends.
+    values: Vec<u8>,
+    ends: Vec<usize>,
+    /// How much of the record being read was fed to the reader, and how much came out of it.
+    fed: usize,
+    values_len: usize,
+    ends_len: usize,
+    /// Where our columns stand.
+    columns: Vec<(Column, usize)>,
+    width: usize,
+    header: Vec<u8>,
+    ignored: Vec<String>,
+}
+
+impl Separated {
+    /// Reads the header.
+    pub(super) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
+        let mut separated = Self {
+            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            delimiter,
+            values: vec![0; 512],
+            ends: vec![0; 16],
+            fed: 0,
+            values_len: 0,
+            ends_len: 0,
+            columns: Vec::new(),
+            width: 0,
+            header: Vec::new(),
+            ignored: Vec::new(),
+        };
+        let found = loop {
+            match separated.record(lines) {
+                Ok(Next::NotYet) => lines.wait_or_stop()?,
+                other => break other,
+            }
+        };
+        let top = |message| RowError::Bad(Problem::new(Location { line: 1, column: 1 }, message));
+        let header = match found {
+            Ok(Next::Row) => separated.texts(lines),
+            Ok(_) => Err(top(no_header(names, shape))),
+            Err(error) => Err(error),
+        };
+        let header: Vec<String> = match header {
+            Ok(header) => header.into_iter().map(|name| name.trim().to_owned()).collect(),
+            Err(error) => return Err(header_failure(lines, error)),
+        };
+        let found = names.find(&header).map_err(|Refusal { message, hint }| {
+            let problem = Problem::new(Location { line: 1, column: 1 }, message).hint(hint);
+            header_failure(lines, RowError::Bad(problem))
+        })?;
+        (separated.columns, separated.ignored) = (places(&found.places, shape), found.ignored);
+        separated.width = header.len();
+        separated.header = lines.raw().to_vec();
+        Ok(separated)
+    }
+
+    pub(super) fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    pub(super) fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+
+    /// Reads the next record into a row.
+    pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
+        let next = self.record(lines)?;
+        if next != Next::Row {
+            return Ok(next);
+        }
+        row.set_line(lines.line());
+        if self.ends_len != self.width {
+            let message = format!("{}, where the header has {}", values(self.ends_len), self.width);
+            return Err(lines.bad(0, message));
+        }
+        let text = utf8(lines, &self.values[..self.values_len])?;
+        for (column, at) in &self.columns {
+            let start = if *at == 0 { 0 } else { self.ends[at - 1] };
+            // Two halves of a character may meet where two values do.
+            let value = text.get(start..self.ends[*at]).ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
+            row.set(*column, value);
+        }
+        Ok(Next::Row)
+    }
+
+    /// The column where a value of a record begins, counted in characters.
+    pub(super) fn place(&self, raw: &[u8], column: Column) -> usize {
+        let nth = self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at);
+        column_of(raw, scan(raw, self.delimiter).0.get(nth).copied().unwrap_or(0))
+    }
+
+    /// Reads one record into the buffers.
+    fn record(&mut self, lines: &mut Lines) -> Result<Next, RowError> {
+        if self.fed == 0 {
+            (self.values_len, self.ends_len) = (0, 0);
+            while !lines.skip_empty() {
+                let next = lines.fill()?;
+                if next != Next::Row {
+                    return Ok(next);
+                }
+            }
+        }
+        let mut at_end = false;
+        loop {
+            let rest = &lines.rest()[self.fed..];
+            if rest.is_empty() && !at_end {
+                match lines.fill()? {
+                    Next::Row => (),
+                    Next::NotYet => return Ok(Next::NotYet),
+                    Next::End => at_end = true,
+                }
+                continue;
+            }
+            let (values, ends) = (&mut self.values[self.values_len..], &mut self.ends[self.ends_len..]);
+            let (result, read, value_bytes, value_ends) = self.reader.read_record(rest, values, ends);
+            self.fed += read;
+            self.values_len += value_bytes;
+            self.ends_len += value_ends;
+            match result {
+                ReadRecordResult::InputEmpty => (),
+                ReadRecordResult::OutputFull => self.values.resize(self.values.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::End => return Ok(Next::End),
+                ReadRecordResult::Record => {
+                    lines.take(self.fed);
+                    self.fed = 0;
+                    if at_end && scan(lines.raw(), self.delimiter).1 {
+                        return Err(lines.bad(0, "a quote is not closed: was the file cut short?"));
+                    }
+                    let has_quotes = memchr::memchr(b'"', lines.raw()).is_some();
+                    if has_quotes && let Some(at) = after_quote(lines.raw(), self.delimiter) {
+                        let message = "text after a closing quote".to_owned();
+                        let hint = "write a quote inside quotes twice: `\"a\"\"b\"`".to_owned();
+                        return Err(RowError::Bad(lines.problem(at, message, Some(hint))));
+                    }
+                    return Ok(Next::Row);
+                }
+            }
+        }
+    }
+
+    /// The values of the record that was read last.
+    fn texts(&self, lines: &Lines) -> Result<Vec<&str>, RowError> {
+        let mut start = 0;
+        let texts = self.ends[..self.ends_len].iter().map(|end| {
+            let value = utf8(lines, &self.values[start..*end]);
+            start = *end;
+            value
+        });
+        texts.collect()
+    }
+}
+
+fn values(count: usize) -> String {
+    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
+}
+
+/// Where our columns stand in a header.
+pub(super) fn places(places: &[Option<usize>], shape: &Shape) -> Vec<(Column, usize)> {
+    shape.columns().zip(places).filter_map(|(column, at)| Some((column, (*at)?))).collect()
+}
+
+/// What is said of an input without a header.
+pub(super) fn no_header(names: &Columns, shape: &Shape) -> String {
+    let wanted: Vec<&str> = (0..shape.columns().count()).map(|nth| names.name(nth)).collect();
+    format!("nothing here, expected a header with {}", listed(&wanted))
+}
+
+/// A header that cannot be read, as a failure.
+pub(super) fn header_failure(lines: &Lines, error: RowError) -> Failure {
+    match error {
+        RowError::Fatal(failure) => failure,
+        RowError::Bad(problem) => {
+            let mut problems = Problems::of(lines.name());
+            problems.tell(problem);
+            problems.end().err().unwrap_or_else(|| Failure::usage("no header"))
+        }
+    }
+}
+
+/// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
+pub(in crate::cli::input) fn after_quote(raw: &[u8], delimiter: u8) -> Option<usize> {
+    let (mut at, mut begins) = (0, true);
+    while at < raw.len() {
+        if !begins || raw[at] != b'"' {
+            begins = raw[at] == delimiter;
+            at += 1;
+            continue;
+        }
+        // A quoted value: to its closing quote, past those that are doubled.
+        at += 1;
+        loop {
+            at += memchr::memchr(b'"', &raw[at..])? + 1;
+            if raw.get(at) != Some(&b'"') {
+                break;
+            }
+            at += 1;
+        }
+        match raw.get(at) {
+            None | Some(b'\r' | b'\n') => return None,
+            Some(byte) if *byte == delimiter => begins = false,
+            Some(_) => return Some(at),
+        }
+    }
+    None
+}
+
+/// Where the values of a record begin, and whether it ends inside quotes. Only errors ask for it.
+fn scan(raw: &[u8], delimiter: u8) -> (Vec<usize>, bool) {
+    let (mut starts, mut quoted, mut at) = (vec![0], false, 0);
+    while at < raw.len() {
+        let begins = starts.last() == Some(&at);
+        match raw[at] {
+            b'"' if quoted && raw.get(at + 1) == Some(&b'"') => at += 1,
+            b'"' if quoted => quoted = false,
+            b'"' if begins => quoted = true,
+            byte if byte == delimiter && !quoted => starts.push(at + 1),
+            _ => (),
+        }
+        at += 1;
+    }
+    (starts, quoted)
+}

@@ -1,0 +1,197 @@
+//! What is wrong with a file, and where: collected, so that one run tells of every mistake.
+
+use std::fmt;
+
+use seckill::inventory::failure::Failure;
+
+/// How many problems of one file are told; of the others only the number.
+const MOST_TOLD: usize = 10;
+
+/// A place in a file, as editors count it: from 1, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Location {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.line, self.column)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug)]
+pub struct Problem {
+    at: Location,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Problem {
+    /// What is wrong there: the offending text, and what was expected.
+    pub fn new(at: Location, message: impl Into<String>) -> Self {
+        Self { at, message: message.into(), hint: None }
+    }
+
+    /// With the next step, if there is one.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<Option<String>>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+}
+
+/// Says that a problem was told, where nothing else is left to say.
+#[derive(Debug, Clone, Copy)]
+pub struct Told;
+
+/// The problems of one file.
+#[derive(Debug)]
+pub struct Problems {
+    file: String,
+    told: Vec<Problem>,
+    untold: usize,
+}
+
+impl Problems {
+    /// None yet, of a file that messages call by this name.
+    pub fn of(file: impl Into<String>) -> Self {
+        Self { file: file.into(), told: Vec::new(), untold: 0 }
+    }
+
+    /// Whether only the number of further problems matters.
+    pub fn is_full(&self) -> bool {
+        self.told.len() >= MOST_TOLD
+    }
+
+    /// Notes one more.
+    pub fn tell(&mut self, problem: Problem) -> Told {
+        if self.is_full() {
+            self.untold += 1;
+        } else {
+            self.told.push(problem);
+        }
+        Told
+    }
+
+    /// One failure for all of them, in the order of the file; nothing where nothing is wrong.
+    pub fn end(mut self) -> Result<(), Failure> {
+        self.told.sort_by_key(|problem| (problem.at.line, problem.at.column));
+        let shown = |problem: &Problem| format!("{}:{}: {}", self.file, problem.at, problem.message);
+        match self.told.as_slice() {
+            [] => Ok(()),
+            [only] => {
+                let failure = Failure::usage(shown(only));
+                Err(match &only.hint {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                })
+            }
+            several => {
+                let mut message = format!("{} problems in `{}`", several.len() + self.untold, self.file);
+                // One hint for all of them is said once.
+                let common =
+                    several[0].hint.clone().filter(|hint| several.iter().all(|it| it.hint.as_ref() == Some(hint)));
+                for problem in several {
+                    let hint = problem
+                        .hint
+                        .as_ref()
+                        .filter(|_| common.is_none())
+                        .map(|hint| format!(" ({hint})"))
+                        .unwrap_or_default();
+                    message.push_str(&format!("\n  {}{hint}", shown(problem)));
+                }
+                if self.untold > 0 {
+                    message.push_str(&format!("\n  … and {} more", self.untold));
+                }
+                let failure = Failure::usage(message);
+                Err(match common {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                })
+            }
+        }
+    }
+}
+
+/// A user's text in backticks, short enough for one line and safe for a terminal.
+pub fn quoted(text: &str) -> String {
+    const MOST: usize = 60;
+    let mut shown = String::from("`");
+    for character in text.chars().take(MOST) {
+        match character {
+            '\'' | '"' => shown.push(character),
+            _ => shown.extend(character.escape_debug()),
+        }
+    }
+    shown.push_str(if text.chars().nth(MOST).is_some() { "…`" } else { "`" });
+    shown
+}
+
+/// The known name that a mistaken one was probably meant to be, as a hint.
+pub fn did_you_mean(given: &str, known: &[&str]) -> Option<String> {
+    // `perUserLimit`, `per-user-limit` and `limit` are all meant to be `per_user_limit`.
+    let plain = |name: &str| name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    let given = plain(given);
+    let likeness = |name: &&&str| {
+        let name = plain(name);
+        let part = given.len() > 2 && (name.contains(&given) || given.contains(&name));
+        if part { 1.0 } else { strsim::jaro_winkler(&given, &name) }
+    };
+    let best = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&best) > 0.8).then(|| format!("did you mean `{best}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: usize) -> Location {
+        Location { line, column: 3 }
+    }
+
+    #[test]
+    fn a_single_problem_reads_as_an_editor_wants_it() {
+        let mut problems = Problems::of("sale.yaml");
+        problems.tell(Problem::new(at(7), "stock: `-5` is wrong").hint("count again".to_owned()));
+        let failure = problems.end().unwrap_err();
+        assert_eq!(failure.message, "sale.yaml:7:3: stock: `-5` is wrong");
+        assert_eq!(failure.hint.as_deref(), Some("count again"));
+    }
+
+    #[test]
+    fn many_problems_are_told_in_order_and_those_past_ten_are_counted() {
+        let mut problems = Problems::of("sale.yaml");
+        for line in (1..=12).rev() {
+            problems.tell(Problem::new(at(line), "no"));
+        }
+        let message = problems.end().unwrap_err().message;
+        let lines: Vec<&str> = message.lines().collect();
+        assert_eq!(lines[0], "12 problems in `sale.yaml`");
+        assert_eq!(lines[1], "  sale.yaml:3:3: no");
+        assert_eq!(lines[11], "  … and 2 more");
+    }
+
+    #[test]
+    fn a_mistaken_name_is_recognised() {
+        let known = ["id", "title", "stock", "per_user_limit", "starts_at"];
+        for (given, meant) in [
+            ("perUserLimit", "per_user_limit"),
+            ("limit", "per_user_limit"),
+            ("stok", "stock"),
+            ("start_at", "starts_at"),
+        ] {
+            assert_eq!(did_you_mean(given, &known), Some(format!("did you mean `{meant}`?")));
+        }
+        assert_eq!(did_you_mean("colour", &known), None);
+    }
+
+    #[test]
+    fn a_quoted_text_is_short_and_safe() {
+        assert_eq!(quoted("a\u{1b}[31m\"b\""), "`a\\u{1b}[31m\"b\"`");
+        assert_eq!(quoted(&"x".repeat(100)).chars().count(), 63);
+    }
+}

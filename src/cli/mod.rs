@@ -1,0 +1,205 @@
+//! The command tree and the options that every command takes.
+
+pub mod commands;
+pub mod environment;
+mod examples;
+mod help;
+pub mod input;
+pub mod output;
+mod suggest;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use crate::cli::output::ColorChoice;
+use crate::cli::output::Format;
+use seckill::inventory::failure::Failure;
+use seckill::inventory::layout::Layout;
+use seckill::inventory::time::{UnknownZone, Zone};
+
+/// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
+#[derive(Debug, Parser)]
+#[command(name = "seckill", version, max_term_width = 100)]
+pub struct Cli {
+    /// Options that every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Why there is nothing to do.
+#[derive(Debug)]
+pub enum Unread {
+    /// The arguments cannot be read, or ask for help or the version.
+    Arguments(clap::Error),
+    /// A variable of the environment cannot be read.
+    Environment(Failure),
+}
+
+impl Cli {
+    /// Reads the command line of the process; what it leaves open, the environment may say.
+    ///
+    /// # Errors
+    /// One of them cannot be read, or help is wanted.
+    pub fn read() -> Result<Self, Unread> {
+        let mut command = help::command();
+        let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(Unread::Arguments)?;
+        let cli = Self::from_arg_matches(&matches);
+        let mut cli = cli.map_err(|error| Unread::Arguments(error.format(&mut command)))?;
+        cli.global.complete().map_err(Unread::Environment)?;
+        Ok(cli)
+    }
+}
+
+/// Options that every command takes. Each has one line of help, with its default and its environment variable if
+/// they fit: see [`help`].
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Server URL or host:port [env: SECKILL_URL]
+    #[arg(short, long, global = true, value_name = "URL", conflicts_with = "embedded")]
+    pub url: Option<String>,
+
+    /// Start a private server; its data stays only in DIR
+    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    pub embedded: Option<PathBuf>,
+
+    /// File that holds the password
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    pub password_file: Option<PathBuf>,
+
+    /// seckill, sku, coupon, product or cluster
+    #[arg(short, long, global = true, value_name = "NAME", value_enum)]
+    pub layout: Option<Layout>,
+
+    /// table, json, jsonl, csv, tsv or yaml
+    #[arg(short, long, global = true, value_name = "FORMAT", value_enum)]
+    output: Option<Format>,
+
+    /// Time zone of tables and given times [env: TZ]
+    #[arg(long, global = true, value_name = "ZONE")]
+    timezone: Option<Zone>,
+
+    /// Begin csv with a byte order mark, for spreadsheets
+    #[arg(long, global = true)]
+    pub bom: bool,
+
+    /// Longest wait for the server's reply [default: 5s]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = timeout)]
+    timeout: Option<Duration>,
+
+    /// When to use colors: auto, always or never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value = "auto")]
+    pub color: ColorChoice,
+
+    /// Print no progress and no notes
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print details, such as the server that is used
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+impl Global {
+    /// Takes what was not given from the environment.
+    fn complete(&mut self) -> Result<(), Failure> {
+        if self.output.is_none() {
+            let expected = "expected table, json, jsonl, csv, tsv or yaml";
+            self.output = environment::parsed("SECKILL_OUTPUT", |name| Format::from_str(name, false).ok(), expected)?;
+        }
+        if self.timeout.is_none() {
+            let expected = "expected a duration above zero, such as 500ms or 5s";
+            self.timeout = environment::parsed("SECKILL_TIMEOUT", |text| timeout(text).ok(), expected)?;
+        }
+        if self.timezone.is_none() {
+            self.timezone = environment::parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
+        }
+        Ok(())
+    }
+
+    /// How results are printed.
+    pub fn output(&self) -> Format {
+        self.output.unwrap_or_default()
+    }
+
+    /// How long to wait for a reply.
+    pub fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(5))
+    }
+
+    /// The zone of times without an offset, and of tables.
+    pub fn timezone(&self) -> Zone {
+        self.timezone.clone().unwrap_or_else(Zone::of_system)
+    }
+}
+
+/// The format and colour that a command line asks for which could not be parsed as a whole: its error should be
+/// in that format too.
+pub fn asked_for(arguments: impl Iterator<Item = OsString>) -> (Format, ColorChoice) {
+    let arguments: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let value = |long: &str, short: Option<&str>| {
+        arguments.iter().enumerate().find_map(|(at, argument)| {
+            if argument == long || Some(argument.as_str()) == short {
+                return arguments.get(at + 1).cloned();
+            }
+            let joined = argument.strip_prefix(long).and_then(|rest| rest.strip_prefix('='));
+            let glued = short.and_then(|short| argument.strip_prefix(short)).filter(|_| !argument.starts_with("--"));
+            joined.or(glued.map(|value| value.trim_start_matches('='))).map(str::to_owned)
+        })
+    };
+    let format = value("--output", Some("-o")).or_else(|| std::env::var("SECKILL_OUTPUT").ok());
+    (
+        format.and_then(|name| Format::from_str(&name, false).ok()).unwrap_or(Format::Table),
+        value("--color", None).and_then(|name| ColorChoice::from_str(&name, false).ok()).unwrap_or_default(),
+    )
+}
+
+/// A usage error's correction, if we know a better one than clap.
+pub fn correction(error: &clap::Error) -> Option<String> {
+    suggest::correction(error, std::env::args_os().skip(1))
+}
+
+/// Flags of every command that changes something.
+#[derive(Debug, Args, Clone, Copy, Default)]
+pub struct Mutating {
+    /// Print what would happen; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// Reads a duration above zero.
+fn timeout(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration > Duration::ZERO => Ok(duration),
+        Ok(_) => Err("expected a duration above zero, such as 500ms or 5s".to_owned()),
+        Err(error) => Err(format!("{error}; expected a duration such as 500ms or 5s")),
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Preheat(commands::preheat::PreheatArgs),
+    Deduct(commands::deduct::DeductArgs),
+    MultiDeduct(commands::multi_deduct::MultiDeductArgs),
+    Refund(commands::refund::RefundArgs),
+    Inspect(commands::inspect::InspectArgs),
+    Reconcile(commands::reconcile::ReconcileArgs),
+    Repair(commands::repair::RepairArgs),
+    Ledger(commands::ledger::LedgerArgs),
+    Run(commands::run::RunArgs),
+    Pause(commands::pause::PauseArgs),
+    Resume(commands::pause::ResumeArgs),
+    #[command(subcommand)]
+    Script(commands::script::ScriptCommand),
+}

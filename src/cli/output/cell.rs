@@ -1,0 +1,205 @@
+//! One cell of a table for people.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use tabled::grid::util::string::get_string_width;
+
+use super::escape::escape;
+pub use super::paint::Tone;
+use seckill::inventory::order::Bought;
+use seckill::inventory::status::Status;
+
+/// One cell of a table for people.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    pub(super) content: Content,
+    pub(super) tone: Tone,
+    pub(super) flexible: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    /// From left to right.
+    Text(String),
+    /// Aligned at its last digit.
+    Number(String),
+    /// A share from 0 to 1, drawn.
+    Bar(f64),
+}
+
+/// What stands where nothing is known.
+const UNKNOWN: &str = "-";
+
+impl Cell {
+    /// A text, from wherever: control characters in it are escaped.
+    pub fn text(text: impl Into<String>) -> Self {
+        let text: String = text.into();
+        let text = match escape(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(safe) => safe,
+        };
+        Self::of(Content::Text(text))
+    }
+
+    /// A number, aligned to the right.
+    pub fn number(number: impl Display) -> Self {
+        Self::of(Content::Number(number.to_string()))
+    }
+
+    /// A number, or a dash where it is not known.
+    pub fn known(number: Option<impl Display>) -> Self {
+        number.map_or_else(|| Self::number(UNKNOWN).tone(Tone::Dim), Self::number)
+    }
+
+    /// Units that a user holds: a question mark if they are unknown, a dash if nobody records them.
+    pub fn bought(bought: Option<Bought>) -> Self {
+        match bought {
+            Some(Bought::Units(units)) => Self::number(units),
+            Some(Bought::Unknown) => Self::number("?").tone(Tone::Warn),
+            None => Self::known(None::<u64>),
+        }
+    }
+
+    /// A share from 0 to 1 as a bar and a percentage; it grows smaller where the terminal is narrow.
+    pub fn bar(share: f64) -> Self {
+        Self::of(Content::Bar(share.clamp(0.0, 1.0)))
+    }
+
+    /// A dash: nothing is known.
+    pub fn unknown() -> Self {
+        Self::text(UNKNOWN).tone(Tone::Dim)
+    }
+
+    /// A status in its colour.
+    pub fn status(status: Status) -> Self {
+        let tone = match status {
+            Status::Ok => Tone::Good,
+            Status::Replayed => Tone::Info,
+            Status::NotStarted | Status::Ended | Status::Paused | Status::PausedHereOnly => Tone::Warn,
+            _ => Tone::Bad,
+        };
+        Self::text(status.name()).tone(tone)
+    }
+
+    /// In the colour of a tone.
+    #[must_use]
+    pub fn tone(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
+
+    /// May be cut where the terminal is narrow.
+    #[must_use]
+    pub fn flexible(mut self) -> Self {
+        self.flexible = true;
+        self
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, tone: Tone::Plain, flexible: false }
+    }
+
+    /// Columns that it takes where nothing is narrow.
+    pub(super) fn width(&self) -> usize {
+        match &self.content {
+            Content::Text(text) | Content::Number(text) => width(text),
+            Content::Bar(_) => BAR_WIDTH,
+        }
+    }
+
+    /// What stands in it where that many columns are there.
+    pub(super) fn shown(&self, columns: usize) -> Cow<'_, str> {
+        match &self.content {
+            Content::Text(text) | Content::Number(text) => cut(text, columns),
+            Content::Bar(share) => Cow::Owned(cut(&bar(*share, columns), columns).into_owned()),
+        }
+    }
+}
+
+/// Columns that a text takes on a terminal: two for 中 and most emoji.
+pub(super) fn width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { get_string_width(text) }
+}
+
+/// A text in at most that many columns, with `…` where it was cut, never in the middle of an emoji.
+pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let (mut end, mut used) = (0, 0);
+    for (start, c) in text.char_indices() {
+        let before = used;
+        used = width(&text[..start + c.len_utf8()]);
+        // A character that adds no width belongs to the one before it.
+        if used > before {
+            end = start;
+        }
+        if used >= columns {
+            break;
+        }
+    }
+    if columns == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
+}
+
+/// Columns of a bar where nothing is narrow: ten blocks, a space, `100%`.
+pub(super) const BAR_WIDTH: usize = 10 + 1 + PERCENT_WIDTH;
+
+/// Columns of the percentage alone.
+pub(super) const PERCENT_WIDTH: usize = 4;
+
+/// A share as blocks and a percentage, in that many columns. Only what is whole reads 100%, and only nothing 0%.
+fn bar(share: f64, columns: usize) -> String {
+    let percent =
+        if share > 0.0 && share < 0.01 { "<1%".to_owned() } else { format!("{:.0}%", (share * 100.0).floor()) };
+    let blocks = columns.saturating_sub(PERCENT_WIDTH + 1).min(BAR_WIDTH);
+    if blocks == 0 {
+        return format!("{percent:>PERCENT_WIDTH$}");
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    let full = (share * blocks as f64).floor() as usize;
+    format!("{}{} {percent:>PERCENT_WIDTH$}", "█".repeat(full), "░".repeat(blocks - full))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_text_fits_and_says_that_it_was_cut() {
+        assert_eq!(cut("Double-11 phone", 15), "Double-11 phone");
+        assert_eq!(cut("Double-11 phone", 9), "Double-1…");
+        assert_eq!(cut("双十一手机", 10), "双十一手机");
+        assert_eq!(cut("双十一手机", 9), "双十一手…");
+        assert_eq!(cut("双十一手机", 8), "双十一…");
+        assert_eq!(cut("双十一", 1), "…");
+        assert_eq!(cut("abc", 0), "");
+        for columns in 0..12 {
+            assert!(width(&cut("a双é👩‍👩‍👧b📱c", columns)) <= columns, "{columns}");
+        }
+    }
+
+    #[test]
+    fn an_emoji_is_cut_whole() {
+        assert_eq!(cut("👩‍👩‍👧family", 4), "👩‍👩‍👧f…");
+        assert_eq!(cut("a👩‍👩‍👧family", 3), "a…");
+        assert_eq!(cut("👍🏽👍🏽👍🏽", 5), "👍🏽👍🏽…");
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+    }
+
+    #[test]
+    fn a_bar_never_says_more_than_was_sold() {
+        assert_eq!(bar(0.0, 15), "░░░░░░░░░░   0%");
+        assert_eq!(bar(0.001, 15), "░░░░░░░░░░  <1%");
+        assert_eq!(bar(0.5, 15), "█████░░░░░  50%");
+        assert_eq!(bar(0.999, 15), "█████████░  99%");
+        assert_eq!(bar(1.0, 15), "██████████ 100%");
+        assert_eq!(bar(0.5, 10), "██░░░  50%");
+        assert_eq!(bar(0.5, 5), " 50%");
+    }
+
+    #[test]
+    fn a_cell_of_text_is_one_safe_line() {
+        assert_eq!(Cell::text("a\u{1b}[2J\nb").shown(80), "a\\u{1b}[2J\\nb");
+    }
+}

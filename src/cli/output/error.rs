@@ -1,0 +1,199 @@
+//! What went wrong, said once: what failed, on what, why, and the next step.
+
+use std::io::{self, Write};
+
+use clap::error::ErrorKind;
+use serde::Serialize;
+
+use super::escape::escape;
+use super::format::Format;
+use super::lost::OutputLost;
+use super::paint::{Tone, paint};
+use super::sink::Unwritable;
+use super::terminal::{ColorChoice, Terminal};
+use seckill::inventory::failure::{Exit, Failure};
+
+/// Prints an error to standard error and returns the exit code it stands for. With json, jsonl and yaml it is one
+/// JSON object.
+pub fn report(error: &anyhow::Error, format: Format, color: ColorChoice) -> Exit {
+    if let Some(lost) = error.downcast_ref::<OutputLost>() {
+        print(&lost.failure, Some(lost), format, color);
+        return lost.failure.exit;
+    }
+    let failure = failure(error);
+    print(&failure, None, format, color);
+    failure.exit
+}
+
+/// Prints what clap has to say: help and version to standard output, a usage error like every other error.
+/// `correction` is a better hint than clap's.
+pub fn report_usage(error: &clap::Error, correction: Option<String>, format: Format, color: ColorChoice) -> Exit {
+    if !error.use_stderr() {
+        return match error.print() {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                report(&Unwritable::from(error).into(), format, color)
+            }
+            _ => Exit::Done,
+        };
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !format.is_nested() {
+        let _ = error.print();
+        return Exit::Usage;
+    }
+    let mut failure = usage(&without_logins(&error.render().to_string()));
+    failure.hint = correction.or(failure.hint);
+    print(&failure, None, format, color);
+    failure.exit
+}
+
+/// The failure that an error is; one that names no exit code is simply failed.
+pub(super) fn failure(error: &anyhow::Error) -> Failure {
+    let known = error.downcast_ref::<Failure>();
+    Failure {
+        message: message(error),
+        hint: known.and_then(|failure| failure.hint.clone()),
+        exit: known.map_or(Exit::Failed, |failure| failure.exit),
+    }
+}
+
+/// The chain of causes in one line. Many errors end with the text of their cause already: it is not said twice.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            message.push_str(": ");
+            message.push_str(&cause);
+        }
+    }
+    message
+}
+
+/// clap's paragraphs as a failure: what is wrong, and as the hint its tip, or how the command is used.
+fn usage(text: &str) -> Failure {
+    // Each way to call a command has a line of its own.
+    let text = text.replace("\n       seckill ", " | seckill ");
+    let mut paragraphs = text.split("\n\n").map(one_line);
+    let first = paragraphs.next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(&first).to_owned();
+    let rest: Vec<String> = paragraphs.collect();
+    let found = |prefix: &str| rest.iter().find_map(|paragraph| paragraph.strip_prefix(prefix));
+    let hint = found("tip: ")
+        .map_or_else(|| found("Usage: ").map(|usage| format!("usage: {usage}")), |tip| Some(tip.to_owned()));
+    let failure = Failure::usage(message);
+    hint.into_iter().fold(failure, Failure::hint)
+}
+
+/// A text whose URLs have no login: an argument in the wrong place is quoted in errors, and may be a URL.
+fn without_logins(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        let end = after.find([' ', '\'', '`', '\n']).unwrap_or(after.len());
+        shown += before;
+        match after[..end].rfind('@') {
+            Some(login) => {
+                shown += "***";
+                rest = &after[login..];
+            }
+            None => rest = after,
+        }
+    }
+    shown + rest
+}
+
+/// A paragraph without its line breaks and indents.
+fn one_line(paragraph: &str) -> String {
+    paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The error for machines.
+#[derive(Serialize)]
+struct ErrorDocument<'a> {
+    #[serde(flatten)]
+    failure: &'a Failure,
+    /// What was changed and could not be printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<&'a [serde_yaml::Value]>,
+}
+
+fn print(failure: &Failure, lost: Option<&OutputLost>, format: Format, color: ColorChoice) {
+    let mut text = String::new();
+    if format.is_nested() {
+        let changes = lost.map(|lost| lost.changes.as_slice());
+        let object = serde_json::to_string(&ErrorDocument { failure, changes }).unwrap_or_default();
+        text.push_str(&super::escape::escape_data(&object));
+        text.push('\n');
+    } else {
+        let coloured = Terminal::new(color, false, false).colours_notes;
+        for change in lost.into_iter().flat_map(OutputLost::lines) {
+            paint(&mut text, "changed:", Tone::Strong, coloured);
+            text.extend([" ", &escape(&change), "\n"]);
+        }
+        let labelled = [("error:", Tone::Bad, Some(&failure.message)), ("hint:", Tone::Info, failure.hint.as_ref())];
+        for (label, tone, said) in labelled {
+            let Some(said) = said else { continue };
+            paint(&mut text, label, tone, coloured);
+            text.push(' ');
+            // A message may have lines: every mistake of a fixture has its own.
+            let lines: Vec<_> = said.lines().map(escape).collect();
+            text.push_str(&lines.join("\n"));
+            text.push('\n');
+        }
+    }
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = Err::<(), _>(anyhow::anyhow!("connection refused"));
+        let error = cause.context("cannot reach Redis: connection refused").context("preheat of `1001`").unwrap_err();
+        assert_eq!(message(&error), "preheat of `1001`: cannot reach Redis: connection refused");
+    }
+
+    #[test]
+    fn a_failure_keeps_its_exit_code_and_hint_under_a_context() {
+        let error = anyhow::Error::from(Failure::usage("no such file").hint("look")).context("fixture");
+        let found = failure(&error);
+        assert_eq!(
+            (found.message.as_str(), found.hint.as_deref(), found.exit),
+            ("fixture: no such file", Some("look"), Exit::Usage)
+        );
+        assert_eq!(failure(&anyhow::anyhow!("x")).exit, Exit::Failed);
+    }
+
+    #[test]
+    fn a_url_in_the_wrong_place_is_quoted_without_its_login() {
+        let text = "unexpected argument 'redis://me:se@cret@h:1/0' found, unix:///a and rediss://:x@h";
+        let shown = "unexpected argument 'redis://***@h:1/0' found, unix:///a and rediss://***@h";
+        assert_eq!(without_logins(text), shown);
+    }
+
+    #[test]
+    fn an_error_is_an_object_for_machines() {
+        let json = serde_json::to_string(&Failure::usage("bad `x`")).unwrap();
+        assert_eq!(json, r#"{"error":"bad `x`","hint":null,"code":2}"#);
+    }
+
+    #[test]
+    fn a_usage_error_is_one_line_and_its_tip() {
+        let told = usage(
+            "error: unexpected argument '--usr' found\n\n  tip: a similar argument exists: '--user'\n\nUsage: seckill deduct\n",
+        );
+        assert_eq!(told.message, "unexpected argument '--usr' found");
+        assert_eq!(told.hint.as_deref(), Some("a similar argument exists: '--user'"));
+        let told = usage(
+            "error: the following required arguments were not provided:\n  --user <USER>\n\nUsage: seckill deduct --user <USER> <ACTIVITY>\n\nFor more information, try '--help'.\n",
+        );
+        assert_eq!(told.message, "the following required arguments were not provided: --user <USER>");
+        assert_eq!(told.hint.as_deref(), Some("usage: seckill deduct --user <USER> <ACTIVITY>"));
+    }
+}

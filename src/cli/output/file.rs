@@ -1,0 +1,254 @@
+//! Files that commands write: beside their target first, then renamed onto it. So a target is what it was, or complete,
+//! and never a file that the same command reads.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Seek, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use seckill::inventory::failure::{Failure, cause};
+
+/// Symbolic links that are followed before they count as a circle, as the kernel does.
+const MOST_LINKS: usize = 40;
+
+/// A file being written. Nothing of it is at its target before [`commit`](Self::commit); without that, it vanishes.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    target: Target,
+    /// Has no name yet, so that nothing is left behind however the process ends.
+    content: File,
+}
+
+#[derive(Debug)]
+enum Target {
+    /// A regular file, there or not, replaced by a rename; with the permissions of the one that is there.
+    Replaced { path: PathBuf, permissions: Option<Permissions> },
+    /// A device or a pipe: it is written to.
+    Written(File),
+}
+
+impl OutputFile {
+    /// Begins a file that the flag `flag` names. `inputs` are the files that the command reads, as they were given:
+    /// `-` is standard input.
+    ///
+    /// # Errors
+    /// Usage, if the target is `-`, standard output, or one of the inputs, also by another name or as a hard link.
+    /// Failed, if it cannot be written.
+    pub fn create(flag: &str, path: &Path, inputs: &[&str]) -> Result<Self, Failure> {
+        let shown = path.display();
+        if path == Path::new("-") {
+            return Err(Failure::usage(format!("`{flag} -`: standard output has the results"))
+                .hint(format!("give `{flag}` the path of a file")));
+        }
+        let resolved = resolve(path).map_err(|error| unwritable(path, &error))?;
+        let existing = match fs::metadata(&resolved) {
+            Ok(existing) => Some(existing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(unwritable(path, &error)),
+        };
+        if let Some(existing) = existing.as_ref().filter(|existing| !existing.file_type().is_char_device()) {
+            let target = Some(identity(existing));
+            if let Some(input) = inputs.iter().find(|input| identity_of_input(input) == target) {
+                let input = if *input == "-" { "standard input" } else { *input };
+                return Err(Failure::usage(format!("`{flag} {shown}` is the same file as `{input}`, which is read"))
+                    .hint(format!("give `{flag}` another file; nothing was written")));
+            }
+            if identity_of(&io::stdout()) == target {
+                return Err(Failure::usage(format!("`{flag} {shown}` is standard output, which has the results"))
+                    .hint(format!("give `{flag}` another file; nothing was written")));
+            }
+        }
+        let target = match existing {
+            Some(existing) if existing.is_dir() => {
+                return Err(unwritable(path, &io::ErrorKind::IsADirectory.into()));
+            }
+            Some(existing) if !existing.is_file() => {
+                let file = OpenOptions::new().write(true).open(&resolved);
+                Target::Written(file.map_err(|error| unwritable(path, &error))?)
+            }
+            existing => {
+                if existing.is_some() {
+                    // A rename would also replace a file that is write-protected.
+                    OpenOptions::new().append(true).open(&resolved).map_err(|error| unwritable(path, &error))?;
+                }
+                Target::Replaced { path: resolved, permissions: existing.map(|existing| existing.permissions()) }
+            }
+        };
+        let content = match &target {
+            Target::Replaced { path: resolved, .. } => tempfile::tempfile_in(directory(resolved)),
+            Target::Written(_) => tempfile::tempfile(),
+        };
+        let content = content.map_err(|error| {
+            Failure::failed(format!("cannot write beside `{shown}`: {}", cause(&error)))
+                .hint("the file is written beside its target first; name one in a directory that you can write to")
+        })?;
+        Ok(Self { path: path.to_owned(), target, content })
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.content.write_all(bytes).map_err(|error| unwritable(&self.path, &error))
+    }
+
+    /// The target, as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts the file in its target's place, whole.
+    ///
+    /// # Errors
+    /// It cannot be written; the target is what it was.
+    pub fn commit(mut self) -> Result<(), Failure> {
+        // A second Ctrl-C would leave the file under its temporary name.
+        seckill::interrupt::uncut(|| self.put()).map_err(|error| unwritable(&self.path, &error))
+    }
+
+    fn put(&mut self) -> io::Result<()> {
+        self.content.rewind()?;
+        match &mut self.target {
+            Target::Written(file) => {
+                io::copy(&mut self.content, file)?;
+                file.flush()
+            }
+            Target::Replaced { path, permissions } => {
+                let named = tempfile::Builder::new()
+                    .prefix(".seckill-")
+                    .permissions(Permissions::from_mode(0o666))
+                    .tempfile_in(directory(path))?;
+                io::copy(&mut self.content, &mut named.as_file())?;
+                if let Some(permissions) = permissions {
+                    named.as_file().set_permissions(permissions.clone())?;
+                }
+                named.as_file().sync_all()?;
+                named.persist(path).map_err(|error| error.error)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where a path leads: a rename onto a symbolic link would replace the link. A link to nothing is followed too.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut resolved = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::symlink_metadata(&resolved) {
+            Ok(about) if about.is_symlink() => resolved = directory(&resolved).join(fs::read_link(&resolved)?),
+            _ => return Ok(resolved),
+        }
+    }
+    Err(io::Error::other("too many levels of symbolic links"))
+}
+
+/// The directory of a file.
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Device and inode: what a file is, whatever it is called.
+type Identity = (u64, u64);
+
+fn identity(about: &fs::Metadata) -> Identity {
+    (about.dev(), about.ino())
+}
+
+fn identity_of_input(input: &str) -> Option<Identity> {
+    if input == "-" { identity_of(&io::stdin()) } else { fs::metadata(input).ok().as_ref().map(identity) }
+}
+
+fn identity_of(stream: &impl AsFd) -> Option<Identity> {
+    let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
+    file.metadata().ok().as_ref().map(identity)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot write `{}`: {}", path.display(), cause(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seckill::inventory::failure::Exit;
+
+    fn written(path: &Path, text: &str) {
+        let mut file = OutputFile::create("--plan", path, &[]).unwrap();
+        file.append(text.as_bytes()).unwrap();
+        file.commit().unwrap();
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_target_is_as_it_was_until_the_file_is_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("plan");
+        fs::write(&path, "before").unwrap();
+        let mut file = OutputFile::create("--plan", &path, &[]).unwrap();
+        file.append(b"after").unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(dir.path()).len()), ("before", 1));
+        drop(file);
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(dir.path()).len()), ("before", 1));
+        written(&path, "after");
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(dir.path()).len()), ("after", 1));
+    }
+
+    #[test]
+    fn permissions_stay_and_symbolic_links_are_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, link) = (dir.path().join("plan"), dir.path().join("link"));
+        fs::write(&path, "before").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("plan", &link).unwrap();
+        written(&link, "after");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "after");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        fs::remove_file(&path).unwrap();
+        written(&link, "to nothing");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "to nothing");
+        // A new file has the permissions that the shell would give it.
+        fs::write(dir.path().join("plain"), "").unwrap();
+        let plain = fs::metadata(dir.path().join("plain")).unwrap().mode();
+        assert_eq!(fs::metadata(&path).unwrap().mode(), plain);
+        let circle = dir.path().join("circle");
+        std::os::unix::fs::symlink("circle", &circle).unwrap();
+        assert!(OutputFile::create("--plan", &circle, &[]).unwrap_err().message.contains("symbolic links"));
+    }
+
+    #[test]
+    fn an_input_is_refused_by_any_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, hard, soft) = (dir.path().join("in"), dir.path().join("hard"), dir.path().join("soft"));
+        fs::write(&path, "rows").unwrap();
+        fs::hard_link(&path, &hard).unwrap();
+        std::os::unix::fs::symlink(&path, &soft).unwrap();
+        let input = path.to_str().unwrap();
+        let detour = dir.path().join("..").join(dir.path().file_name().unwrap()).join("in");
+        for target in [&path, &hard, &soft, &detour] {
+            let failure = OutputFile::create("--rejects", target, &["other", input]).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage, "{target:?}");
+        }
+        assert_eq!(OutputFile::create("--rejects", Path::new("-"), &[]).unwrap_err().exit, Exit::Usage);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "rows");
+        assert!(OutputFile::create("--rejects", Path::new("/dev/null"), &["/dev/null"]).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said_before_anything_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| OutputFile::create("--plan", path, &[]).unwrap_err();
+        assert_eq!(refused(dir.path()).exit, Exit::Failed);
+        assert!(refused(dir.path()).message.contains("is a directory"), "{}", refused(dir.path()).message);
+        assert!(refused(&dir.path().join("no/such")).message.contains("no such file or directory"));
+    }
+}

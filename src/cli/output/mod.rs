@@ -1,0 +1,275 @@
+//! The only code that prints. Data goes to stdout; notes, progress, questions and errors to stderr.
+
+pub mod cell;
+pub mod confirm;
+pub mod error;
+pub mod escape;
+pub mod file;
+mod fit;
+pub mod format;
+mod lost;
+pub mod notes;
+mod paint;
+pub mod progress;
+pub mod rows;
+pub mod sink;
+mod table;
+mod taken;
+pub mod terminal;
+#[cfg(test)]
+mod tests;
+mod warnings;
+mod yaml;
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use serde::Serialize;
+
+pub use cell::{Cell, Tone};
+pub use error::{report, report_usage};
+pub use file::OutputFile;
+pub use format::Format;
+pub use progress::Progress;
+pub use rows::{Row, RowStream};
+pub use sink::{is_broken_pipe, is_unwritable};
+pub use terminal::{ColorChoice, Terminal};
+pub use warnings::Warnings;
+
+use rows::Dry;
+use seckill::inventory::failure::{Exit, Failure};
+use sink::Sink;
+use table::Table;
+
+/// Where a command puts what it found, in the form the user asked for.
+pub struct Output {
+    format: Format,
+    terminal: Terminal,
+    sink: Sink,
+    /// Whether nothing is changed, which each row says.
+    is_dry: bool,
+    /// Whether csv begins with a byte order mark.
+    bom: bool,
+}
+
+/// What stands above a table of a dry run.
+const DRY_RUN: &str = "Dry run: nothing was changed";
+
+impl Output {
+    /// Standard output, as the flags and the environment want it.
+    pub fn new(format: Format, color: ColorChoice, quiet: bool, verbose: bool) -> Self {
+        Self::to(io::stdout(), format, Terminal::new(color, quiet, verbose))
+    }
+
+    /// Some other place for the data.
+    pub fn to(place: impl Write + Send + 'static, format: Format, terminal: Terminal) -> Self {
+        Self { format, terminal, sink: Sink::new(Box::new(place), terminal.shows_data), is_dry: false, bom: false }
+    }
+
+    /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.
+    pub fn set_dry_run(&mut self, is_dry: bool) {
+        self.is_dry = is_dry;
+    }
+
+    /// Whether csv begins with a byte order mark, by which spreadsheets know that it is UTF-8.
+    pub fn set_bom(&mut self, bom: bool) {
+        self.bom = bom;
+    }
+
+    /// Keeps rows that tell of changes, for a nested value: if standard output cannot be written, standard error names
+    /// them. Rows that are printed as rows are kept anyway.
+    pub fn keep_changes<T: Row>(&mut self, rows: &[T]) -> Result<()> {
+        let changes = rows.iter().filter(|row| !self.is_dry && row.is_change());
+        changes.into_iter().try_for_each(|row| Ok(self.sink.keep_change(row)?))
+    }
+
+    /// The command is over: if standard output could not be written, that is an error, and the changes that were made
+    /// come with it. A reader that closed the pipe changes nothing.
+    pub fn end(&mut self, ended: Result<Exit>) -> Result<Exit> {
+        self.sink.show();
+        if self.is_dry && self.format != Format::Table && ended.is_ok() {
+            self.note("dry run: nothing was changed");
+        }
+        match self.sink.take_lost() {
+            Some((why, changes)) => Err(lost::OutputLost::new(&why, changes, ended).into()),
+            None => ended,
+        }
+    }
+
+    /// The form the user asked for.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What may be shown: a copy to say something by while rows are streamed.
+    pub fn terminal(&self) -> Terminal {
+        self.terminal
+    }
+
+    /// Prints one row: an object for machines, a table of one row for people.
+    pub fn object<T: Row>(&mut self, row: &T) -> Result<()> {
+        match self.format {
+            Format::Json | Format::Yaml => {
+                self.keep_changes(std::slice::from_ref(row))?;
+                self.document(row)
+            }
+            _ => self.array(std::slice::from_ref(row)),
+        }
+    }
+
+    /// Prints rows: an array for machines, a table for people.
+    pub fn array<T: Row>(&mut self, rows: &[T]) -> Result<()> {
+        if self.format == Format::Table && !rows.is_empty() {
+            return self.table(None, rows);
+        }
+        let mut stream = self.stream::<T>()?;
+        rows.iter().try_for_each(|row| stream.push(row))?;
+        stream.finish()
+    }
+
+    /// Prints rows as they come, in constant memory; the same text as [`array`](Self::array).
+    pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_, T>> {
+        RowStream::new(self)
+    }
+
+    /// Prints a nested value. The caller has rows for the formats that are flat.
+    pub fn document<T: Serialize>(&mut self, value: &T) -> Result<()> {
+        if self.is_dry {
+            return self.written(&Dry::new(value));
+        }
+        self.written(value)
+    }
+
+    fn written<T: Serialize>(&mut self, value: &T) -> Result<()> {
+        let mut text = Vec::new();
+        match self.format {
+            Format::Json => serde_json::to_writer_pretty(&mut text, value)?,
+            Format::Jsonl => serde_json::to_writer(&mut text, value)?,
+            Format::Yaml => yaml::encode(value, &mut text)?,
+            Format::Table | Format::Csv | Format::Tsv => {
+                return Err(Failure::usage(format!("this result has no form as {}", self.format.name()))
+                    .hint("`-o json`, `jsonl` and `yaml` show it")
+                    .into());
+            }
+        }
+        if !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+        self.sink.write_data(&text);
+        self.sink.show();
+        Ok(())
+    }
+
+    /// Prints a table for people, whatever the format, with a blank line between it and what came before.
+    pub fn table<T: Row>(&mut self, title: Option<&str>, rows: &[T]) -> Result<()> {
+        if rows.is_empty() {
+            self.terminal
+                .note(format!("{}nothing to show", title.map(|title| format!("{title}: ")).unwrap_or_default()));
+            return Ok(());
+        }
+        self.keep_changes(rows)?;
+        let first = !self.sink.used;
+        if !first {
+            self.sink.write_safe("\n");
+        }
+        let dry = (self.is_dry && first).then_some(DRY_RUN);
+        let rows: Vec<Vec<Cell>> = rows.iter().map(Row::cells).collect();
+        let table = draw([dry, title], T::HEADINGS, &rows, &mut self.sink, &self.terminal);
+        // A request id that has no room must not be lost: it is the same in all rows of an order.
+        let common = common(table.hidden(), T::HEADINGS, &rows);
+        for (heading, text) in &common {
+            self.sink.write_safe(&format!("{heading}  {text}\n"));
+        }
+        let lost = table.hidden().iter().filter(|hidden| !common.iter().any(|(heading, _)| heading == *hidden));
+        note_hidden(lost, &self.terminal);
+        self.sink.show();
+        Ok(())
+    }
+
+    /// Prints one line.
+    pub fn line(&mut self, text: &str) -> Result<()> {
+        self.text(text)?;
+        self.text("\n")
+    }
+
+    /// Prints a text exactly as it is.
+    pub fn text(&mut self, text: &str) -> Result<()> {
+        self.sink.write_data(text.as_bytes());
+        self.sink.show();
+        Ok(())
+    }
+
+    /// Says something good to know; not with `--quiet`.
+    pub fn note(&self, text: impl AsRef<str>) {
+        self.terminal.note(text);
+    }
+
+    /// Says the next step; not with `--quiet`.
+    pub fn hint(&self, text: impl AsRef<str>) {
+        self.terminal.hint(text);
+    }
+
+    /// Says what to look after, even with `--quiet`.
+    pub fn warn(&self, text: impl AsRef<str>) {
+        self.terminal.warn(text);
+    }
+
+    /// For warnings of which there may be many.
+    pub fn warnings(&self) -> Warnings {
+        Warnings::new(self.terminal)
+    }
+
+    /// Says something for who wants to know more; only with `--verbose`.
+    pub fn detail(&self, text: impl AsRef<str>) {
+        self.terminal.detail(text);
+    }
+
+    /// Asks before something is lost; see [`Terminal::confirm`].
+    pub fn confirm(&self, question: &str, yes: bool) -> Result<()> {
+        self.terminal.confirm(question, yes)
+    }
+
+    /// Shows how far work of that many steps has come; 0 where nobody knows how many.
+    pub fn progress(&self, label: &str, total: u64) -> Progress {
+        Progress::new(&self.terminal, label, total)
+    }
+}
+
+/// Draws the first rows of a table below its titles.
+fn draw(
+    titles: [Option<&str>; 2],
+    headings: &[&str],
+    rows: &[Vec<Cell>],
+    sink: &mut Sink,
+    terminal: &Terminal,
+) -> Table {
+    for title in titles.into_iter().flatten() {
+        let mut line = String::new();
+        paint::paint(&mut line, &escape::escape(title), Tone::Strong, terminal.colours_data);
+        line.push('\n');
+        sink.write_safe(&line);
+    }
+    let table = Table::new(headings, rows, terminal.width, terminal.colours_data);
+    sink.write_safe(&table.page(rows));
+    table
+}
+
+/// Of hidden columns those whose text is the same in every row, with that text.
+fn common(hidden: &[String], headings: &[&str], rows: &[Vec<Cell>]) -> Vec<(String, String)> {
+    let column = |name: &String| headings.iter().position(|heading| heading.to_uppercase() == *name);
+    let text = |row: &Vec<Cell>, at: usize| row.get(at).map(|cell| cell.shown(usize::MAX).into_owned());
+    let same = |name: &String| {
+        let at = column(name)?;
+        let first = text(rows.first()?, at)?;
+        rows.iter().all(|row| text(row, at).as_ref() == Some(&first)).then(|| (name.clone(), first))
+    };
+    hidden.iter().filter_map(same).collect()
+}
+
+/// Says which columns had no room.
+fn note_hidden<'a>(hidden: impl Iterator<Item = &'a String>, terminal: &Terminal) {
+    let hidden: Vec<&str> = hidden.map(String::as_str).collect();
+    if !hidden.is_empty() {
+        terminal.note(format!("no room for {}; another `--output` has everything", hidden.join(", ")));
+    }
+}

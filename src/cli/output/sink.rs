@@ -1,0 +1,156 @@
+//! Standard output: buffered, escaped where a person would see it raw.
+//!
+//! Writing never fails for who writes. A reader that closed the pipe, or a full disk, must not stop a command in the
+//! middle of its work, so the sink remembers the first error and drops all further data. [`Output::end`] reports it.
+//!
+//! [`Output::end`]: super::Output::end
+
+use std::cell::RefCell;
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+use serde_yaml::Value;
+
+use super::escape::escape_data;
+use seckill::inventory::failure::cause;
+
+/// Bytes kept until they are written at once.
+const BUFFER: usize = 64 * 1024;
+
+/// Standard output could not be written.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("cannot write to standard output: {cause}")]
+pub struct Unwritable {
+    kind: io::ErrorKind,
+    cause: String,
+}
+
+impl Unwritable {
+    /// Whether a reader closed the pipe, as `head` does: it has what it wanted.
+    pub(super) fn is_closed(&self) -> bool {
+        self.kind == io::ErrorKind::BrokenPipe
+    }
+}
+
+impl From<io::Error> for Unwritable {
+    fn from(error: io::Error) -> Self {
+        Self { kind: error.kind(), cause: cause(&error) }
+    }
+}
+
+/// Whether nobody reads standard output any more, as in `seckill deduct --from … -o jsonl | head -1`. A broken
+/// connection to the server is another error, and not meant here.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Unwritable>().is_some_and(Unwritable::is_closed)
+}
+
+/// Whether standard output could not be written, for whatever reason.
+pub fn is_unwritable(error: &anyhow::Error) -> bool {
+    error.is::<Unwritable>()
+}
+
+/// Where data goes.
+pub(super) struct Sink {
+    out: BufWriter<Box<dyn Write + Send>>,
+    /// Whether a terminal shows what is written.
+    escaping: bool,
+    /// An unfinished line: a character may come in two writes.
+    line: Vec<u8>,
+    /// Whether anything was written, so that a table knows to keep its distance.
+    pub(super) used: bool,
+    /// The first error. All data after it is dropped.
+    lost: Option<Unwritable>,
+    /// Changes whose rows were not flushed yet. YAML's values keep the order of their fields, JSON's do not.
+    changes: RefCell<Vec<Value>>,
+}
+
+impl Sink {
+    pub(super) fn new(out: Box<dyn Write + Send>, escaping: bool) -> Self {
+        let out = BufWriter::with_capacity(BUFFER, out);
+        Self { out, escaping, line: Vec::new(), used: false, lost: None, changes: RefCell::default() }
+    }
+
+    /// Writes text that is safe already and may hold colours.
+    pub(super) fn write_safe(&mut self, text: &str) {
+        self.used = true;
+        self.put(text.as_bytes());
+    }
+
+    /// Writes bytes of data, all of them.
+    pub(super) fn write_data(&mut self, bytes: &[u8]) {
+        self.used = true;
+        if !self.escaping {
+            self.put(bytes);
+            return;
+        }
+        self.line.extend_from_slice(bytes);
+        if let Some(last) = self.line.iter().rposition(|byte| *byte == b'\n') {
+            self.put_escaped(last + 1);
+        }
+    }
+
+    /// Shows what was written.
+    pub(super) fn show(&mut self) {
+        self.put_escaped(self.line.len());
+        if self.lost.is_none() {
+            match self.out.flush() {
+                Ok(()) => self.changes.get_mut().clear(),
+                Err(error) => self.lose(error),
+            }
+        }
+    }
+
+    /// Why nothing is written any more.
+    pub(super) fn lost(&self) -> Option<&Unwritable> {
+        self.lost.as_ref()
+    }
+
+    /// Keeps a row that tells of a change until it was flushed: if it cannot be, standard error gets it instead.
+    pub(super) fn keep_change(&self, row: &impl Serialize) -> serde_yaml::Result<()> {
+        if !self.lost.as_ref().is_some_and(Unwritable::is_closed) {
+            self.changes.borrow_mut().push(serde_yaml::to_value(row)?);
+        }
+        Ok(())
+    }
+
+    /// The error and the changes that standard output did not get; nothing if a reader closed the pipe.
+    pub(super) fn take_lost(&mut self) -> Option<(Unwritable, Vec<Value>)> {
+        let lost = self.lost.take_if(|lost| !lost.is_closed())?;
+        Some((lost, std::mem::take(self.changes.get_mut())))
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if self.lost.is_none()
+            && let Err(error) = self.out.write_all(bytes)
+        {
+            self.lose(error);
+        }
+    }
+
+    fn lose(&mut self, error: io::Error) {
+        self.lost = Some(error.into());
+        // What is buffered is dropped too, or it would be tried again at the end.
+        let nowhere = BufWriter::with_capacity(0, Box::new(io::sink()) as Box<dyn Write + Send>);
+        drop(std::mem::replace(&mut self.out, nowhere).into_parts());
+    }
+
+    /// Writes the unfinished line up to `end`, escaped.
+    fn put_escaped(&mut self, end: usize) {
+        let text = escape_data(&String::from_utf8_lossy(&self.line[..end])).into_owned();
+        self.put(text.as_bytes());
+        self.line.drain(..end);
+    }
+}
+
+/// For writers of other libraries.
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_data(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.show();
+        Ok(())
+    }
+}
