@@ -46,6 +46,8 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS HLEN SCARD HEXISTS XLEN
   XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD.
 ]]
+--- @include "values"
+--- @include "meta"
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local STALE = -23
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('adopt: kind and number of keys do not fit') end

@@ -46,6 +46,13 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
   HSET XADD; sets also SMISMEMBER SADD. Plain orders are quicker where XLEN is allowed too.
 ]]
+--- @include "one_order"
+--- @include "many_orders"
+--- @include "lean_deduct"
+--- @include "values"
+--- @include "meta"
+--- @include "orders"
+--- @include "call"
 local call, reply = read_call('deduct')
 if not call then return reply end
 local wanted, odd = read_quantities(call)

@@ -38,6 +38,8 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY HSET
   XADD; sets also SMISMEMBER SADD.
 ]]
+--- @include "values"
+--- @include "meta"
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
 local kind, by, mode, job = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local stride = KEYS_OF[kind]

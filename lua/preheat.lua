@@ -33,6 +33,8 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS SET DECRBY
   INCRBY HSET HDEL UNLINK XADD.
 ]]
+--- @include "values"
+--- @include "meta"
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('preheat: kind and number of keys do not fit') end
 if mode ~= 'create' and mode ~= 'update' and mode ~= 'reset' then return usage('preheat: ARGV[4] is not create, update or reset') end

@@ -37,6 +37,13 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS INCRBY HSET HDEL
   XADD; sets also SMISMEMBER SADD SREM. The orders of a job are quicker where XLEN is allowed too.
 ]]
+--- @include "many_orders"
+--- @include "lean_refund"
+--- @include "values"
+--- @include "meta"
+--- @include "stock"
+--- @include "orders"
+--- @include "call"
 local call, reply = read_call('refund')
 if not call then return reply end
 local wanted, odd = read_quantities(call, 'all')

@@ -40,6 +40,10 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE XRANGE DECRBY INCRBY
   HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
+--- @include "values"
+--- @include "meta"
+--- @include "stock"
+--- @include "orders"
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
 local WIDTH, MOST_REPAIRS, STALE = 5, 1000, -20
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('repair: kind and number of keys do not fit') end

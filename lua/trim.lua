@@ -39,6 +39,8 @@
   Commands it needs (checked before the first write from Redis 7.0 on): HMGET TYPE TIME XRANGE XREVRANGE XINFO XPENDING
   HSET HDEL XTRIM.
 ]]
+--- @include "values"
+--- @include "meta"
 local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]
 local STALE, UNREAD = -20, -21
 -- What one call may take: a millisecond or two.

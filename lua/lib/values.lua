@@ -1,4 +1,4 @@
--- Joined in front of every script: what a number, an id and a refusal are. Pure: no call to the server
+-- What every script includes: what a number, an id and a refusal are. Pure: no call to the server
 -- but for the permission check.
 
 -- Statuses, named in Rust's `Status`; positive where nothing was refused.

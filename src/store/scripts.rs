@@ -1,6 +1,5 @@
-//! The scripts, embedded as they stand in `lua/`. `seckill script show` prints these very bytes.
-
-use std::sync::LazyLock;
+//! The scripts of `lua/`, with their includes and SHA-1, as `build.rs` prepared them. `seckill script show` prints
+//! exactly these bytes.
 
 /// One script that a backend can share.
 #[derive(Debug)]
@@ -10,7 +9,7 @@ pub struct Script {
     /// What runs.
     pub text: &'static str,
     /// SHA-1 of the text, in hexadecimal: what EVALSHA takes.
-    pub sha1: String,
+    pub sha1: &'static str,
 }
 
 impl Script {
@@ -24,61 +23,39 @@ impl Script {
 }
 
 macro_rules! script {
-    ($name:literal, $($part:literal),+) => {
-        LazyLock::new(|| Script::new($name, concat!($(include_str!(concat!("../../lua/", $part)), "\n"),+)))
+    ($name:literal) => {
+        Script {
+            name: $name,
+            text: include_str!(concat!(env!("OUT_DIR"), "/", $name, ".lua")),
+            sha1: include_str!(concat!(env!("OUT_DIR"), "/", $name, ".sha1")),
+        }
     };
 }
 
 /// Makes an activity what it should be.
-pub static PREHEAT: LazyLock<Script> = script!("preheat", "lib/values.lua", "lib/meta.lua", "preheat.lua");
+pub static PREHEAT: Script = script!("preheat");
 /// Takes units of one activity.
-pub static DEDUCT: LazyLock<Script> = script!(
-    "deduct",
-    "lib/one_order.lua",
-    "lib/many_orders.lua",
-    "lib/lean_deduct.lua",
-    "lib/values.lua",
-    "lib/meta.lua",
-    "lib/orders.lua",
-    "lib/call.lua",
-    "deduct.lua"
-);
+pub static DEDUCT: Script = script!("deduct");
 /// Takes units of several activities, all or nothing.
-pub static MULTI_DEDUCT: LazyLock<Script> =
-    script!("multi_deduct", "lib/values.lua", "lib/meta.lua", "multi_deduct.lua");
+pub static MULTI_DEDUCT: Script = script!("multi_deduct");
 /// Gives units back.
-pub static REFUND: LazyLock<Script> = script!(
-    "refund",
-    "lib/many_orders.lua",
-    "lib/lean_refund.lua",
-    "lib/values.lua",
-    "lib/meta.lua",
-    "lib/stock.lua",
-    "lib/orders.lua",
-    "lib/call.lua",
-    "refund.lua"
-);
+pub static REFUND: Script = script!("refund");
 /// Refuses purchases for a while.
-pub static PAUSE: LazyLock<Script> = script!("pause", "lib/values.lua", "lib/meta.lua", "pause.lua");
+pub static PAUSE: Script = script!("pause");
 /// Reads one activity at one instant.
-pub static SNAPSHOT: LazyLock<Script> = script!("snapshot", "lib/values.lua", "lib/meta.lua", "snapshot.lua");
+pub static SNAPSHOT: Script = script!("snapshot");
 /// Reads participants, stock and the ledger's end at one instant.
-pub static AUDIT: LazyLock<Script> = script!("audit", "lib/values.lua", "lib/meta.lua", "audit.lua");
+pub static AUDIT: Script = script!("audit");
 /// Sets right what an audit found.
-pub static REPAIR: LazyLock<Script> =
-    script!("repair", "lib/values.lua", "lib/meta.lua", "lib/stock.lua", "lib/orders.lua", "repair.lua");
+pub static REPAIR: Script = script!("repair");
 
 /// Removes old ledger entries and leaves a checkpoint.
-pub static TRIM: LazyLock<Script> = script!("trim", "lib/values.lua", "lib/meta.lua", "trim.lua");
+pub static TRIM: Script = script!("trim");
 
 /// Takes over an activity that another system created, or that lost what preheat wrote.
-pub static ADOPT: LazyLock<Script> = script!("adopt", "lib/values.lua", "lib/meta.lua", "adopt.lua");
+pub static ADOPT: Script = script!("adopt");
 
 impl Script {
-    fn new(name: &'static str, text: &'static str) -> Self {
-        Self { name, text, sha1: redis::Script::new(text).get_hash().to_owned() }
-    }
-
     /// All of them, in the order in which a sale needs them.
     pub fn all() -> [&'static Self; 10] {
         [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR, &TRIM, &ADOPT]

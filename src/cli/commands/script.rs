@@ -70,7 +70,7 @@ fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
         .into_iter()
         .map(|script| ScriptRow {
             name: script.name,
-            sha1: &script.sha1,
+            sha1: script.sha1,
             keys: if script.name == "multi_deduct" { format!("{keys} … for each activity") } else { keys.clone() },
         })
         .collect())

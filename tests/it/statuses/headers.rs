@@ -85,8 +85,30 @@ fn every_command_that_is_called_is_in_the_header() {
     }
 }
 
+/// The file with what it includes in place of each `--- @include "name"`, each part once.
+fn joined(file: &str, included: &mut BTreeSet<String>) -> String {
+    let part = |line: &str| match line.strip_prefix("--- @include \"") {
+        None => line.to_owned(),
+        Some(name) => {
+            let name = name.trim_end().trim_end_matches('"');
+            let is_new = included.insert(name.to_owned());
+            if is_new { joined(&format!("lib/{name}.lua"), included) } else { String::new() }
+        }
+    };
+    source(file).split_inclusive('\n').map(part).collect()
+}
+
 #[test]
-fn what_is_shown_ends_with_the_file_itself_and_is_listed_with_its_hash() {
+fn show_prints_the_header_first_and_what_a_script_includes_in_its_place() {
+    for name in SCRIPTS {
+        assert!(shown(name).starts_with(&format!("--[[\n  {name}: ")), "{name}");
+        assert!(!shown(name).contains("@include"), "{name}");
+        assert_eq!(shown(name), joined(&format!("{name}.lua"), &mut BTreeSet::new()), "{name}");
+    }
+}
+
+#[test]
+fn the_embedded_sha1_is_what_the_server_computes() {
     let redis = TestRedis::start();
     let list = seckill(["script", "list", "-o", "json"]).code(0).stderr("").json();
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
@@ -94,8 +116,7 @@ fn what_is_shown_ends_with_the_file_itself_and_is_listed_with_its_hash() {
     for row in list.as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
         let text = seckill(["script", "show", name]).code(0).stderr("").stdout;
-        assert!(text.ends_with(&(source(&format!("{name}.lua")) + "\n")), "{name}");
-        let sha1: String = redis.ask(("EVAL", "return redis.sha1hex(ARGV[1])", 0, text));
+        let sha1: String = redis.ask(("SCRIPT", "LOAD", text));
         assert_eq!(row["sha1"], sha1, "{name}");
     }
 }
