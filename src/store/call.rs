@@ -77,7 +77,7 @@ impl Server {
     ) -> Result<Value, StoreError> {
         let ran = self.settle(again, settle, |connection, nth| {
             let arguments = arguments(nth);
-            match reply(connection.req_command(&evaluate("EVALSHA", &script.sha1, keys, &arguments))) {
+            match reply(connection.req_command(&evaluate("EVALSHA", script.sha1, keys, &arguments))) {
                 // The server lost its scripts (restart, failover, SCRIPT FLUSH): EVAL loads and runs in one.
                 Err(error) if error.code() == Some("NOSCRIPT") => {
                     reply(connection.req_command(&evaluate("EVAL", script.text, keys, &arguments)))

@@ -73,7 +73,7 @@ impl Store {
         let Some(wire) = &mut pages.wire else {
             let names: Vec<&str> = keys.in_order().collect();
             let mut page = redis::cmd("EVALSHA");
-            page.arg(&AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
+            page.arg(AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
             pages.asked = self.server.send(&page).is_ok();
             return;
         };

@@ -130,7 +130,7 @@ impl Store {
         for (plan, keys) in plans.iter().zip(&keys) {
             let names: Vec<&str> = keys.in_order().collect();
             let arguments = preheat_arguments(self, plan, how, dry_run, reason);
-            pipeline.cmd("EVALSHA").arg(&PREHEAT.sha1).arg(names.len()).arg(names).arg(arguments);
+            pipeline.cmd("EVALSHA").arg(PREHEAT.sha1).arg(names.len()).arg(names).arg(arguments);
         }
         let replies = self.server.each_reply(&pipeline, plans.len());
         let mut left = Vec::new();

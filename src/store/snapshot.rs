@@ -55,7 +55,7 @@ impl Store {
             let mut pipeline = redis::pipe();
             for keys in &keys {
                 let names: Vec<&str> = keys.in_order().collect();
-                pipeline.cmd("EVALSHA").arg(&SNAPSHOT.sha1).arg(names.len()).arg(names).arg(self.kind());
+                pipeline.cmd("EVALSHA").arg(SNAPSHOT.sha1).arg(names.len()).arg(names).arg(self.kind());
             }
             let values = self.server.pipeline(&pipeline, chunk.len())?;
             for ((activity, keys), value) in chunk.iter().zip(&keys).zip(values) {

@@ -100,7 +100,7 @@ impl Frame {
             parts.iter().for_each(|part| argument(&mut bytes, part.as_bytes()));
             bytes
         };
-        Self { call: joined(&["EVALSHA", &script.sha1]), run: joined(&run), job: joined(&job), rows, lines: Vec::new() }
+        Self { call: joined(&["EVALSHA", script.sha1]), run: joined(&run), job: joined(&job), rows, lines: Vec::new() }
     }
 
     /// Appends the call of one batch.

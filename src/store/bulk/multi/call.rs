@@ -132,7 +132,7 @@ impl MultiBulk<'_> {
         };
         let keys = asked.names();
         begin(&mut head, 3 + keys.len() + 6 + 2 * asked.activities.len() + asked.orders.len());
-        for text in ["EVALSHA", &MULTI_DEDUCT.sha1] {
+        for text in ["EVALSHA", MULTI_DEDUCT.sha1] {
             argument(&mut head, text.as_bytes());
         }
         number(&mut head, keys.len() as u64);
