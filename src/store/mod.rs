@@ -24,6 +24,7 @@ mod pages;
 mod preheat;
 mod repair;
 mod reply;
+mod resp;
 mod scan;
 pub mod scripts;
 mod snapshot;

@@ -4,17 +4,14 @@
 //! more than one call in flight; the script's watermark keeps them in order and applies none of them twice, so a
 //! batch whose reply was lost is simply sent again. Rows leave the window in the order of the input, decided.
 
-mod answer;
-mod frame;
 mod meet;
 mod multi;
+mod orders;
 mod pace;
-mod queue;
 mod receive;
 mod recover;
 mod send;
 mod terms;
-mod window;
 
 use std::collections::VecDeque;
 
@@ -24,13 +21,13 @@ use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
 use crate::inventory::status::Status;
 use crate::inventory::users::Users as Interner;
-use frame::Frame;
 pub use multi::{MultiBulk, MultiDecided, MultiEntry};
+use orders::encode::Encoder;
+use orders::queue::{Batch, Queue};
+use orders::window::{self, Window};
 pub use pace::Pace;
-use queue::{Batch, Queue};
 use recover::Trouble;
 pub use terms::{Decided, Entry, Job, Operation, Step, Terms};
-use window::Window;
 
 /// A run.
 pub struct Bulk<'s> {
@@ -38,7 +35,7 @@ pub struct Bulk<'s> {
     terms: Terms,
     script: &'static Script,
     kind: Kind,
-    frame: Frame,
+    encoder: Encoder,
     window: Window,
     /// Names of the activities, and what is known of each: a file may name a million.
     names: Interner,
@@ -76,14 +73,14 @@ impl<'s> Bulk<'s> {
         let limit = terms.limit.map(|limit| limit.to_string()).unwrap_or_default();
         let reason = terms.reason.as_deref().unwrap_or_default();
         let run = [kind.name(), &store.operator, reason, &limit, "first"];
-        let frame = Frame::new(script, run, [&terms.job.name, &terms.job.digest], terms.rows);
+        let encoder = Encoder::new(script, run, [&terms.job.name, &terms.job.digest], terms.rows);
         store.server.command(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
         Ok(Self {
             store,
             terms,
             script,
             kind,
-            frame,
+            encoder,
             window: Window::default(),
             queues: (0..names.count()).map(|_| Queue::new()).collect(),
             unmet: names.count(),

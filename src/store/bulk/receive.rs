@@ -5,8 +5,8 @@ use redis::Value;
 use super::super::StoreError;
 use super::super::keys::Keys;
 use super::super::reply::Reply;
-use super::answer::{Answer, Packed};
-use super::queue::{Batch, each};
+use super::orders::decode::{Decoded, Packed};
+use super::orders::queue::{Batch, each};
 use super::recover::{Trouble, next_reply};
 use super::{Bulk, Operation, Step, pace};
 use crate::inventory::order::Corrupt;
@@ -33,14 +33,14 @@ impl Bulk<'_> {
         }
         let keys = Keys::of(self.store.layout, &self.activity(batch.activity));
         let reply = Reply::of(self.script);
-        match Answer::of(&value, batch.count, &keys, &reply)? {
-            Answer::Decided(packed) => self.decide(&batch, &packed),
-            Answer::Shut { status, line, corrupt } => return Ok(self.shut(&batch, status, line, corrupt)),
-            Answer::Gap { line } => return Ok(self.gap(&batch, line, reply.unfit(&value))),
-            Answer::OtherEpoch => {
+        match Decoded::decode(&value, batch.count, &keys, &reply)? {
+            Decoded::Decided(packed) => self.decide(&batch, &packed),
+            Decoded::Refused { status, line, corrupt } => return Ok(self.shut(&batch, status, line, corrupt)),
+            Decoded::Gap { line } => return Ok(self.gap(&batch, line, reply.unfit(&value))),
+            Decoded::OtherEpoch => {
                 return Err(StoreError::Reset { activity: self.activity(batch.activity).to_string() });
             }
-            Answer::OtherJob => return Err(self.terms.job.was_other(&self.activity(batch.activity))),
+            Decoded::OtherJob => return Err(self.terms.job.was_other(&self.activity(batch.activity))),
         }
         Ok(Step::On)
     }

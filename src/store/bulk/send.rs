@@ -1,7 +1,8 @@
 //! What is sent next: full batches first, else those of the oldest row that waits.
 
 use super::super::keys::Keys;
-use super::{Bulk, Step, pace, window};
+use super::orders::window;
+use super::{Bulk, Step, pace};
 use crate::inventory::id::ActivityId;
 
 impl Bulk<'_> {
@@ -49,7 +50,7 @@ impl Bulk<'_> {
             let Some(batch) = queue.take(nth, most_orders, &mut self.window) else { continue };
             let epoch = queue.epoch().map(|epoch| self.epochs.name(epoch)).unwrap_or_default();
             let keys = Keys::of(self.store.layout, &ActivityId::validated(self.names.name(nth)));
-            self.frame.write(&mut self.out, &batch, epoch, &keys, &self.window);
+            self.encoder.encode(&mut self.out, &batch, epoch, &keys, &self.window);
             weight += pace::CALL + batch.count;
             orders += batch.count;
             self.flight.push_back(batch);

@@ -2,13 +2,12 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::super::frame::{argument, begin, number};
 use super::super::pace::{self, Pace};
+use super::encode::encode;
 use super::{MultiBulk, MultiEntry, State};
 use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 use crate::store::multi_orders::Asked;
-use crate::store::scripts::MULTI_DEDUCT;
 
 /// How orders are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +35,6 @@ pub(super) struct Call {
     /// The activities in the order of the call, as the run numbers them.
     pub(super) activities: Vec<u32>,
     named: HashSet<u32>,
-    /// What it says before and behind what the run knows of each activity, which it may learn while the call waits.
-    head: Vec<u8>,
-    orders: Vec<u8>,
 }
 
 impl MultiBulk<'_> {
@@ -80,12 +76,11 @@ impl MultiBulk<'_> {
             asked.activities.iter().map(|activity| self.names.number(activity.as_str().as_bytes())).collect();
         let named = activities.iter().copied().collect();
         let last = self.rows.get(from + count - 1).map_or(0, |(entry, _)| entry.line);
-        let (head, orders) = self.written(&asked, attempt, last);
         let first = self.first + from as u64;
         self.next = first + count as u64;
         self.waiting -= items;
         let weight = pace::CALL + 2 * items;
-        Some(Call { first, count, items, weight, asked, last, attempt, activities, named, head, orders })
+        Some(Call { first, count, items, weight, asked, last, attempt, activities, named })
     }
 
     fn attempt(&self, entry: &MultiEntry) -> Attempt {
@@ -122,41 +117,16 @@ impl MultiBulk<'_> {
         true
     }
 
-    /// What a call says, but for what the run knows of each activity, which goes between the two.
-    fn written(&self, asked: &Asked, attempt: Attempt, last: u64) -> (Vec<u8>, Vec<u8>) {
-        let (mut head, mut orders) = (Vec::new(), Vec::new());
-        let mode = match attempt {
-            Attempt::First => "first",
-            Attempt::Retry => "retry",
-            Attempt::Decided => "dry",
-        };
-        let keys = asked.names();
-        begin(&mut head, 3 + keys.len() + 6 + 2 * asked.activities.len() + asked.orders.len());
-        for text in ["EVALSHA", MULTI_DEDUCT.sha1] {
-            argument(&mut head, text.as_bytes());
-        }
-        number(&mut head, keys.len() as u64);
-        let run = [&self.store.kind(), &self.store.operator, mode, &self.job.name, self.job.digest_to_keep()];
-        keys.into_iter().chain(run).for_each(|text| argument(&mut head, text.as_bytes()));
-        number(&mut head, last);
-        asked.orders.iter().for_each(|text| argument(&mut orders, text.as_bytes()));
-        (head, orders)
-    }
-
     /// Sends a call, all of whose activities were met.
     pub(super) fn send(&mut self, call: Call) {
         self.mark(&call, || State::Sent);
         self.weight += call.weight;
         self.pace.sent(call.count);
         self.out.clear();
-        self.out.extend_from_slice(&call.head);
-        let mut places = Vec::new();
-        for nth in &call.activities {
-            argument(&mut places, self.epoch(*nth as usize));
-            number(&mut places, self.places[*nth as usize].line);
-        }
-        self.out.extend_from_slice(&places);
-        self.out.extend_from_slice(&call.orders);
+        let mut out = std::mem::take(&mut self.out);
+        let states = call.activities.iter().map(|nth| (self.epoch(*nth as usize), self.places[*nth as usize].line));
+        encode(&mut out, [&self.store.kind(), &self.store.operator], &self.job, &call, states);
+        self.out = out;
         let server = &mut self.store.server;
         let sent = server.connection().map(|connection| connection.send_packed_command(&self.out));
         let sent = sent.and_then(|sent| sent.map_err(|error| server.target.unreachable(&error)));

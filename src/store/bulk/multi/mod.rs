@@ -9,6 +9,8 @@
 //! says what the run was told, and a server that knows less has forgotten something.
 
 mod call;
+mod decode;
+mod encode;
 mod places;
 mod receive;
 

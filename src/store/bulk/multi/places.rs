@@ -65,6 +65,11 @@ impl MultiBulk<'_> {
         }
     }
 
+    /// Whether nothing was preheated and nothing decided when the server was asked.
+    pub(super) fn is_new(&self, nth: usize) -> bool {
+        self.epoch(nth).is_empty() && self.places[nth].line == 0
+    }
+
     /// Whether the job decided an order before: it came that far in all activities of the order.
     pub(super) fn is_decided(&self, entry: &MultiEntry) -> bool {
         entry.activities.iter().all(|nth| self.places[*nth as usize].line >= entry.line)

@@ -5,11 +5,11 @@ use redis::Value;
 use super::super::Step;
 use super::super::recover::{Trouble, next_reply};
 use super::call::{Attempt, Call};
+use super::decode::{Decoded, decode};
 use super::{MultiBulk, State};
 use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 use crate::store::StoreError;
-use crate::store::reply::Reply;
 use crate::store::scripts::MULTI_DEDUCT;
 
 impl MultiBulk<'_> {
@@ -31,44 +31,40 @@ impl MultiBulk<'_> {
                 None => Ok(Step::On),
             };
         }
-        let values = Reply::of(&MULTI_DEDUCT).array(value)?;
-        if let Some(Value::Int(code)) = values.first() {
-            return self.forgotten(&call, *code, &values);
+        let from = self.place(call.first);
+        let orders: Vec<&MultiOrder> =
+            self.rows.range(from..from + call.count).map(|(entry, _)| &entry.order).collect();
+        match decode(value, &call.asked, &orders)? {
+            Decoded::Decided { outcomes, refusing } => self.decide(&call, outcomes, &refusing),
+            forgotten => return self.forgotten(&call, forgotten),
         }
-        self.decide(&call, &values)?;
         Ok(Step::On)
     }
 
     /// All orders of a call were decided.
-    fn decide(&mut self, call: &Call, values: &[Value]) -> Result<(), StoreError> {
-        let reply = Reply::of(&MULTI_DEDUCT);
-        let Some((unfit, values)) = values.split_last() else { return Err(reply.unfit(values)) };
+    fn decide(&mut self, call: &Call, outcomes: Vec<MultiOutcome>, refusing: &[usize]) {
         let from = self.place(call.first);
-        let orders: Vec<&MultiOrder> =
-            self.rows.range(from..from + call.count).map(|(entry, _)| &entry.order).collect();
-        let outcomes = call.asked.outcomes(&orders, values)?;
         for corrupt in outcomes.iter().flat_map(|outcome| &outcome.items).filter_map(|item| item.corrupt.as_ref()) {
             if self.known_corrupt.insert(corrupt.key.clone()) {
                 self.corrupt.push_back(corrupt.clone());
             }
         }
-        let unfit = reply.text(Some(unfit))?.unwrap_or_default();
-        let unfit: Vec<usize> = unfit.split(' ').filter_map(|which| which.parse().ok()).collect();
         self.trouble = None;
         if call.attempt == Attempt::Decided {
             for ((_, state), outcome) in self.rows.range_mut(from..).zip(outcomes) {
                 *state = decided_before(outcome);
             }
-            return Ok(());
+            return;
         }
+        let orders = self.rows.range(from..from + call.count).map(|(entry, _)| &entry.order);
         for (nth, activity) in call.activities.iter().zip(&call.asked.activities).enumerate() {
             let place = &mut self.places[*activity.0 as usize];
-            if !unfit.contains(&(nth + 1)) {
+            if !refusing.contains(&nth) {
                 place.line = call.last;
                 continue;
             }
             let items =
-                orders.iter().zip(&outcomes).flat_map(|(order, outcome)| order.items.iter().zip(&outcome.items));
+                orders.clone().zip(&outcomes).flat_map(|(order, outcome)| order.items.iter().zip(&outcome.items));
             let status = items.filter(|((named, _), _)| named == activity.1).map(|(_, item)| item.status);
             place.shut = status.into_iter().find(|status| refuses_as_a_whole(*status));
         }
@@ -80,30 +76,23 @@ impl MultiBulk<'_> {
         if is_shut {
             self.withdraw_ready();
         }
-        Ok(())
     }
 
     /// An activity does not know what the run does, so nothing of the call ran.
-    fn forgotten(&mut self, call: &Call, code: i64, values: &[Value]) -> Result<Step, StoreError> {
+    fn forgotten(&mut self, call: &Call, reply: Decoded) -> Result<Step, StoreError> {
         self.put_back(call);
-        let reply = Reply::of(&MULTI_DEDUCT);
-        let which = reply.count(values.get(1))?.and_then(|which| usize::try_from(which).ok()).unwrap_or_default();
-        let activity = call.asked.activities.get(which.wrapping_sub(1)).ok_or_else(|| reply.unfit(values))?;
-        let nth = call.activities.get(which.wrapping_sub(1)).ok_or_else(|| reply.unfit(values))?;
-        let nth = *nth as usize;
-        match code {
-            -20 => {
-                let line = reply.count(values.get(2))?.unwrap_or_default();
-                Ok(Step::Rewind { activity: activity.to_string(), line })
-            }
+        match reply {
+            Decoded::Decided { .. } => Ok(Step::On),
+            Decoded::Gap { nth, line } => Ok(Step::Rewind { activity: call.asked.activities[nth].to_string(), line }),
             // It was preheated meanwhile, and nothing was sold before.
-            -21 if self.epoch(nth).is_empty() && self.places[nth].line == 0 => {
-                self.set_epoch(nth, &reply.text(values.get(2))?.unwrap_or_default());
+            Decoded::OtherEpoch { nth, epoch } if self.is_new(call.activities[nth] as usize) => {
+                self.set_epoch(call.activities[nth] as usize, &epoch);
                 Ok(Step::On)
             }
-            -21 => Err(StoreError::Reset { activity: activity.to_string() }),
-            -22 => Err(self.job.was_other(activity)),
-            _ => Err(reply.unfit(values)),
+            Decoded::OtherEpoch { nth, .. } => {
+                Err(StoreError::Reset { activity: call.asked.activities[nth].to_string() })
+            }
+            Decoded::OtherJob { nth } => Err(self.job.was_other(&call.asked.activities[nth])),
         }
     }
 

@@ -9,18 +9,18 @@ const NOT_ASKED: u32 = u32::MAX;
 
 /// One activity of a run. There may be a million of them, so each of its bytes is a megabyte.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// The last line that the job is known to have decided.
-    pub(super) line: u64,
+    pub(crate) line: u64,
     /// How many lines the job has refused, all told, and how many of them this run.
-    pub(super) refused: u32,
-    pub(super) refused_now: u32,
+    pub(crate) refused: u32,
+    pub(crate) refused_now: u32,
     /// What refuses the whole activity for the rest of the run.
-    pub(super) shut: Option<Status>,
+    pub(crate) shut: Option<Status>,
     /// Whether it stands in the line of those that have a full batch.
-    pub(super) is_ready: bool,
+    pub(crate) is_ready: bool,
     /// Rows that wait; the first of them; the last row that was linked; the line before the first.
-    pub(super) waiting: u32,
+    pub(crate) waiting: u32,
     /// The epoch at the run's begin, as the run numbers them.
     epoch: u32,
     head: u64,
@@ -30,16 +30,16 @@ pub(super) struct Queue {
 
 /// Consecutive rows of one activity, sent in one call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Batch {
-    pub(super) activity: u32,
-    pub(super) first: u64,
-    pub(super) count: usize,
+pub(crate) struct Batch {
+    pub(crate) activity: u32,
+    pub(crate) first: u64,
+    pub(crate) count: usize,
     /// The line of this activity before the first.
-    pub(super) before: u64,
+    pub(crate) before: u64,
 }
 
 impl Queue {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             line: 0,
             refused: 0,
@@ -55,16 +55,16 @@ impl Queue {
     }
 
     /// The number of the epoch at the run's begin; `None` until the server was asked.
-    pub(super) fn epoch(&self) -> Option<u32> {
+    pub(crate) fn epoch(&self) -> Option<u32> {
         Some(self.epoch).filter(|epoch| *epoch != NOT_ASKED)
     }
 
-    pub(super) fn set_epoch(&mut self, epoch: u32) {
+    pub(crate) fn set_epoch(&mut self, epoch: u32) {
         self.epoch = epoch;
     }
 
     /// A row that needs no call: it was decided before, or the activity is shut.
-    pub(super) fn pass(&mut self, line: u64) {
+    pub(crate) fn pass(&mut self, line: u64) {
         if self.waiting == 0 {
             self.before = line;
         }
@@ -72,7 +72,7 @@ impl Queue {
 
     /// Links a new row at the end.
     #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32 apart.
-    pub(super) fn append(&mut self, number: u64, window: &mut Window) {
+    pub(crate) fn append(&mut self, number: u64, window: &mut Window) {
         if self.tail != NO_ROW && self.tail >= window.span().0 {
             window.row_mut(self.tail).next = (number - self.tail) as u32;
         }
@@ -85,7 +85,7 @@ impl Queue {
 
     /// Takes the next rows, at most so many, as a batch. A decided row between them ends the batch: the script must
     /// see a gap there, if it is one.
-    pub(super) fn take(&mut self, activity: u32, most: usize, window: &mut Window) -> Option<Batch> {
+    pub(crate) fn take(&mut self, activity: u32, most: usize, window: &mut Window) -> Option<Batch> {
         let mut batch: Option<Batch> = None;
         while self.waiting > 0 {
             let row = window.row_mut(self.head);
@@ -112,7 +112,7 @@ impl Queue {
 
     /// Puts the rows of a batch back: it did not run, or nobody knows. Batches come back in the order in which they
     /// were sent, so the first one has the first row.
-    pub(super) fn put_back(&mut self, batch: &Batch, window: &mut Window) {
+    pub(crate) fn put_back(&mut self, batch: &Batch, window: &mut Window) {
         if self.waiting == 0 || batch.first < self.head {
             self.head = batch.first;
             self.before = batch.before;
@@ -124,7 +124,7 @@ impl Queue {
     }
 
     /// From now on all rows of the activity are answered like this, unsent.
-    pub(super) fn shut(&mut self, status: Status, window: &mut Window) {
+    pub(crate) fn shut(&mut self, status: Status, window: &mut Window) {
         self.shut = Some(status);
         while self.waiting > 0 {
             let row = window.row_mut(self.head);
@@ -141,13 +141,13 @@ impl Queue {
     }
 
     /// Forgets all rows: the window was cleared, and the input is read from its begin.
-    pub(super) fn start_over(&mut self) {
+    pub(crate) fn start_over(&mut self) {
         (self.waiting, self.head, self.tail, self.before, self.is_ready) = (0, 0, NO_ROW, 0, false);
     }
 }
 
 /// Goes through the rows of a batch, counting from 0.
-pub(super) fn each(batch: &Batch, window: &mut Window, mut visit: impl FnMut(usize, &mut Row)) {
+pub(crate) fn each(batch: &Batch, window: &mut Window, mut visit: impl FnMut(usize, &mut Row)) {
     let mut number = batch.first;
     for nth in 0..batch.count {
         let row = window.row_mut(number);

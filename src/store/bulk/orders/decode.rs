@@ -1,21 +1,21 @@
-//! What a call of many orders is answered with: see the headers of `deduct.lua` and `refund.lua`.
+//! Replies to a batch of orders: see the headers of `deduct.lua` and `refund.lua`.
 
 use redis::Value;
 
-use super::super::StoreError;
-use super::super::keys::Keys;
-use super::super::reply::Reply;
 use crate::inventory::number::whole;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
+use crate::store::StoreError;
+use crate::store::keys::Keys;
+use crate::store::reply::Reply;
 
-/// The answer to one batch.
+/// The reply to one batch.
 #[derive(Debug)]
-pub(super) enum Answer<'a> {
+pub(crate) enum Decoded<'a> {
     /// Each order was decided, now or before.
     Decided(Packed<'a>),
     /// The whole activity is refused; lines up to this one were decided before.
-    Shut { status: Status, line: u64, corrupt: Option<Corrupt> },
+    Refused { status: Status, line: u64, corrupt: Option<Corrupt> },
     /// Lines before this batch are not decided yet: this one was decided last.
     Gap { line: u64 },
     /// The activity was reset.
@@ -26,12 +26,12 @@ pub(super) enum Answer<'a> {
 
 /// `letters stock refused [bought …]`.
 #[derive(Debug)]
-pub(super) struct Packed<'a> {
+pub(crate) struct Packed<'a> {
     letters: &'a str,
     /// The stock before the call.
-    pub(super) stock: u64,
+    pub(crate) stock: u64,
     /// How many orders the job refused so far.
-    pub(super) refused: u64,
+    pub(crate) refused: u64,
     bought: Option<&'a str>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Packed<'a> {
     }
 
     /// Status of each order, and what its user holds after it. A letter that no header names ends them.
-    pub(super) fn orders(&self) -> impl Iterator<Item = (Status, Option<u64>)> + use<'a> {
+    pub(crate) fn orders(&self) -> impl Iterator<Item = (Status, Option<u64>)> + use<'a> {
         let mut bought = self.bought.map(|bought| bought.split(' '));
         self.letters.bytes().map_while(move |letter| {
             let held = bought.as_mut().and_then(Iterator::next).and_then(whole);
@@ -65,9 +65,9 @@ fn status_of(letter: u8) -> Option<Status> {
     })
 }
 
-impl<'a> Answer<'a> {
-    /// Reads a reply that is no error.
-    pub(super) fn of(value: &'a Value, count: usize, keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
+impl<'a> Decoded<'a> {
+    /// Decodes a reply that is not an error.
+    pub(crate) fn decode(value: &'a Value, count: usize, keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
         match value {
             Value::BulkString(bytes) => std::str::from_utf8(bytes)
                 .ok()
@@ -92,7 +92,7 @@ impl<'a> Answer<'a> {
                     Status::Corrupt => (0, Some(reply.corrupt(values, keys)?)),
                     _ => (line(2)?, None),
                 };
-                Ok(Self::Shut { status, line, corrupt })
+                Ok(Self::Refused { status, line, corrupt })
             }
         }
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packed_reply_tells_of_each_order() {
+    fn a_packed_reply_has_the_status_of_each_order() {
         let packed = Packed::of("ors 7 2 1 1 0", 3).unwrap();
         assert_eq!((packed.stock, packed.refused), (7, 2));
         let orders: Vec<_> = packed.orders().collect();

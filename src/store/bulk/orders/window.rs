@@ -15,7 +15,7 @@ const NOTHING: u64 = u64::MAX;
 
 /// What became of a row so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(crate) enum State {
     /// Nothing.
     Waiting,
     /// It is in flight.
@@ -26,13 +26,13 @@ pub(super) enum State {
 
 /// One row.
 #[derive(Debug)]
-pub(super) struct Row {
-    pub(super) line: u64,
-    pub(super) activity: u32,
+pub(crate) struct Row {
+    pub(crate) line: u64,
+    pub(crate) activity: u32,
     /// How far on the next row of the same activity is; 0 where there is none yet.
-    pub(super) next: u32,
-    pub(super) quantity: u32,
-    pub(super) state: State,
+    pub(crate) next: u32,
+    pub(crate) quantity: u32,
+    pub(crate) state: State,
     request_len: u8,
     user_len: u16,
     reason_len: u32,
@@ -42,32 +42,32 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn done(&mut self, status: Status, stock: Option<u64>, bought: Option<u64>) {
+    pub(crate) fn done(&mut self, status: Status, stock: Option<u64>, bought: Option<u64>) {
         self.state = State::Done(status);
         self.stock = stock.unwrap_or(NOTHING);
         self.bought = bought.unwrap_or(NOTHING);
     }
 
-    pub(super) fn stock(&self) -> Option<u64> {
+    pub(crate) fn stock(&self) -> Option<u64> {
         Some(self.stock).filter(|stock| *stock != NOTHING)
     }
 
-    pub(super) fn bought(&self) -> Option<u64> {
+    pub(crate) fn bought(&self) -> Option<u64> {
         Some(self.bought).filter(|bought| *bought != NOTHING)
     }
 
-    pub(super) fn has_request(&self) -> bool {
+    pub(crate) fn has_request(&self) -> bool {
         self.request_len > 0
     }
 
-    pub(super) fn has_reason(&self) -> bool {
+    pub(crate) fn has_reason(&self) -> bool {
         self.reason_len > 0
     }
 }
 
 /// Rows by number, counted from the first one that was ever pushed.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(crate) struct Window {
     rows: VecDeque<Row>,
     first: u64,
     text: Vec<u8>,
@@ -75,22 +75,22 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.rows.len() >= MOST_ROWS || self.text.len() >= MOST_BYTES
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// The number of the first row, and the number behind the last.
-    pub(super) fn span(&self) -> (u64, u64) {
+    pub(crate) fn span(&self) -> (u64, u64) {
         (self.first, self.first + self.rows.len() as u64)
     }
 
     /// Adds a row and gives its number. All lengths are bounded by the reader.
     #[allow(clippy::cast_possible_truncation)]
-    pub(super) fn push(&mut self, line: u64, activity: u32, quantity: u32, texts: [&str; 3]) -> u64 {
+    pub(crate) fn push(&mut self, line: u64, activity: u32, quantity: u32, texts: [&str; 3]) -> u64 {
         let [user, request, reason] = texts;
         let text = self.text_start + self.text.len() as u64;
         for part in texts {
@@ -112,17 +112,17 @@ impl Window {
         self.first + self.rows.len() as u64 - 1
     }
 
-    pub(super) fn row(&self, number: u64) -> &Row {
+    pub(crate) fn row(&self, number: u64) -> &Row {
         &self.rows[self.place(number)]
     }
 
-    pub(super) fn row_mut(&mut self, number: u64) -> &mut Row {
+    pub(crate) fn row_mut(&mut self, number: u64) -> &mut Row {
         let place = self.place(number);
         &mut self.rows[place]
     }
 
     /// User, request and reason of a row.
-    pub(super) fn texts(&self, row: &Row) -> [&[u8]; 3] {
+    pub(crate) fn texts(&self, row: &Row) -> [&[u8]; 3] {
         let rest = &self.text[self.offset(row.text)..];
         let (user, rest) = rest.split_at(usize::from(row.user_len));
         let (request, rest) = rest.split_at(usize::from(row.request_len));
@@ -130,7 +130,7 @@ impl Window {
     }
 
     /// The first row, where it is decided.
-    pub(super) fn front_done(&self) -> Option<(&Row, Status)> {
+    pub(crate) fn front_done(&self) -> Option<(&Row, Status)> {
         match self.rows.front()? {
             row @ Row { state: State::Done(status), .. } => Some((row, *status)),
             _ => None,
@@ -138,12 +138,12 @@ impl Window {
     }
 
     /// The first row.
-    pub(super) fn front(&self) -> Option<&Row> {
+    pub(crate) fn front(&self) -> Option<&Row> {
         self.rows.front()
     }
 
     /// Forgets the first row.
-    pub(super) fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         self.rows.pop_front();
         self.first += 1;
         let used = self.rows.front().map_or(self.text.len(), |row| self.offset(row.text));
@@ -155,7 +155,7 @@ impl Window {
     }
 
     /// Forgets all rows.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.first += self.rows.len() as u64;
         self.rows.clear();
         self.text_start += self.text.len() as u64;

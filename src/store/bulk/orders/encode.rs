@@ -1,65 +1,21 @@
-//! Calls as the bytes that go to the server, built in one buffer that is used again and again.
+//! Calls of `deduct` and `refund` for a batch of orders: see the headers of the scripts.
 
-use super::super::keys::Keys;
-use super::super::scripts::Script;
 use super::queue::Batch;
 use super::window::{Row, Window};
+use crate::store::keys::Keys;
+use crate::store::resp::{argument, command, decimal, number};
+use crate::store::scripts::Script;
 
-/// Appends a number in decimal digits.
-pub(super) fn decimal(out: &mut Vec<u8>, number: u64) {
-    let mut digits = [0; 20];
-    out.extend_from_slice(written(number, &mut digits));
-}
-
-/// A number in decimal digits.
-fn written(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        // A digit is less than 10.
-        #[allow(clippy::cast_possible_truncation)]
-        let digit = (number % 10) as u8;
-        digits[at] = b'0' + digit;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    &digits[at..]
-}
-
-/// Appends a number as one argument.
-pub(super) fn number(out: &mut Vec<u8>, number: u64) {
-    let mut digits = [0; 20];
-    argument(out, written(number, &mut digits));
-}
-
-/// Appends one argument.
-pub(super) fn argument(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.push(b'$');
-    decimal(out, bytes.len() as u64);
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(bytes);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// Begins a command of so many arguments.
-pub(super) fn begin(out: &mut Vec<u8>, arguments: usize) {
-    out.push(b'*');
-    decimal(out, arguments as u64);
-    out.extend_from_slice(b"\r\n");
-}
-
-/// What is alike in all calls of a run.
+/// Encodes batches: what all calls of a run have in common is encoded once.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(crate) struct Encoder {
     /// `EVALSHA` and the script.
     call: Vec<u8>,
     /// ARGV[1..5]: kind, by, reason, limit, mode.
     run: Vec<u8>,
     /// ARGV[7..8]: the job and its digest.
     job: Vec<u8>,
-    /// ARGV[12]: whether replies tell what users hold.
+    /// ARGV[12]: whether replies say what users hold.
     rows: bool,
     lines: Vec<u8>,
 }
@@ -93,8 +49,8 @@ fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> 
     })
 }
 
-impl Frame {
-    pub(super) fn new(script: &Script, run: [&str; 5], job: [&str; 2], rows: bool) -> Self {
+impl Encoder {
+    pub(crate) fn new(script: &Script, run: [&str; 5], job: [&str; 2], rows: bool) -> Self {
         let joined = |parts: &[&str]| {
             let mut bytes = Vec::new();
             parts.iter().for_each(|part| argument(&mut bytes, part.as_bytes()));
@@ -104,10 +60,10 @@ impl Frame {
     }
 
     /// Appends the call of one batch.
-    pub(super) fn write(&mut self, out: &mut Vec<u8>, batch: &Batch, epoch: &[u8], keys: &Keys, window: &Window) {
-        let shape = self.look(batch, window);
+    pub(crate) fn encode(&mut self, out: &mut Vec<u8>, batch: &Batch, epoch: &[u8], keys: &Keys, window: &Window) {
+        let shape = self.shape(batch, window);
         let key_count = keys.in_order().count();
-        begin(out, 3 + key_count + 13 + batch.count * shape.columns());
+        command(out, 3 + key_count + 13 + batch.count * shape.columns());
         out.extend_from_slice(&self.call);
         number(out, key_count as u64);
         keys.in_order().for_each(|key| argument(out, key.as_bytes()));
@@ -136,8 +92,8 @@ impl Frame {
         }
     }
 
-    /// Notes the lines of a batch, and looks what its orders have in common.
-    fn look(&mut self, batch: &Batch, window: &Window) -> Shape {
+    /// Encodes the lines of a batch, and finds which columns its orders need.
+    fn shape(&mut self, batch: &Batch, window: &Window) -> Shape {
         let first = window.row(batch.first);
         let mut shape = Shape { quantity: Some(first.quantity), requests: false, reasons: false };
         let mut next_line = first.line;
