@@ -46,10 +46,14 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS HLEN SCARD HEXISTS XLEN
   XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD.
 ]]
+--- @include "codes"
+
+-- Includes.
 --- @include "values"
 --- @include "meta"
+
+-- Reference path.
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local STALE = -23
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('adopt: kind and number of keys do not fit') end
 if step ~= 'plan' and step ~= 'withdraw' and step ~= 'switch' and step ~= 'undo' then return usage('adopt: ARGV[2] is no step') end
 if step ~= 'plan' and not find(name or '', '^[%w%-]+$') then return usage('adopt: ARGV[5] is no name') end
@@ -57,7 +61,7 @@ local total = whole(total_text)
 if (step == 'withdraw' or step == 'switch') and not total then return usage('adopt: ARGV[6] is not a total') end
 
 -- Read, and check, everything.
-if redis.call('EXISTS', unpack(KEYS)) == 0 then return {NOT_PREHEATED} end
+if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4]) == 0 then return {NOT_PREHEATED} end
 local stock_text = redis.pcall('GET', KEYS[1])
 local stock = whole(stock_text)
 if stock_text and not stock then return unfit(stock_text, 1) end
@@ -121,15 +125,23 @@ end
 if not stock and kind == 'counter' and stage ~= 'whole' and stage ~= 'ledger' then return {NOT_PREHEATED} end
 local epoch = rules.epoch or begins or 1
 local function seen()
-  local known, expires = meta.total, '0'
+  local known = meta.total
   if string.match(meta.adopt or '', '0$') then known = false end
-  for i = 1, #KEYS do
-    if redis.call('PTTL', KEYS[i]) >= 0 then expires = '1' end
-  end
+  local expires = redis.call('PTTL', KEYS[1]) >= 0 or redis.call('PTTL', KEYS[2]) >= 0
+    or redis.call('PTTL', KEYS[3]) >= 0 or redis.call('PTTL', KEYS[4]) >= 0
+    or KEYS[5] and redis.call('PTTL', KEYS[5]) >= 0 or KEYS[6] and redis.call('PTTL', KEYS[6]) >= 0
   return {OK, stage, digits(units), withdrawn and digits(withdrawn) or false, known or false, meta.per_user_limit or false,
-    digits(epoch), last, digits(length), digits(participants), stock_text or false, expires}
+    digits(epoch), last, digits(length), digits(participants), stock_text or false, expires and '1' or '0'}
 end
 if step == 'plan' then return seen() end
+local function persist_keys()
+  redis.call('PERSIST', KEYS[1])
+  redis.call('PERSIST', KEYS[2])
+  redis.call('PERSIST', KEYS[3])
+  redis.call('PERSIST', KEYS[4])
+  if KEYS[5] then redis.call('PERSIST', KEYS[5]) end
+  if KEYS[6] then redis.call('PERSIST', KEYS[6]) end
+end
 
 if redis.acl_check_cmd then
   local denied = not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
@@ -146,7 +158,7 @@ if step == 'withdraw' then
   if stage == 'whole' then return {STALE} end
   local answer = seen()
   -- A key that expires in the midst would be taken for one that was evicted.
-  for i = 1, #KEYS do redis.call('PERSIST', KEYS[i]) end
+  persist_keys()
   if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end
   local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or 'live'
   local set = {'state', 'paused', 'epoch', digits(epoch), 'repairs', digits(rules.total and repairs or length),
@@ -219,7 +231,7 @@ local put = {'total', total_text, 'ledger', with_ledger and '1' or '0', 'epoch',
 if not meta.state then put[#put + 1], put[#put + 2] = 'state', ARGV[16] == 'paused' and 'paused' or 'live' end
 if not meta.repairs then put[#put + 1], put[#put + 2] = 'repairs', digits(length) end
 for i = 1, #put do set[#set + 1] = put[i] end
-for i = 1, #KEYS do redis.call('PERSIST', KEYS[i]) end
+persist_keys()
 if with_ledger then
   local id = redis.call('XADD', KEYS[4], '*', unpack(fields))
   if pages ~= '' then

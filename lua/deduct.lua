@@ -46,13 +46,22 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
   HSET XADD; sets also SMISMEMBER SADD. Plain orders are quicker where XLEN is allowed too.
 ]]
+--- @include "codes"
+
+-- Quick path: one plain order, or the plain orders of a job. It replies, or leaves the call to the reference path
+-- before it has written anything; helpers cost more than an order to define, so it comes before them.
 --- @include "one_order"
 --- @include "many_orders"
---- @include "lean_deduct"
+local quick_reply = many_orders('deduct')
+if quick_reply then return quick_reply end
+
+-- Includes.
 --- @include "values"
 --- @include "meta"
 --- @include "orders"
 --- @include "call"
+
+-- Reference path.
 local call, reply = read_call('deduct')
 if not call then return reply end
 local wanted, odd = read_quantities(call)

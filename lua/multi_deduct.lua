@@ -38,8 +38,13 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY HSET
   XADD; sets also SMISMEMBER SADD.
 ]]
+--- @include "codes"
+
+-- Includes.
 --- @include "values"
 --- @include "meta"
+
+-- Reference path.
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
 local kind, by, mode, job = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local stride = KEYS_OF[kind]
@@ -257,8 +262,8 @@ end
 local function shown(sale, order, status)
   local had = sale.now[order.user]
   if status == CORRUPT then
-    if sale.status then return '-11,' .. sale.key .. ',' .. hex(sale.value) end
-    return '-11,' .. (sale.at + (kind == 'set' and 6 or 5)) .. ',' .. hex(had)
+    if sale.status then return CORRUPT .. ',' .. sale.key .. ',' .. hex(sale.value) end
+    return CORRUPT .. ',' .. (sale.at + (kind == 'set' and 6 or 5)) .. ',' .. hex(had)
   end
   return status .. ',' .. (sale.left and texts[sale.left] or '') .. ',' .. (type(had) == 'number' and texts[had] or '')
 end

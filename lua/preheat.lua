@@ -33,8 +33,13 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS SET DECRBY
   INCRBY HSET HDEL UNLINK XADD.
 ]]
+--- @include "codes"
+
+-- Includes.
 --- @include "values"
 --- @include "meta"
+
+-- Reference path.
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('preheat: kind and number of keys do not fit') end
 if mode ~= 'create' and mode ~= 'update' and mode ~= 'reset' then return usage('preheat: ARGV[4] is not create, update or reset') end
@@ -55,7 +60,7 @@ end
 if given.ledger and given.ledger ~= '0' and given.ledger ~= '1' then return usage('preheat: ledger') end
 
 -- Read what there is. A reset looks only for the epoch, and takes whatever else was there.
-local there = redis.call('EXISTS', unpack(KEYS)) > 0
+local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4]) > 0
 local meta, old = {}, nil
 local meta_type = redis.call('TYPE', KEYS[2]).ok
 if meta_type == 'hash' then

@@ -37,13 +37,22 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS INCRBY HSET HDEL
   XADD; sets also SMISMEMBER SADD SREM. The orders of a job are quicker where XLEN is allowed too.
 ]]
+--- @include "codes"
+
+-- Quick path: the plain orders of a job. It replies, or leaves the call to the reference path before it has written
+-- anything; helpers cost more than an order to define, so it comes before them.
 --- @include "many_orders"
---- @include "lean_refund"
+local quick_reply = many_orders('refund')
+if quick_reply then return quick_reply end
+
+-- Includes.
 --- @include "values"
 --- @include "meta"
 --- @include "stock"
 --- @include "orders"
 --- @include "call"
+
+-- Reference path.
 local call, reply = read_call('refund')
 if not call then return reply end
 local wanted, odd = read_quantities(call, 'all')

@@ -30,7 +30,7 @@
                        of the call that does not was refused), q request_conflict (the id was used for something else)
     -4 not_preheated   KEYS[1] is absent, and no repair creates it
    -11 corrupt         {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-   -20 stale           {-20, epoch, repairs, letters}: it was reset or repaired since it was audited; letters only if
+   -23 stale           {-23, epoch, repairs, letters}: it was reset or repaired since it was audited; letters only if
                        some of these repairs were applied before: r, q, and t for the others
   Only `o` writes. The stock is taken first and given last, so that a cut leaves fewer units to sell, never more; a
   call that is not stale raises the count of repairs, so that nobody else repairs by the same audit.
@@ -40,12 +40,17 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE XRANGE DECRBY INCRBY
   HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
+--- @include "codes"
+
+-- Includes.
 --- @include "values"
 --- @include "meta"
 --- @include "stock"
 --- @include "orders"
+
+-- Reference path.
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
-local WIDTH, MOST_REPAIRS, STALE = 5, 1000, -20
+local WIDTH, MOST_REPAIRS = 5, 1000
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('repair: kind and number of keys do not fit') end
 local seen_stock, seen_last
 if (#ARGV - 6) % WIDTH == 2 then seen_stock, seen_last = ARGV[#ARGV - 1], ARGV[#ARGV] end

@@ -33,16 +33,20 @@
                       clear: {1, more}
     -4 not_preheated  KEYS[2] is absent
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-   -20 stale          it was reset, or somebody else trims it
-   -21 unread         cut: {-21, removed, group}: a consumer group has not read and acknowledged all that would go
+   -23 stale          it was reset, or somebody else trims it
+   -24 unread         cut: {-24, removed, group}: a consumer group has not read and acknowledged all that would go
 
   Commands it needs (checked before the first write from Redis 7.0 on): HMGET TYPE TIME XRANGE XREVRANGE XINFO XPENDING
   HSET HDEL XTRIM.
 ]]
+--- @include "codes"
+
+-- Includes.
 --- @include "values"
 --- @include "meta"
+
+-- Reference path.
 local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]
-local STALE, UNREAD = -20, -21
 -- What one call may take: a millisecond or two.
 local MOST_ENTRIES, MOST_PAGES = 2000, 100
 if #KEYS < 4 then return usage('trim: at least 4 keys are wanted, not ' .. #KEYS) end

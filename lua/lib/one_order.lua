@@ -35,15 +35,15 @@ if ARGV[1] == 'hash' and ARGV[4] == '' and ARGV[5] == 'first' and ARGV[6] == '1'
         end
         if had then
           local bought, left = had + quantity, stock - quantity
-          if limit_text and bought > limit_text + 0 then return {-2, stock, had} end
-          if left < 0 then return {-3, stock, had} end
+          if limit_text and bought > limit_text + 0 then return {LIMIT_EXCEEDED, stock, had} end
+          if left < 0 then return {OUT_OF_STOCK, stock, had} end
           if not redis.acl_check_cmd or redis.acl_check_cmd('HSET', KEYS[5], user, '1') and redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') then
             redis.call('DECRBY', KEYS[1], quantity_text)
             redis.call('HSET', KEYS[5], user, had == 0 and quantity_text or bought .. '')
             redis.call('HSET', KEYS[3], 'r:' .. request, 'deduct ' .. quantity_text .. ' ' .. user)
             redis.call('XADD', KEYS[4], '*', 'op', 'deduct', 'stock', left .. '', 'by', ARGV[2], 'orders',
               '[["' .. user .. '","' .. quantity_text .. '","' .. request .. '"]]')
-            return {1, left, bought}
+            return {OK, left, bought}
           end
         end
       end

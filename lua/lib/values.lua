@@ -1,13 +1,6 @@
 -- What every script includes: what a number, an id and a refusal are. Pure: no call to the server
 -- but for the permission check.
 
--- Statuses, named in Rust's `Status`; positive where nothing was refused.
-local OK, REPLAYED, REFUSED, LIMIT_EXCEEDED, OUT_OF_STOCK, NOT_PREHEATED = 1, 2, -1, -2, -3, -4
-local NOT_STARTED, ENDED, PAUSED, EXCEEDS_BOUGHT, REQUEST_CONFLICT, EXISTS, CORRUPT = -5, -6, -7, -8, -9, -10, -11
-
--- What refuses a whole call of a job.
-local GAP, OTHER_EPOCH, OTHER_JOB = -20, -21, -22
-
 -- What Lua counts exactly: 2^53 - 1.
 local MOST_UNITS = 9007199254740991
 local MOST_QUANTITY = 1000000000

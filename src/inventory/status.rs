@@ -87,6 +87,20 @@ impl std::fmt::Display for Status {
     }
 }
 
+/// Codes that refuse a whole call of a script. With [`Status::ALL`], all that `lua/lib/codes.lua` defines.
+pub mod call_code {
+    /// A line before those of the call is not decided yet.
+    pub const GAP: i64 = -20;
+    /// The activity was reset since the job began.
+    pub const OTHER_EPOCH: i64 = -21;
+    /// The job's name was used with another digest.
+    pub const OTHER_JOB: i64 = -22;
+    /// Something changed since the caller read it.
+    pub const STALE: i64 = -23;
+    /// A consumer group has not acknowledged what would go.
+    pub const UNREAD: i64 = -24;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

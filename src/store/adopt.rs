@@ -19,10 +19,8 @@ use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
+use crate::inventory::status::call_code::STALE;
 use crate::inventory::time::Millis;
-
-/// The script's code if something changed since it was read, or another adoption runs.
-const STALE: i64 = -23;
 
 /// What an activity lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

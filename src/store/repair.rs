@@ -12,13 +12,12 @@ use crate::inventory::evidence::signed;
 use crate::inventory::id::{ActivityId, StoredUser};
 use crate::inventory::repair::{Audited, Repair, Repaired};
 use crate::inventory::status::Status;
+use crate::inventory::status::call_code::STALE;
 
 /// Repairs a call; all of them are one entry of the ledger.
 const CHUNK: usize = 500;
 /// How often repairs that only raise the stock are tried while others buy.
 const TRIES: usize = 20;
-/// The script's code for an audit that is out of date.
-const STALE: i64 = -20;
 
 impl Store {
     /// Applies repairs of one activity and one audit, and says what became of each. With `dry_run` nothing is written.

@@ -16,12 +16,8 @@ use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
+use crate::inventory::status::call_code::{STALE, UNREAD};
 use crate::inventory::time::Millis;
-
-/// The script's code where somebody else trims or reset it meanwhile.
-const STALE: i64 = -20;
-/// The script's code where a consumer group still needs what would go.
-const UNREAD: i64 = -21;
 
 /// What can be removed of a ledger.
 #[derive(Debug)]

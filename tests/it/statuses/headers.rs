@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::support::scripts::{SCRIPTS, shown};
+use seckill::inventory::status::{Status, call_code};
+
+use crate::support::scripts::{SCRIPTS, commands, reference_only, shown};
 use crate::support::{LAYOUTS, TestRedis, seckill};
 
 fn source(name: &str) -> String {
@@ -56,31 +58,89 @@ fn header_and_code_name_the_same_keys_and_arguments() {
     }
 }
 
+/// What follows `call(` and `pcall(` in a line, also if they are local names of the server's functions.
+fn calls(line: &str) -> impl Iterator<Item = &str> {
+    let is_name = |at: usize| line[..at].trim_end_matches('p').ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    line.match_indices("call(").filter(move |(at, _)| !is_name(*at)).map(|(at, found)| &line[at + found.len()..])
+}
+
+/// The first argument of a call that begins here, and what follows it.
+fn first_argument(text: &str) -> (&str, &str) {
+    let mut depth = 0;
+    let end = text.find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        (c == ',' && depth == 0) || depth < 0
+    });
+    text.split_at(end.unwrap())
+}
+
 #[test]
-fn keys_are_never_built_nor_renamed_in_lua() {
+fn scripts_of_one_activity_use_only_literal_keys() {
     for name in SCRIPTS {
-        for call in shown(name).split("redis.call('").chain(shown(name).split("redis.pcall('")).skip(1) {
-            let Some((command, rest)) = call.split_once('\'') else { continue };
-            // One has no key, and the other names what it asks for first.
-            if ["TIME", "XINFO"].contains(&command) || !command.chars().all(|c| c.is_ascii_uppercase()) {
-                continue;
+        let code = shown(name).split_once("]]\n").unwrap().1;
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("--")) {
+            for call in calls(line) {
+                let (command, rest) = first_argument(call);
+                // Lua's own pcall, and commands without a key or with a word before it.
+                if !command.contains('\'') || ["'TIME'", "'XINFO'"].contains(&command) {
+                    continue;
+                }
+                assert!(rest.starts_with(", KEYS["), "{name}: {}", line.trim());
             }
-            let literal = rest.starts_with(", KEYS[") || rest.starts_with(", unpack(KEYS)");
-            assert!(literal, "{name}: {command}{}", rest.lines().next().unwrap());
+            for key in line.split("KEYS[").skip(1).filter(|_| name != "multi_deduct") {
+                let number = key.split(']').next().unwrap();
+                assert!(number.parse::<u32>().is_ok(), "{name}: {}", line.trim());
+            }
+            assert!(!line.contains("unpack(KEYS"), "{name}: {}", line.trim());
         }
     }
 }
 
 #[test]
-fn every_command_that_is_called_is_in_the_header() {
+fn every_command_that_is_called_is_in_the_header_and_no_other() {
     for name in SCRIPTS {
-        let header = source(&format!("{name}.lua"));
-        let needs = header.split("Commands it needs").nth(1).unwrap().split("]]").next().unwrap().to_owned();
-        let own = header.split("]]\n").nth(1).unwrap().to_owned();
-        for call in own.split("redis.call('").skip(1) {
-            let command = call.split('\'').next().unwrap();
-            let said = needs.split(|c: char| !c.is_ascii_alphabetic()).any(|word| word == command);
-            assert!(said, "{name}: {command} is called, and not in the header");
+        let (header, code) = shown(name).split_once("]]\n").unwrap();
+        let own = source(&format!("{name}.lua"));
+        let needs = commands(name, "set");
+        let is_said = |command: &str| needs.contains(&command.to_lowercase());
+        for command in calls(&own).filter_map(|call| call.strip_prefix('\'')?.split('\'').next()) {
+            assert!(is_said(command), "{name}: {command} is called, and not in the header");
+        }
+        for command in &needs {
+            let quoted = format!("'{}'", command.to_uppercase());
+            assert!(code.contains(&quoted), "{name}: {command} is in the header, and not called");
+        }
+        assert!(header.starts_with(&format!("--[[\n  {name}: ")), "{name}");
+    }
+}
+
+#[test]
+fn codes_have_one_home() {
+    let home = source("lib/codes.lua");
+    let mut codes: Vec<(String, i64)> = Vec::new();
+    for line in home.lines().filter_map(|line| line.strip_prefix("local ")) {
+        let (names, numbers) = line.split_once(" = ").unwrap();
+        let numbers = numbers.split(", ").map(|number| number.parse().unwrap());
+        codes.extend(names.split(", ").map(str::to_owned).zip(numbers));
+    }
+    let named = Status::ALL.into_iter().map(|(_, code, name)| (name.to_uppercase(), code));
+    let of_calls = [
+        ("GAP", call_code::GAP),
+        ("OTHER_EPOCH", call_code::OTHER_EPOCH),
+        ("OTHER_JOB", call_code::OTHER_JOB),
+        ("STALE", call_code::STALE),
+        ("UNREAD", call_code::UNREAD),
+    ];
+    let expected: Vec<_> = named.chain(of_calls.map(|(name, code)| (name.to_owned(), code))).collect();
+    assert_eq!(codes, expected);
+    for name in SCRIPTS {
+        let code = shown(name).split_once("]]\n").unwrap().1;
+        assert!(code.starts_with(&home), "{name}: the codes come first");
+        for line in code[home.len()..].lines().filter(|line| !line.trim_start().starts_with("--")) {
+            let is_literal = ["{-", "return -", "'-1", "'-2", "{1,", "{2,"].iter().any(|text| line.contains(text));
+            assert!(!is_literal, "{name}: a code of its own: {}", line.trim());
+            let redefines = codes.iter().any(|(code, _)| line.contains(&format!("local {code}")));
+            assert!(!redefines, "{name}: a code of its own: {}", line.trim());
         }
     }
 }
@@ -99,16 +159,7 @@ fn joined(file: &str, included: &mut BTreeSet<String>) -> String {
 }
 
 #[test]
-fn show_prints_the_header_first_and_what_a_script_includes_in_its_place() {
-    for name in SCRIPTS {
-        assert!(shown(name).starts_with(&format!("--[[\n  {name}: ")), "{name}");
-        assert!(!shown(name).contains("@include"), "{name}");
-        assert_eq!(shown(name), joined(&format!("{name}.lua"), &mut BTreeSet::new()), "{name}");
-    }
-}
-
-#[test]
-fn the_embedded_sha1_is_what_the_server_computes() {
+fn a_script_is_header_codes_quick_path_includes_and_reference_path() {
     let redis = TestRedis::start();
     let list = seckill(["script", "list", "-o", "json"]).code(0).stderr("").json();
     let names: Vec<&str> = list.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
@@ -116,6 +167,20 @@ fn the_embedded_sha1_is_what_the_server_computes() {
     for row in list.as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
         let text = seckill(["script", "show", name]).code(0).stderr("").stdout;
+        assert_eq!(text, joined(&format!("{name}.lua"), &mut BTreeSet::new()), "{name}");
+        let at = |part: &str| {
+            assert!(text.matches(part).count() <= 1, "{name}: {part} twice");
+            text.find(part)
+        };
+        let (quick, includes, reference) =
+            (at("\n-- Quick path"), at("\n-- Includes.\n"), at("\n-- Reference path.\n"));
+        assert!(includes.is_some() && quick < includes && includes < reference, "{name}");
+        assert!(at("\nlocal function whole(") > includes, "{name}: helpers come after the quick path");
+        let without = reference_only(SCRIPTS.into_iter().find(|known| *known == name).unwrap());
+        assert_eq!(without.is_some(), quick.is_some(), "{name}");
+        if let Some(without) = without {
+            assert!(redis.try_ask::<String>(("SCRIPT", "LOAD", without)).is_ok(), "{name} without its quick path");
+        }
         let sha1: String = redis.ask(("SCRIPT", "LOAD", text));
         assert_eq!(row["sha1"], sha1, "{name}");
     }

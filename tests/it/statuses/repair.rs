@@ -19,8 +19,8 @@ fn repair_has_every_status_of_its_header_and_only_ok_writes() {
 
         // What refuses leaves everything as it was.
         let before = redis.dump_all();
-        assert_eq!(repair(&mut scripts, ["2", "0"], &units("i", "1")), "-20 1 0", "{layout:?}: another epoch");
-        assert_eq!(repair(&mut scripts, ["1", "1"], &units("i", "1")), "-20 1 0", "{layout:?}: another count");
+        assert_eq!(repair(&mut scripts, ["2", "0"], &units("i", "1")), "-23 1 0", "{layout:?}: another epoch");
+        assert_eq!(repair(&mut scripts, ["1", "1"], &units("i", "1")), "-23 1 0", "{layout:?}: another count");
         for rows in [
             &["i", "", "0", "0"][..],
             &["", "", "0", "0", "1"],
@@ -59,7 +59,7 @@ fn repair_has_every_status_of_its_header_and_only_ok_writes() {
         assert_eq!(repair(&mut scripts, ["1", &count], &together), "1 0 oo", "{layout:?}");
         assert_eq!(
             repair(&mut scripts, ["1", &count], &[&together[..], &units("w", "1")].concat()),
-            format!("-20 1 {} rrt", count.parse::<u32>().unwrap() + 1),
+            format!("-23 1 {} rrt", count.parse::<u32>().unwrap() + 1),
             "{layout:?}"
         );
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use redis::{Connection, RedisResult, Value};
+use redis::{Client, Connection, RedisResult, Value};
 
 use super::layout::Layout;
 use super::{TestRedis, seckill};
@@ -21,10 +21,31 @@ pub fn shown(name: &'static str) -> &'static str {
     &shown[name]
 }
 
-/// One layout's activities on one connection, spoken to through the scripts alone.
+/// A script without its quick path, so that the reference path decides every call; `None` if it has no quick path.
+pub fn reference_only(name: &'static str) -> Option<String> {
+    let (before, rest) = shown(name).split_once("\n-- Quick path")?;
+    let (_, after) = rest.split_once("\n-- Includes.\n").unwrap();
+    Some(format!("{before}\n-- Includes.\n{after}"))
+}
+
+/// The commands that a script's header names, for a kind of activity.
+pub fn commands(name: &'static str, kind: &str) -> Vec<String> {
+    let needs = shown(name).split("Commands it needs").nth(1).unwrap().split("]]").next().unwrap();
+    let needs = needs.split_once("on):").map_or(needs, |(_, commands)| commands);
+    let (all, of_sets) = needs.split_once("; sets also").unwrap_or((needs, ""));
+    let (of_sets, quicker) = of_sets.split_once('.').unwrap_or((of_sets, ""));
+    let of_sets = if ["set", "coupon"].contains(&kind) { of_sets } else { "" };
+    let words = [all, of_sets, quicker].into_iter().flat_map(|part| part.split(|c: char| !c.is_ascii_uppercase()));
+    words.filter(|word| word.len() > 1).map(str::to_lowercase).collect()
+}
+
+/// One layout's activities, spoken to through the scripts alone. Each script runs as a user of the server who may do
+/// what its header says, and nothing else.
 pub struct Scripts {
     pub layout: Layout,
-    connection: Connection,
+    redis: Connection,
+    users: HashMap<&'static str, Connection>,
+    client: Client,
     hashes: HashMap<&'static str, String>,
 }
 
@@ -39,7 +60,7 @@ impl Scripts {
             .into_iter()
             .map(|name| (name, redis::cmd("SCRIPT").arg("LOAD").arg(shown(name)).query(&mut connection).unwrap()))
             .collect();
-        Self { layout, connection, hashes }
+        Self { layout, redis: connection, users: HashMap::new(), client: redis.client(), hashes }
     }
 
     /// Any call, and its reply as one line: numbers and texts with a space between, `nil` for nothing, an error as
@@ -47,20 +68,36 @@ impl Scripts {
     pub fn call(&mut self, name: &'static str, keys: &[String], args: &[&str]) -> String {
         let mut command = redis::cmd("EVALSHA");
         command.arg(&self.hashes[name]).arg(keys.len()).arg(keys).arg(args);
-        shown_reply(command.query(&mut self.connection))
+        shown_reply(command.query(self.user(name)))
+    }
+
+    /// The connection of the user who may do what the script's header says.
+    fn user(&mut self, name: &'static str) -> &mut Connection {
+        let Self { layout, redis, users, client, .. } = self;
+        users.entry(name).or_insert_with(|| {
+            let mut rules = redis::cmd("ACL");
+            rules.arg("SETUSER").arg(name).arg(&["reset", "on", "nopass", "~*", "+evalsha"]);
+            for command in commands(name, layout.kind) {
+                rules.arg(format!("+{command}"));
+            }
+            rules.exec(redis).unwrap();
+            let mut connection = client.get_connection().unwrap();
+            redis::cmd("AUTH").arg(name).arg("any").exec(&mut connection).unwrap();
+            connection
+        })
     }
 
     /// Runs a text of the test's own, with the reply as [`call`](Self::call) has it.
     pub fn eval(&mut self, text: &str, keys: &[String], args: &[&str]) -> String {
         let mut command = redis::cmd("EVAL");
         command.arg(text).arg(keys.len()).arg(keys).arg(args);
-        shown_reply(command.query(&mut self.connection))
+        shown_reply(command.query(&mut self.redis))
     }
 
     /// Sends a command as some other client would.
     #[track_caller]
     pub fn send(&mut self, command: &[&str]) {
-        redis::Cmd::new().arg(command).exec(&mut self.connection).unwrap();
+        redis::Cmd::new().arg(command).exec(&mut self.redis).unwrap();
     }
 
     /// Creates an activity without a limit (but for that of its kind), a title or a window.

@@ -98,15 +98,19 @@ impl TestRedis {
     /// A connection of the harness's own, for a test that sends much or from several threads.
     #[track_caller]
     pub fn connection(&self) -> redis::Connection {
+        // No read timeout: on a socket that has one, a process that is stopped and goes on (Ctrl-Z, a
+        // paused container) meets EINTR, which redis-rs takes for a broken connection.
+        self.client().get_connection().expect("the test's server accepts connections")
+    }
+
+    /// What opens connections, also while this value is borrowed or gone.
+    pub fn client(&self) -> redis::Client {
         let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
         if let Some(password) = self.password() {
             login = login.set_password(password);
         }
         let info = ConnectionAddr::Unix(self.socket()).into_connection_info().unwrap();
-        let client = redis::Client::open(info.set_redis_settings(login)).unwrap();
-        // No read timeout: on a socket that has one, a process that is stopped and goes on (Ctrl-Z, a
-        // paused container) meets EINTR, which redis-rs takes for a broken connection.
-        client.get_connection().expect("the test's server accepts connections")
+        redis::Client::open(info.set_redis_settings(login)).unwrap()
     }
 
     /// Sends one command, as `&["GET", "k"]` or, with values of several types, as a tuple.
