@@ -267,7 +267,9 @@ impl Timeline<'_> {
                         (What::File { file, .. }, Some(of)) => *file == of,
                         (What::Order(order), None) => {
                             let request = request_of(event, order).unwrap_or_default();
-                            matches!(event.code, Some(0 | 6) | None) && Order { request, ..order.clone() } == *it.order
+                            let may_say_so = matches!(event.code, Some(0 | 6) | None)
+                                || event.code == Some(3) && self.is_forgotten(&it.order, at, event.to);
+                            may_say_so && Order { request, ..order.clone() } == *it.order
                         }
                         _ => false,
                     };
@@ -279,6 +281,15 @@ impl Timeline<'_> {
             }
         }
         problems
+    }
+
+    /// Whether a reset or a loss of data made the server forget the request, so that its retry is a new order.
+    fn is_forgotten(&self, order: &Order, at: Moment, to: Moment) -> bool {
+        let is_reset = |activity: usize| {
+            let states = self.states(&[activity], at, to);
+            states.iter().any(|sales| sales[activity].epoch != states[0][activity].epoch)
+        };
+        at.segment < to.segment || at <= to && order.items.iter().any(|(activity, _)| is_reset(*activity))
     }
 
     /// Every row of every file is decided in the end.

@@ -35,9 +35,18 @@ impl Timeline<'_> {
                     let begins = |nth: usize| nth > 0 && ledger[nth].epoch > ledger[nth - 1].epoch;
                     (next + 1..ledger.len()).find(|nth| begins(*nth) && is(&ledger[*nth]))
                 };
+                // It takes the group along too, so a trim before the group is there again asks nobody; the feed says so.
+                let after_trim = || {
+                    let wanted =
+                        ledger.get(next).filter(|row| row.epoch > 1 && event.stderr.contains("were trimmed"))?;
+                    let found = (next + 1..ledger.len()).find(|nth| is(&ledger[*nth]));
+                    found.filter(|nth| ledger[*nth].epoch == wanted.epoch)
+                };
                 if ledger.get(next).is_some_and(is) {
                     next += 1;
                 } else if let Some(nth) = after_reset() {
+                    next = nth + 1;
+                } else if let Some(nth) = after_trim() {
                     next = nth + 1;
                 } else if !ledger[..next].iter().any(is) && !is_lost(&row, ledger, is_known) {
                     let wanted = ledger.get(next);
