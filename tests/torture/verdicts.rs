@@ -53,7 +53,9 @@ impl Timeline<'_> {
                     && (verdict != "match" || is_true(sale))
                     && limits.any(|most| exceed(most).eq(over.iter().copied()))
             };
-            let is_exact = verdict == "match" || (verdict == "drift" && !is_foreign);
+            // A counter that something else changes behind the page that read it is seen by the next audit.
+            let is_foreign_meanwhile = (1..states.len()).any(|at| is_true(&states[at][nth]) != is_true(&states[0][nth]));
+            let is_exact = (verdict == "match" && !is_foreign_meanwhile) || (verdict == "drift" && !is_foreign);
             if is_exact && !lost && !states.iter().any(is_so) {
                 return Err(format!("{}: stock, units sold and users over the limit were never so", activity.id));
             }
