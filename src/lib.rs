@@ -2,7 +2,5 @@
 //!
 //! [`inventory`] has the values and rules of a sale and knows no server; [`store`] runs the atomic Lua scripts.
 
-#[doc(hidden)]
-pub mod interrupt;
 pub mod inventory;
 pub mod store;

@@ -6,9 +6,7 @@ mod cli;
 
 use std::process::ExitCode;
 
-use cli::output;
-use cli::{Cli, Unread};
-use seckill::interrupt;
+use cli::{Cli, Unread, interrupt, output};
 
 fn main() -> ExitCode {
     let cli = match Cli::read() {
@@ -17,7 +15,7 @@ fn main() -> ExitCode {
             let (format, color) = cli::asked_for(std::env::args_os());
             let exit = match unread {
                 Unread::Arguments(error) => output::report_usage(&error, cli::correction(&error), format, color),
-                Unread::Environment(failure) => output::report(&failure.into(), format, color),
+                Unread::Environment(failure) => output::report(&failure, format, color),
             };
             return ExitCode::from(exit as u8);
         }
@@ -25,7 +23,7 @@ fn main() -> ExitCode {
     let (format, color) = (cli.global.output(), cli.global.color);
     let exit = match cli::commands::run(cli) {
         Ok(exit) => exit,
-        Err(error) => output::report(&error, format, color),
+        Err(failure) => output::report(&failure, format, color),
     };
     interrupt::clean_up();
     ExitCode::from(exit as u8)

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// The text of a variable; `None` if it is unset or empty.
 ///

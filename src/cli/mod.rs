@@ -2,9 +2,12 @@
 
 pub mod commands;
 pub mod environment;
+pub mod error;
 mod examples;
+pub mod failure;
 mod help;
 pub mod input;
+pub mod interrupt;
 pub mod output;
 mod suggest;
 
@@ -15,9 +18,9 @@ use std::time::Duration;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use crate::cli::failure::Failure;
 use crate::cli::output::ColorChoice;
 use crate::cli::output::Format;
-use seckill::inventory::failure::Failure;
 use seckill::inventory::layout::Layout;
 use seckill::inventory::time::{UnknownZone, Zone};
 

@@ -9,7 +9,6 @@ pub mod book;
 pub mod checkpoint;
 pub mod drift;
 pub mod evidence;
-pub mod failure;
 pub mod id;
 pub mod layout;
 pub mod ledger;

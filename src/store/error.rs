@@ -1,8 +1,6 @@
-//! What can go wrong between us and the server, told apart by kind, each with what to do next.
+//! What can go wrong between us and the server, by kind. The command line adds exit codes and hints (`cli/error.rs`).
 
 use redis::{ErrorKind, RedisError};
-
-use crate::inventory::failure::{Exit, Failure};
 
 /// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`].
 #[derive(Debug, Clone, thiserror::Error)]
@@ -32,7 +30,7 @@ pub enum StoreError {
     )]
     Unknown { server: String, why: String, settle: Option<String> },
     /// The caller's limit is not the activity's own.
-    #[error("`--per-user-limit` is not the limit of the activity, which is {limit}")]
+    #[error("the given limit per user is not the activity's own, which is {limit}")]
     OtherLimit { limit: String },
     /// The activity was reset while a job was being applied to it.
     #[error("activity `{activity}` was reset after this run began, so the run stopped")]
@@ -92,21 +90,6 @@ impl ServerKind {
             Self::Usage => "refused what was given",
             Self::Other => "answered with an error",
         }
-    }
-
-    fn advice(self) -> Option<&'static str> {
-        Some(match self {
-            Self::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
-            Self::ReadOnly => "give the primary's address to `--url`",
-            Self::OutOfMemory => "raise `maxmemory` (policy `noeviction`) or free memory",
-            Self::Busy => "wait for that script, or end it with SCRIPT KILL",
-            Self::Misconfigured => "look at the server's log: the disk may be full",
-            Self::NoReplicas => "see `min-replicas-to-write` on the server",
-            Self::Cluster => "give `--url` a single server; `--layout cluster` has the keys that will fit a cluster",
-            Self::WrongType => "see `TYPE` of the key, which another system may use",
-            Self::Usage => "see what stands there with `seckill inspect`",
-            Self::Other => return None,
-        })
     }
 
     /// Whether nothing ran and somebody may be about to mend it: a run that can wait sends again.
@@ -194,60 +177,14 @@ impl StoreError {
             _ => false,
         }
     }
-
-    /// The next step, whatever was done before.
-    pub fn advice(&self) -> Option<String> {
-        let advice = match self {
-            Self::Url { .. } => {
-                "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0, or host:port; \
-                 give the password by `--password-file` or `SECKILL_PASSWORD`"
-            }
-            Self::Unreachable { .. } => {
-                "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`"
-            }
-            Self::Timeout { .. } => "is it paused, or busy? give it longer with `--timeout 30s`",
-            Self::Login { .. } => {
-                "give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL"
-            }
-            Self::Permission { .. } => "grant the user these commands: ACL SETUSER, or ask who administers the server",
-            Self::Server { kind, .. } => kind.advice()?,
-            Self::Unknown { settle, .. } => return settle.clone(),
-            Self::OtherLimit { .. } => "leave `--per-user-limit` out, or change the limit by `preheat --update`",
-            Self::Reset { .. } => {
-                "the rest was not applied; the same command again would apply the whole input to the new sale"
-            }
-            Self::OtherJob { .. } => "give another name to `--job`, or leave it out",
-            Self::Lost { .. } => "give the whole input again with the same `--job`: what stands is not applied twice",
-            Self::Oversized { .. } => "is it the right server? its reply was not read to the end",
-            Self::Reply { .. } => "does another version of the scripts run there?",
-        };
-        Some(advice.to_owned())
-    }
-
-    fn exit(&self) -> Exit {
-        match self {
-            Self::Url { .. }
-            | Self::Server { kind: ServerKind::Usage, .. }
-            | Self::OtherJob { .. }
-            | Self::OtherLimit { .. } => Exit::Usage,
-            Self::Unreachable { .. } | Self::Timeout { .. } => Exit::Unreachable,
-            Self::Login { .. } | Self::Permission { .. } => Exit::Denied,
-            Self::Server { .. } | Self::Reset { .. } | Self::Oversized { .. } | Self::Reply { .. } => Exit::Failed,
-            Self::Unknown { .. } | Self::Lost { .. } => Exit::Unknown,
-        }
-    }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        let again = match &error {
-            StoreError::Server { kind: ServerKind::OutOfMemory | ServerKind::Busy, .. } => ", then send it again",
-            _ => "",
-        };
-        let hint = match error.advice() {
-            Some(advice) if error.is_refusal() => Some(format!("nothing was changed; {advice}{again}")),
-            advice => advice,
-        };
-        Self { message: error.to_string(), hint, exit: error.exit() }
+/// The cause of an I/O error in words, without the raw `(os error 2)`.
+#[doc(hidden)]
+pub fn cause(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
     }
 }

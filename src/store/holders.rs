@@ -2,10 +2,10 @@
 
 use redis::Value;
 
-use super::Store;
 use super::checkpoint::{USERS, encode_page};
 use super::reply::{Reply, corrupt};
 use super::scan::number;
+use super::{Store, StoreError};
 use crate::inventory::evidence::signed;
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
@@ -83,7 +83,7 @@ impl Store {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn holders(&mut self, activity: &ActivityId, each_page: impl Fn(u64)) -> anyhow::Result<Holders> {
+    pub fn holders(&mut self, activity: &ActivityId, each_page: impl Fn(u64)) -> Result<Holders, StoreError> {
         let keys = self.keys(activity);
         let mut holders = Holders::default();
         let Some(participants) = &keys.participants else { return Ok(holders) };

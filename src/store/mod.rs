@@ -31,6 +31,8 @@ mod snapshot;
 pub mod trim;
 mod wire;
 
+use std::sync::Arc;
+
 use call::Server;
 use connect::Target;
 use keys::Keys;
@@ -48,12 +50,21 @@ pub struct Store {
     operator: String,
     /// How soon what is read page by page asks for the next page.
     pace: Pace,
+    /// Whether long operations should stop.
+    stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Store {
     /// Nothing is sent before the first question. `operator` stands in the ledger as who did it.
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
-        Self { server: Server::new(target), layout, operator, pace: Pace::quick() }
+        Self { server: Server::new(target), layout, operator, pace: Pace::quick(), stop: Arc::new(|| false) }
+    }
+
+    /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.
+    #[must_use]
+    pub fn stop_when(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.stop = Arc::new(stop);
+        self
     }
 
     /// The layout of all keys.
@@ -72,6 +83,7 @@ impl Store {
     /// The server cannot be reached, or refuses the login.
     pub fn another(&self) -> Result<Self, StoreError> {
         let mut other = Self::new(self.server.target.clone(), self.layout, self.operator.clone());
+        other.stop = Arc::clone(&self.stop);
         other.server.connection()?;
         Ok(other)
     }

@@ -101,11 +101,11 @@ impl Server {
 
 impl Store {
     /// Walks all pages of a SCAN, SSCAN or HSCAN; the next page is asked for before this one is looked at.
-    pub(super) fn walk(
+    pub(super) fn walk<E: From<StoreError>>(
         &mut self,
         page: impl Fn(&str) -> Cmd,
-        mut each: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let Some(mut wire) = Wire::connect(&self.server.target)? else { return self.walk_encrypted(page, each) };
         let reply = Reply::of_command("SCAN");
         wire.send(&page("0").get_packed_command())?;
@@ -129,11 +129,11 @@ impl Store {
     }
 
     /// As [`Store::walk`], where redis-rs must read because it speaks TLS: each page whole, before the next is asked for.
-    fn walk_encrypted(
+    fn walk_encrypted<E: From<StoreError>>(
         &mut self,
         page: impl Fn(&str) -> Cmd,
-        mut each: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let reply = Reply::of_command("SCAN");
         let mut cursor = "0".to_owned();
         loop {
@@ -159,16 +159,10 @@ impl Store {
 
     /// As [`Store::walk`], for members that are texts.
     pub(super) fn pages(&mut self, page: impl Fn(&str) -> Cmd, mut each: impl FnMut(&str)) -> Result<(), StoreError> {
-        let walked = self.walk(page, |members| {
+        self.walk(page, |members| {
             members.iter().filter_map(|bytes| std::str::from_utf8(bytes).ok()).for_each(&mut each);
             Ok(())
-        });
-        match walked {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error
-                .downcast::<StoreError>()
-                .unwrap_or_else(|other| Reply::of_command("SCAN").unfit(other.to_string()))),
-        }
+        })
     }
 
     /// Every participant and the units held, in no order, page by page in constant memory. A user may be told
@@ -177,11 +171,11 @@ impl Store {
     ///
     /// # Errors
     /// Any of [`StoreError`], and whatever `each` fails with.
-    pub fn participants(
+    pub fn participants<E: From<StoreError>>(
         &mut self,
         activity: &ActivityId,
-        mut each: impl FnMut(&[u8], Result<Bought, String>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        mut each: impl FnMut(&[u8], Result<Bought, String>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let keys = self.keys(activity);
         let Some(participants) = keys.participants else { return Ok(()) };
         let kind = self.layout.kind();

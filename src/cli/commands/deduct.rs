@@ -1,13 +1,12 @@
 //! `seckill deduct`: take units of one activity for a user.
 
-use anyhow::Result;
-
 use super::bulk::{self, BulkArgs, Task};
 use super::hints;
 use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
 use crate::cli::output::Output;
-use seckill::inventory::failure::Exit;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::number::{Limit, Quantity};
 use seckill::inventory::order::Order;

@@ -5,14 +5,13 @@ pub mod rows;
 
 use std::collections::HashSet;
 
-use anyhow::Result;
-
 use super::hints;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
 use look::{Odd, Sight, look, tell};
 use rows::{ActivityRow, BuyerRow, HolderRow};
 use seckill::inventory::activity::Snapshot;
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::{ActivityId, UserId};
 use seckill::inventory::number::between;
 use seckill::inventory::status::Status;
@@ -198,7 +197,8 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
         let mut odd = Odd::default();
         store.participants(&snapshot.activity, |user, units| {
             let bought = units.map_err(|text| odd.add(user, &text)).ok();
-            stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))
+            stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))?;
+            Ok::<_, Error>(())
         })?;
         sound &= odd.is_empty();
         odd.tell(&mut warnings, &snapshot.activity);

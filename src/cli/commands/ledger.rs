@@ -9,14 +9,13 @@ mod trim;
 
 use std::str::FromStr;
 
-use anyhow::Result;
-
 use super::hints;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
+use crate::cli::interrupt;
 use crate::cli::output::Output;
 use exec::Loader;
 use feed::{Delivery, feed};
-use seckill::interrupt;
-use seckill::inventory::failure::Exit;
 use seckill::inventory::id::{ActivityId, UserId};
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::number::between;

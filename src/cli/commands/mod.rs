@@ -18,29 +18,21 @@ pub mod script;
 mod session;
 mod stored_user;
 
-use anyhow::Result;
-
-use crate::cli::output::is_broken_pipe;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::{Cli, Command};
-use seckill::inventory::failure::{Exit, Failure};
-use seckill::store::StoreError;
 use session::Session;
 
-/// Does what the command line asks for, and says how it ended.
+/// Runs the command and returns its exit code.
 ///
 /// # Errors
-/// Whatever keeps the command from doing its work; an answer such as "sold out" is no error.
-pub fn run(cli: Cli) -> Result<Exit> {
+/// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
+pub fn run(cli: Cli) -> Result<Exit, Failure> {
     let mut session = Session::new(cli.global)?;
-    let ended = dispatch(cli.command, &mut session);
-    let ended = match ended {
-        // A reader of a feed that closed the pipe has what it wanted.
-        Err(error) if is_broken_pipe(&error) => Ok(Exit::Done),
-        Err(error) => Err(match error.downcast::<StoreError>() {
-            Ok(store) => Failure::from(store).into(),
-            Err(other) => other,
-        }),
-        done => done,
+    let ended = match dispatch(cli.command, &mut session) {
+        // The reader of a feed that closed the pipe has what it wanted.
+        Err(error) if error.is_broken_pipe() => Ok(Exit::Done),
+        ended => ended.map_err(Failure::from),
     };
     session.out.end(ended)
 }

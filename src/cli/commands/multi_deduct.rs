@@ -2,15 +2,14 @@
 
 use std::str::FromStr;
 
-use anyhow::Result;
-
 use super::bulk::{self, MultiBulkArgs};
 use super::hints;
 use super::multi_rows::{ItemRow, MultiDocument};
 use super::rows::{exit_of, required_user, warn_of_corrupt};
 use crate::cli::Mutating;
-use crate::cli::output::{Format, Output};
-use seckill::inventory::failure::{Exit, Failure};
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::{Format, Output, OutputError};
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::number::Quantity;
 use seckill::inventory::order::{MultiOrder, MultiOutcome};
@@ -91,7 +90,12 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
     Ok(exit_of(outcome.status))
 }
 
-fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
+fn show(
+    order: &MultiOrder,
+    request: Option<&RequestId>,
+    outcome: &MultiOutcome,
+    out: &mut Output,
+) -> Result<(), OutputError> {
     let mut warnings = out.warnings();
     outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
     warnings.end();

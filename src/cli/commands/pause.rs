@@ -1,12 +1,12 @@
 //! `seckill pause` and `seckill resume`: refuse every purchase for a while, and allow them again.
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::hints;
 use crate::cli::Mutating;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
 use crate::cli::output::{Cell, Output, Row};
-use seckill::inventory::failure::Exit;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::reason;
 use seckill::inventory::status::Status;

@@ -7,7 +7,6 @@ mod report;
 mod unrecorded;
 mod wanted;
 
-use anyhow::Result;
 use fix::{FixArgs, Fixed};
 use orders::{Orders, OrdersArgs};
 use report::View;
@@ -16,11 +15,12 @@ use wanted::Wanted;
 
 use super::hints;
 use super::session::Session;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
 use seckill::inventory::audit::{MissingOrders, judge};
 use seckill::inventory::book::Compared;
 use seckill::inventory::drift::{Audit, Verdict};
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Units;
 use seckill::store::Store;

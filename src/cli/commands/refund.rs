@@ -1,13 +1,12 @@
 //! `seckill refund`: give units back.
 
-use anyhow::Result;
-
 use super::bulk::{self, BulkArgs, Task};
 use super::hints;
 use super::rows::{HexOrderRow, OrderRow, exit_of, required_user, tell_corrupt};
 use crate::cli::Mutating;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::number::Quantity;
 use seckill::inventory::order::{Bought, Refund, RefundOf};

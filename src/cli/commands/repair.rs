@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use anyhow::Result;
+use anyhow::Context;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::session::Session;
 use super::stored_user::{self, has_hex_column, serialize_hex};
 use crate::cli::Mutating;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan;
+use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Row, Terminal, Tone};
-use seckill::interrupt;
-use seckill::inventory::failure::{Exit, Failure};
+use seckill::inventory::id::ActivityId;
 use seckill::inventory::reason;
 use seckill::inventory::repair::{Repair, Repaired};
 use seckill::store::Store;
@@ -156,7 +158,7 @@ pub struct Applied {
     /// A row of each that was decided, in their order.
     pub rows: Vec<RepairRow>,
     /// Why there are no more.
-    pub error: Option<anyhow::Error>,
+    pub error: Option<Error>,
 }
 
 /// Applies repairs, those of one activity and one audit at a time.
@@ -173,7 +175,8 @@ pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, format: F
             applied.error = Some(interrupted(applied.rows.len(), repairs.len()).into());
             break;
         }
-        let activity = group[0].activity.parse().map_err(anyhow::Error::from);
+        let activity: Result<ActivityId> =
+            group[0].activity.parse().context("the activity of a repair").map_err(Error::from);
         match activity.and_then(|activity| Ok(store.repair(&activity, group, dry_run, reason)?)) {
             Ok(done) => {
                 let row = |(repair, status): (&&Repair, _)| RepairRow::new(repair, status, format);
@@ -200,7 +203,7 @@ const MOST_SHOWN: usize = 100;
 ///
 /// # Errors
 /// Nobody said yes.
-pub fn confirm(repairs: &[&Repair], out: &Output) -> Result<()> {
+pub fn confirm(repairs: &[&Repair], out: &Output) -> Result<(), Error> {
     if out.terminal().asks {
         show_plan(repairs, out)?;
     }
@@ -208,7 +211,7 @@ pub fn confirm(repairs: &[&Repair], out: &Output) -> Result<()> {
         1 => "1 repair".to_owned(),
         count => format!("{count} repairs"),
     };
-    out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs)), false)
+    Ok(out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs)), false)?)
 }
 
 fn show_plan(repairs: &[&Repair], out: &Output) -> Result<()> {

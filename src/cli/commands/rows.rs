@@ -1,10 +1,10 @@
 //! What commands that move units have in common: their row, their exit code, what is asked of a user.
 
-use anyhow::Result;
 use serde::Serialize;
 
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Output, Row, Warnings};
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::layout::Layout;
 use seckill::inventory::number::Limit;

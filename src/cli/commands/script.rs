@@ -1,11 +1,12 @@
 //! `seckill script`: the Lua scripts, for backends that want to run the same.
 
-use anyhow::Result;
+use anyhow::Context;
 use serde::Serialize;
 
 use super::session::Session;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Row};
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::store::keys::Keys;
@@ -64,7 +65,7 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
 }
 
 fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
-    let any: ActivityId = "<id>".parse()?;
+    let any: ActivityId = "<id>".parse().context("a placeholder for an activity")?;
     let keys = Keys::of(layout, &any).in_order().collect::<Vec<_>>().join(" ");
     Ok(Script::all()
         .into_iter()

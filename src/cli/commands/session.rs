@@ -2,18 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-
 use crate::cli::Global;
 use crate::cli::environment::variable;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::password;
+use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
-use seckill::interrupt;
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::layout::Layout;
 use seckill::store::Store;
 use seckill::store::connect::Target;
-use seckill::store::embedded::Embedded;
+use seckill::store::embedded::{Embedded, EmbeddedError, Wait};
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
@@ -71,7 +70,7 @@ impl Session {
             None => self.target()?,
         };
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
-        Ok(Store::new(target, layout, operator()?))
+        Ok(Store::new(target, layout, operator()?).stop_when(interrupt::requested))
     }
 
     /// The server of the flag, else of the environment, and how to log in there.
@@ -109,11 +108,13 @@ impl Session {
         let kept = (!directory.as_os_str().is_empty()).then_some(directory);
         // A server whose stop is not yet arranged must not be left behind by a Ctrl-C.
         let socket = interrupt::uncut(|| {
-            let server = Embedded::start(kept, self.global.timeout(), |note| self.out.note(note))?;
+            let wait =
+                Wait { at_most: self.global.timeout(), stop: &interrupt::requested, note: &|note| self.out.note(note) };
+            let server = Embedded::start(kept, &wait)?;
             let socket = server.socket();
             // It must stop however the command ends, Ctrl-C included.
             interrupt::at_exit(move || drop(server));
-            Ok::<_, Failure>(socket)
+            Ok::<_, EmbeddedError>(socket)
         })?;
         if kept.is_none() {
             self.out.note("a private server was started; its data is discarded at the end (`--embedded=DIR` keeps it)");

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::fields::listed;
 use super::problem::{did_you_mean, quoted};
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// Ignored columns that are named; of more only the number.
 const MOST_NAMED: usize = 10;

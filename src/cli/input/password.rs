@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use seckill::inventory::failure::{Failure, cause};
+use crate::cli::failure::Failure;
+use seckill::store::error::cause;
 
 /// The longest password; a device such as /dev/zero has no end.
 const MOST_BYTES: u64 = 64 * 1024;

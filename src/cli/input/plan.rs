@@ -2,7 +2,7 @@
 
 use super::problem::{Location, Problem, Problems, quoted};
 use super::source::Source;
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::number::MOST_UNITS;
 use seckill::inventory::repair::{Repair, incomplete};

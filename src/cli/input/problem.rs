@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// How many problems of one file are told; of the others only the number.
 const MOST_TOLD: usize = 10;

@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 use super::columns;
 use super::orders::{Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape};
 use super::problem::Problems;
-use seckill::inventory::failure::{Failure, cause};
+use crate::cli::failure::Failure;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::records::Records;
+use seckill::store::error::cause;
 
 /// How records are to be read.
 pub struct Reading<'a> {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use super::encoding;
 use super::problem::{Location, Problem, Problems, quoted};
-use seckill::inventory::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
 const LARGEST: u64 = 256 * 1024 * 1024;
@@ -25,7 +25,7 @@ impl Source {
         let mut bytes = Vec::new();
         let (name, read) = match path {
             "-" => {
-                seckill::interrupt::listen();
+                crate::cli::interrupt::listen();
                 ("<stdin>", io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes))
             }
             _ => (path, fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))),

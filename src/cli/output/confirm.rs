@@ -2,35 +2,38 @@
 
 use std::io::{self, BufRead, Write};
 
-use anyhow::Result;
-
 use super::escape::escape;
 use super::terminal::Terminal;
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
+use seckill::store::error::cause;
 
 impl Terminal {
     /// Asks before something is lost; `yes` has answered already. Without a terminal it refuses instead of waiting
     /// for an answer that cannot come.
-    pub fn confirm(&self, question: &str, yes: bool) -> Result<()> {
+    pub fn confirm(&self, question: &str, yes: bool) -> Result<(), Failure> {
         if yes {
             return Ok(());
         }
         if !self.asks {
             return Err(Failure::usage(format!("there is no terminal to ask on: {question}"))
-                .hint("`--yes` answers for scripts; `--dry-run` shows what would happen")
-                .into());
+                .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
-        let mut stderr = io::stderr().lock();
-        write!(stderr, "{} [y/N] ", escape(question))?;
-        stderr.flush()?;
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        if !answer.ends_with('\n') {
-            writeln!(stderr)?;
-        }
+        let answer = ask(question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
         match answer.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Ok(()),
-            _ => Err(Failure::failed("not confirmed, so nothing was changed").into()),
+            _ => Err(Failure::failed("not confirmed, so nothing was changed")),
         }
     }
+}
+
+fn ask(question: &str) -> io::Result<String> {
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "{} [y/N] ", escape(question))?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    if !answer.ends_with('\n') {
+        writeln!(stderr)?;
+    }
+    Ok(answer)
 }

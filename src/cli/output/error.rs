@@ -3,25 +3,19 @@
 use std::io::{self, Write};
 
 use clap::error::ErrorKind;
-use serde::Serialize;
 
 use super::escape::escape;
 use super::format::Format;
-use super::lost::OutputLost;
+use super::lost::in_words;
 use super::paint::{Tone, paint};
 use super::sink::Unwritable;
 use super::terminal::{ColorChoice, Terminal};
-use seckill::inventory::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure};
 
-/// Prints an error to standard error and returns the exit code it stands for. With json, jsonl and yaml it is one
-/// JSON object.
-pub fn report(error: &anyhow::Error, format: Format, color: ColorChoice) -> Exit {
-    if let Some(lost) = error.downcast_ref::<OutputLost>() {
-        print(&lost.failure, Some(lost), format, color);
-        return lost.failure.exit;
-    }
-    let failure = failure(error);
-    print(&failure, None, format, color);
+/// Prints a failure to standard error and returns its exit code. With json, jsonl and yaml it is one JSON object.
+pub fn report(failure: &Failure, format: Format, color: ColorChoice) -> Exit {
+    let text = if format.is_nested() { document(failure) } else { lines(failure, color) };
+    let _ = io::stderr().write_all(text.as_bytes());
     failure.exit
 }
 
@@ -31,7 +25,7 @@ pub fn report_usage(error: &clap::Error, correction: Option<String>, format: For
     if !error.use_stderr() {
         return match error.print() {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                report(&Unwritable::from(error).into(), format, color)
+                report(&Failure::failed(Unwritable::from(error).to_string()), format, color)
             }
             _ => Exit::Done,
         };
@@ -42,32 +36,7 @@ pub fn report_usage(error: &clap::Error, correction: Option<String>, format: For
     }
     let mut failure = usage(&without_logins(&error.render().to_string()));
     failure.hint = correction.or(failure.hint);
-    print(&failure, None, format, color);
-    failure.exit
-}
-
-/// The failure that an error is; one that names no exit code is simply failed.
-pub(super) fn failure(error: &anyhow::Error) -> Failure {
-    let known = error.downcast_ref::<Failure>();
-    Failure {
-        message: message(error),
-        hint: known.and_then(|failure| failure.hint.clone()),
-        exit: known.map_or(Exit::Failed, |failure| failure.exit),
-    }
-}
-
-/// The chain of causes in one line. Many errors end with the text of their cause already: it is not said twice.
-fn message(error: &anyhow::Error) -> String {
-    let mut message = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if message.is_empty() {
-            message = cause;
-        } else if !message.contains(&cause) {
-            message.push_str(": ");
-            message.push_str(&cause);
-        }
-    }
-    message
+    report(&failure, format, color)
 }
 
 /// clap's paragraphs as a failure: what is wrong, and as the hint its tip, or how the command is used.
@@ -109,66 +78,34 @@ fn one_line(paragraph: &str) -> String {
     paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The error for machines.
-#[derive(Serialize)]
-struct ErrorDocument<'a> {
-    #[serde(flatten)]
-    failure: &'a Failure,
-    /// What was changed and could not be printed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<&'a [serde_yaml::Value]>,
+/// The failure for machines: one line of JSON.
+fn document(failure: &Failure) -> String {
+    let object = serde_json::to_string(failure).unwrap_or_default();
+    format!("{}\n", super::escape::escape_data(&object))
 }
 
-fn print(failure: &Failure, lost: Option<&OutputLost>, format: Format, color: ColorChoice) {
+/// The failure for people: the changes that standard output lost, the message and the hint.
+fn lines(failure: &Failure, color: ColorChoice) -> String {
     let mut text = String::new();
-    if format.is_nested() {
-        let changes = lost.map(|lost| lost.changes.as_slice());
-        let object = serde_json::to_string(&ErrorDocument { failure, changes }).unwrap_or_default();
-        text.push_str(&super::escape::escape_data(&object));
-        text.push('\n');
-    } else {
-        let coloured = Terminal::new(color, false, false).colours_notes;
-        for change in lost.into_iter().flat_map(OutputLost::lines) {
-            paint(&mut text, "changed:", Tone::Strong, coloured);
-            text.extend([" ", &escape(&change), "\n"]);
-        }
-        let labelled = [("error:", Tone::Bad, Some(&failure.message)), ("hint:", Tone::Info, failure.hint.as_ref())];
-        for (label, tone, said) in labelled {
-            let Some(said) = said else { continue };
-            paint(&mut text, label, tone, coloured);
-            text.push(' ');
-            // A message may have lines: every mistake of a fixture has its own.
-            let lines: Vec<_> = said.lines().map(escape).collect();
-            text.push_str(&lines.join("\n"));
-            text.push('\n');
-        }
+    let coloured = Terminal::new(color, false, false).colours_notes;
+    for change in failure.changes.iter().flatten() {
+        paint(&mut text, "changed:", Tone::Strong, coloured);
+        text.extend([" ", &escape(&in_words(change)), "\n"]);
     }
-    let _ = io::stderr().write_all(text.as_bytes());
+    let labelled = [("error:", Tone::Bad, Some(&failure.message)), ("hint:", Tone::Info, failure.hint.as_ref())];
+    for (label, tone, said) in labelled {
+        let Some(said) = said else { continue };
+        paint(&mut text, label, tone, coloured);
+        // A message may have lines: every mistake of a fixture has its own.
+        let lines: Vec<_> = said.lines().map(escape).collect();
+        text.extend([" ", &lines.join("\n"), "\n"]);
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use anyhow::Context;
-
     use super::*;
-
-    #[test]
-    fn a_cause_is_said_once() {
-        let cause = Err::<(), _>(anyhow::anyhow!("connection refused"));
-        let error = cause.context("cannot reach Redis: connection refused").context("preheat of `1001`").unwrap_err();
-        assert_eq!(message(&error), "preheat of `1001`: cannot reach Redis: connection refused");
-    }
-
-    #[test]
-    fn a_failure_keeps_its_exit_code_and_hint_under_a_context() {
-        let error = anyhow::Error::from(Failure::usage("no such file").hint("look")).context("fixture");
-        let found = failure(&error);
-        assert_eq!(
-            (found.message.as_str(), found.hint.as_deref(), found.exit),
-            ("fixture: no such file", Some("look"), Exit::Usage)
-        );
-        assert_eq!(failure(&anyhow::anyhow!("x")).exit, Exit::Failed);
-    }
 
     #[test]
     fn a_url_in_the_wrong_place_is_quoted_without_its_login() {

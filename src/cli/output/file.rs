@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use seckill::inventory::failure::{Failure, cause};
+use crate::cli::failure::Failure;
+use seckill::store::error::cause;
 
 /// Symbolic links that are followed before they count as a circle, as the kernel does.
 const MOST_LINKS: usize = 40;
@@ -106,7 +107,7 @@ impl OutputFile {
     /// It cannot be written; the target is what it was.
     pub fn commit(mut self) -> Result<(), Failure> {
         // A second Ctrl-C would leave the file under its temporary name.
-        seckill::interrupt::uncut(|| self.put()).map_err(|error| unwritable(&self.path, &error))
+        crate::cli::interrupt::uncut(|| self.put()).map_err(|error| unwritable(&self.path, &error))
     }
 
     fn put(&mut self) -> io::Result<()> {
@@ -176,7 +177,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use seckill::inventory::failure::Exit;
+    use crate::cli::failure::Exit;
 
     fn written(path: &Path, text: &str) {
         let mut file = OutputFile::create("--plan", path, &[]).unwrap();

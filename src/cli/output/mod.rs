@@ -23,7 +23,6 @@ mod yaml;
 
 use std::io::{self, Write};
 
-use anyhow::Result;
 use serde::Serialize;
 
 pub use cell::{Cell, Tone};
@@ -32,14 +31,15 @@ pub use file::OutputFile;
 pub use format::Format;
 pub use progress::Progress;
 pub use rows::{Row, RowStream};
-pub use sink::{is_broken_pipe, is_unwritable};
+pub use sink::OutputError;
 pub use terminal::{ColorChoice, Terminal};
 pub use warnings::Warnings;
 
 use rows::Dry;
-use seckill::inventory::failure::{Exit, Failure};
 use sink::Sink;
 use table::Table;
+
+use crate::cli::failure::{Exit, Failure};
 
 /// Where a command puts what it found, in the form the user asked for.
 pub struct Output {
@@ -78,20 +78,20 @@ impl Output {
 
     /// Keeps rows that tell of changes, for a nested value: if standard output cannot be written, standard error names
     /// them. Rows that are printed as rows are kept anyway.
-    pub fn keep_changes<T: Row>(&mut self, rows: &[T]) -> Result<()> {
+    pub fn keep_changes<T: Row>(&mut self, rows: &[T]) -> Result<(), OutputError> {
         let changes = rows.iter().filter(|row| !self.is_dry && row.is_change());
         changes.into_iter().try_for_each(|row| Ok(self.sink.keep_change(row)?))
     }
 
     /// The command is over: if standard output could not be written, that is an error, and the changes that were made
     /// come with it. A reader that closed the pipe changes nothing.
-    pub fn end(&mut self, ended: Result<Exit>) -> Result<Exit> {
+    pub fn end(&mut self, ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
         self.sink.show();
         if self.is_dry && self.format != Format::Table && ended.is_ok() {
             self.note("dry run: nothing was changed");
         }
         match self.sink.take_lost() {
-            Some((why, changes)) => Err(lost::OutputLost::new(&why, changes, ended).into()),
+            Some((why, changes)) => Err(lost::output_lost(&why, changes, ended)),
             None => ended,
         }
     }
@@ -107,7 +107,7 @@ impl Output {
     }
 
     /// Prints one row: an object for machines, a table of one row for people.
-    pub fn object<T: Row>(&mut self, row: &T) -> Result<()> {
+    pub fn object<T: Row>(&mut self, row: &T) -> Result<(), OutputError> {
         match self.format {
             Format::Json | Format::Yaml => {
                 self.keep_changes(std::slice::from_ref(row))?;
@@ -118,7 +118,7 @@ impl Output {
     }
 
     /// Prints rows: an array for machines, a table for people.
-    pub fn array<T: Row>(&mut self, rows: &[T]) -> Result<()> {
+    pub fn array<T: Row>(&mut self, rows: &[T]) -> Result<(), OutputError> {
         if self.format == Format::Table && !rows.is_empty() {
             return self.table(None, rows);
         }
@@ -128,28 +128,26 @@ impl Output {
     }
 
     /// Prints rows as they come, in constant memory; the same text as [`array`](Self::array).
-    pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_, T>> {
+    pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_, T>, OutputError> {
         RowStream::new(self)
     }
 
     /// Prints a nested value. The caller has rows for the formats that are flat.
-    pub fn document<T: Serialize>(&mut self, value: &T) -> Result<()> {
+    pub fn document<T: Serialize>(&mut self, value: &T) -> Result<(), OutputError> {
         if self.is_dry {
             return self.written(&Dry::new(value));
         }
         self.written(value)
     }
 
-    fn written<T: Serialize>(&mut self, value: &T) -> Result<()> {
+    fn written<T: Serialize>(&mut self, value: &T) -> Result<(), OutputError> {
         let mut text = Vec::new();
         match self.format {
             Format::Json => serde_json::to_writer_pretty(&mut text, value)?,
             Format::Jsonl => serde_json::to_writer(&mut text, value)?,
             Format::Yaml => yaml::encode(value, &mut text)?,
             Format::Table | Format::Csv | Format::Tsv => {
-                return Err(Failure::usage(format!("this result has no form as {}", self.format.name()))
-                    .hint("`-o json`, `jsonl` and `yaml` show it")
-                    .into());
+                return Err(OutputError::NoForm(self.format.name()));
             }
         }
         if !text.ends_with(b"\n") {
@@ -161,7 +159,7 @@ impl Output {
     }
 
     /// Prints a table for people, whatever the format, with a blank line between it and what came before.
-    pub fn table<T: Row>(&mut self, title: Option<&str>, rows: &[T]) -> Result<()> {
+    pub fn table<T: Row>(&mut self, title: Option<&str>, rows: &[T]) -> Result<(), OutputError> {
         if rows.is_empty() {
             self.terminal
                 .note(format!("{}nothing to show", title.map(|title| format!("{title}: ")).unwrap_or_default()));
@@ -187,13 +185,13 @@ impl Output {
     }
 
     /// Prints one line.
-    pub fn line(&mut self, text: &str) -> Result<()> {
+    pub fn line(&mut self, text: &str) -> Result<(), OutputError> {
         self.text(text)?;
         self.text("\n")
     }
 
     /// Prints a text exactly as it is.
-    pub fn text(&mut self, text: &str) -> Result<()> {
+    pub fn text(&mut self, text: &str) -> Result<(), OutputError> {
         self.sink.write_data(text.as_bytes());
         self.sink.show();
         Ok(())
@@ -225,7 +223,7 @@ impl Output {
     }
 
     /// Asks before something is lost; see [`Terminal::confirm`].
-    pub fn confirm(&self, question: &str, yes: bool) -> Result<()> {
+    pub fn confirm(&self, question: &str, yes: bool) -> Result<(), Failure> {
         self.terminal.confirm(question, yes)
     }
 

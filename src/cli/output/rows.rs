@@ -3,13 +3,12 @@
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::Output;
 use super::cell::Cell;
 use super::format::Format;
-use super::sink::{Sink, Unwritable};
+use super::sink::{OutputError, Sink, Unwritable};
 use super::table::Table;
 use super::terminal::Terminal;
 
@@ -69,7 +68,7 @@ enum Page {
 }
 
 impl<'a, T: Row> RowStream<'a, T> {
-    pub(super) fn new(out: &'a mut Output) -> Result<Self> {
+    pub(super) fn new(out: &'a mut Output) -> Result<Self, OutputError> {
         let (terminal, is_dry) = (out.terminal, out.is_dry);
         let sink = &mut out.sink;
         if out.bom && out.format == Format::Csv && !sink.used {
@@ -112,7 +111,7 @@ impl<'a, T: Row> RowStream<'a, T> {
         }
     }
 
-    fn checked(&self) -> Result<()> {
+    fn checked(&self) -> Result<(), OutputError> {
         match self.lost() {
             Some(lost) if self.is_strict => Err(lost.clone().into()),
             _ => Ok(()),
@@ -120,12 +119,12 @@ impl<'a, T: Row> RowStream<'a, T> {
     }
 
     /// Prints one more row.
-    pub fn push(&mut self, row: &T) -> Result<()> {
+    pub fn push(&mut self, row: &T) -> Result<(), OutputError> {
         self.push_borrowed(row)
     }
 
     /// The same for a row of the same fields that borrows from something short-lived.
-    pub fn push_borrowed<R: Row>(&mut self, row: &R) -> Result<()> {
+    pub fn push_borrowed<R: Row>(&mut self, row: &R) -> Result<(), OutputError> {
         let is_change = !self.is_dry && row.is_change();
         match &mut self.rows {
             Rows::Separated(writer) => {
@@ -165,7 +164,7 @@ impl<'a, T: Row> RowStream<'a, T> {
     }
 
     /// Shows what was pushed, before a wait that may be long.
-    pub fn flush(&mut self) -> Result<()> {
+    pub fn flush(&mut self) -> Result<(), OutputError> {
         if let Rows::Plain { sink, form: Form::Table(page), .. } = &mut self.rows {
             page.decide::<T>(sink, &self.terminal, self.is_dry);
         }
@@ -176,7 +175,7 @@ impl<'a, T: Row> RowStream<'a, T> {
     ///
     /// # Errors
     /// The reader is gone, and did not take all of it.
-    pub fn taken(&mut self) -> Result<()> {
+    pub fn taken(&mut self) -> Result<(), OutputError> {
         self.flush()?;
         if let Some(lost) = self.lost() {
             return Err(lost.clone().into());
@@ -185,7 +184,7 @@ impl<'a, T: Row> RowStream<'a, T> {
     }
 
     /// Ends the result.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<(), OutputError> {
         if let Rows::Plain { sink, form, .. } = &mut self.rows {
             match form {
                 Form::Json { empty: true } => sink.write_data(b"[]\n"),
@@ -198,7 +197,7 @@ impl<'a, T: Row> RowStream<'a, T> {
         self.flush()
     }
 
-    fn show(&mut self) -> Result<()> {
+    fn show(&mut self) -> Result<(), OutputError> {
         self.shown = Instant::now();
         match &mut self.rows {
             Rows::Separated(writer) => writer.flush().map_err(Unwritable::from)?,
@@ -224,7 +223,7 @@ impl<'a, T> Dry<'a, T> {
 
 impl Form {
     /// Appends one row.
-    fn encode<T: Serialize>(&mut self, row: &T, buffer: &mut Vec<u8>) -> Result<()> {
+    fn encode<T: Serialize>(&mut self, row: &T, buffer: &mut Vec<u8>) -> Result<(), OutputError> {
         match self {
             Self::Lines => {
                 serde_json::to_writer(&mut *buffer, row)?;
@@ -277,7 +276,7 @@ impl Page {
 }
 
 /// The texts of a row whose fields are not always there.
-fn record<R: Row>(row: &R, is_dry: bool) -> Result<Vec<String>> {
+fn record<R: Row>(row: &R, is_dry: bool) -> Result<Vec<String>, OutputError> {
     let value = serde_json::to_value(row)?;
     let text = |name: &&str| match value.get(*name) {
         None | Some(serde_json::Value::Null) => String::new(),
@@ -288,7 +287,7 @@ fn record<R: Row>(row: &R, is_dry: bool) -> Result<Vec<String>> {
 }
 
 /// A writer of separated values, its header written.
-fn separated<T: Row>(sink: &mut Sink, delimiter: u8, is_dry: bool) -> Result<Rows<'_>> {
+fn separated<T: Row>(sink: &mut Sink, delimiter: u8, is_dry: bool) -> Result<Rows<'_>, OutputError> {
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).has_headers(false).from_writer(sink);
     writer.write_record(T::FIELDS.iter().chain(is_dry.then_some(&"dry_run")))?;
     Ok(Rows::Separated(Box::new(writer)))

@@ -12,10 +12,49 @@ use serde::Serialize;
 use serde_yaml::Value;
 
 use super::escape::escape_data;
-use seckill::inventory::failure::cause;
+use seckill::store::error::cause;
 
 /// Bytes kept until they are written at once.
 const BUFFER: usize = 64 * 1024;
+
+/// Why a result was not printed.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// Standard output could not be written.
+    #[error(transparent)]
+    Unwritable(#[from] Unwritable),
+    /// A value that the format has no text for.
+    #[error("cannot encode the result: {0:#}")]
+    Encode(anyhow::Error),
+    /// A nested value, asked for in a flat format.
+    #[error("this result has no form as {0}")]
+    NoForm(&'static str),
+}
+
+impl OutputError {
+    /// Whether the reader of standard output closed it.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Unwritable(why) if why.is_closed())
+    }
+}
+
+impl From<serde_json::Error> for OutputError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Encode(error.into())
+    }
+}
+
+impl From<serde_yaml::Error> for OutputError {
+    fn from(error: serde_yaml::Error) -> Self {
+        Self::Encode(error.into())
+    }
+}
+
+impl From<csv::Error> for OutputError {
+    fn from(error: csv::Error) -> Self {
+        Self::Encode(error.into())
+    }
+}
 
 /// Standard output could not be written.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -27,7 +66,7 @@ pub struct Unwritable {
 
 impl Unwritable {
     /// Whether a reader closed the pipe, as `head` does: it has what it wanted.
-    pub(super) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         self.kind == io::ErrorKind::BrokenPipe
     }
 }
@@ -36,17 +75,6 @@ impl From<io::Error> for Unwritable {
     fn from(error: io::Error) -> Self {
         Self { kind: error.kind(), cause: cause(&error) }
     }
-}
-
-/// Whether nobody reads standard output any more, as in `seckill deduct --from … -o jsonl | head -1`. A broken
-/// connection to the server is another error, and not meant here.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Unwritable>().is_some_and(Unwritable::is_closed)
-}
-
-/// Whether standard output could not be written, for whatever reason.
-pub fn is_unwritable(error: &anyhow::Error) -> bool {
-    error.is::<Unwritable>()
 }
 
 /// Where data goes.

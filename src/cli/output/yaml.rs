@@ -4,25 +4,25 @@
 //! is false, `12:30` is 750 and `1_000` a thousand. So whatever is not clearly a word is quoted, as in JSON, which both
 //! versions read alike.
 
-use anyhow::Result;
 use serde::Serialize;
 use serde_yaml::Value;
 
 use super::escape::escape_data;
+use super::sink::OutputError;
 
 /// Appends a value as a block that begins where the text ends.
-pub(super) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<()> {
+pub(super) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
     block(&serde_yaml::to_value(value)?, 0, text)
 }
 
 /// Appends a value as one item of a sequence.
-pub(super) fn encode_item(value: &impl Serialize, text: &mut Vec<u8>) -> Result<()> {
+pub(super) fn encode_item(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
     text.extend_from_slice(b"- ");
     block(&serde_yaml::to_value(value)?, 2, text)
 }
 
 /// Appends a value whose first line is indented already.
-fn block(value: &Value, indent: usize, text: &mut Vec<u8>) -> Result<()> {
+fn block(value: &Value, indent: usize, text: &mut Vec<u8>) -> Result<(), OutputError> {
     match value {
         Value::Mapping(fields) if !fields.is_empty() => {
             for (place, (name, field)) in fields.iter().enumerate() {
@@ -72,7 +72,7 @@ fn is_scalar(value: &Value) -> bool {
 }
 
 /// Appends what JSON writes in the same way; a word goes without quotes.
-fn scalar(value: &Value, text: &mut Vec<u8>) -> Result<()> {
+fn scalar(value: &Value, text: &mut Vec<u8>) -> Result<(), OutputError> {
     match value {
         Value::String(word) if is_word(word) => text.extend_from_slice(word.as_bytes()),
         _ => text.extend_from_slice(escape_data(&serde_json::to_string(value)?).as_bytes()),

@@ -21,7 +21,7 @@ impl Bulk<'_> {
     pub fn meet(&mut self) -> Result<Step, StoreError> {
         let mut next = 0;
         while self.unmet > 0 && next < self.queues.len() {
-            if crate::interrupt::requested() {
+            if (self.store.stop)() {
                 return Ok(Step::On);
             }
             let new = (next..self.queues.len()).filter(|nth| self.queues[*nth].epoch().is_none());

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::stale;
-use crate::inventory::failure::{Exit, Failure, cause};
+use super::super::error::cause;
+use super::error::EmbeddedError;
+use super::{Wait, stale};
 
 /// The socket's name within the directory.
 pub const SOCKET: &str = "server.sock";
@@ -33,7 +34,7 @@ pub struct Directory {
 
 impl Directory {
     /// A fresh one, removed at the end.
-    pub fn discarded() -> Result<Self, Failure> {
+    pub fn discarded() -> Result<Self, EmbeddedError> {
         let short = fresh()?;
         let data = short.path().to_owned();
         let lock = File::create(data.join(LOCK)).map_err(|error| unusable(&data, &error))?;
@@ -42,8 +43,8 @@ impl Directory {
         Ok(Self { socket: data.join(SOCKET), data, kept: false, _short: Some(short), _lock: lock })
     }
 
-    /// One that stays. Another command that uses it is waited for.
-    pub fn kept(path: &Path, wait: Duration, note: impl Fn(&str)) -> Result<Self, Failure> {
+    /// One that stays. Waits for another command that uses it.
+    pub fn kept(path: &Path, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| unusable(path, &error))?;
         let data = path.canonicalize().map_err(|error| unusable(path, &error))?;
         let lock_path = data.join(LOCK);
@@ -54,7 +55,7 @@ impl Directory {
             .read(true)
             .open(&lock_path)
             .map_err(|error| unusable(&data, &error))?;
-        acquire(&lock, &lock_path, path, wait, note)?;
+        acquire(&lock, &lock_path, path, wait)?;
         // Who holds it, for whoever waits. Nothing depends on it.
         let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
 
@@ -89,7 +90,7 @@ impl Directory {
 }
 
 /// A new directory of mode 700 with a short name.
-fn fresh() -> Result<TempDir, Failure> {
+fn fresh() -> Result<TempDir, EmbeddedError> {
     let mut parent = std::env::temp_dir();
     if parent.as_os_str().len() > MOST_SOCKET - 30 {
         parent = PathBuf::from("/tmp");
@@ -98,13 +99,12 @@ fn fresh() -> Result<TempDir, Failure> {
     tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(|error| unusable(&parent, &error))
 }
 
-fn unusable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot use the directory `{}`: {}", path.display(), cause(error)))
-        .hint("give a directory that you may write to")
+fn unusable(path: &Path, error: &std::io::Error) -> EmbeddedError {
+    EmbeddedError::Directory { path: path.to_owned(), why: cause(error) }
 }
 
-fn acquire(lock: &File, lock_path: &Path, shown: &Path, wait: Duration, note: impl Fn(&str)) -> Result<(), Failure> {
-    let deadline = Instant::now() + wait;
+fn acquire(lock: &File, lock_path: &Path, shown: &Path, wait: &Wait<'_>) -> Result<(), EmbeddedError> {
+    let deadline = Instant::now() + wait.at_most;
     let mut noted = false;
     loop {
         match lock.try_lock() {
@@ -114,15 +114,14 @@ fn acquire(lock: &File, lock_path: &Path, shown: &Path, wait: Duration, note: im
         }
         let holder = fs::read_to_string(lock_path).unwrap_or_default();
         let holder = if holder.is_empty() { "another command".to_owned() } else { format!("process {holder}") };
-        if crate::interrupt::requested() {
-            return Err(Failure::new(Exit::Interrupted, format!("interrupted while `{}` was in use", shown.display())));
+        if (wait.stop)() {
+            return Err(EmbeddedError::Stopped { path: shown.to_owned() });
         }
         if Instant::now() > deadline {
-            return Err(Failure::failed(format!("`{}` is in use by {holder}", shown.display()))
-                .hint("wait until it has ended, or wait longer with `--timeout 60s`"));
+            return Err(EmbeddedError::InUse { path: shown.to_owned(), holder });
         }
         if !noted {
-            note(&format!("`{}` is in use by {holder}: waiting for it to end", shown.display()));
+            (wait.note)(&format!("`{}` is in use by {holder}: waiting for it to end", shown.display()));
             noted = true;
         }
         sleep(Duration::from_millis(10));

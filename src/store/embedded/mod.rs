@@ -1,6 +1,7 @@
 //! A private, real server for one command: on a unix socket in a directory of its own, stopped at exit.
 
 mod directory;
+mod error;
 mod stale;
 
 use std::fs::File;
@@ -9,8 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::inventory::failure::{Exit, Failure};
+use super::error::cause;
 use directory::Directory;
+pub use error::EmbeddedError;
 
 /// How long a server may take to start; with much data it takes longer, and says so in its log.
 const START: Duration = Duration::from_secs(60);
@@ -21,17 +23,27 @@ pub struct Embedded {
     directory: Directory,
 }
 
+/// How to wait for another command that uses the same directory.
+pub struct Wait<'a> {
+    /// Longest wait.
+    pub at_most: Duration,
+    /// Asked every few milliseconds: true ends the wait.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Gets one sentence when the wait begins.
+    pub note: &'a dyn Fn(&str),
+}
+
 impl Embedded {
-    /// Starts a server. Without `kept` its data is discarded; with it, data stays there for the next command, and
-    /// `wait` bounds how long we wait for another command that uses it. `note` is told what takes time.
+    /// Starts a server. Without `kept` its data is discarded. With it, data stays there for the next command, and
+    /// `wait` says how to wait for another command that uses it.
     ///
     /// # Errors
     /// No server on this machine, a directory that cannot be used, or a server that does not start.
-    pub fn start(kept: Option<&Path>, wait: Duration, note: impl Fn(&str)) -> Result<Self, Failure> {
+    pub fn start(kept: Option<&Path>, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
         let server = binary()?;
         stale::sweep();
         let directory = match kept {
-            Some(path) => Directory::kept(path, wait, &note)?,
+            Some(path) => Directory::kept(path, wait)?,
             None => Directory::discarded()?,
         };
         let mut child = spawn(&server, &directory)?;
@@ -67,19 +79,13 @@ impl Drop for Embedded {
 }
 
 /// The server to start: `$SECKILL_SERVER`, else valkey-server, else redis-server.
-fn binary() -> Result<PathBuf, Failure> {
+fn binary() -> Result<PathBuf, EmbeddedError> {
     if let Some(named) = std::env::var_os("SECKILL_SERVER").filter(|named| !named.is_empty()) {
         let path = PathBuf::from(&named);
         let found = if path.components().count() > 1 { path.is_file().then_some(path) } else { on_path(&path) };
-        return found.ok_or_else(|| {
-            Failure::failed(format!("`SECKILL_SERVER` names `{}`, which is no file", named.to_string_lossy()))
-                .hint("give the path of a valkey-server or redis-server")
-        });
+        return found.ok_or_else(|| EmbeddedError::NamedServer { name: named.to_string_lossy().into_owned() });
     }
-    ["valkey-server", "redis-server"].iter().find_map(|name| on_path(Path::new(name))).ok_or_else(|| {
-        Failure::failed("no valkey-server or redis-server was found on PATH, and `--embedded` needs one")
-            .hint("install one: `apt install redis-server`, `dnf install valkey`, `apk add valkey`, `brew install valkey`; or name one by `SECKILL_SERVER`")
-    })
+    ["valkey-server", "redis-server"].iter().find_map(|name| on_path(Path::new(name))).ok_or(EmbeddedError::NoServer)
 }
 
 fn on_path(name: &Path) -> Option<PathBuf> {
@@ -87,10 +93,8 @@ fn on_path(name: &Path) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-fn spawn(server: &Path, directory: &Directory) -> Result<Child, Failure> {
-    let cannot = |error: std::io::Error| {
-        Failure::failed(format!("cannot start `{}`: {}", server.display(), crate::inventory::failure::cause(&error)))
-    };
+fn spawn(server: &Path, directory: &Directory) -> Result<Child, EmbeddedError> {
+    let cannot = |error: std::io::Error| EmbeddedError::Spawn { server: server.to_owned(), why: cause(&error) };
     let log = File::create(directory.data().join("server.log")).map_err(cannot)?;
     let mut command = Command::new(server);
     // A relative socket: its path may be longer than the 108 bytes that a socket address holds.
@@ -116,7 +120,7 @@ fn spawn(server: &Path, directory: &Directory) -> Result<Child, Failure> {
 }
 
 /// Waits until the server answers.
-fn ready(child: &mut Child, directory: &Directory) -> Result<(), Failure> {
+fn ready(child: &mut Child, directory: &Directory) -> Result<(), EmbeddedError> {
     let deadline = Instant::now() + START;
     loop {
         if stale::answers(directory.socket()) {
@@ -128,10 +132,7 @@ fn ready(child: &mut Child, directory: &Directory) -> Result<(), Failure> {
             let mut lines: Vec<&str> = log.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
             lines.reverse();
             let what = if ended { "ended at once" } else { "did not answer within a minute" };
-            return Err(Failure::new(
-                Exit::Failed,
-                format!("the private server {what}; its log ends: {}", lines.join(" / ")),
-            ));
+            return Err(EmbeddedError::NotReady { what, log: lines.join(" / ") });
         }
         sleep(Duration::from_millis(1));
     }

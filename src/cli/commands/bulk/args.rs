@@ -4,10 +4,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
-
+use crate::cli::error::Result;
+use crate::cli::failure::Failure;
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
-use seckill::inventory::failure::Failure;
 use seckill::inventory::number::between;
 use seckill::store::bulk::Pace;
 

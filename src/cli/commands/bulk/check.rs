@@ -1,15 +1,15 @@
 //! The first look at a file: it is read whole, and what is wrong with it is said before anything is applied.
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::args::RunArgs;
 use super::course::Line;
 use super::input::{BadLines, Input};
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Checked, Next, RowError};
+use crate::cli::interrupt;
 use crate::cli::output::{Cell, Output, Row};
-use seckill::interrupt;
-use seckill::inventory::failure::Exit;
 use seckill::inventory::users::Users as Interner;
 
 /// A file that may be applied.

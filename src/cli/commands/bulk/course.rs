@@ -1,6 +1,7 @@
 //! What differs between files of orders: what a line is, and how lines are applied and told of.
 
-use anyhow::Result;
+use crate::cli::error::Result;
+use crate::cli::output::OutputError;
 
 use super::summary::Summary;
 use crate::cli::input::orders::{Column, MultiRow, Next, OrderReader, OrderRow, RowError};
@@ -77,7 +78,7 @@ pub(super) trait Course {
     fn skip_undecided(&mut self) -> bool;
 
     /// Shows what was told, before a wait that may be long.
-    fn flush(&mut self) -> Result<()>;
+    fn flush(&mut self) -> Result<(), OutputError>;
 
     /// Orders that were told to be `ok`.
     fn applied(&self) -> u64;

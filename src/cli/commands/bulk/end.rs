@@ -1,12 +1,11 @@
 //! How a run ended, and what is said of it.
 
-use anyhow::Result;
-
 use super::report::shows_rows;
 use super::summary::Summary;
 use crate::cli::commands::hints;
+use crate::cli::error::{Error, Result, advice};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::store::{Store, StoreError};
 
 /// How a run ended.
@@ -65,14 +64,10 @@ impl std::fmt::Display for Done {
 }
 
 /// An error as a failure that says what was done before, and how to go on.
-pub(super) fn with_hint(error: anyhow::Error, done: Done, go_on: &str) -> Failure {
-    let error = match error.downcast::<StoreError>() {
-        Ok(store) => return of_store(store, done, go_on),
-        Err(other) => other,
-    };
-    let failure = match error.downcast::<Failure>() {
-        Ok(failure) => failure,
-        Err(other) => Failure::failed(format!("{other:#}")),
+pub(super) fn with_hint(error: Error, done: Done, go_on: &str) -> Failure {
+    let failure = match error {
+        Error::Store(error) => return of_store(error, done, go_on),
+        other => Failure::from(other),
     };
     match &failure.hint {
         None => failure.hint(go_on),
@@ -96,7 +91,7 @@ fn of_store(error: StoreError, done: Done, go_on: &str) -> Failure {
             | StoreError::OtherLimit { .. }
             | StoreError::Lost { .. }
     );
-    let said = [is_known.then(|| done.to_string()), error.advice(), goes_on.then(|| go_on.to_owned())];
+    let said = [is_known.then(|| done.to_string()), advice(&error), goes_on.then(|| go_on.to_owned())];
     let hint: Vec<String> = said.into_iter().flatten().collect();
     Failure::from(error).hint(hint.join("; "))
 }

@@ -1,8 +1,8 @@
 //! The file of a run: what is read of it, and where its bad lines go.
 
-use anyhow::Result;
-
 use super::args::{BulkArgs, RunArgs};
+use crate::cli::error::Result;
+use crate::cli::failure::Failure;
 use crate::cli::input::Problems;
 use crate::cli::input::columns;
 use crate::cli::input::orders::{
@@ -10,7 +10,6 @@ use crate::cli::input::orders::{
 };
 use crate::cli::input::{self};
 use crate::cli::output::OutputFile;
-use seckill::inventory::failure::Failure;
 use seckill::inventory::layout::Layout;
 
 /// Columns of orders, where users are recorded and where they are not.

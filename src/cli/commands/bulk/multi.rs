@@ -1,7 +1,5 @@
 //! Files of orders of several activities each: `multi-deduct --from`.
 
-use anyhow::Result;
-
 use super::args::MultiBulkArgs;
 use super::check::check;
 use super::course::Course;
@@ -11,9 +9,10 @@ use super::run::{Manner, apply, job};
 use super::summary::{Summary, Tallies};
 use super::told::Told;
 use crate::cli::commands::multi_rows::{LineDocument, LineItemRow};
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::orders::{Column, MultiRow};
-use crate::cli::output::{Format, Output, RowStream};
-use seckill::inventory::failure::{Exit, Failure};
+use crate::cli::output::{Format, Output, OutputError, RowStream};
 use seckill::inventory::id::InvalidId;
 use seckill::inventory::order::MultiOrder;
 use seckill::inventory::status::Status;
@@ -29,7 +28,7 @@ pub fn run(
     store: &mut Store,
     out: &mut Output,
 ) -> Result<Exit> {
-    seckill::interrupt::stop_gracefully();
+    crate::cli::interrupt::stop_gracefully();
     let input = Input::of_multi_orders(from, store.layout())?;
     let Some(mut checked) = check::<MultiRow>(input, &args.run, dry_run, out)? else { return Ok(Exit::Interrupted) };
     if dry_run {
@@ -141,7 +140,7 @@ impl Course for Orders<'_, '_> {
         self.bulk.skip_undecided()
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self) -> Result<(), OutputError> {
         self.report.rows.as_mut().map_or(Ok(()), RowStream::flush)
     }
 
@@ -167,7 +166,7 @@ impl<'o> Report<'o> {
     }
 
     /// Tells of one order.
-    fn tell(&mut self, decided: &MultiDecided<'_>) -> Result<()> {
+    fn tell(&mut self, decided: &MultiDecided<'_>) -> Result<(), OutputError> {
         let MultiDecided { entry: MultiEntry { line, order, activities, .. }, outcome, is_refused_before } = decided;
         for ((nth, (_, quantity)), item) in activities.iter().zip(&order.items).zip(&outcome.items) {
             let counted = Some(item.status).filter(|_| !is_refused_before);

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::summary::{Summary, Tallies};
 use super::told::Told;
-use crate::cli::output::{Cell, Format, Output, Row, RowStream};
+use crate::cli::error::Result;
+use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream};
 use seckill::inventory::status::Status;
 use seckill::store::bulk::{Bulk, Decided};
 
@@ -86,7 +86,7 @@ impl<'o> Report<'o> {
     }
 
     /// Tells of one order.
-    pub(super) fn tell(&mut self, decided: &Decided<'_>) -> Result<()> {
+    pub(super) fn tell(&mut self, decided: &Decided<'_>) -> Result<(), OutputError> {
         if !self.told.note(decided.entry.line, decided.status.is_done()) {
             return Ok(());
         }
@@ -96,7 +96,8 @@ impl<'o> Report<'o> {
         let Some(rows) = &mut self.rows else { return Ok(()) };
         self.name.clear();
         if decided.entry.request.is_empty() {
-            write!(self.name, "{}:{}", self.job, decided.entry.line)?;
+            // Writing to a String cannot fail.
+            let _ = write!(self.name, "{}:{}", self.job, decided.entry.line);
         } else {
             self.name.push_str(decided.entry.request);
         }
@@ -104,7 +105,7 @@ impl<'o> Report<'o> {
     }
 
     /// Shows what was told, before a wait that may be long.
-    pub(super) fn flush(&mut self) -> Result<()> {
+    pub(super) fn flush(&mut self) -> Result<(), OutputError> {
         self.rows.as_mut().map_or(Ok(()), RowStream::flush)
     }
 

@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::args::RunArgs;
 use super::check::CheckedInput;
 use super::course::{Course, Line};
 use super::end::{Done, Finished, with_hint};
 use super::input::{BadLines, Input};
 use super::summary::Summary;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::orders::{Checked, Next, RowError};
-use crate::cli::output::{Output, Progress, Terminal, Warnings, is_broken_pipe, is_unwritable};
-use seckill::interrupt;
-use seckill::inventory::failure::{Exit, Failure};
+use crate::cli::interrupt;
+use crate::cli::output::{Output, Progress, Terminal, Warnings};
 use seckill::inventory::id::RequestId;
 use seckill::store::StoreError;
 use seckill::store::bulk::{Job, Step};
@@ -25,7 +24,7 @@ enum End {
     /// The user asked to stop.
     Interrupted,
     /// It cannot go on.
-    Failed(anyhow::Error),
+    Failed(Error),
 }
 
 /// What a run needs beside its lines.
@@ -208,7 +207,7 @@ impl<C: Course> Run<C> {
         if let (Err(store), None) = (drained, &error) {
             error = Some(store.into());
         }
-        let is_read = !error.as_ref().is_some_and(is_unwritable);
+        let is_read = !error.as_ref().is_some_and(Error::is_unwritable);
         while is_read && self.course.skip_undecided() {
             if let Err(unwritable) = self.tell() {
                 error = Some(unwritable);
@@ -235,14 +234,14 @@ impl<C: Course> Run<C> {
         }
         let summary = match self.course.finish() {
             Ok(summary) => summary,
-            Err(unwritable) if is_unwritable(&unwritable) => {
+            Err(unwritable) if unwritable.is_unwritable() => {
                 error = error.or(Some(unwritable));
                 Summary::default()
             }
             Err(other) => return Err(other),
         };
         let failure = match error {
-            Some(error) if is_broken_pipe(&error) => {
+            Some(error) if error.is_broken_pipe() => {
                 Some(Failure::failed("standard output was closed, so the run stopped").hint(&go_on))
             }
             Some(error) => Some(with_hint(error, done, &go_on)),

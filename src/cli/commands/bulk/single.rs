@@ -1,7 +1,5 @@
 //! Files of orders of one activity each: `deduct --from`, `refund --from`.
 
-use anyhow::Result;
-
 use super::args::BulkArgs;
 use super::check::check;
 use super::course::Course;
@@ -9,9 +7,10 @@ use super::input::Input;
 use super::report::{Report, shows_rows};
 use super::run::{Manner, apply, job};
 use super::summary::Summary;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Column, OrderRow};
-use crate::cli::output::Output;
-use seckill::inventory::failure::Exit;
+use crate::cli::output::{Output, OutputError};
 use seckill::inventory::number::Limit;
 use seckill::store::bulk::{Bulk, Entry, Operation, Step, Terms};
 use seckill::store::{Store, StoreError};
@@ -30,7 +29,7 @@ pub struct Task<'a> {
 
 /// Applies a file of orders, or only checks it.
 pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    seckill::interrupt::stop_gracefully();
+    crate::cli::interrupt::stop_gracefully();
     let input = Input::of_orders(from, args, store.layout())?;
     let Some(mut checked) = check::<OrderRow>(input, &args.run, task.dry_run, out)? else {
         return Ok(Exit::Interrupted);
@@ -125,7 +124,7 @@ impl Course for Orders<'_, '_> {
         self.bulk.skip_undecided()
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self) -> Result<(), OutputError> {
         self.report.flush()
     }
 

@@ -1,9 +1,9 @@
 //! The summary of a run: orders and units by activity and status. Its counts add up to the lines.
 
-use anyhow::Result;
 use serde::Serialize;
 
-use crate::cli::output::{Cell, Output, Row, Tone};
+use crate::cli::error::Result;
+use crate::cli::output::{Cell, Output, OutputError, Row, Tone};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::status::Status;
 use seckill::inventory::users::Users as Interner;
@@ -134,7 +134,7 @@ impl Summary {
     }
 
     /// Prints a row for each activity and status.
-    pub(super) fn show(&self, out: &mut Output) -> Result<()> {
+    pub(super) fn show(&self, out: &mut Output) -> Result<(), OutputError> {
         let mut rows = out.stream::<SummaryRow<'static>>()?;
         for activity in 0..self.names.count() {
             let name = self.name(activity);

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::rows::{ActivityRow, ParticipantRow};
+use crate::cli::error::{Error, Result};
 use crate::cli::output::{Cell, Row, Warnings};
 use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::{ActivityId, StoredUser};
@@ -49,7 +49,7 @@ pub fn look(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
     let held = if tally_is_needed(snapshot, kind, top) {
         store.participants(&snapshot.activity, |user, units| {
             tally.count(user, units);
-            Ok(())
+            Ok::<_, Error>(())
         })?;
         tally.held()
     } else {

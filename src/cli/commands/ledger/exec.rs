@@ -4,11 +4,11 @@ use std::io::{self, ErrorKind, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Result;
-
 use super::rows::LedgerRow;
+use crate::cli::error::Result;
+use crate::cli::failure::Failure;
 use crate::cli::output::{Format, Output, Terminal};
-use seckill::inventory::failure::{Failure, cause};
+use seckill::store::error::cause;
 
 /// Runs a command for every batch of rows.
 pub struct Loader {

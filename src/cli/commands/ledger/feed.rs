@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-
 use super::exec::Loader;
 use super::rows::{LedgerRow, each_row};
 use super::sources::Sources;
-use crate::cli::output::{RowStream, Terminal};
-use seckill::interrupt;
+use crate::cli::error::{Error, Result};
+use crate::cli::interrupt;
+use crate::cli::output::{OutputError, RowStream, Terminal};
 use seckill::inventory::id::{ActivityId, UserId};
 use seckill::inventory::ledger::{Entry, EntryId};
 use seckill::store::Store;
@@ -38,7 +37,7 @@ impl Delivery<'_> {
         match self {
             Self::Print(stream) => {
                 rows.iter().try_for_each(|row| stream.push(row))?;
-                stream.taken()
+                Ok(stream.taken()?)
             }
             Self::Exec(loader) => loader.load(rows),
         }
@@ -52,7 +51,7 @@ impl Delivery<'_> {
     }
 
     /// Ends the output.
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(self) -> Result<(), OutputError> {
         match self {
             Self::Print(stream) => stream.finish(),
             Self::Exec(_) => Ok(()),
@@ -79,7 +78,7 @@ impl Batch<'_, '_> {
                     deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)?;
                 }
                 self.rows.push(row);
-                Ok::<_, anyhow::Error>(())
+                Ok::<_, Error>(())
             })?;
         }
         self.done.push((activity.clone(), id));

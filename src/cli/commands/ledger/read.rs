@@ -1,11 +1,10 @@
 //! Reading ledgers: all that is there, then, with `--follow`, what comes.
 
-use anyhow::Result;
-
 use super::rows::{LedgerRow, each_row};
 use super::sources::Sources;
+use crate::cli::error::Result;
+use crate::cli::interrupt;
 use crate::cli::output::RowStream;
-use seckill::interrupt;
 use seckill::inventory::id::{ActivityId, UserId};
 use seckill::inventory::ledger::{Entry, EntryId};
 use seckill::store::Store;

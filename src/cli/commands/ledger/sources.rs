@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-
 use super::Since;
 use crate::cli::commands::hints;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::status::Status;

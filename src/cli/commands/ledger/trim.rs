@@ -1,12 +1,12 @@
 //! `seckill ledger trim`: remove old entries, and keep every audit exact.
 
-use anyhow::Result;
 use serde::Serialize;
 
 use crate::cli::Mutating;
 use crate::cli::commands::rows::tell_corrupt;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Output, Row, Tone};
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::reason;

@@ -1,23 +1,22 @@
 //! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
 
-use anyhow::Result;
-
 use super::row::PreheatRow;
 use super::{PreheatArgs, explain};
 use crate::cli::commands::session::Session;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::interrupt;
 use crate::cli::output::Output;
-use seckill::interrupt;
 use seckill::inventory::activity::{Action, Difference, Plan, Preheat, Preheated};
 use seckill::inventory::adoption::{Adopted, Found, Unadoptable};
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Units;
 use seckill::inventory::order::Corrupt;
 use seckill::inventory::status::Status;
 use seckill::inventory::time::GivenTime;
+use seckill::store::Store;
 use seckill::store::adopt::{Adoptable, Finished, Stage};
 use seckill::store::holders::Holders;
-use seckill::store::{Store, StoreError};
 
 /// How often participants are scanned before a backend that goes on writing is a reason to give up.
 const TRIES: usize = 5;
@@ -87,7 +86,7 @@ impl Adoption<'_> {
         // From here on a Ctrl-C must not leave the activity without its stock.
         interrupt::stop_gracefully();
         let ended = self.take_over(&found, planned);
-        if ended.as_ref().is_err_and(|error| error.downcast_ref::<StoreError>().is_some()) {
+        if let Err(Error::Store(_)) = ended {
             let id = &self.plan.id;
             self.out.warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id} --adopt` resumes"));
         }
@@ -179,7 +178,7 @@ impl Adoption<'_> {
         found.adopted()
     }
 
-    fn ask(&self, found: &Adoptable, adopted: Adopted, what: &str) -> Result<()> {
+    fn ask(&self, found: &Adoptable, adopted: Adopted, what: &str) -> Result<(), Failure> {
         let left = match found.units {
             Some(units) => format!("{units} are left"),
             None => format!("its stock key is gone, so {} are left", adopted.units),

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use anyhow::Result;
-
 use super::row::PreheatRow;
 use super::{PreheatArgs, explain, question};
+use crate::cli::error::{Result, advice};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
 use seckill::inventory::activity::{Action, Plan, Preheat, Preheated};
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
@@ -120,7 +119,7 @@ fn carry_out(
     }
     progress.finish();
     let Err(error) = done else { return Ok(()) };
-    let (advice, mut failure) = (error.advice(), Failure::from(error));
+    let (advice, mut failure) = (advice(&error), Failure::from(error));
     if left.len() < due.len() {
         out.warn(format!("{} of {} activities are done, as shown", due.len() - left.len(), due.len()));
         // Without a word that nothing was changed.

@@ -8,14 +8,13 @@ mod row;
 
 use std::collections::HashSet;
 
-use anyhow::Result;
-
 use super::session::Session;
 use crate::cli::Mutating;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
 use crate::cli::input::{activities, fixture};
 use seckill::inventory::activity::Plan;
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::inventory::number::{Limit, Units};

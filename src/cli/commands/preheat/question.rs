@@ -1,7 +1,6 @@
 //! What a reset destroys, as a question.
 
-use anyhow::Result;
-
+use crate::cli::error::{Error, Result};
 use seckill::inventory::activity::{Action, Preheated};
 use seckill::inventory::layout::Kind;
 use seckill::inventory::order::Bought;
@@ -48,7 +47,7 @@ fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
             let mut held: u64 = 0;
             store.participants(&result.activity, |_, units| {
                 held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
-                Ok(())
+                Ok::<_, Error>(())
             })?;
             format!("{held} units sold")
         }

@@ -1,10 +1,10 @@
 //! `--emit`: units that no order record has, as order rows to be delivered again.
 
-use anyhow::Result;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::cli::commands::stored_user::{self, has_hex_column, serialize_hex};
-use crate::cli::output::{Cell, Format, Output, Row};
+use crate::cli::error::Result;
+use crate::cli::output::{Cell, Format, Output, OutputError, Row};
 use seckill::inventory::drift::{Audit, MissingOrder};
 
 /// Differences that can be printed as order rows.
@@ -44,7 +44,7 @@ impl Row for EmittedRow<'_> {
 }
 
 /// Prints what is to be delivered again, a JSON object a line unless another format is asked for.
-pub fn print(audits: &[Audit], out: &mut Output) -> Result<()> {
+pub fn print(audits: &[Audit], out: &mut Output) -> Result<(), OutputError> {
     let has_hex_column = has_hex_column(out.format());
     let mut rows = audits.iter().flat_map(|audit| {
         let activity = audit.activity.as_str();

@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::Context;
 
 use super::emit::Emit;
 use crate::cli::Mutating;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Output, OutputFile};
 use seckill::inventory::audit::MissingOrders;
 use seckill::inventory::drift::{Audit, Verdict};
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::number::between;
 use seckill::inventory::reason;
 use seckill::inventory::repair::Repair;
@@ -50,7 +51,7 @@ pub struct Fixed {
     /// What each audited activity is now, in their order.
     pub verdicts: Vec<Verdict>,
     /// Why not all repairs were decided.
-    pub error: Option<anyhow::Error>,
+    pub error: Option<Error>,
 }
 
 impl FixArgs {
@@ -78,7 +79,7 @@ impl FixArgs {
     pub fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
         let mut count = 0;
         for repair in repairs(audits) {
-            let mut line = serde_json::to_vec(repair)?;
+            let mut line = serde_json::to_vec(repair).context("cannot encode a repair")?;
             line.push(b'\n');
             file.append(&line)?;
             count += 1;

@@ -3,13 +3,12 @@
 use std::os::fd::AsFd;
 use std::time::UNIX_EPOCH;
 
-use anyhow::Result;
-
+use crate::cli::error::Result;
+use crate::cli::failure::Failure;
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{self, OrderRecords, Reading};
 use crate::cli::output::Output;
 use seckill::inventory::book::Compared;
-use seckill::inventory::failure::Failure;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::number::{MOST_UNITS, between};

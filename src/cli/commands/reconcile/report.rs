@@ -1,12 +1,12 @@
 //! How an audit is shown: a row of each activity, then everything that differs.
 
-use anyhow::Result;
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::commands::stored_user::{self, has_hex_column, serialize_hex};
-use crate::cli::output::{Cell, Format, Output, Row, Tone};
+use crate::cli::error::Result;
+use crate::cli::output::{Cell, Format, Output, OutputError, Row, Tone};
 use seckill::inventory::drift::{Audit, Class, Difference, Held, Proof, Verdict};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
@@ -217,7 +217,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// Shows it: nested for `json` and `yaml`, tables for people, and rows of activities or of differences for the flat
     /// formats.
-    pub fn show(&self, out: &mut Output) -> Result<()> {
+    pub fn show(&self, out: &mut Output) -> Result<(), OutputError> {
         match out.format() {
             Format::Json | Format::Yaml => self.document(out),
             Format::Table => self.tables(out),
@@ -231,7 +231,7 @@ impl View<'_> {
         }
     }
 
-    fn document(&self, out: &mut Output) -> Result<()> {
+    fn document(&self, out: &mut Output) -> Result<(), OutputError> {
         out.keep_changes(self.repairs.unwrap_or_default())?;
         let dry_run = self.is_dry_run.then_some(true);
         out.document(&Document {
@@ -242,7 +242,7 @@ impl View<'_> {
         })
     }
 
-    fn tables(&self, out: &mut Output) -> Result<()> {
+    fn tables(&self, out: &mut Output) -> Result<(), OutputError> {
         stream(self.audits.iter().map(ActivityRow::new), out)?;
         let classes: Vec<ClassRow<'_>> = self.audits.iter().flat_map(classes).collect();
         if classes.is_empty() {
@@ -268,7 +268,7 @@ impl View<'_> {
     }
 }
 
-fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<()> {
+fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<(), OutputError> {
     let mut stream = out.stream()?;
     for row in rows {
         stream.push(&row)?;

@@ -3,12 +3,11 @@
 
 use std::collections::HashSet;
 
-use anyhow::Result;
-
 use super::ReconcileArgs;
 use super::orders::Orders;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::fixture;
-use seckill::inventory::failure::{Exit, Failure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::inventory::number::Units;

@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
-use anyhow::Result;
-
 use super::sale;
+use crate::cli::error::Result;
+use crate::cli::failure::Failure;
 use crate::cli::input::fixture::{Fixture, Operation};
 use crate::cli::output::Output;
 use seckill::inventory::activity::{Action, Preheated, Snapshot};
-use seckill::inventory::failure::Failure;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
@@ -43,7 +42,7 @@ pub fn ask(fixtures: &[Fixture], planned: &[Preheated], yes: bool, store: &mut S
         named.push(format!("{} more", existing.len() - MOST));
     }
     let server = store.server_name();
-    out.confirm(&format!("Change activities that exist already on `{server}`: {}?", named.join(", ")), false)
+    Ok(out.confirm(&format!("Change activities that exist already on `{server}`: {}?", named.join(", ")), false)?)
 }
 
 /// The error for a rush on an activity that this run did not create.

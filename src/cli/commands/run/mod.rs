@@ -9,16 +9,15 @@ mod sale;
 
 use std::collections::HashSet;
 
-use anyhow::Result;
-
 use super::session::Session;
 use crate::cli::Mutating;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
 use crate::cli::input::fixture::{self, Fixture, Step};
+use crate::cli::interrupt;
 use crate::cli::output::Output;
 use perform::Observed;
 use report::{Report, StepRow};
-use seckill::interrupt;
-use seckill::inventory::failure::Exit;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::reason;
 use seckill::store::Store;

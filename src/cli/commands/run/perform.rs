@@ -1,9 +1,8 @@
 //! One step done: what was asked of the store, and how it ended.
 
-use anyhow::Result;
-
 use super::rush;
 use crate::cli::commands::reconcile;
+use crate::cli::error::Result;
 use crate::cli::input::fixture::Operation;
 use crate::cli::output::Output;
 use seckill::inventory::id::ActivityId;

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
-
+use crate::cli::error::Result;
+use crate::cli::failure::Failure;
 use crate::cli::input::fixture::Fixture;
 use crate::cli::output::Output;
 use seckill::inventory::activity::{Action, Plan, Preheat, Preheated};
-use seckill::inventory::failure::Failure;
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
 

@@ -1,11 +1,11 @@
 //! What a run shows when it is over: its steps, and how the sale stands.
 
-use anyhow::Result;
 use serde::Serialize;
 
 use super::perform::{Observed, in_words};
 use super::sale;
 use crate::cli::commands::inspect::look::Sight;
+use crate::cli::error::Result;
 use crate::cli::input::fixture::{Expectation, Fixture, Operation, Step};
 use crate::cli::output::{Cell, Format, Output, Row, Tone};
 use seckill::inventory::id::ActivityId;
@@ -172,9 +172,9 @@ impl Report {
             Format::Json | Format::Yaml => {
                 out.keep_changes(&self.steps)?;
                 let activities = if with_sale { sale::look(fixtures, store, out)? } else { Vec::new() };
-                out.document(&Document { steps: &self.steps, activities })
+                Ok(out.document(&Document { steps: &self.steps, activities })?)
             }
-            Format::Jsonl | Format::Csv | Format::Tsv => out.array(&self.steps),
+            Format::Jsonl | Format::Csv | Format::Tsv => Ok(out.array(&self.steps)?),
         }
     }
 }

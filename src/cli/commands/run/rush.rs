@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-
 use super::existing;
 use super::perform::{Observed, in_words, known};
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::Failure;
 use crate::cli::input::fixture::Rush;
+use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
-use seckill::interrupt;
-use seckill::inventory::failure::Failure;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::order::{Bought, Corrupt, Order};
 use seckill::inventory::status::Status;
@@ -179,7 +178,7 @@ fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
     let mut held: u64 = 0;
     store.participants(activity, |_, units| {
         held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
-        Ok(())
+        Ok::<_, Error>(())
     })?;
     Ok(held)
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use anyhow::Result;
 use serde::Serialize;
 
 use crate::cli::commands::inspect::look::{self, Sight};
 use crate::cli::commands::inspect::rows::ActivityRow;
+use crate::cli::error::Result;
 use crate::cli::input::fixture::{Fixture, Operation};
 use crate::cli::output::{Cell, Output, Row, Tone};
 use seckill::inventory::id::ActivityId;

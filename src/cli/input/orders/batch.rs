@@ -10,7 +10,7 @@ use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape};
 use super::separated::{header_failure, places};
 use super::{Next, RowError};
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// The rows of one input.
 pub(super) struct Batch {

@@ -8,11 +8,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use seckill::interrupt;
-use seckill::inventory::failure::{Exit, Failure};
-
 use super::super::problem::quoted;
 use super::super::source::unreadable;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::interrupt;
 
 /// Bytes of a block. Digests are made of whole blocks, so another size makes another digest.
 const BLOCK: usize = 256 * 1024;

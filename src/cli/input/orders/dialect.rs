@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// The form of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

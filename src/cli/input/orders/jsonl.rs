@@ -12,7 +12,7 @@ use super::super::columns::{Columns, Named, Refusal};
 use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape, expected};
 use super::{Next, RowError};
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
 const MOST_KNOWN: usize = 64;

@@ -6,7 +6,7 @@ use super::super::encoding;
 use super::super::problem::{Location, Problem};
 use super::blocks::{Blocks, Checked, Filled};
 use super::{Next, RowError};
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// The longest record. Without a bound, a file that lacks its line ends would be read into memory whole.
 const LONGEST: usize = 4 * 1024 * 1024;

@@ -26,10 +26,10 @@ pub(super) use separated::after_quote;
 
 use super::columns::Columns;
 use super::problem::Problem;
+use crate::cli::failure::Failure;
 use batch::Batch;
 use jsonl::JsonLines;
 use lines::Lines;
-use seckill::inventory::failure::Failure;
 use separated::Separated;
 
 /// What came of asking for the next row.

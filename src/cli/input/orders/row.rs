@@ -2,7 +2,7 @@
 
 use super::super::columns::{Columns, Mapping};
 use super::super::problem::quoted;
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};

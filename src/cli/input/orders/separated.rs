@@ -8,7 +8,7 @@ use super::super::problem::{Location, Problem, Problems};
 use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape};
 use super::{Next, RowError};
-use seckill::inventory::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// The records of one input.
 pub(super) struct Separated {

@@ -27,7 +27,7 @@ impl MultiBulk<'_> {
     pub fn meet(&mut self) -> Result<Step, StoreError> {
         let mut next = 0;
         while self.unmet > 0 && next < self.places.len() {
-            if crate::interrupt::requested() {
+            if (self.store.stop)() {
                 break;
             }
             let new = (next..self.places.len()).filter(|nth| self.places[*nth].epoch == 0);

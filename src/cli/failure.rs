@@ -1,8 +1,9 @@
-//! Why a command could not do its work, and the exit code that says so.
+//! What a user sees of an error: its message, the next step, and the exit code. The only place with exit codes.
 //!
-//! "Sold out" is an answer, not a failure: answers are [`Status`](super::status::Status) values.
+//! "Sold out" is an answer, not a failure: answers are [`Status`](seckill::inventory::status::Status) values.
 
 use serde::Serialize;
+use serde_yaml::Value;
 
 /// Every exit code, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +28,11 @@ pub enum Exit {
     Interrupted = 130,
 }
 
-/// What failed, on what, why, and what to do next.
+/// What failed, on what, why, and what to do next. Serialized, it is the error object of `-o json`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{message}")]
 pub struct Failure {
-    /// One sentence, without a full stop; user's values in backticks.
+    /// One sentence without a full stop, with the user's values in backticks.
     #[serde(rename = "error")]
     pub message: String,
     /// The next step.
@@ -39,6 +40,9 @@ pub struct Failure {
     /// The exit code.
     #[serde(rename = "code", serialize_with = "code")]
     pub exit: Exit,
+    /// Rows of changes that standard output lost. YAML values, because they keep the order of their fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Vec<Value>>,
 }
 
 fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
@@ -46,9 +50,9 @@ fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Er
 }
 
 impl Failure {
-    /// A failure with that exit code.
+    /// A failure with an exit code.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, exit }
+        Self { message: message.into(), hint: None, exit, changes: None }
     }
 
     /// Usage, or input that is not valid: exit 2.
@@ -66,14 +70,5 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
-    }
-}
-
-/// The cause of an I/O error in words, without the raw `(os error 2)`.
-pub fn cause(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].to_lowercase(),
-        None => text,
     }
 }

@@ -1,0 +1,161 @@
+//! Every error that can end a command, and what each means to the user: its exit code and the next step.
+
+use seckill::store::StoreError;
+use seckill::store::embedded::EmbeddedError;
+use seckill::store::error::ServerKind;
+
+use super::failure::{Exit, Failure};
+use super::output::OutputError;
+
+/// What a command returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a command did not do its work. Commands that can react to a kind of error match on it; `main` gets a [`Failure`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The server, or the connection to it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Standard output.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// Usage, inputs, files: whoever found it knew what to say.
+    #[error(transparent)]
+    Failure(#[from] Failure),
+    /// What should not happen, such as a value of ours that cannot be encoded; with its context.
+    #[error("{0:#}")]
+    Unexpected(#[from] anyhow::Error),
+}
+
+impl Error {
+    /// Whether the reader of standard output closed it, as `head` does. A broken connection is another error.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.is_broken_pipe())
+    }
+
+    /// Whether standard output could not be written, for whatever reason.
+    pub fn is_unwritable(&self) -> bool {
+        matches!(self, Self::Output(OutputError::Unwritable(_)))
+    }
+}
+
+impl From<EmbeddedError> for Error {
+    fn from(error: EmbeddedError) -> Self {
+        Self::Failure(error.into())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Store(error) => error.into(),
+            Error::Output(error) => error.into(),
+            Error::Failure(failure) => failure,
+            Error::Unexpected(_) => Self::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<OutputError> for Failure {
+    fn from(error: OutputError) -> Self {
+        match &error {
+            OutputError::NoForm(_) => Self::usage(error.to_string()).hint("`-o json`, `jsonl` and `yaml` show it"),
+            OutputError::Unwritable(_) | OutputError::Encode(_) => Self::failed(error.to_string()),
+        }
+    }
+}
+
+impl From<EmbeddedError> for Failure {
+    fn from(error: EmbeddedError) -> Self {
+        let exit = if matches!(error, EmbeddedError::Stopped { .. }) { Exit::Interrupted } else { Exit::Failed };
+        let failure = Self::new(exit, error.to_string());
+        match error {
+            EmbeddedError::Directory { .. } => failure.hint("give a directory that you may write to"),
+            EmbeddedError::InUse { .. } => failure.hint("wait until it has ended, or wait longer with `--timeout 60s`"),
+            EmbeddedError::NamedServer { .. } => failure.hint("give the path of a valkey-server or redis-server"),
+            EmbeddedError::NoServer => failure.hint(
+                "install one: `apt install redis-server`, `dnf install valkey`, `apk add valkey`, \
+                 `brew install valkey`; or name one by `SECKILL_SERVER`",
+            ),
+            EmbeddedError::Spawn { .. } | EmbeddedError::NotReady { .. } | EmbeddedError::Stopped { .. } => failure,
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let again = match &error {
+            StoreError::Server { kind: ServerKind::OutOfMemory | ServerKind::Busy, .. } => ", then send it again",
+            _ => "",
+        };
+        let hint = match advice(&error) {
+            Some(advice) if error.is_refusal() => Some(format!("nothing was changed; {advice}{again}")),
+            advice => advice,
+        };
+        Self { hint, ..Self::new(exit_of(&error), error.to_string()) }
+    }
+}
+
+fn exit_of(error: &StoreError) -> Exit {
+    match error {
+        StoreError::Url { .. }
+        | StoreError::Server { kind: ServerKind::Usage, .. }
+        | StoreError::OtherJob { .. }
+        | StoreError::OtherLimit { .. } => Exit::Usage,
+        StoreError::Unreachable { .. } | StoreError::Timeout { .. } => Exit::Unreachable,
+        StoreError::Login { .. } | StoreError::Permission { .. } => Exit::Denied,
+        StoreError::Server { .. }
+        | StoreError::Reset { .. }
+        | StoreError::Oversized { .. }
+        | StoreError::Reply { .. } => Exit::Failed,
+        StoreError::Unknown { .. } | StoreError::Lost { .. } => Exit::Unknown,
+    }
+}
+
+/// The next step after an error of the store, without a word on what was done before.
+pub fn advice(error: &StoreError) -> Option<String> {
+    let advice = match error {
+        StoreError::Url { .. } => {
+            "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0, or host:port; \
+             give the password by `--password-file` or `SECKILL_PASSWORD`"
+        }
+        StoreError::Unreachable { .. } => {
+            "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`"
+        }
+        StoreError::Timeout { .. } => "is it paused, or busy? give it longer with `--timeout 30s`",
+        StoreError::Login { .. } => {
+            "give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL"
+        }
+        StoreError::Permission { .. } => {
+            "grant the user these commands: ACL SETUSER, or ask who administers the server"
+        }
+        StoreError::Server { kind, .. } => advice_of_kind(*kind)?,
+        StoreError::Unknown { settle, .. } => return settle.clone(),
+        StoreError::OtherLimit { .. } => "leave `--per-user-limit` out, or change the limit by `preheat --update`",
+        StoreError::Reset { .. } => {
+            "the rest was not applied; the same command again would apply the whole input to the new sale"
+        }
+        StoreError::OtherJob { .. } => "give another name to `--job`, or leave it out",
+        StoreError::Lost { .. } => {
+            "give the whole input again with the same `--job`: what is stored is not applied twice"
+        }
+        StoreError::Oversized { .. } => "is it the right server? its reply was not read to the end",
+        StoreError::Reply { .. } => "does another version of the scripts run there?",
+    };
+    Some(advice.to_owned())
+}
+
+fn advice_of_kind(kind: ServerKind) -> Option<&'static str> {
+    Some(match kind {
+        ServerKind::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
+        ServerKind::ReadOnly => "give the primary's address to `--url`",
+        ServerKind::OutOfMemory => "raise `maxmemory` (policy `noeviction`) or free memory",
+        ServerKind::Busy => "wait for that script, or end it with SCRIPT KILL",
+        ServerKind::Misconfigured => "look at the server's log: the disk may be full",
+        ServerKind::NoReplicas => "see `min-replicas-to-write` on the server",
+        ServerKind::Cluster => "give `--url` a single server; `--layout cluster` has the keys that will fit a cluster",
+        ServerKind::WrongType => "see `TYPE` of the key, which another system may use",
+        ServerKind::Usage => "see what is stored with `seckill inspect`",
+        ServerKind::Other => return None,
+    })
+}
