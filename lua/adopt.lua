@@ -4,7 +4,7 @@
   the beginning, it resumes.
 
   KEYS[1]  stock          string  units left; 0 while they are withdrawn. An expiry is removed from every key
-  KEYS[2]  meta           hash    adopt: `<state> <had>` from withdraw to switch, the state to return to (live, paused or
+  KEYS[2]  meta           hash    rules; adopt: `<state> <had>` from withdraw to switch, the state to return to (live, paused or
                                   withdrawn) and 1 if there was a meta before; adopted: the name of the last adoption
   KEYS[3]  requests       hash    c:<name>:<n> -> page n of the checkpoint, which `trim` writes
   KEYS[4]  ledger         stream
@@ -39,7 +39,7 @@
                       without its beginning), stock (the stock key is gone) or foreign
                       switch, undo: {1, stock}
      2 replayed       switch: this adoption was finished before
-    -4 not_preheated  none of the keys exists, or the stock of a counter is gone
+    -4 not_preheated  none of the keys exists, the stock of a counter is gone, or it is archived
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -23 stale          withdraw, switch: something changed since it was read, or another adoption runs
 
@@ -69,11 +69,13 @@ local flat = redis.pcall('HGETALL', KEYS[2])
 if flat.err then return unfit(flat, 2) end
 local meta = {}
 for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
-local rules, odd = rules_of({meta.total or false, meta.per_user_limit or false, meta.starts_at or false, meta.ends_at or false,
-  meta.state or false, meta.ledger or false, meta.epoch or false})
+local rules, odd = rules_of(meta.rules, next(meta) ~= nil)
 if not rules then return unfit(odd, 2) end
+if rules.state == 'archived' then return {NOT_PREHEATED} end
 local withdrawn = withdrawn_units(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
+local return_to = string.match(meta.adopt or 'live 1', '^(%a+) [01]$')
+if return_to ~= 'live' and return_to ~= 'paused' and return_to ~= 'withdrawn' then return unfit(meta.adopt, 2) end
 local repairs = whole(meta.repairs or '0')
 if not repairs then return unfit(meta.repairs, 2) end
 local requests_type, ledger_type = redis.call('TYPE', KEYS[3]).ok, redis.call('TYPE', KEYS[4]).ok
@@ -108,7 +110,7 @@ end
 local function is_behind_checkpoint()
   local pattern = '^%d+ (%S+) (%d+) (%d+) (%d+%-%d+) '
   local called, pages, epoch, from = string.match(meta.checkpoint or '', pattern)
-  if not called or epoch ~= meta.epoch then return false end
+  if not called or whole(epoch) ~= rules.epoch then return false end
   if #redis.call('XRANGE', KEYS[4], from, from) == 0 then return false end
   return pages == '0' or redis.call('HEXISTS', KEYS[3], 'c:' .. called .. ':0') == 1
 end
@@ -125,12 +127,12 @@ end
 if not stock and kind == 'counter' and stage ~= 'whole' and stage ~= 'ledger' then return {NOT_PREHEATED} end
 local epoch = rules.epoch or begins or 1
 local function seen()
-  local known = meta.total
-  if string.match(meta.adopt or '', '0$') then known = false end
+  local has_total = rules.total and not string.match(meta.adopt or '', '0$')
   local expires = redis.call('PTTL', KEYS[1]) >= 0 or redis.call('PTTL', KEYS[2]) >= 0
     or redis.call('PTTL', KEYS[3]) >= 0 or redis.call('PTTL', KEYS[4]) >= 0
     or KEYS[5] and redis.call('PTTL', KEYS[5]) >= 0 or KEYS[6] and redis.call('PTTL', KEYS[6]) >= 0
-  return {OK, stage, digits(units), withdrawn and digits(withdrawn) or false, known or false, meta.per_user_limit or false,
+  return {OK, stage, digits(units), withdrawn and digits(withdrawn) or false,
+    has_total and digits(rules.total) or false, rules.limit and digits(rules.limit) or false,
     digits(epoch), last, digits(length), digits(participants), stock_text or false, expires and '1' or '0'}
 end
 if step == 'plan' then return seen() end
@@ -161,13 +163,11 @@ if step == 'withdraw' then
   persist_keys()
   if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end
   local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or 'live'
-  local set = {'state', 'paused', 'epoch', digits(epoch), 'repairs', digits(rules.total and repairs or length),
-    'adopt', meta.adopt or state .. (rules.total and ' 1' or ' 0')}
-  for _, pair in ipairs({{'total', rules.total and meta.total or total_text}, {'ledger', rules.total and meta.ledger or '0'}}) do
-    set[#set + 1], set[#set + 2] = pair[1], pair[2]
-  end
-  if kind == 'set' or kind == 'coupon' then set[#set + 1], set[#set + 2] = 'per_user_limit', '1' end
-  redis.call('HSET', KEYS[2], unpack(set))
+  local adopt = meta.adopt or state .. (rules.total and ' 1' or ' 0')
+  local count = digits(rules.total and repairs or length)
+  rules.state, rules.epoch, rules.total = 'paused', epoch, rules.total or total
+  if kind == 'set' or kind == 'coupon' then rules.limit = 1 end
+  redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'repairs', count, 'adopt', adopt)
   redis.call('HSET', KEYS[2], 'withdrawn', digits(units))
   answer[2], answer[4], answer[11] = 'unfinished', digits(units), stock and '0' or false
   return answer
@@ -182,7 +182,8 @@ if step == 'undo' then
   end
   redis.call('HDEL', KEYS[2], 'withdrawn')
   if had == '1' then
-    redis.call('HSET', KEYS[2], 'state', state)
+    rules.state = state
+    redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
     redis.call('HDEL', KEYS[2], 'adopt')
   else
     redis.call('UNLINK', KEYS[2])
@@ -195,21 +196,17 @@ end
 local held, wanted, count, read_to, pages = whole(ARGV[7]), ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 if not (held and wanted and count and read_to and pages) then return usage('adopt: ARGV[7] to ARGV[11] of the switch') end
 if (wanted ~= '' and not whole(wanted)) or (pages ~= '' and not whole(pages)) then return usage('adopt: units or pages of the switch') end
-local FIELDS = {'per_user_limit', 'title', 'starts_at', 'ends_at'}
-local set = {}
-for i, field in ipairs(FIELDS) do
+local given = {}
+for i, field in ipairs({'per_user_limit', 'title', 'starts_at', 'ends_at'}) do
   local text = ARGV[11 + i]
   if not text or (text ~= '' and string.sub(text, 1, 1) ~= '=') then return usage('adopt: ' .. field) end
   local value = string.sub(text, 2)
   if text ~= '' and field ~= 'title' and not whole(value) then return usage('adopt: ' .. field) end
-  if text ~= '' then set[#set + 1], set[#set + 2] = field, value end
+  if text ~= '' then given[field] = value end
 end
-local function stored(i)
-  local text = ARGV[11 + i]
-  return text ~= '' and string.sub(text, 2) or meta[FIELDS[i]]
-end
-local starts, ends = whole(stored(3)), whole(stored(4))
-if starts and ends and starts >= ends then return usage('adopt: the window ends before it starts') end
+rules.limit = whole(given.per_user_limit) or rules.limit
+rules.starts, rules.ends = whole(given.starts_at) or rules.starts, whole(given.ends_at) or rules.ends
+if rules.starts and rules.ends and rules.starts >= rules.ends then return usage('adopt: the window ends before it starts') end
 if meta.adopted == name then return {REPLAYED, digits(units)} end
 if (last or '') ~= read_to then return {STALE} end
 if pages ~= '' then
@@ -227,10 +224,11 @@ local state = string.match(meta.adopt or '', '^%a+') or 'live'
 local with_ledger = pages == '' or string.match(meta.adopt, '%d$') == '0' or rules.ledger
 local fields = entry('adopt', by, reason, digits(after), 'total', total_text)
 fields[#fields + 1], fields[#fields + 2] = 'epoch', digits(epoch)
-local put = {'total', total_text, 'ledger', with_ledger and '1' or '0', 'epoch', digits(epoch), 'adopted', name}
-if not meta.state then put[#put + 1], put[#put + 2] = 'state', ARGV[16] == 'paused' and 'paused' or 'live' end
-if not meta.repairs then put[#put + 1], put[#put + 2] = 'repairs', digits(length) end
-for i = 1, #put do set[#set + 1] = put[i] end
+rules.total, rules.ledger, rules.epoch = total, with_ledger, epoch
+rules.state = rules.state or ARGV[16] == 'paused' and 'paused' or 'live'
+local set = {'rules', rules_text(rules), 'adopted', name}
+if given.title then set[#set + 1], set[#set + 2] = 'title', given.title end
+if not meta.repairs then set[#set + 1], set[#set + 2] = 'repairs', digits(length) end
 persist_keys()
 if with_ledger then
   local id = redis.call('XADD', KEYS[4], '*', unpack(fields))
@@ -254,7 +252,8 @@ redis.call('HDEL', KEYS[2], 'adopt')
 if state == 'withdrawn' then return {OK, digits(after)} end
 redis.call('HDEL', KEYS[2], 'withdrawn')
 if pages ~= '' then
-  redis.call('HSET', KEYS[2], 'state', state)
+  rules.state = state
+  redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
   if after > 0 or not stock then redis.call('INCRBY', KEYS[1], digits(after)) end
 end
 return {OK, digits(after)}

@@ -2,7 +2,7 @@
   audit: what some participants hold, with the stock and the ledger's end at that same instant. It only reads.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash
+  KEYS[2]  meta           hash    rules, repairs, checkpoint, withdrawn; may be absent
   KEYS[3]  requests       hash; only its type is read
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
@@ -14,8 +14,8 @@
   ARGV[4..]               users; at most 2,000. Of a page: `list`, or nothing
 
   Returns {status, ms, stock, rules, last, length, cursor, held}: the server's clock in Unix ms, the stock's text (with
-  what is withdrawn) or false without KEYS[1], `{total, per_user_limit, epoch, repairs, ledger, checkpoint, withdrawn}` as
-  texts or false (empty without a meta), the ledger's last id or false, how many entries it has, the next page's cursor
+  what is withdrawn) or false without KEYS[1], `{rules, repairs, checkpoint, withdrawn}` of meta as texts or false (empty
+  without a meta), the ledger's last id or false, how many entries it has, the next page's cursor
   (0: there is none), and held: for users, the text of what each holds, false for nothing; of a page, users and the text
   of what each holds in turn, joined by zero bytes behind their number and a space (quicker than a list, which `list`
   asks for if a user has such a byte). A member of a set without units, as a plain script leaves it, holds `?`. Status is
@@ -46,15 +46,16 @@ end
 
 local stock_text = redis.pcall('GET', KEYS[1])
 if stock_text and not whole(stock_text) then return corrupt(stock_text, 1) end
-local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'repairs', 'checkpoint', 'withdrawn')
-local rules, odd = rules_of(fields)
+local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'repairs', 'checkpoint', 'withdrawn')
+if fields.err then return corrupt(fields, 2) end
+local rules, odd = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
 if not rules then return corrupt(odd, 2) end
-if fields[8] and not whole(fields[8]) then return corrupt(fields[8], 2) end
-local withdrawn = withdrawn_units(fields[10])
-if fields[10] and not withdrawn then return corrupt(fields[10], 2) end
+if fields[2] and not whole(fields[2]) then return corrupt(fields[2], 2) end
+local withdrawn = withdrawn_units(fields[4])
+if fields[4] and not withdrawn then return corrupt(fields[4], 2) end
 if stock_text and withdrawn then
   stock_text = digits(whole(stock_text) + withdrawn)
-  if not whole(stock_text) then return corrupt(fields[10], 2) end
+  if not whole(stock_text) then return corrupt(fields[4], 2) end
 end
 local requests_type = redis.call('TYPE', KEYS[3]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return corrupt({}, 3) end
@@ -113,5 +114,4 @@ elseif #ARGV > 3 then
     for i = 1, #users do held[i] = held[i] == 1 and (units[i] or alone) end
   end
 end
-local told = rules.total and {fields[1], fields[2], fields[7], fields[8], fields[6], fields[9], fields[10]} or {}
-return {(stock_text or rules.total) and OK or NOT_PREHEATED, now, stock_text, told, last, length, next_cursor, held}
+return {(stock_text or rules.total) and OK or NOT_PREHEATED, now, stock_text, rules.total and fields or {}, last, length, next_cursor, held}

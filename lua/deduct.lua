@@ -2,7 +2,7 @@
   deduct: takes units of one activity, for one order or for many, with the meaning of one after the other.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch, withdrawn; may be absent
+  KEYS[2]  meta           hash    rules, withdrawn; may be absent
   KEYS[3]  requests       hash    r:<request> -> what it did; j:deduct:<job> -> line, refused, digest
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)

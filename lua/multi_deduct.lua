@@ -4,7 +4,7 @@
 
   KEYS for each of the activities, in turn (4, 5 or 6 of them, by kind):
     KEYS[at + 1]  stock          string  units left
-    KEYS[at + 2]  meta           hash    total, per_user_limit, starts_at, ends_at, state, ledger, epoch, withdrawn; may be absent
+    KEYS[at + 2]  meta           hash    rules, withdrawn; may be absent
     KEYS[at + 3]  requests       hash    r:<request> -> what it did; j:multi_deduct:<job> -> line, or line and digest
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
@@ -131,7 +131,8 @@ for which = 1, activities do
   sales[which] = sale
   local fault
   local stock_text = redis.pcall('GET', KEYS[at + 1])
-  local rules, odd = rules_of(redis.pcall('HMGET', KEYS[at + 2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch'), number_of)
+  local rules_found = redis.pcall('HGET', KEYS[at + 2], 'rules')
+  local rules, odd = rules_of(rules_found, not rules_found and redis.call('TYPE', KEYS[at + 2]).ok ~= 'none')
   if not rules then
     fault = broken(sale, odd, at + 2)
   else
@@ -140,7 +141,7 @@ for which = 1, activities do
     if unfit_ledger then
       sale.status, sale.key, sale.value = CORRUPT, at + unfit_ledger[4], unfit_ledger[5]
     elseif not stock_text then
-      sale.status = NOT_PREHEATED
+      sale.status = rules.state == 'archived' and ENDED or NOT_PREHEATED
     else
       sale.stock = whole(stock_text)
       if not sale.stock then fault = broken(sale, stock_text, at + 1) else sale.shut = closed(rules) end

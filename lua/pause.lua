@@ -3,8 +3,8 @@
   stock alone do not see this: to stop them too, the stock is withdrawn, from KEYS[1] to meta's `withdrawn`.
 
   KEYS[1]  stock   string  units left; 0 while they are withdrawn
-  KEYS[2]  meta    hash    state is live or paused; withdrawn: units of the stock, present only while it is withdrawn;
-                           adopt: present until an adoption of the activity is finished
+  KEYS[2]  meta    hash    rules, whose state this changes; withdrawn: units of the stock, present only while it is
+                           withdrawn; adopt: present until an adoption of the activity is finished
   KEYS[3]  requests, of which nothing is read
   KEYS[4]  ledger  stream  one entry if something changed; `withdrawn` in it: units that moved
   further keys of the activity may be given
@@ -20,6 +20,7 @@
      2 replayed          it was so already
     -4 not_preheated     {-4, false, stock}: KEYS[2] is absent; an activity of another system has a stock. Or {-4, state}:
                          units cannot move because KEYS[1] is absent. Nothing changed
+    -6 ended             it is archived
    -10 exists            live: an adoption is unfinished; it returns the stock
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -16 paused_here_only  it is paused, but it was preheated without a ledger because a backend sells it with a script of
@@ -42,26 +43,28 @@ local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '
 if state ~= 'paused' and state ~= 'live' then return usage('pause: ARGV[1] is not paused or live') end
 if withdraw and state ~= 'paused' then return usage('pause: ARGV[5] withdraws the stock of a sale that ARGV[1] does not pause') end
 if #KEYS < 4 then return usage('pause: at least 4 keys are wanted, not ' .. #KEYS) end
-local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'withdrawn', 'adopt')
-local rules, odd = rules_of(fields)
+local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn', 'adopt')
+if fields.err then return unfit(fields, 2) end
+local rules, odd = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
 if not rules then return unfit(odd, 2) end
+if rules.state == 'archived' then return {ENDED, 'ended', 0} end
 local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
 if bad then return bad end
 local stock_text = redis.pcall('GET', KEYS[1])
 if not rules.total then return {NOT_PREHEATED, false, type(stock_text) == 'string' and stock_text} end
 local stock = whole(stock_text)
 if stock_text and not stock then return unfit(stock_text, 1) end
-local withdrawn = withdrawn_units(fields[8])
-if fields[8] and not withdrawn then return unfit(fields[8], 2) end
+local withdrawn = withdrawn_units(fields[2])
+if fields[2] and not withdrawn then return unfit(fields[2], 2) end
 local units = (stock or 0) + (withdrawn or 0)
-if units > MOST_UNITS then return unfit(fields[8], 2) end
+if units > MOST_UNITS then return unfit(fields[2], 2) end
 
 -- How many units move: nil if none can, or need to.
 local moved
 if withdraw and (not withdrawn or stock ~= 0) then moved = stock end
 if state == 'live' then moved = withdrawn end
 if (withdraw or moved) and not stock then return {NOT_PREHEATED, rules.state} end
-if state == 'live' and fields[9] then return {EXISTS, false, false} end
+if state == 'live' and fields[3] then return {EXISTS, false, false} end
 
 local window = closed({starts = rules.starts, ends = rules.ends})
 local state_after = window == ENDED and 'ended' or state == 'paused' and 'paused' or window == NOT_STARTED and 'upcoming'
@@ -83,7 +86,10 @@ end
 -- All of it, by a difference: an expiry that a backend set stays.
 if moved and state == 'paused' then redis.call('DECRBY', KEYS[1], digits(moved)) end
 if moved and state == 'live' then redis.call('HDEL', KEYS[2], 'withdrawn') end
-if rules.state ~= state then redis.call('HSET', KEYS[2], 'state', state) end
+if rules.state ~= state then
+  rules.state = state
+  redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
+end
 if rules.ledger then
   local op = state == 'paused' and 'pause' or 'resume'
   redis.call('XADD', KEYS[4], '*', unpack(entry(op, by, reason, digits(units), 'withdrawn', moved and digits(moved))))

@@ -2,7 +2,7 @@
   preheat: makes one activity what it should be, or tells how it differs.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash
+  KEYS[2]  meta           hash    rules, title, repairs; whatever else it has belongs to a sale that a reset ends
   KEYS[3]  requests       hash
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
@@ -26,7 +26,7 @@
    -10 exists            it is there and differs; for an update: it was not preheated by this script, its stock is
                          gone, its ledger would have to be turned on or off, or an adoption of it is unfinished
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-  An activity is there if any of its keys is. Only ok writes, but for unchanged; the stock comes last where it grows and
+  An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last where it grows and
   first where it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
   changes meta's `withdrawn` instead. A reset keeps nothing of the old meta but the epoch, which it raises.
 
@@ -59,6 +59,13 @@ for _, field in ipairs({'per_user_limit', 'starts_at', 'ends_at'}) do
 end
 if given.ledger and given.ledger ~= '0' and given.ledger ~= '1' then return usage('preheat: ledger') end
 
+-- The fields as texts, as they are compared and reported, of a title and rules.
+local function fields_of(title, rules)
+  local function text(number) return number and digits(number) end
+  return {per_user_limit = text(rules.limit), title = title, starts_at = text(rules.starts), ends_at = text(rules.ends),
+    ledger = rules.ledger and '1' or '0'}
+end
+
 -- Read what there is. A reset looks only for the epoch, and takes whatever else was there.
 local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4]) > 0
 local meta, old = {}, nil
@@ -73,8 +80,7 @@ local withdrawn = meta.withdrawn and whole(meta.withdrawn)
 if mode ~= 'reset' then
   if meta_type ~= 'none' and meta_type ~= 'hash' then return {CORRUPT, false, false, 2, false} end
   local odd
-  old, odd = rules_of({meta.total or false, meta.per_user_limit or false, meta.starts_at or false, meta.ends_at or false,
-    meta.state or false, meta.ledger or false, meta.epoch or false})
+  old, odd = rules_of(meta.rules, next(meta) ~= nil)
   if not old then return unfit(odd, 2) end
   if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
   local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, old)
@@ -89,10 +95,13 @@ if mode ~= 'reset' then
 end
 
 -- What it will be: the plan, over what an update keeps.
+local known = old or parse_rules(meta.rules or '') or {}
+local before = known.total and fields_of(meta.title, known) or {}
+local total_before = known.total and digits(known.total)
 local plan = {}
 for _, field in ipairs(FIELDS) do
   plan[field] = given[field]
-  if plan[field] == nil and mode == 'update' and old.total then plan[field] = meta[field] end
+  if plan[field] == nil and mode == 'update' then plan[field] = before[field] end
 end
 if plan.ledger == nil then plan.ledger = '1' end
 local starts, ends = plan.starts_at and whole(plan.starts_at), plan.ends_at and whole(plan.ends_at)
@@ -100,10 +109,10 @@ if starts and ends and starts >= ends then return usage('preheat: the window end
 
 local action, status = mode, OK
 local differences = {}
-local function differ(field, before, after)
+local function differ(field, was, will_be)
   differences[#differences + 1] = field
-  differences[#differences + 1] = before or ''
-  differences[#differences + 1] = after or ''
+  differences[#differences + 1] = was or ''
+  differences[#differences + 1] = will_be or ''
 end
 -- Units for sale before, wherever they are.
 local units = stock and stock + (withdrawn or 0)
@@ -112,9 +121,9 @@ if not there then
   action = 'create'
 elseif mode ~= 'reset' then
   if old.total then
-    if old.total ~= total then differ('stock', meta.total, total_text) end
+    if old.total ~= total then differ('stock', total_before, total_text) end
     for _, field in ipairs(FIELDS) do
-      if (meta[field] or '') ~= (plan[field] or '') then differ(field, meta[field], plan[field]) end
+      if (before[field] or '') ~= (plan[field] or '') then differ(field, before[field], plan[field]) end
     end
     if not stock then differ('stock key', 'absent', 'present') end
     if meta.adopt then differ('adopt', 'unfinished', 'finished') end
@@ -124,7 +133,7 @@ elseif mode ~= 'reset' then
   stock_after = units
   if #differences == 0 then
     action = 'unchanged'
-  elseif mode == 'create' or not old.total or not stock or meta.adopt or meta.ledger ~= plan.ledger then
+  elseif mode == 'create' or not old.total or not stock or meta.adopt or before.ledger ~= plan.ledger then
     action, status = 'refused', EXISTS
   elseif units + (total - old.total) < 0 then
     action, status = 'refused', OUT_OF_STOCK
@@ -133,10 +142,10 @@ elseif mode ~= 'reset' then
     if stock_after > MOST_UNITS then return usage('preheat: the stock would pass 2^53 - 1') end
   end
 end
-local told_total, told_limit = total_text, plan.per_user_limit
-if action == 'refused' then told_total, told_limit = meta.total, meta.per_user_limit end
-local reply = {status, action, meta.total or false, told_total or false, units and digits(units) or false,
-  stock_after and digits(stock_after) or false, told_limit or false}
+local total_after, limit_after = total_text, plan.per_user_limit
+if action == 'refused' then total_after, limit_after = total_before, before.per_user_limit end
+local reply = {status, action, total_before or false, total_after or false, units and digits(units) or false,
+  stock_after and digits(stock_after) or false, limit_after or false}
 for i = 1, #differences do reply[#reply + 1] = differences[i] end
 if dry or status ~= OK or action == 'unchanged' then return reply end
 
@@ -157,12 +166,12 @@ local function put(field, text)
   set[#set + 1] = text
   is_set[field] = true
 end
-put('total', total_text)
-for _, field in ipairs(FIELDS) do
-  if plan[field] then put(field, plan[field]) end
-end
+local rules = {state = 'live', ledger = plan.ledger == '1', limit = whole(plan.per_user_limit), total = total, starts = starts, ends = ends}
+if plan.title then put('title', plan.title) end
 local stock_digits = digits(stock_after)
 if action == 'update' then
+  rules.state, rules.epoch = old.state, old.epoch
+  put('rules', rules_text(rules))
   local more = total - old.total
   -- What is withdrawn shrinks before the stock does, and grows instead of it.
   local moved = withdrawn and math.max(more, -withdrawn) or 0
@@ -176,14 +185,14 @@ if action == 'update' then
   if of_stock > 0 then redis.call('INCRBY', KEYS[1], digits(of_stock)) end
   return reply
 end
-local epoch = (whole(meta.epoch) or 0) + 1
+-- The third word of the rules, even if the others are damaged.
+rules.epoch = (whole(string.match(meta.rules or '', '^%S+ %S+ (%d+) ')) or 0) + 1
 if action == 'reset' then
   redis.call('UNLINK', KEYS[1])
   -- The epoch outlives everything else: a bulk run of the old sale must not go on in the new one.
   if meta_type ~= 'hash' then redis.call('UNLINK', KEYS[2]) end
 end
-put('state', 'live')
-put('epoch', digits(epoch))
+put('rules', rules_text(rules))
 put('repairs', '0')
 -- Whatever else meta had belongs to the old sale: checkpoint, draft, withdrawn units, what another system wrote.
 for field in pairs(meta) do
@@ -201,7 +210,7 @@ end
 if plan.ledger == '1' then
   local fields = entry('preheat', by, reason, stock_digits, 'total', total_text)
   fields[#fields + 1] = 'epoch'
-  fields[#fields + 1] = digits(epoch)
+  fields[#fields + 1] = digits(rules.epoch)
   redis.call('XADD', KEYS[4], '*', unpack(fields))
 end
 redis.call('SET', KEYS[1], stock_digits)

@@ -3,7 +3,7 @@
   the user holds, never past the total, and it creates no key of the sale.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    total, ledger, epoch, withdrawn and more; may be absent
+  KEYS[2]  meta           hash    rules, withdrawn; may be absent
   KEYS[3]  requests       hash    r:<request> -> what it did; j:refund:<job> -> line, refused, digest
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)

@@ -2,7 +2,7 @@
   repair: corrects what an audit found, each repair only if everything still is as it was found.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash    epoch, repairs, total, ledger, withdrawn; may be absent
+  KEYS[2]  meta           hash    rules, repairs, withdrawn; may be absent
   KEYS[3]  requests       hash    r:<id> -> what the repair of that id did
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
@@ -81,9 +81,10 @@ end
 -- Read, and check, everything.
 local reply = read_activity(call)
 if reply then return reply end
-local fields = redis.call('HMGET', KEYS[2], 'epoch', 'repairs')
-local repaired = whole(fields[2] or '0')
-if not repaired or repaired == MOST_UNITS then return unfit(fields[2], 2) end
+local repairs_text = redis.call('HGET', KEYS[2], 'repairs') or '0'
+local repaired = whole(repairs_text)
+if not repaired or repaired == MOST_UNITS then return unfit(repairs_text, 2) end
+local its_epoch = call.rules.epoch and digits(call.rules.epoch) or ''
 reply = read_requests(call)
 if reply then return reply end
 reply = read_held(call)
@@ -94,10 +95,10 @@ for i = 1, count do
   letters[i] = status and LETTERS[status]
   fresh = fresh or not status
 end
-if fresh and ((fields[1] or '') ~= epoch or (repairs ~= '' and (fields[2] or '0') ~= repairs)) then
-  if next(letters) == nil then return {STALE, fields[1] or '', fields[2] or '0'} end
+if fresh and (its_epoch ~= epoch or (repairs ~= '' and repairs_text ~= repairs)) then
+  if next(letters) == nil then return {STALE, its_epoch, repairs_text} end
   for i = 1, count do letters[i] = letters[i] or 't' end
-  return {STALE, fields[1] or '', fields[2] or '0', concat(letters)}
+  return {STALE, its_epoch, repairs_text, concat(letters)}
 end
 
 -- Whether the stock moved since the audit otherwise than the ledger says: a backend may sell past it. Entries that are

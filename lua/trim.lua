@@ -3,7 +3,7 @@
   a million users fit into no single one, and each step may be the last that runs.
 
   KEYS[1]  stock     of which nothing is read
-  KEYS[2]  meta      hash    checkpoint: what counts now; draft: pages that do not count, of the next or the last one
+  KEYS[2]  meta      hash    rules; checkpoint: what counts now; draft: pages that do not count, of the next or the last one
   KEYS[3]  requests  hash    c:<name>:<n> -> page n of a checkpoint: JSON pairs of user and units, from 0 on
   KEYS[4]  ledger    stream
   further keys of the activity may be given
@@ -51,8 +51,9 @@ local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]
 local MOST_ENTRIES, MOST_PAGES = 2000, 100
 if #KEYS < 4 then return usage('trim: at least 4 keys are wanted, not ' .. #KEYS) end
 if not (epoch and name) then return usage('trim: ARGV[2] is no epoch, or ARGV[3] nothing') end
-local fields = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch', 'checkpoint', 'draft')
-local rules, odd = rules_of(fields)
+local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'checkpoint', 'draft')
+if fields.err then return unfit(fields, 2) end
+local rules, odd = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
 if not rules then return unfit(odd, 2) end
 local ledger_type = redis.call('TYPE', KEYS[4]).ok
 local bad = ledger_unfit(ledger_type, rules)
@@ -60,21 +61,22 @@ if bad then return bad end
 local requests_type = redis.call('TYPE', KEYS[3]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
 if not rules.total then return {NOT_PREHEATED} end
+local its_epoch = digits(rules.epoch)
 
 -- What meta says of checkpoint and draft. A checkpoint of another epoch is none.
 local removed, active, active_pages, rest = 0, '', nil, nil
-if fields[8] then
-  local count, called, pages, of_epoch, words = string.match(fields[8], '^(%d+) (%S+) (%d+) (%d+) (.+)$')
-  if not (whole(count) and whole(pages) and find(words, '^%d+%-%d+ ')) then return unfit(fields[8], 2) end
-  if of_epoch == fields[7] then removed, active, active_pages, rest = whole(count), called, pages, of_epoch .. ' ' .. words end
+if fields[2] then
+  local count, called, pages, of_epoch, words = string.match(fields[2], '^(%d+) (%S+) (%d+) (%d+) (.+)$')
+  if not (whole(count) and whole(pages) and find(words, '^%d+%-%d+ ')) then return unfit(fields[2], 2) end
+  if of_epoch == its_epoch then removed, active, active_pages, rest = whole(count), called, pages, of_epoch .. ' ' .. words end
 end
 local draft, draft_pages, open
-if fields[9] then
-  draft, draft_pages, open = string.match(fields[9], '^(%S+) (%d+) ([01])$')
+if fields[3] then
+  draft, draft_pages, open = string.match(fields[3], '^(%S+) (%d+) ([01])$')
   draft_pages = whole(draft_pages)
-  if not draft_pages or draft == active then return unfit(fields[9], 2) end
+  if not draft_pages or draft == active then return unfit(fields[3], 2) end
 end
-if epoch ~= '' and epoch ~= fields[7] then return {STALE} end
+if epoch ~= '' and epoch ~= its_epoch then return {STALE} end
 
 -- Whether one id comes before another. Their parts may pass what Lua counts exactly, so texts are compared.
 local function earlier(one, other)
@@ -112,7 +114,7 @@ if step == 'plan' then
     from = first_of(name) or redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1][1]
     from, holder = held_back(from)
   end
-  return {OK, fields[7], from, holder or false, first, fields[8] and active ~= '' and fields[8], fields[9]}
+  return {OK, its_epoch, from, holder or false, first, fields[2] and active ~= '' and fields[2], fields[3]}
 end
 if step ~= 'cut' and step ~= 'clear' and not find(name, '^[%w%-]+$') then return usage('trim: ARGV[3] is no name') end
 if redis.acl_check_cmd then
@@ -148,7 +150,7 @@ if step == 'switch' then
   if (draft ~= name or open ~= '1' or draft_pages ~= pages) and not (pages == 0 and not draft) then return {STALE} end
   local clock = redis.call('TIME')
   local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
-  local words = concat({digits(removed), name, digits(pages), fields[7], sums, now, by}, ' ')
+  local words = concat({digits(removed), name, digits(pages), its_epoch, sums, now, by}, ' ')
   if active ~= '' then
     redis.call('HSET', KEYS[2], 'checkpoint', words, 'draft', active .. ' ' .. active_pages .. ' 0')
   else

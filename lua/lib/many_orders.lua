@@ -41,10 +41,11 @@ local function many_orders(op)
   -- The activity.
   local takes = op == 'deduct'
   local stock_text = redis.pcall('GET', KEYS[1])
-  local meta = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch')
-  local stock, total, limit, starts, ends = small(stock_text), small(meta[1]), small(meta[2]), small(meta[3]), small(meta[4])
-  if not (stock and total) or meta[5] ~= 'live' or meta[6] ~= '1' or meta[7] ~= epoch or not small(epoch)
-    or meta[2] and not limit or meta[3] and not starts or meta[4] and not ends then return nil end
+  local rules = redis.pcall('HGET', KEYS[2], 'rules')
+  local its_epoch, limit_text, total_text, starts_text, ends_text = match(type(rules) == 'string' and rules or '', '^live 1 (%d+) (%S+) (%d+) (%S+) (%S+)$')
+  local stock, total, limit, starts, ends = small(stock_text), small(total_text), small(limit_text), small(starts_text), small(ends_text)
+  if not (stock and total) or its_epoch ~= epoch or not small(epoch)
+    or limit_text ~= '-' and not limit or starts_text ~= '-' and not starts or ends_text ~= '-' and not ends then return nil end
   if takes and (starts or ends) then
     local clock = redis.call('TIME')
     local now = clock[1] * 1000 + math.floor(clock[2] / 1000)

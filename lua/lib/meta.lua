@@ -1,24 +1,34 @@
--- What preheat wrote about an activity, as every operation reads it.
+-- What preheat wrote about an activity, as every operation reads it: meta's `rules`, and units that are withdrawn.
 
--- Reads the reply of HMGET meta total per_user_limit starts_at ends_at state ledger epoch. Returns the rules
--- (an empty table where there is no meta), or nil and the value that does not fit. `number` reads a number, if not `whole`.
-local function rules_of(fields, number)
-  if fields.err then return nil, fields end
-  local total, limit, starts, ends, state, ledger, epoch = unpack(fields, 1, 7)
-  if not (total or limit or starts or ends or state or ledger or epoch) then return {} end
-  number = number or whole
+-- The rules in a text: `state ledger epoch limit total starts ends`, separated by single spaces, `-` for none. Nil if it is
+-- anything else. The state is live, paused or archived; times are Unix ms.
+local function parse_rules(text)
+  local pattern = '^(%l+) ([01]) (%d+) ([%d%-]+) (%d+) ([%d%-]+) ([%d%-]+)$'
+  local state, ledger, epoch, limit, total, starts, ends = string.match(text, pattern)
   local rules = {
-    total = number(total), limit = limit and number(limit), starts = starts and number(starts),
-    ends = ends and number(ends), state = state, ledger = ledger == '1', epoch = number(epoch),
+    state = state, ledger = ledger == '1', epoch = whole(epoch), limit = whole(limit), total = whole(total),
+    starts = whole(starts), ends = whole(ends),
   }
-  if not rules.total then return nil, total or 'no total' end
-  if limit and not rules.limit then return nil, limit end
-  if starts and not rules.starts then return nil, starts end
-  if ends and not rules.ends then return nil, ends end
-  if state ~= 'live' and state ~= 'paused' then return nil, state or 'no state' end
-  if ledger ~= '0' and ledger ~= '1' then return nil, ledger or 'no ledger flag' end
-  if not rules.epoch then return nil, epoch or 'no epoch' end
+  if state ~= 'live' and state ~= 'paused' and state ~= 'archived' then return nil end
+  if not (rules.epoch and rules.total) then return nil end
+  if not ((rules.limit or limit == '-') and (rules.starts or starts == '-') and (rules.ends or ends == '-')) then return nil end
   return rules
+end
+
+-- The text of rules, as `parse_rules` reads it.
+local function rules_text(rules)
+  local function optional(number) return number and digits(number) or '-' end
+  return concat({rules.state, rules.ledger and '1' or '0', digits(rules.epoch), optional(rules.limit), digits(rules.total),
+    optional(rules.starts), optional(rules.ends)}, ' ')
+end
+
+-- The rules in meta's field `rules`, of which `text` is the reply: an empty table if there is no meta. Otherwise nil and the
+-- value that is no rules: `no rules` if a meta, which `has_meta` says is there, has none, as data of version 0.1.
+local function rules_of(text, has_meta)
+  if type(text) == 'table' then return nil, text end
+  if text then return parse_rules(text), text end
+  if has_meta then return nil, 'no rules' end
+  return {}
 end
 
 -- Units that `pause --withdraw-stock` moved from KEYS[1] to meta's `withdrawn`, from the text of that field: nil if it is
@@ -29,8 +39,9 @@ local function withdrawn_units(text)
   return whole(text), text
 end
 
--- Why nobody may buy now, or nil. The clock is the server's, read only where a window is set.
+-- Why nobody may buy now, or nil. The clock is the server's, read only if a window is set.
 local function closed(rules)
+  if rules.state == 'archived' then return ENDED end
   if rules.state == 'paused' then return PAUSED end
   if not (rules.starts or rules.ends) then return nil end
   local clock = redis.call('TIME')
@@ -39,8 +50,8 @@ local function closed(rules)
   if rules.ends and now >= rules.ends then return ENDED end
 end
 
--- The refusal where KEYS[4], whose TYPE is given, cannot take an entry: it must be a stream or nothing, and a
--- ledger beside no meta means that the limit was lost.
+-- The refusal if KEYS[4], whose TYPE is given, cannot take an entry: it must be a stream or nothing, and a ledger
+-- beside no meta means that the limit was lost.
 local function ledger_unfit(kind, rules)
   if kind == 'none' or (kind == 'stream' and rules.total) then return nil end
   if kind == 'stream' then return unfit('nothing, beside a ledger', 2) end

@@ -12,8 +12,11 @@ if ARGV[1] == 'hash' and ARGV[4] == '' and ARGV[5] == 'first' and ARGV[6] == '1'
     and find(request, '^[#-Z^-~%[%]]+$')
   local stock_text = plain and redis.pcall('GET', KEYS[1])
   if type(stock_text) == 'string' and #stock_text < 14 and (stock_text == '0' or find(stock_text, '^[1-9]%d*$')) then
-    local meta = redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch')
-    local total_text, limit_text, starts, ends, epoch = meta[1], meta[2], meta[3], meta[4], meta[7]
+    local rules = redis.pcall('HGET', KEYS[2], 'rules')
+    local epoch, limit_text, total_text, starts, ends = string.match(type(rules) == 'string' and rules or '', '^live 1 ([1-9]%d*) (%S+) ([1-9]%d*) (%S+) (%S+)$')
+    if limit_text == '-' then limit_text = false end
+    if starts == '-' then starts = false end
+    if ends == '-' then ends = false end
     local open = starts == false and ends == false
     if not open and (starts == false or starts and #starts < 14 and find(starts, '^[1-9]%d*$'))
       and (ends == false or ends and #ends < 14 and find(ends, '^[1-9]%d*$')) then
@@ -21,10 +24,9 @@ if ARGV[1] == 'hash' and ARGV[4] == '' and ARGV[5] == 'first' and ARGV[6] == '1'
       local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
       open = (not starts or now >= starts + 0) and (not ends or now < ends + 0)
     end
-    if open and meta[5] == 'live' and meta[6] == '1'
-      and total_text and #total_text < 14 and find(total_text, '^[1-9]%d*$')
+    if open and #total_text < 14
       and (limit_text == false or limit_text and #limit_text < 14 and find(limit_text, '^[1-9]%d*$'))
-      and epoch and #epoch < 14 and find(epoch, '^[1-9]%d*$') then
+      and #epoch < 14 then
       local entries = redis.pcall('XLEN', KEYS[4])
       if type(entries) == 'number' and entries > 0 and redis.pcall('HGET', KEYS[3], 'r:' .. request) == false then
         local stock, quantity, had_text, had = stock_text + 0, quantity_text + 0, redis.pcall('HGET', KEYS[5], user), nil

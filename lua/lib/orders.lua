@@ -23,11 +23,14 @@ end
 -- `call.stock` is the units for sale, with those that are withdrawn; a purchase from a live activity looks for none.
 local function read_activity(call)
   local stock_text = redis.pcall('GET', KEYS[1])
-  local rules, odd = rules_of(redis.pcall('HMGET', KEYS[2], 'total', 'per_user_limit', 'starts_at', 'ends_at', 'state', 'ledger', 'epoch'))
+  local text = redis.pcall('HGET', KEYS[2], 'rules')
+  local rules, odd = rules_of(text, not text and redis.call('TYPE', KEYS[2]).ok ~= 'none')
   if not rules then return unfit(odd, 2) end
   local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
   if bad then return bad end
-  if not stock_text and not call.restores then return {NOT_PREHEATED, false, false} end
+  if not stock_text and not call.restores then
+    return {rules.state == 'archived' and call.op == 'deduct' and ENDED or NOT_PREHEATED, false, false}
+  end
   call.is_lost = not stock_text
   local stock = whole(stock_text or '0')
   if not stock then return unfit(stock_text, 1) end

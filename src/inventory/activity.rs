@@ -6,6 +6,7 @@ use super::checkpoint::Checkpoint;
 use super::id::ActivityId;
 use super::layout::Layout;
 use super::number::{Limit, Units};
+use super::rules::StoredState;
 use super::status::Status;
 use super::time::Millis;
 
@@ -202,7 +203,7 @@ pub enum State {
     SoldOut,
     /// The operator paused it.
     Paused,
-    /// Its window is over.
+    /// Its window is over, or it is archived.
     Ended,
 }
 
@@ -232,8 +233,8 @@ pub struct Meta {
     pub starts_at: Option<Millis>,
     /// Purchases are refused from this instant on.
     pub ends_at: Option<Millis>,
-    /// Whether the operator paused it.
-    pub paused: bool,
+    /// Whether it sells, is paused or archived, whatever its window says.
+    pub stored_state: StoredState,
     /// Whether changes are written to the ledger.
     pub ledger: bool,
     /// One higher with each reset.
@@ -250,9 +251,9 @@ pub struct Meta {
 impl Meta {
     /// Where the activity is in its life at an instant. A pause hides an open window, but not its end.
     pub fn state(&self, now: Millis) -> State {
-        if self.ends_at.is_some_and(|end| now >= end) {
+        if self.stored_state == StoredState::Archived || self.ends_at.is_some_and(|end| now >= end) {
             State::Ended
-        } else if self.paused {
+        } else if self.stored_state == StoredState::Paused {
             State::Paused
         } else if self.starts_at.is_some_and(|start| now < start) {
             State::Upcoming

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod reason;
 pub mod records;
 pub mod repair;
+pub mod rules;
 pub mod status;
 pub mod time;
 pub mod users;

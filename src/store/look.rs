@@ -14,6 +14,7 @@ use crate::inventory::evidence::{Holding, Instant, Rules};
 use crate::inventory::ledger::Entry;
 use crate::inventory::number::whole;
 use crate::inventory::order::Corrupt;
+use crate::inventory::rules::PackedRules;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
@@ -153,11 +154,11 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError
         },
         other => return Err(reply.unfit(other)),
     };
-    let [_, at, stock, Value::Array(rules), last, length, cursor] = &values[..] else {
+    let [_, at, stock, Value::Array(meta), last, length, cursor] = &values[..] else {
         return Err(reply.unfit(&values));
     };
     look.cursor = reply.text(Some(cursor))?.unwrap_or_default();
-    let checkpoint = match reply.text(rules.get(5))? {
+    let checkpoint = match reply.text(meta.get(2))? {
         None => None,
         Some(text) => match text.parse::<Checkpoint>() {
             Ok(checkpoint) => Some(checkpoint),
@@ -171,16 +172,19 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError
     look.instant = Instant {
         at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
         stock: reply.count(Some(stock))?,
-        rules: match reply.count(rules.first())? {
+        rules: match reply.text(meta.first())? {
             None => None,
-            Some(total) => Some(Rules {
-                total,
-                per_user_limit: reply.count(rules.get(1))?,
-                epoch: reply.count(rules.get(2))?.unwrap_or_default(),
-                repairs: reply.count(rules.get(3))?.unwrap_or_default(),
-                ledger: reply.text(rules.get(4))?.as_deref() == Some("1"),
-                withdrawn: reply.count(rules.get(6))?,
-            }),
+            Some(text) => {
+                let rules: PackedRules = text.parse().map_err(|why| reply.unfit(why))?;
+                Some(Rules {
+                    total: rules.total,
+                    per_user_limit: rules.per_user_limit,
+                    epoch: rules.epoch,
+                    repairs: reply.count(meta.get(1))?.unwrap_or_default(),
+                    ledger: rules.ledger,
+                    withdrawn: reply.count(meta.get(3))?,
+                })
+            }
         },
         last: match reply.text(Some(last))? {
             None => None,

@@ -104,6 +104,9 @@ pub fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
         Some(value @ "nothing, though units were sold") => {
             format!("holds {value}: it was lost; `seckill reconcile --fix` restores it from a whole ledger")
         }
+        Some("no rules") => {
+            "holds no field `rules`, as data of version 0.1: `seckill preheat --reset` starts the sale over".to_owned()
+        }
         None => format!("is of the wrong type: expected a {kind}"),
         Some(value) if value.starts_with("nothing") || value.starts_with("no ") => {
             format!("holds {value}: expected {expected}")

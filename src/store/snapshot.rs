@@ -12,6 +12,7 @@ use crate::inventory::checkpoint::Checkpoint;
 use crate::inventory::id::{ActivityId, UserId};
 use crate::inventory::number::whole;
 use crate::inventory::order::{Bought, Corrupt};
+use crate::inventory::rules::PackedRules;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
@@ -88,12 +89,11 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
     let [_, _, stock, Value::Array(meta), buyers, last, Value::Array(held)] = &values[..] else {
         return Err(reply.unfit(&values));
     };
-    // Also if there is no more of a meta yet: an adoption withdraws the stock before it knows the total.
-    let read = read_meta(&reply, meta).and_then(|read| Ok((read, count(&reply, meta, "withdrawn")?)));
-    match read {
-        Ok((read, withdrawn)) => {
-            snapshot.meta = read;
-            snapshot.stock = reply.count(Some(stock))?.map(|stock| stock + withdrawn.unwrap_or_default());
+    match read_meta(&reply, meta) {
+        Ok(meta) => {
+            let withdrawn = meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
+            snapshot.stock = reply.count(Some(stock))?.map(|stock| stock + withdrawn);
+            snapshot.meta = meta;
         }
         Err((field, value)) => {
             snapshot.status = Status::Corrupt;
@@ -136,24 +136,22 @@ fn count(reply: &Reply<'_>, flat: &[Value], name: &'static str) -> Result<Option
     whole(&text).map(Some).ok_or((name, text))
 }
 
-/// Reads the flat list of a meta; an empty one is none.
+/// Reads the flat list of a meta, whose rules the script checked; an empty one is none.
 fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber> {
     let text = |name| text(reply, flat, name);
-    let count = |name| count(reply, flat, name);
-    let Some(total) = count("total")? else { return Ok(None) };
-    let epoch = count("epoch")?.unwrap_or_default();
+    let Some(rules) = text("rules").and_then(|text| text.parse::<PackedRules>().ok()) else { return Ok(None) };
     let checkpoint = text("checkpoint").and_then(|text| text.parse::<Checkpoint>().ok());
     Ok(Some(Meta {
-        total,
-        per_user_limit: count("per_user_limit")?,
+        total: rules.total,
+        per_user_limit: rules.per_user_limit,
         title: text("title").unwrap_or_default(),
-        starts_at: count("starts_at")?.map(Millis::new),
-        ends_at: count("ends_at")?.map(Millis::new),
-        paused: text("state").as_deref() == Some("paused"),
-        ledger: text("ledger").as_deref() == Some("1"),
-        epoch,
-        repairs: count("repairs")?.unwrap_or_default(),
-        checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == epoch),
-        withdrawn: count("withdrawn")?,
+        starts_at: rules.starts_at,
+        ends_at: rules.ends_at,
+        stored_state: rules.state,
+        ledger: rules.ledger,
+        epoch: rules.epoch,
+        repairs: count(reply, flat, "repairs")?.unwrap_or_default(),
+        checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == rules.epoch),
+        withdrawn: count(reply, flat, "withdrawn")?,
     }))
 }

@@ -237,7 +237,7 @@ fn preheat_takes_every_field_from_flags() {
         .args(["--starts-at", "2026-11-11T00:00:00+08:00", "--ends-at", "2026-11-11T02:00:00+08:00", "-o", "json"])
         .code(0)
         .stdout_has(r#""action":"create""#);
-    let meta = redis.hgetall("seckill:meta:7");
+    let meta = redis.meta("seckill:meta:7");
     let wanted = [
         ("ends_at", "1794333600000"),
         ("epoch", "1"),

@@ -145,14 +145,16 @@ impl<'a> Model<'a> {
     fn check_meta(&mut self, activity: usize, is_foreign: bool) -> Result<(), String> {
         let (meta_key, stock_key) = (self.layout.meta(self.name(activity)), self.layout.stock(self.name(activity)));
         let field = |name: &str| self.keys.field(&meta_key, name);
-        let number = |name: &str| field(name).map(|text| text.parse::<u64>().map_err(|_| format!("{name}: {text}")));
-        let Some(total) = number("total").transpose()? else {
-            return Err(format!("{}: no total", self.name(activity)));
+        let number = |name: &str, text: &str| text.parse::<u64>().map_err(|_| format!("{name}: {text}"));
+        let rules: Vec<&str> = field("rules").unwrap_or_default().split(' ').collect();
+        let &[state, ledger, epoch, limit, total, _, _] = &rules[..] else {
+            return Err(format!("{}: rules {rules:?}", self.name(activity)));
         };
-        let (epoch, limit) = (number("epoch").transpose()?.unwrap_or(0), number("per_user_limit").transpose()?);
-        let (paused, ledger) = (field("state") == Some("paused"), field("ledger") == Some("1"));
+        let (epoch, total) = (number("epoch", epoch)?, number("total", total)?);
+        let limit = if limit == "-" { None } else { Some(number("limit", limit)?) };
+        let (paused, ledger) = (state == "paused", ledger == "1");
         let field_is_there = field("withdrawn").is_some();
-        let withdrawn = number("withdrawn").transpose()?.unwrap_or(0);
+        let withdrawn = field("withdrawn").map_or(Ok(0), |text| number("withdrawn", text))?;
         let stock: u64 = self.keys.strings.get(&stock_key).and_then(|text| text.parse().ok()).unwrap_or(0);
         let sale = Rc::make_mut(&mut self.sales[activity]);
         if epoch != sale.epoch {

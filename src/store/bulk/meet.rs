@@ -9,6 +9,7 @@ use super::super::{Store, StoreError};
 use super::{Bulk, Job, Operation, Step};
 use crate::inventory::id::ActivityId;
 use crate::inventory::number::whole;
+use crate::inventory::rules::PackedRules;
 
 /// Activities asked about at once.
 pub(super) const AT_ONCE: usize = 500;
@@ -81,7 +82,7 @@ pub(super) fn ask(
     for activity in activities {
         let keys = Keys::of(store.layout, activity);
         // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
-        pipeline.cmd("HGET").arg(&keys.meta).arg("epoch").cmd("HGET").arg(&keys.requests).arg(&field);
+        pipeline.cmd("HGET").arg(&keys.meta).arg("rules").cmd("HGET").arg(&keys.requests).arg(&field);
     }
     let target = store.server.target.clone();
     let packed = pipeline.get_packed_pipeline();
@@ -101,7 +102,9 @@ pub(super) fn ask(
         value => reply.text(value),
     };
     let standings = values.chunks(2).map(|pair| {
-        let epoch = text(pair.first())?.unwrap_or_default();
+        // Rules that are damaged are for the script to tell as well.
+        let rules = text(pair.first())?.and_then(|text| text.parse::<PackedRules>().ok());
+        let epoch = rules.map(|rules| rules.epoch.to_string()).unwrap_or_default();
         Ok(Standing { epoch, record: text(pair.get(1))? })
     });
     standings.collect()

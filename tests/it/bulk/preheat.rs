@@ -38,7 +38,7 @@ fn a_list_is_preheated_in_few_round_trips() {
     let outcome = proxy.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0);
     assert_eq!(outcome.json().as_array().unwrap().len(), 1_000);
     assert_eq!(redis.int("seckill:stock:999"), 1_000);
-    let meta = redis.hgetall("seckill:meta:7");
+    let meta = redis.meta("seckill:meta:7");
     assert_eq!(
         (meta["title"].as_str(), meta["per_user_limit"].as_str(), meta["ledger"].as_str()),
         ("Item, 7", "2", "0")
@@ -96,9 +96,9 @@ fn a_list_of_another_system_is_read_with_its_own_columns() {
     let outcome = call.code(0).stderr("note: the columns `price`, `TITLE_CN` are ignored\n");
     assert_eq!(outcome.json().as_array().unwrap().len(), 2);
     assert_eq!((redis.int("seckill:stock:a"), redis.int("seckill:stock:b")), (5, 0));
-    let meta = redis.hgetall("seckill:meta:a");
+    let meta = redis.meta("seckill:meta:a");
     assert_eq!((meta["per_user_limit"].as_str(), meta["title"].as_str()), ("2", "x \"y\"; z"));
-    assert!(!redis.hgetall("seckill:meta:b").contains_key("per_user_limit"));
+    assert!(!redis.meta("seckill:meta:b").contains_key("per_user_limit"));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn many_are_updated_and_reset_in_few_round_trips() {
     assert_eq!((rows[7]["stock_before"].as_u64(), rows[8]["stock_before"].as_u64()), (Some(2), Some(9)));
     assert!(rows.as_array().unwrap().iter().all(|row| row["action"] == "reset" && row["stock"] == 3));
     assert!(!redis.exists("seckill:participants:a7"));
-    assert_eq!(redis.hget("seckill:meta:a449", "epoch").as_deref(), Some("2"));
+    assert_eq!(redis.rule("seckill:meta:a449", "epoch").as_deref(), Some("2"));
     assert!(proxy.round_trips() < 15, "{} round trips", proxy.round_trips());
 }
 
@@ -176,7 +176,7 @@ fn a_reset_that_may_have_happened_is_not_done_again_and_what_was_done_is_shown()
     assert_eq!(all_alike(&outcome.json(), 50), "reset ok 10 4");
     outcome.stderr_has("50 of 450 activities are done").stderr_has("seckill inspect a50");
     let epochs: Vec<String> =
-        (0..MANY).map(|nth| redis.hget(&format!("seckill:meta:a{nth}"), "epoch").unwrap()).collect();
+        (0..MANY).map(|nth| redis.rule(&format!("seckill:meta:a{nth}"), "epoch").unwrap()).collect();
     assert!(epochs.iter().all(|epoch| epoch == "1" || epoch == "2"), "none was reset twice: {epochs:?}");
     assert!(epochs[..51].iter().all(|epoch| epoch == "2"));
 }

@@ -42,7 +42,7 @@ fn a_lost_reply_costs_nothing_in_any_layout() {
         proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
         proxy.seckill(["pause", "1", "-l", layout.name]).code(0);
         assert_eq!(redis.int(&layout.stock("1")), 9, "{layout:?}");
-        assert_eq!(redis.hget(&layout.meta("1"), "state").as_deref(), Some("paused"));
+        assert_eq!(redis.rule(&layout.meta("1"), "state").as_deref(), Some("paused"));
     }
 }
 
@@ -87,7 +87,7 @@ fn a_reset_whose_reply_is_lost_is_not_sent_again() {
     proxy.inject(When::Nth(4), Fault::LoseReply);
     let error = proxy.seckill(reset).code(6).stdout_is("").error_json();
     assert!(error["hint"].as_str().unwrap().contains("seckill inspect 1"), "{error}");
-    assert_eq!(redis.hget(&SECKILL.meta("1"), "epoch").as_deref(), Some("2"), "once");
+    assert_eq!(redis.rule(&SECKILL.meta("1"), "epoch").as_deref(), Some("2"), "once");
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn differs(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option
         redis.hgetall(&layout.requests(id)).into_keys().filter(|it| it.starts_with("r:")).collect();
     let ops: Vec<String> = redis.xrange(&layout.ledger(id)).iter().map(|(_, entry)| entry["op"].clone()).collect();
     check("stock", format!("{:?}", redis.get(&layout.stock(id))), format!("{stock:?}"))
-        .or_else(|| check("meta", format!("{:?}", redis.hgetall(&layout.meta(id))), format!("{fields:?}")))
+        .or_else(|| check("meta", format!("{:?}", redis.meta(&layout.meta(id))), format!("{fields:?}")))
         .or_else(|| check("participants", format!("{:?}", participants(redis, layout, id)), format!("{held:?}")))
         .or_else(|| check("requests", format!("{:?}", uuidless(found_requests)), format!("{requests:?}")))
         .or_else(|| check("ledger", format!("{ops:?}"), format!("{:?}", it.ledger)))

@@ -9,7 +9,7 @@ use crate::support::{Dump, SECKILL, Scripts, TestRedis};
 #[derive(Clone, Debug)]
 struct Case {
     stock: &'static str,
-    /// `per_user_limit`, `starts_at`, `ends_at`, `ledger`, `state`; empty for absent. No meta at all where false.
+    /// `per_user_limit`, `starts_at`, `ends_at`, `ledger`, `state` of the rules; empty for none. `None`: no meta at all.
     meta: Option<[&'static str; 5]>,
     held: &'static str,
     request_seen: bool,
@@ -75,11 +75,9 @@ fn sale(redis: &TestRedis, case: &Case) -> Scripts {
         redis.cmd(("SET", SECKILL.stock("1"), case.stock));
     }
     if let Some(fields) = case.meta {
-        let names = ["per_user_limit", "starts_at", "ends_at", "ledger", "state"];
-        redis.cmd(("HSET", SECKILL.meta("1"), "total", "10", "epoch", "1"));
-        for (name, value) in names.into_iter().zip(fields).filter(|(_, value)| !value.is_empty()) {
-            redis.cmd(("HSET", SECKILL.meta("1"), name, value));
-        }
+        let [limit, starts, ends, ledger, state] = fields.map(|word| if word.is_empty() { "-" } else { word });
+        let rules = format!("{state} {ledger} 1 {limit} 10 {starts} {ends}");
+        redis.cmd(("HSET", SECKILL.meta("1"), "rules", rules));
         redis.cmd(("XADD", SECKILL.ledger("1"), "1-1", "op", "preheat"));
     }
     if !case.held.is_empty() {

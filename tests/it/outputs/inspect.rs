@@ -131,9 +131,9 @@ fn damaged(count: usize) -> TestRedis {
     wrong("seckill:participants:3");
     wrong("seckill:ledger:4");
     wrong("seckill:requests:5");
-    for (id, field, value) in [("6", "repairs", "many"), ("7", "state", "asleep"), ("8", "starts_at", "1e5")] {
-        redis.cmd(("HSET", format!("seckill:meta:{id}"), field, value));
-    }
+    redis.cmd(("HSET", "seckill:meta:6", "repairs", "many"));
+    redis.set_rule("seckill:meta:7", "state", "asleep");
+    redis.set_rule("seckill:meta:8", "starts_at", "1e5");
     redis.cmd(("HSET", "seckill:participants:9", "7", "1.5"));
     redis.cmd(("LPUSH", "seckill:participants:404", "x"));
     redis.cmd(("DEL", "seckill:stock:10"));

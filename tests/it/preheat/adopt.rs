@@ -94,7 +94,7 @@ fn limit_title_and_window_may_be_given() {
     let redis = foreign(SECKILL);
     let given = ["--per-user-limit", "2", "--title", "old phone", "--ends-at", "2200-01-01T00:00:00Z"];
     redis.seckill(["preheat", "--id", "1", "--adopt", "--yes", "--reason", "takeover"]).args(given).code(0);
-    let meta = redis.hgetall("seckill:meta:1");
+    let meta = redis.meta("seckill:meta:1");
     assert_eq!((meta["per_user_limit"].as_str(), meta["title"].as_str()), ("2", "old phone"));
     assert_eq!(meta["ends_at"], "7258118400000");
     assert_eq!(redis.xrange("seckill:ledger:1")[0].1["reason"], "takeover");
@@ -151,12 +151,12 @@ fn a_meta_that_was_lost_comes_back_from_a_whole_ledger() {
         json_call(&redis, layout, "deduct 1 --user 8").code(0);
         json_call(&redis, layout, "preheat --id 1 --stock 9 --update").code(0);
         json_call(&redis, layout, "pause 1").code(0);
-        let meta = redis.hgetall(&layout.meta("1"));
+        let meta = redis.meta(&layout.meta("1"));
         redis.cmd(("DEL", layout.meta("1")));
         json_call(&redis, layout, "preheat --id 1 --adopt --yes --total 12").code(3).stderr_has("total `9` → `12`");
         let row = json_call(&redis, layout, "preheat --id 1 --adopt --yes").code(0).json()[0].clone();
         assert_eq!((row["total"].as_u64(), row["stock"].as_u64()), (Some(9), Some(7)), "{layout:?}");
-        let restored = redis.hgetall(&layout.meta("1"));
+        let restored = redis.meta(&layout.meta("1"));
         for field in ["total", "state", "epoch", "ledger"] {
             assert_eq!(restored[field], meta[field], "{layout:?}: {field}");
         }

@@ -31,7 +31,7 @@ fn an_adoption_that_is_killed_at_any_command_is_resumed() {
                 drop(proxy);
                 json_call(&redis, layout, line(layout)).code(0);
                 assert_eq!(redis.int(&layout.stock("1")), 10, "{layout:?} {fault:?} {nth}");
-                let meta = redis.hgetall(&layout.meta("1"));
+                let meta = redis.meta(&layout.meta("1"));
                 let left = ["withdrawn", "adopt"].map(|field| meta.contains_key(field));
                 assert_eq!((left, meta["state"].as_str(), meta["total"].as_str()), ([false; 2], "live", "13"));
                 assert_proven(&redis, layout);
@@ -129,7 +129,7 @@ fn buyers_of_a_plain_script_meanwhile_are_all_counted() {
             wait_until("they buy", || redis.int(&layout.stock("1")) < 2900);
             json_call(&redis, layout, "preheat --id 1 --adopt --yes").code(0);
         });
-        let total: i64 = redis.hget(&layout.meta("1"), "total").unwrap().parse().unwrap();
+        let total: i64 = redis.rule(&layout.meta("1"), "total").unwrap().parse().unwrap();
         assert_eq!(total, 3000, "{layout:?}: stock and all that was bought");
         // What the plain script sold after it is drift: its sales bypass the ledger.
         let held: i64 = match layout.kind {

@@ -116,7 +116,7 @@ fn a_lost_stock_without_a_ledger_leads_to_an_adoption() {
     assert_hinted(&redis, SECKILL, "preheat --id 1 --adopt`", &["preheat --id 1 --stock 10"]);
     json_call(&redis, SECKILL, "preheat --id 1 --adopt --yes").code(0);
     assert_eq!(redis.int("seckill:stock:1"), 7);
-    assert_eq!(redis.hget("seckill:meta:1", "ledger").as_deref(), Some("0"), "as it was");
+    assert_eq!(redis.rule("seckill:meta:1", "ledger").as_deref(), Some("0"), "as it was");
     json_call(&redis, SECKILL, "deduct 1 --user 8").code(0);
     assert_eq!(json_call(&redis, SECKILL, "reconcile 1").code(0).json()["activities"][0]["proof"], "total");
 }

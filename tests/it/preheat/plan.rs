@@ -9,7 +9,7 @@ fn a_field_that_is_not_given_is_shown_as_such_and_an_update_keeps_it() {
         let redis = TestRedis::start();
         let create = ["preheat", "--id", "1", "--stock", "10", "--title", "phone", "-l", layout.name];
         redis.seckill(create).args(["--ends-at", "2200-01-01T00:00:00Z"]).code(0);
-        let meta = redis.hgetall(&layout.meta("1"));
+        let meta = redis.meta(&layout.meta("1"));
         let exists = json_call(&redis, layout, "preheat --id 1 --stock 12").code(3);
         let exists = exists.stderr_has("1: stock `10` → `12`").stderr_has("1: title `phone` is not given");
         let exists =
@@ -21,7 +21,7 @@ fn a_field_that_is_not_given_is_shown_as_such_and_an_update_keeps_it() {
         assert_eq!(update.json()[0]["total"], 12);
         let mut expected = meta;
         expected.insert("total".to_owned(), "12".to_owned());
-        assert_eq!(redis.hgetall(&layout.meta("1")), expected, "{layout:?}");
+        assert_eq!(redis.meta(&layout.meta("1")), expected, "{layout:?}");
         // The hint leads out: nothing that was given differs any more.
         json_call(&redis, layout, "preheat --id 1 --stock 12").code(3).stderr_has("`--update` keeps what is not given");
         let row = json_call(&redis, layout, "preheat --id 1 --stock 12 --update").code(0).json()[0].clone();
@@ -38,7 +38,7 @@ fn an_update_keeps_the_limit_and_the_ledger_and_shows_them() {
     refused.stderr_has("1: per_user_limit `2` is not given").stderr_has("1: ledger `false` is not given");
     let row = json_call(&redis, SECKILL, "preheat --id 1 --stock 6 --update").code(0).json()[0].clone();
     assert_eq!((&row["per_user_limit"], &row["action"]), (&2.into(), &"update".into()));
-    let meta = redis.hgetall("seckill:meta:1");
+    let meta = redis.meta("seckill:meta:1");
     assert_eq!((meta["per_user_limit"].as_str(), meta["ledger"].as_str(), meta["total"].as_str()), ("2", "0", "6"));
     assert!(!redis.exists("seckill:ledger:1"));
 }
@@ -66,7 +66,8 @@ fn an_update_changes_withdrawn_units_instead_of_the_stock() {
         json_call(&redis, layout, "preheat --id 1 --stock 10").code(0);
         json_call(&redis, layout, "deduct 1 --user 7").code(0);
         redis.cmd(("SET", layout.stock("1"), "0"));
-        redis.cmd(("HSET", layout.meta("1"), "state", "paused", "withdrawn", "9"));
+        redis.set_rule(&layout.meta("1"), "state", "paused");
+        redis.cmd(("HSET", layout.meta("1"), "withdrawn", "9"));
         let row = json_call(&redis, layout, "preheat --id 1 --stock 15 --update").code(0).json()[0].clone();
         assert_eq!((row["stock_before"].as_u64(), row["stock"].as_u64()), (Some(9), Some(14)), "{layout:?}");
         assert_eq!(redis.hget(&layout.meta("1"), "withdrawn").as_deref(), Some("14"));
@@ -78,7 +79,8 @@ fn an_update_changes_withdrawn_units_instead_of_the_stock() {
         assert_eq!(redis.int(&layout.stock("1")), 0, "{layout:?}: nothing is for sale meanwhile");
         redis.assert_unchanged_since(&before);
         // Units that a plain script gave back meanwhile are taken last.
-        redis.cmd(("HSET", layout.meta("1"), "withdrawn", "2", "total", "6"));
+        redis.set_rule(&layout.meta("1"), "total", "6");
+        redis.cmd(("HSET", layout.meta("1"), "withdrawn", "2"));
         redis.cmd(("SET", layout.stock("1"), "3"));
         json_call(&redis, layout, "preheat --id 1 --stock 2 --update").code(0);
         let left = (redis.int(&layout.stock("1")), redis.hget(&layout.meta("1"), "withdrawn"));

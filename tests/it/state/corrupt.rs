@@ -124,35 +124,6 @@ fn one_users_record_that_is_no_number_is_named_and_the_others_go_on() {
 }
 
 #[test]
-fn a_meta_that_no_preheat_wrote_is_corrupt() {
-    for layout in LAYOUTS {
-        for (field, value, held) in [
-            ("total", "many", "`many`"),
-            ("total", "-1", "`-1`"),
-            ("per_user_limit", "nan", "`nan`"),
-            ("starts_at", "tomorrow", "`tomorrow`"),
-            ("ends_at", "1e13", "`1e13`"),
-            ("state", "closed", "`closed`"),
-            ("ledger", "yes", "`yes`"),
-            ("epoch", "", "``"),
-        ] {
-            let redis = sale(layout);
-            redis.cmd(("HSET", layout.meta("1"), field, value));
-            for line in ["deduct 1 --user 8", "refund 1 --user 7", "inspect 1"] {
-                is_corrupt(&redis, layout, line, &layout.meta("1"), held);
-            }
-        }
-        for field in ["total", "state", "ledger", "epoch"] {
-            let redis = sale(layout);
-            redis.cmd(("HDEL", layout.meta("1"), field));
-            for line in ["deduct 1 --user 8", "preheat --id 1 --stock 20 --update"] {
-                is_corrupt(&redis, layout, line, &layout.meta("1"), "no ");
-            }
-        }
-    }
-}
-
-#[test]
 fn a_string_put_where_the_set_of_coupon_holders_belongs_is_corrupt_and_a_reset_makes_the_right_type() {
     let redis = TestRedis::start();
     let coupon = crate::support::COUPON;

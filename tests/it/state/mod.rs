@@ -5,6 +5,7 @@ mod counters;
 mod lost;
 mod preheat;
 mod refund;
+mod rules;
 
 use crate::support::layout::json_call;
 use crate::support::{Layout, TestRedis};

@@ -50,10 +50,10 @@ fn an_update_keeps_what_is_not_given() {
             .args(times)
             .code(0);
         json_call(&redis, layout, "pause 1").code(0);
-        let mut expected = redis.hgetall(&layout.meta("1"));
+        let mut expected = redis.meta(&layout.meta("1"));
         json_call(&redis, layout, "preheat --id 1 --stock 12 --update").code(0);
         expected.insert("total".to_owned(), "12".to_owned());
-        assert_eq!(redis.hgetall(&layout.meta("1")), expected, "{layout:?}");
+        assert_eq!(redis.meta(&layout.meta("1")), expected, "{layout:?}");
     }
 }
 
@@ -74,7 +74,7 @@ fn a_reset_asks_where_it_can_and_refuses_where_it_cannot() {
 
         json_call(&redis, layout, "preheat --id 1 --stock 5 --reset --yes").code(0);
         assert_eq!(redis.int(&layout.stock("1")), 5);
-        assert_eq!(redis.hget(&layout.meta("1"), "epoch").as_deref(), Some("2"));
+        assert_eq!(redis.rule(&layout.meta("1"), "epoch").as_deref(), Some("2"));
         let gone: Vec<_> = [3, 5, 6].into_iter().filter(|number| *number <= layout.key_count()).collect();
         assert!(gone.iter().all(|number| !redis.exists(&layout.key(*number, "1"))), "{layout:?}");
         assert_eq!(redis.xrange(&layout.ledger("1")).len(), 1);

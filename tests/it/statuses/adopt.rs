@@ -35,7 +35,7 @@ fn adopt_ok_withdraws_switches_and_is_replayed() {
         }
         assert_eq!(redis.get(&layout.stock("1")).as_deref(), Some("0"), "{layout:?}");
         for (field, value) in [("state", "paused"), ("withdrawn", "10"), ("adopt", "live 0"), ("total", "10")] {
-            assert_eq!(redis.hget(&layout.meta("1"), field).as_deref(), Some(value), "{layout:?}: {field}");
+            assert_eq!(redis.rule(&layout.meta("1"), field).as_deref(), Some(value), "{layout:?}: {field}");
         }
         assert_eq!(adopt(&mut scripts, &switch("a")), "1 10", "{layout:?}");
         let after = redis.dump_all();
@@ -61,7 +61,7 @@ fn adopt_undo_leaves_everything_as_it_was() {
         // With a meta, its state comes back.
         scripts.preheat_as("reset", "1", "10", &[("title", "t")]);
         redis.cmd(("DEL", layout.ledger("1")));
-        redis.cmd(("HSET", layout.meta("1"), "state", "paused"));
+        redis.set_rule(&layout.meta("1"), "state", "paused");
         let before = redis.dump_all();
         assert!(adopt(&mut scripts, &WITHDRAW).starts_with("1 unfinished 10 10 10 "), "{layout:?}");
         assert_eq!(adopt(&mut scripts, &["undo", "me", "", "a"]), "1 10", "{layout:?}");
@@ -115,7 +115,7 @@ fn adopt_not_preheated_and_corrupt() {
             }
             redis.assert_unchanged_since(&before);
         }
-        for (field, value) in [("withdrawn", "1e3"), ("total", "many"), ("repairs", "-1")] {
+        for (field, value) in [("withdrawn", "1e3"), ("rules", "many"), ("repairs", "-1"), ("adopt", "open 1")] {
             redis.cmd(&["FLUSHALL"]);
             scripts.preheat("1", "10");
             redis.cmd(("HSET", layout.meta("1"), field, value));

@@ -5,6 +5,7 @@ pub mod backend;
 mod copy;
 mod dump;
 pub mod layout;
+mod meta;
 mod proxy;
 mod resp;
 mod running;
