@@ -62,7 +62,7 @@ fn each_of_several_has_its_status_and_a_foreign_one_a_hint() {
         }
         redis.cmd(("SET", layout.stock("foreign"), 5));
         redis.cmd(("RPUSH", layout.stock("corrupt"), 5));
-        redis.cmd(("HSET", layout.meta("2"), "total", "many"));
+        redis.set_rule(&layout.meta("2"), "total", "many");
         let before = redis.dump_all();
         for line in ["pause gone foreign 2", "pause gone foreign 2 --withdraw-stock", "resume gone foreign 2"] {
             let outcome = json_call(&redis, layout, line).code(3);
@@ -118,7 +118,7 @@ fn what_was_paused_before_a_failure_is_reported() {
     let url = format!("{}?user=op", redis.url());
     let outcome = call.env("SECKILL_URL", &url).code(4);
     assert_eq!(rows(&outcome.json()), ["1 ok paused"]);
-    assert_eq!(redis.hget(&SECKILL.meta("2"), "state").as_deref(), Some("live"));
+    assert_eq!(redis.rule(&SECKILL.meta("2"), "state").as_deref(), Some("live"));
 }
 
 #[test]

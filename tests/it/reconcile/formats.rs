@@ -150,7 +150,7 @@ fn one_corrupt_activity_does_not_hide_the_others() {
         redis.cmd(("DEL", &key));
         redis.cmd(("SET", &key, "x"));
     }
-    redis.cmd(("HSET", "seckill:meta:15", "total", "1e3"));
+    redis.set_rule("seckill:meta:15", "total", "1e3");
     let audit = redis.seckill(["reconcile", "-o", "json"]).code(7).json();
     let of = |verdict: &str| -> Vec<&str> {
         let rows = audit["activities"].as_array().unwrap().iter();
