@@ -1,11 +1,11 @@
 //! Audit evidence: what was found of one activity, before anybody judges it.
 
-use super::book::{Book, Newer};
+use super::audit::Class;
 use super::checkpoint::Checkpoint;
-use super::drift::Class;
 use super::id::ActivityId;
 use super::layout::{Kind, Layout};
 use super::ledger::EntryId;
+use super::ledger_state::{LedgerState, Newer};
 use super::order::Corrupt;
 use super::time::Millis;
 
@@ -28,7 +28,7 @@ pub struct Rules {
 
 /// An activity at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instant {
+pub struct ActivityView {
     /// The server's clock.
     pub at: Millis,
     /// Units left, with those that are withdrawn; `None` without a stock key.
@@ -43,7 +43,7 @@ pub struct Instant {
     pub checkpoint: Option<Checkpoint>,
 }
 
-impl Instant {
+impl ActivityView {
     /// Whether somebody bought or gave back within the last second.
     pub fn is_live(&self) -> bool {
         self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
@@ -63,8 +63,8 @@ pub enum Holding {
 
 /// A user of whom not all is as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The user's number in the book.
+pub struct Mismatch {
+    /// The user's number in the state.
     pub user: u32,
     /// What the record holds.
     pub holds: Holding,
@@ -76,7 +76,7 @@ pub struct Finding {
     pub newer: Option<Newer>,
 }
 
-impl Finding {
+impl Mismatch {
     /// Units held. Of a record without units, what the order records say of the user.
     pub fn units(&self) -> Option<i64> {
         match &self.holds {
@@ -134,9 +134,9 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds a participant, whom the book knows.
-    pub fn add(&mut self, holds: &Holding, book: &Book, user: u32) {
-        let recorded = || book.ordered(user).filter(|units| book.lists_users() && *units > 0);
+    /// Adds a participant, whom the state knows.
+    pub fn add(&mut self, holds: &Holding, state: &LedgerState, user: u32) {
+        let recorded = || state.ordered(user).filter(|units| state.lists_users() && *units > 0);
         let units = match holds {
             Holding::Units(units) => Some(signed(*units)),
             Holding::Unknown => recorded(),
@@ -149,7 +149,7 @@ impl Tally {
 }
 
 /// All that was found of one activity.
-pub struct Facts {
+pub struct Evidence {
     /// The activity.
     pub activity: ActivityId,
     /// Its layout.
@@ -158,12 +158,12 @@ pub struct Facts {
     pub kind: Kind,
     /// The total that the caller says it has.
     pub total: Option<u64>,
-    /// The instant up to which the book goes; `None` if there is no such activity.
-    pub end: Option<Instant>,
+    /// The instant up to which the state goes; `None` if there is no such activity.
+    pub end: Option<ActivityView>,
     /// A key that is corrupt as a whole.
     pub corrupt: Option<Corrupt>,
     /// The ledger, and everybody's name.
-    pub book: Book,
+    pub ledger: LedgerState,
     /// Without a ledger: what all participants hold.
     pub held: Tally,
     /// Members of a set that have no units beside them.
@@ -180,14 +180,14 @@ pub struct Facts {
     /// stock are not of one instant.
     pub drifts_on: bool,
     /// Users of whom not all is as it should be.
-    pub findings: Vec<Finding>,
+    pub mismatches: Vec<Mismatch>,
     /// What people should know beside it.
     pub notes: Vec<String>,
 }
 
-impl Book {
-    /// What is wrong with a user at the instant at which the book ends; nothing mostly.
-    pub fn finding(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Finding> {
+impl LedgerState {
+    /// What is wrong with a user at the instant at which the state ends; nothing mostly.
+    pub fn mismatch(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Mismatch> {
         // Of a member whose units nobody recorded, not even an adoption, the ledger knows only that it is one.
         let is_unknown = self.is_unknown(user) && holds != Holding::Units(0);
         let ledger = by_ledger.then(|| self.units(user)).filter(|_| !is_unknown);
@@ -197,25 +197,25 @@ impl Book {
             (holds, _) => holds,
         };
         let orders = self.ordered(user).filter(|_| self.lists_users());
-        let finding = Finding { user, holds, ledger, orders, newer: self.newer(user) };
-        let fine = match &finding.holds {
+        let mismatch = Mismatch { user, holds, ledger, orders, newer: self.newer(user) };
+        let fine = match &mismatch.holds {
             Holding::Invalid(_) => false,
-            Holding::Unknown => ledger.is_none() && finding.against_orders().is_none(),
+            Holding::Unknown => ledger.is_none() && mismatch.against_orders().is_none(),
             Holding::Units(units) => {
                 ledger.is_none_or(|ledger| signed(*units) == ledger)
                     && limit.is_none_or(|limit| *units <= limit)
-                    && finding.against_orders().is_none()
+                    && mismatch.against_orders().is_none()
             }
         };
-        (!fine).then_some(finding)
+        (!fine).then_some(mismatch)
     }
 }
 
-impl Facts {
+impl Evidence {
     /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.
-    pub fn watch_stock(&mut self, instant: &Instant) {
-        let Some((stock, total)) = instant.stock.zip(self.book.total) else { return };
-        let drift = signed(stock).saturating_add(self.book.sum).saturating_sub(signed(total));
+    pub fn watch_stock(&mut self, instant: &ActivityView) {
+        let Some((stock, total)) = instant.stock.zip(self.ledger.total) else { return };
+        let drift = signed(stock).saturating_add(self.ledger.sum).saturating_sub(signed(total));
         self.drifts_on |= self.first_drift.is_some_and(|first| first != drift);
         self.first_drift.get_or_insert(drift);
     }
@@ -239,7 +239,7 @@ impl Facts {
     pub fn totals_differ(&self) -> bool {
         let preheated = self.rules().map(|rules| rules.total);
         self.total.is_some() && preheated.is_some() && self.total != preheated
-            || self.by_ledger && preheated != self.book.total
+            || self.by_ledger && preheated != self.ledger.total
     }
 
     /// Units that participants hold: what the ledger says, and by how much each counter differs from it. `None` if
@@ -249,11 +249,11 @@ impl Facts {
             return None;
         }
         if self.by_ledger && self.kind.has_users() {
-            let drifts: Option<i64> = self.findings.iter().map(Finding::drift).sum();
-            return drifts.map(|drifts| self.book.sum.saturating_add(drifts));
+            let drifts: Option<i64> = self.mismatches.iter().map(Mismatch::drift).sum();
+            return drifts.map(|drifts| self.ledger.sum.saturating_add(drifts));
         }
         if self.by_ledger {
-            return Some(self.book.sum);
+            return Some(self.ledger.sum);
         }
         if self.kind.has_users() {
             return (self.held.unknown == 0).then_some(self.held.units);
@@ -272,7 +272,7 @@ impl Facts {
 
     /// Whether each member of a set has its units beside it.
     pub fn has_units(&self) -> bool {
-        self.without_units == 0 && self.book.unknown().next().is_none()
+        self.without_units == 0 && self.ledger.unknown().next().is_none()
     }
 
     /// Whether order records name ledger entries newer than the ledger's last.

@@ -8,10 +8,10 @@ mod explained;
 
 use explained::{Explained, explained, is_evicted};
 
-use super::audit::{MissingOrders, ledger_alone_differs};
-use super::drift::Class;
-use super::evidence::{Facts, Finding, Holding, limit, signed};
+use super::audit::Class;
+use super::evidence::{Evidence, Holding, Mismatch, limit, signed};
 use super::id::StoredUser;
+use super::judgement::{MissingOrders, ledger_alone_differs};
 use super::layout::Kind;
 use super::number::MOST_UNITS;
 use super::repair::{Audited, Repair, gate};
@@ -35,30 +35,30 @@ struct Step {
 }
 
 /// Plans the repairs of an activity. `is_unrecorded`: the order records don't mention it, though it sold.
-pub fn plan(facts: &Facts, is_unrecorded: bool, missing_orders: MissingOrders) -> Plan {
+pub fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrders) -> Plan {
     let mut plan = Plan::default();
-    if facts.end.is_none() {
+    if evidence.end.is_none() {
         return plan;
     }
-    if facts.corrupt.is_some() || !facts.book.unreadable.is_empty() {
+    if evidence.corrupt.is_some() || !evidence.ledger.unreadable.is_empty() {
         plan.keep(Class::Corrupt, "a key that is corrupt must be corrected first");
         return plan;
     }
-    if !facts.settled || facts.book.orders_too_old() {
+    if !evidence.settled || evidence.ledger.orders_too_old() {
         return plan;
     }
-    if is_unrecorded && !facts.book.lists_users() {
+    if is_unrecorded && !evidence.ledger.lists_users() {
         return plan;
     }
-    let mut steps = Steps { facts, missing_orders, plan, steps: Vec::new(), is_complete: true };
-    if facts.kind == Kind::Counter {
+    let mut steps = Steps { evidence, missing_orders, plan, steps: Vec::new(), is_complete: true };
+    if evidence.kind == Kind::Counter {
         steps.counter();
     } else {
         steps.users();
     }
     let Steps { mut plan, steps, .. } = steps;
-    plan.name(facts, steps);
-    if facts.lost_tail() && plan.repairs.is_empty() {
+    plan.name(evidence, steps);
+    if evidence.lost_tail() && plan.repairs.is_empty() {
         plan.keep(Class::LostTail, "nothing restores entries; the order records show what was lost");
     }
     plan
@@ -66,7 +66,7 @@ pub fn plan(facts: &Facts, is_unrecorded: bool, missing_orders: MissingOrders) -
 
 /// The steps so far.
 struct Steps<'a> {
-    facts: &'a Facts,
+    evidence: &'a Evidence,
     missing_orders: MissingOrders,
     plan: Plan,
     steps: Vec<Step>,
@@ -77,15 +77,15 @@ struct Steps<'a> {
 impl Steps<'_> {
     /// A sale without users: `from` and `to` are the units sold, as the ledger has them.
     fn counter(&mut self) {
-        let facts = self.facts;
-        let finding = facts.findings.first();
-        let Some(total) = facts.total() else { return };
-        if facts.totals_differ() {
+        let evidence = self.evidence;
+        let mismatch = evidence.mismatches.first();
+        let Some(total) = evidence.total() else { return };
+        if evidence.totals_differ() {
             return self.plan.keep(Class::Conservation, TOTALS_DIFFER);
         }
-        let ledger = facts.by_ledger.then_some(facts.book.sum);
-        let recorded = facts.book.lists_users().then(|| facts.book.ordered_now(0));
-        let Some(stock) = facts.stock() else {
+        let ledger = evidence.by_ledger.then_some(evidence.ledger.sum);
+        let recorded = evidence.ledger.lists_users().then(|| evidence.ledger.ordered_now(0));
+        let Some(stock) = evidence.stock() else {
             let Some(recorded) = recorded else { return self.plan.keep(Class::Conservation, LOST) };
             self.restore(signed(total) - recorded);
             if let Some(ledger) = ledger.filter(|ledger| *ledger != recorded) {
@@ -94,14 +94,14 @@ impl Steps<'_> {
             return;
         };
         let sold = signed(total) - signed(stock);
-        let against = finding.and_then(Finding::against_orders).filter(|class| *class != Class::Timing);
+        let against = mismatch.and_then(Mismatch::against_orders).filter(|class| *class != Class::Timing);
         let class = against.or_else(|| (sold < 0).then_some(Class::Conservation));
         match (class, recorded, ledger) {
             (Some(_), Some(to), _) if to < sold && self.missing_orders == MissingOrders::Emit => (),
             (Some(class), Some(to), ledger) => {
                 self.add(class, None, Some(ledger.unwrap_or(sold.max(0))), to, sold - to);
             }
-            (None, _, Some(ledger)) if finding.is_some_and(ledger_alone_differs) => {
+            (None, _, Some(ledger)) if mismatch.is_some_and(ledger_alone_differs) => {
                 self.add(Class::CounterDrift, None, Some(ledger), sold, 0);
             }
             // Sold past the ledger, so it is noted there.
@@ -116,33 +116,33 @@ impl Steps<'_> {
     }
 
     fn users(&mut self) {
-        let facts = self.facts;
-        self.is_complete = facts.by_ledger || facts.book.lists_users() || facts.held.unknown == 0;
-        let explained = explained(facts);
+        let evidence = self.evidence;
+        self.is_complete = evidence.by_ledger || evidence.ledger.lists_users() || evidence.held.unknown == 0;
+        let explained = explained(evidence);
         // What the stock is compared with: each user's units, or what the ledger says of them.
-        let base = |finding: &Finding| match explained {
-            Explained::ByLedger => finding.ledger,
-            Explained::ByEviction if is_evicted(finding) => finding.ledger,
-            _ => finding.units(),
+        let base = |mismatch: &Mismatch| match explained {
+            Explained::ByLedger => mismatch.ledger,
+            Explained::ByEviction if is_evicted(mismatch) => mismatch.ledger,
+            _ => mismatch.units(),
         };
-        let most = limit(facts.kind, facts.rules());
-        for finding in &facts.findings {
-            if let (Holding::Units(units), Some(most)) = (&finding.holds, most)
+        let most = limit(evidence.kind, evidence.rules());
+        for mismatch in &evidence.mismatches {
+            if let (Holding::Units(units), Some(most)) = (&mismatch.holds, most)
                 && *units > most
             {
                 self.plan.keep(Class::OverLimit, "only a refund can take units from a customer");
             }
-            if let Some((class, to)) = self.target(finding, explained) {
-                let user = StoredUser::new(facts.book.users.name(finding.user));
+            if let Some((class, to)) = self.target(mismatch, explained) {
+                let user = StoredUser::new(evidence.ledger.users.name(mismatch.user));
                 if !user.fits() {
                     self.plan.keep(class, "no script accepts the user id: it is empty or too long, or has control characters or spaces at an end");
                     continue;
                 }
-                let from = match &finding.holds {
+                let from = match &mismatch.holds {
                     Holding::Units(units) => Some(signed(*units)),
                     _ => None,
                 };
-                let change = base(finding).map_or(0, |base| base.saturating_sub(to));
+                let change = base(mismatch).map_or(0, |base| base.saturating_sub(to));
                 self.add(class, Some(user), from, to, change);
             }
         }
@@ -150,26 +150,26 @@ impl Steps<'_> {
     }
 
     /// What a user's units should be, if they are to change or to be noted, and why.
-    fn target(&mut self, finding: &Finding, explained: Explained) -> Option<(Class, i64)> {
-        let against = finding.against_orders().filter(|class| *class != Class::Timing);
-        let drifts = finding.ledger.is_some() && finding.drift() != Some(0);
+    fn target(&mut self, mismatch: &Mismatch, explained: Explained) -> Option<(Class, i64)> {
+        let against = mismatch.against_orders().filter(|class| *class != Class::Timing);
+        let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);
         let keep = |steps: &mut Self, class, why| {
             steps.plan.keep(class, why);
             None
         };
-        match (&finding.holds, finding.units()) {
+        match (&mismatch.holds, mismatch.units()) {
             (Holding::Invalid(_), _) => {
                 self.is_complete = false;
                 return keep(self, Class::Corrupt, "a record that is no number must be corrected first");
             }
-            (Holding::Unknown, None) if finding.orders != Some(0) => {
+            (Holding::Unknown, None) if mismatch.orders != Some(0) => {
                 self.is_complete = false;
                 return keep(self, Class::CounterDrift, "a script recorded no units: order records would show them");
             }
             _ => (),
         }
         let emits = self.missing_orders == MissingOrders::Emit;
-        match (against, finding.orders, finding.ordered_now()) {
+        match (against, mismatch.orders, mismatch.ordered_now()) {
             (Some(class), Some(orders), _) if orders < 0 => {
                 keep(self, class, "the order records of a user sum up below zero")
             }
@@ -177,21 +177,23 @@ impl Steps<'_> {
             (Some(class), Some(orders), _) if orders >= signed(MOST_UNITS) => {
                 keep(self, class, "the order records of a user sum up past what can be sold")
             }
-            (Some(class), _, Some(to)) => match finding.units() {
+            (Some(class), _, Some(to)) => match mismatch.units() {
                 None if emits => {
                     self.is_complete = false;
                     keep(self, class, "a script recorded no units, so it is not known how many to deliver")
                 }
                 Some(units) if emits && to < units => None,
-                _ if self.facts.kind == Kind::Coupon && to > 1 => keep(self, class, "a user can hold one coupon only"),
+                _ if self.evidence.kind == Kind::Coupon && to > 1 => {
+                    keep(self, class, "a user can hold one coupon only")
+                }
                 _ => Some((class, to)),
             },
-            (_, Some(_), _) if drifts => Some((Class::CounterDrift, finding.units()?)),
+            (_, Some(_), _) if drifts => Some((Class::CounterDrift, mismatch.units()?)),
             (_, None, _) if drifts => match explained {
-                Explained::ByCounters => Some((Class::CounterDrift, finding.units()?)),
-                Explained::ByLedger => Some((Class::CounterDrift, finding.ledger?)),
-                Explained::ByEviction if is_evicted(finding) => Some((Class::CounterDrift, finding.ledger?)),
-                Explained::ByEviction => Some((Class::CounterDrift, finding.units()?)),
+                Explained::ByCounters => Some((Class::CounterDrift, mismatch.units()?)),
+                Explained::ByLedger => Some((Class::CounterDrift, mismatch.ledger?)),
+                Explained::ByEviction if is_evicted(mismatch) => Some((Class::CounterDrift, mismatch.ledger?)),
+                Explained::ByEviction => Some((Class::CounterDrift, mismatch.units()?)),
                 Explained::Unclear => keep(self, Class::CounterDrift, UNCLEAR),
             },
             _ => None,
@@ -200,23 +202,24 @@ impl Steps<'_> {
 
     /// The stock, as far as no user's repair moves it.
     fn whole(&mut self, explained: Explained) {
-        let facts = self.facts;
+        let evidence = self.evidence;
         if !self.is_complete {
             self.keep_raises("the units of other users are not known");
         }
-        let Some(total) = facts.total() else { return };
-        if facts.totals_differ() {
+        let Some(total) = evidence.total() else { return };
+        if evidence.totals_differ() {
             self.plan.keep(Class::Conservation, TOTALS_DIFFER);
             return self.keep_raises("the totals differ");
         }
-        let drifts = facts.findings.iter().any(|finding| finding.ledger.is_some() && finding.drift() != Some(0));
-        let is_proven =
-            self.is_complete && (facts.book.lists_users() || facts.by_ledger && !drifts && facts.has_units());
-        if is_proven && facts.drifts_on && !facts.book.lists_users() {
+        let drifts =
+            evidence.mismatches.iter().any(|mismatch| mismatch.ledger.is_some() && mismatch.drift() != Some(0));
+        let is_proven = self.is_complete
+            && (evidence.ledger.lists_users() || evidence.by_ledger && !drifts && evidence.has_units());
+        if is_proven && evidence.drifts_on && !evidence.ledger.lists_users() {
             return self.plan.keep(Class::Conservation, DRIFTS_ON);
         }
         let left = self.held().map(|held| signed(total).saturating_sub(held));
-        match (facts.stock(), left) {
+        match (evidence.stock(), left) {
             (None, Some(left)) if is_proven => {
                 // What users' repairs would move is in it at once.
                 let moved: i64 = self.steps.iter_mut().map(|step| std::mem::take(&mut step.stock_change)).sum();
@@ -238,13 +241,13 @@ impl Steps<'_> {
     /// Units that users hold, with nothing for members without units whom complete order records don't know; `None` if
     /// those of some are unknown.
     fn held(&self) -> Option<i64> {
-        let facts = self.facts;
-        if !facts.by_ledger {
-            return self.is_complete.then_some(facts.held.units);
+        let evidence = self.evidence;
+        if !evidence.by_ledger {
+            return self.is_complete.then_some(evidence.held.units);
         }
-        let drift = |finding: &Finding| finding.drift().unwrap_or_else(|| -finding.ledger.unwrap_or_default());
-        let drifts: i64 = facts.findings.iter().map(drift).fold(0, i64::saturating_add);
-        self.is_complete.then(|| facts.book.sum.saturating_add(drifts))
+        let drift = |mismatch: &Mismatch| mismatch.drift().unwrap_or_else(|| -mismatch.ledger.unwrap_or_default());
+        let drifts: i64 = evidence.mismatches.iter().map(drift).fold(0, i64::saturating_add);
+        self.is_complete.then(|| evidence.ledger.sum.saturating_add(drifts))
     }
 
     /// Moves the stock by `missing` units. If they are to return, users whose purchases are missing get them first: what
@@ -262,7 +265,7 @@ impl Steps<'_> {
 
     /// Creates the stock key, with what is left after all other repairs.
     fn restore(&mut self, left: i64) {
-        let withdrawn = self.facts.rules().and_then(|rules| rules.withdrawn).unwrap_or_default();
+        let withdrawn = self.evidence.rules().and_then(|rules| rules.withdrawn).unwrap_or_default();
         self.add(Class::Conservation, None, None, left, left.saturating_sub(signed(withdrawn)));
     }
 
@@ -291,8 +294,8 @@ impl Steps<'_> {
 
 /// The stock and the ledger's end as audited, which a repair that only raises the stock requires unchanged: whatever was
 /// sold since, by a backend past the ledger too, must not be sold again. A stock key that is gone is required to be gone.
-fn audited(facts: &Facts) -> Option<Audited> {
-    let end = facts.end.as_ref()?;
+fn audited(evidence: &Evidence) -> Option<Audited> {
+    let end = evidence.end.as_ref()?;
     let has_ledger = end.rules.is_some_and(|rules| rules.ledger);
     Some(Audited { stock: end.stock?, last: end.last.filter(|_| has_ledger) })
 }
@@ -306,16 +309,16 @@ impl Plan {
     }
 
     /// Puts steps in order and gives them their names.
-    fn name(&mut self, facts: &Facts, steps: Vec<Step>) {
-        let rules = facts.rules();
+    fn name(&mut self, evidence: &Evidence, steps: Vec<Step>) {
+        let rules = evidence.rules();
         // Without a meta nothing counts the repairs, so the instant of the audit tells one from the next.
-        let at = facts.end.as_ref().filter(|_| rules.is_none()).map_or(0, |end| end.at.get());
+        let at = evidence.end.as_ref().filter(|_| rules.is_none()).map_or(0, |end| end.at.get());
         let repair = |step: Step| Repair {
             id: String::new(),
-            layout: facts.layout,
-            activity: facts.activity.to_string(),
+            layout: evidence.layout,
+            activity: evidence.activity.to_string(),
             class: step.class,
-            audited: if step.user.is_none() && step.stock_change > 0 { audited(facts) } else { None },
+            audited: if step.user.is_none() && step.stock_change > 0 { audited(evidence) } else { None },
             user: step.user,
             from: step.from,
             to: step.to,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::drift::Class;
+use super::audit::Class;
 use super::id::StoredUser;
 use super::layout::Layout;
 use super::ledger::EntryId;

@@ -13,10 +13,10 @@ use super::scripts::ADOPT;
 use super::{Store, StoreError};
 use crate::inventory::activity::Plan;
 use crate::inventory::adoption::Adopted;
-use crate::inventory::book::Book;
 use crate::inventory::evidence::signed;
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
+use crate::inventory::ledger_state::LedgerState;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::status::call_code::STALE;
@@ -100,15 +100,15 @@ impl Store {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn fold_ledger(&mut self, activity: &ActivityId, found: &Adoptable) -> Result<Option<Book>, StoreError> {
+    pub fn fold_ledger(&mut self, activity: &ActivityId, found: &Adoptable) -> Result<Option<LedgerState>, StoreError> {
         let keys = self.keys(activity);
-        let mut book = Book::new(self.layout.kind(), None);
+        let mut state = LedgerState::new(self.layout.kind(), None);
         let upto = found.last.as_deref().and_then(|last| last.parse().ok());
         let (Some(upto), Ok(epoch)) = (upto, found.epoch.parse()) else { return Ok(None) };
-        self.pace = super::pace::Pace::gentle();
-        self.fold(&keys.ledger, &mut book, upto)?;
-        let is_readable = book.is_whole(epoch) && book.unreadable.is_empty() && book.total.is_some();
-        Ok(is_readable.then_some(book))
+        self.throttle = super::throttle::Throttle::gentle();
+        self.fold(&keys.ledger, &mut state, upto)?;
+        let is_readable = state.is_whole(epoch) && state.unreadable.is_empty() && state.total.is_some();
+        Ok(is_readable.then_some(state))
     }
 
     /// Writes what participants hold, where nobody reads it yet: how many pages; `None` if another adoption runs.

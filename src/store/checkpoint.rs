@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer};
 use super::keys::Keys;
 use super::reply::Reply;
 use super::{Store, StoreError};
-use crate::inventory::book::Book;
 use crate::inventory::checkpoint::{Checkpoint, units};
+use crate::inventory::ledger_state::LedgerState;
 
 /// Users a page: some ten kilobytes, one call's worth.
 pub(super) const USERS: usize = 500;
@@ -23,14 +23,14 @@ const UNKNOWN: &str = "?";
 const AT_ONCE: u64 = 10;
 
 impl Store {
-    /// Begins a book at a checkpoint. False where not all of its pages are there as they were written.
+    /// Begins a state at a checkpoint. False where not all of its pages are there as they were written.
     pub(super) fn begin_at(
         &mut self,
         keys: &Keys,
-        book: &mut Book,
+        state: &mut LedgerState,
         checkpoint: &Checkpoint,
     ) -> Result<bool, StoreError> {
-        book.begin_at(checkpoint);
+        state.begin_at(checkpoint);
         let reply = Reply::of_command("HMGET");
         let mut from = 0;
         while from < checkpoint.pages {
@@ -41,20 +41,20 @@ impl Store {
                 command.arg(format!("c:{}:{page}", checkpoint.name));
             });
             for page in reply.array(self.server.command(&command)?)? {
-                if !matches!(page, Value::BulkString(page) if carry(book, &page)) {
+                if !matches!(page, Value::BulkString(page) if carry(state, &page)) {
                     return Ok(false);
                 }
             }
             from = upto;
         }
-        Ok(book.carried(checkpoint.sum))
+        Ok(state.carried(checkpoint.sum))
     }
 }
 
-/// What a book's users hold, as pages.
-pub(super) fn pages(book: &Book) -> Vec<Vec<u8>> {
-    let known = book.held().map(|(user, units)| (user, Some(units)));
-    let held: Vec<(&[u8], Option<i64>)> = known.chain(book.unknown().map(|user| (user, None))).collect();
+/// What a state's users hold, as pages.
+pub(super) fn pages(state: &LedgerState) -> Vec<Vec<u8>> {
+    let known = state.held().map(|(user, units)| (user, Some(units)));
+    let held: Vec<(&[u8], Option<i64>)> = known.chain(state.unknown().map(|user| (user, None))).collect();
     held.chunks(USERS).map(encode_page).collect()
 }
 
@@ -77,14 +77,14 @@ pub(super) fn encode_page(users: &[(&[u8], Option<i64>)]) -> Vec<u8> {
     page
 }
 
-/// Adds the users of a page to a book; false where it is none.
-fn carry(book: &mut Book, page: &[u8]) -> bool {
+/// Adds the users of a page to a state; false where it is none.
+fn carry(state: &mut LedgerState, page: &[u8]) -> bool {
     let Ok(rows) = serde_json::from_slice::<Vec<[Text; 2]>>(page) else { return false };
     for [Text(user), Text(held)] in rows {
         match std::str::from_utf8(&held) {
-            Ok(UNKNOWN) => book.carry_unknown(&user),
+            Ok(UNKNOWN) => state.carry_unknown(&user),
             Ok(text) => match units(text) {
-                Some(units) => book.carry(&user, units),
+                Some(units) => state.carry(&user, units),
                 None => return false,
             },
             Err(_) => return false,
@@ -123,23 +123,23 @@ mod tests {
     fn a_page_keeps_users_as_the_bytes_they_are() {
         let users: [&[u8]; 6] = [b"7", b"", b"\xc4\xe3", b"\"\\\x01\0\n", "中".as_bytes(), b"\x7f"];
         let held: Vec<(&[u8], Option<i64>)> = users.into_iter().zip((1..).map(Some)).collect();
-        let mut book = Book::new(Kind::Hash, None);
-        assert!(carry(&mut book, &encode_page(&held)) && book.carried(21));
-        assert_eq!(book.held().collect::<Vec<_>>(), users.into_iter().zip(1..).collect::<Vec<_>>());
+        let mut state = LedgerState::new(Kind::Hash, None);
+        assert!(carry(&mut state, &encode_page(&held)) && state.carried(21));
+        assert_eq!(state.held().collect::<Vec<_>>(), users.into_iter().zip(1..).collect::<Vec<_>>());
         for wrong in [&b""[..], b"[[1,2]]", b"[[\"a\"]]", b"[[\"a\",\"01\"]]", b"[[\"a\",\"1\",\"2\"]]"] {
-            assert!(!carry(&mut book, wrong), "{}", String::from_utf8_lossy(wrong));
+            assert!(!carry(&mut state, wrong), "{}", String::from_utf8_lossy(wrong));
         }
     }
 
     #[test]
     fn users_of_unknown_units_hold_what_the_others_do_not() {
-        let mut book = Book::new(Kind::Set, None);
-        assert!(carry(&mut book, &encode_page(&[(b"a", Some(2)), (b"b", None), (b"c", None)])));
-        assert!(!book.carried(3), "two members and one unit");
-        assert!(book.carried(7));
-        let (a, b) = (book.user(b"a"), book.user(b"b"));
-        assert_eq!((book.is_unknown(a), book.is_unknown(b), book.sum), (false, true, 7));
-        assert_eq!(pages(&book).len(), 1);
-        assert!(!Book::new(Kind::Hash, None).carried(1), "nobody holds it");
+        let mut state = LedgerState::new(Kind::Set, None);
+        assert!(carry(&mut state, &encode_page(&[(b"a", Some(2)), (b"b", None), (b"c", None)])));
+        assert!(!state.carried(3), "two members and one unit");
+        assert!(state.carried(7));
+        let (a, b) = (state.user(b"a"), state.user(b"b"));
+        assert_eq!((state.is_unknown(a), state.is_unknown(b), state.sum), (false, true, 7));
+        assert_eq!(pages(&state).len(), 1);
+        assert!(!LedgerState::new(Kind::Hash, None).carried(1), "nobody holds it");
     }
 }

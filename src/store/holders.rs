@@ -8,9 +8,9 @@ use super::scan::number;
 use super::{Store, StoreError};
 use crate::inventory::evidence::signed;
 use crate::inventory::id::ActivityId;
+use crate::inventory::interner::Interner;
 use crate::inventory::layout::Kind;
 use crate::inventory::order::Corrupt;
-use crate::inventory::users::Users;
 
 /// Participants a page: about half a millisecond of the server's time.
 const PAGE: usize = 500;
@@ -18,7 +18,7 @@ const PAGE: usize = 500;
 /// What participants hold.
 #[derive(Default)]
 pub struct Holders {
-    users: Users,
+    users: Interner,
     /// By number; `None` for a member of a set whose units nobody recorded.
     units: Vec<Option<u64>>,
     /// The first record that is no number.

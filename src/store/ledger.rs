@@ -6,9 +6,9 @@ use redis::Value;
 
 use super::reply::Reply;
 use super::{Store, StoreError};
-use crate::inventory::book::Book;
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::{Entry, EntryId};
+use crate::inventory::ledger_state::LedgerState;
 
 /// Orders that a page holds, in bytes: about half a millisecond of the server's time.
 const PAGE_BYTES: usize = 200_000;
@@ -141,16 +141,16 @@ impl Store {
         (self.server.target.timeout / 2).min(MOST_BLOCK).as_millis().max(1)
     }
 
-    /// Adds to a book all entries up to one. While a page is added, the next one is under way.
+    /// Adds to a state all entries up to one. While a page is added, the next one is under way.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(super) fn fold(&mut self, key: &str, book: &mut Book, upto: EntryId) -> Result<(), StoreError> {
+    pub(super) fn fold(&mut self, key: &str, state: &mut LedgerState, upto: EntryId) -> Result<(), StoreError> {
         let reply = Reply::of_command("XRANGE");
         // Entries hold one order or hundreds: their weight, not their number, makes a page.
         let mut count = 20;
         let mut asked = false;
-        while book.end < upto {
+        while state.end < upto {
             let after = |end: EntryId, count: usize| {
                 let mut command = redis::cmd("XRANGE");
                 command.arg(key).arg(format!("({end}")).arg(upto.to_string()).arg("COUNT").arg(count);
@@ -160,21 +160,21 @@ impl Store {
             let value = match under_way {
                 Some(value) => value,
                 None => {
-                    self.pace.wait();
-                    self.server.command(&after(book.end, count))?
+                    self.throttle.wait();
+                    self.server.command(&after(state.end, count))?
                 }
             };
-            self.pace.took();
+            self.throttle.took();
             let page = reply.array(value)?.into_iter().map(|value| entry(&reply, value));
             let page: Vec<Entry> = page.collect::<Result<_, _>>()?;
             let Some(last) = page.last() else { break };
             let orders: usize = page.iter().filter_map(|entry| entry.orders.as_ref()).map(Vec::len).sum();
             count = (PAGE_BYTES / (orders / page.len()).max(1)).clamp(20, MOST_PAGE);
             asked = last.id < upto && {
-                self.pace.wait();
+                self.throttle.wait();
                 self.server.send(&after(last.id, count)).is_ok()
             };
-            page.iter().for_each(|entry| book.add(entry));
+            page.iter().for_each(|entry| state.add(entry));
         }
         Ok(())
     }

@@ -16,11 +16,12 @@ mod index;
 pub mod keys;
 mod ledger;
 mod link;
-mod look;
 mod multi_orders;
 mod orders;
-mod pace;
-mod pages;
+mod page_reader;
+mod participants;
+mod throttle;
+
 mod preheat;
 mod repair;
 mod reply;
@@ -36,7 +37,7 @@ use std::sync::Arc;
 use call::Server;
 use connect::Target;
 use keys::Keys;
-use pace::Pace;
+use throttle::Throttle;
 
 pub use error::StoreError;
 
@@ -49,7 +50,7 @@ pub struct Store {
     layout: Layout,
     operator: String,
     /// How soon what is read page by page asks for the next page.
-    pace: Pace,
+    throttle: Throttle,
     /// Whether long operations should stop.
     stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
@@ -57,7 +58,7 @@ pub struct Store {
 impl Store {
     /// Nothing is sent before the first question. `operator` stands in the ledger as who did it.
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
-        Self { server: Server::new(target), layout, operator, pace: Pace::quick(), stop: Arc::new(|| false) }
+        Self { server: Server::new(target), layout, operator, throttle: Throttle::quick(), stop: Arc::new(|| false) }
     }
 
     /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.

@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::call::Again;
 use super::keys::Keys;
-use super::look::Ask;
+use super::participants::PageRequest;
 use super::reply::Reply;
 use super::scripts::REPAIR;
 use super::{Store, StoreError};
@@ -81,7 +81,7 @@ impl Store {
     fn since_audit(&mut self, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
         let Some(mut after) = audited.last else { return Ok(None) };
         let keys = self.keys(activity);
-        let instant = self.look(&keys, &Ask::Users(&[]))?.instant;
+        let instant = self.look(&keys, &PageRequest::Users(&[]))?.instant;
         let (Some(stock), Some(last)) = (instant.stock, instant.last) else { return Ok(None) };
         let mut expected = signed(audited.stock);
         while after < last {

@@ -6,14 +6,14 @@ use redis::Value;
 use super::call::Again;
 use super::checkpoint::pages;
 use super::keys::Keys;
-use super::pace::Pace;
 use super::reply::Reply;
 use super::scripts::TRIM;
+use super::throttle::Throttle;
 use super::{Store, StoreError};
-use crate::inventory::book::Book;
 use crate::inventory::checkpoint::Checkpoint;
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
+use crate::inventory::ledger_state::LedgerState;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::status::call_code::{STALE, UNREAD};
@@ -55,7 +55,7 @@ impl Trim {
 
 /// What the entries that should go come to.
 pub struct Sums {
-    book: Book,
+    state: LedgerState,
     /// How many entries would go.
     pub entries: u64,
     /// Users who hold something by them.
@@ -114,25 +114,25 @@ impl Store {
     /// Any of [`StoreError`].
     pub fn sum_up(&mut self, activity: &ActivityId, trim: &Trim) -> Result<Result<Sums, Untrimmed>, StoreError> {
         let keys = self.keys(activity);
-        let mut book = Book::new(self.layout.kind(), None);
+        let mut state = LedgerState::new(self.layout.kind(), None);
         let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
         let known = match &trim.checkpoint {
-            Some(checkpoint) if !self.begin_at(&keys, &mut book, checkpoint)? => return Ok(Err(Untrimmed::Headless)),
+            Some(checkpoint) if !self.begin_at(&keys, &mut state, checkpoint)? => return Ok(Err(Untrimmed::Headless)),
             Some(checkpoint) => checkpoint.entries,
             None => 0,
         };
         // Nobody is in a hurry here.
-        self.pace = Pace::gentle();
-        self.fold(&keys.ledger, &mut book, from.previous())?;
-        let whole = trim.epoch.parse().is_ok_and(|epoch| book.is_whole(epoch));
-        if let Some((id, why)) = book.unreadable.pop() {
+        self.throttle = Throttle::gentle();
+        self.fold(&keys.ledger, &mut state, from.previous())?;
+        let whole = trim.epoch.parse().is_ok_and(|epoch| state.is_whole(epoch));
+        if let Some((id, why)) = state.unreadable.pop() {
             return Ok(Err(Untrimmed::Unreadable(id, why)));
         }
-        if !whole || book.total.is_none() {
+        if !whole || state.total.is_none() {
             return Ok(Err(Untrimmed::Headless));
         }
-        let (entries, users) = (book.entries - known, book.held().count());
-        Ok(Ok(Sums { book, entries, users }))
+        let (entries, users) = (state.entries - known, state.held().count());
+        Ok(Ok(Sums { state, entries, users }))
     }
 
     /// Writes a checkpoint down, from which on audits begin there.
@@ -150,16 +150,16 @@ impl Store {
         let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
         self.clear(&keys, &trim.epoch)?;
         let name = uuid::Uuid::now_v7().to_string();
-        let pages = pages(&sums.book);
+        let pages = pages(&sums.state);
         let count = pages.len().to_string();
         for (number, page) in pages.into_iter().enumerate() {
             if !self.write_page(&keys, &trim.epoch, &name, number, page)? {
                 return Ok(Err(Untrimmed::Stale));
             }
         }
-        let book = &sums.book;
+        let state = &sums.state;
         let replaced = trim.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone()).unwrap_or_default();
-        let words = Checkpoint::sums(from, book.end, book.entries, book.total.unwrap_or_default(), book.sum);
+        let words = Checkpoint::sums(from, state.end, state.entries, state.total.unwrap_or_default(), state.sum);
         // A checkpoint has no field for a reason: it is kept with the name.
         let by = reason.map_or_else(|| self.operator.clone(), |why| format!("{}: {why}", self.operator));
         let value = self.trim(&keys, "switch", &trim.epoch, &[name, count, replaced, words, by])?;

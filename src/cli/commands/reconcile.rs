@@ -18,10 +18,10 @@ use super::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
-use seckill::inventory::audit::{MissingOrders, judge};
-use seckill::inventory::book::Compared;
-use seckill::inventory::drift::{Audit, Verdict};
+use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::id::ActivityId;
+use seckill::inventory::judgement::{MissingOrders, judge};
+use seckill::inventory::ledger_state::Compared;
 use seckill::inventory::number::Units;
 use seckill::store::Store;
 

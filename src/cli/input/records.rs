@@ -9,7 +9,7 @@ use super::problem::Problems;
 use crate::cli::failure::Failure;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
-use seckill::inventory::records::Records;
+use seckill::inventory::order_sums::OrderSums;
 use seckill::store::error::cause;
 
 /// How records are to be read.
@@ -32,7 +32,7 @@ const MOST_ACTIVITIES: usize = 100_000;
 #[derive(Default)]
 pub struct OrderRecords {
     /// The activities that are wanted; if none are, those that rows name, in the order in which they come.
-    activities: Vec<(ActivityId, Records)>,
+    activities: Vec<(ActivityId, OrderSums)>,
     /// Indexes into `activities`.
     places: HashMap<String, usize>,
     /// How many rows there were, of whichever activity.
@@ -58,7 +58,7 @@ impl OrderRecords {
     }
 
     /// The records of an activity; none if no row names it.
-    pub fn take(&mut self, activity: &ActivityId) -> Records {
+    pub fn take(&mut self, activity: &ActivityId) -> OrderSums {
         let place = self.places.get(activity.as_str());
         place.map(|place| std::mem::take(&mut self.activities[*place].1)).unwrap_or_default()
     }
@@ -68,7 +68,7 @@ impl OrderRecords {
         let next = self.activities.len();
         let place = *self.places.entry(activity.to_string()).or_insert(next);
         if place == next {
-            self.activities.push((activity, Records::default()));
+            self.activities.push((activity, OrderSums::default()));
         }
         place
     }

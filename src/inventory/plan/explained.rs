@@ -1,6 +1,6 @@
 //! What the stock of a sale moved with, if its counters differ from its ledger.
 
-use crate::inventory::evidence::{Facts, Finding, Holding, signed};
+use crate::inventory::evidence::{Evidence, Holding, Mismatch, signed};
 
 /// What explains the stock while counters differ from the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,25 +16,28 @@ pub enum Explained {
 }
 
 /// What explains the stock of a sale whose counters differ from its ledger.
-pub fn explained(facts: &Facts) -> Explained {
-    let drifting: Vec<&Finding> =
-        facts.findings.iter().filter(|finding| finding.ledger.is_some() && finding.drift() != Some(0)).collect();
-    let Some((total, stock)) = facts.total().zip(facts.stock()) else { return Explained::Unclear };
+pub fn explained(evidence: &Evidence) -> Explained {
+    let drifting: Vec<&Mismatch> = evidence
+        .mismatches
+        .iter()
+        .filter(|mismatch| mismatch.ledger.is_some() && mismatch.drift() != Some(0))
+        .collect();
+    let Some((total, stock)) = evidence.total().zip(evidence.stock()) else { return Explained::Unclear };
     let sold = signed(total).saturating_sub(signed(stock));
-    let drifts = |of: &dyn Fn(&Finding) -> bool| {
-        let drift = drifting.iter().filter(|finding| of(finding)).map(|finding| finding.drift());
-        drift.sum::<Option<i64>>().map(|drift| facts.book.sum.saturating_add(drift))
+    let drifts = |of: &dyn Fn(&Mismatch) -> bool| {
+        let drift = drifting.iter().filter(|mismatch| of(mismatch)).map(|mismatch| mismatch.drift());
+        drift.sum::<Option<i64>>().map(|drift| evidence.ledger.sum.saturating_add(drift))
     };
-    let has_records = facts.book.lists_users();
-    let is_known = drifting.iter().all(|finding| finding.drift().is_some());
+    let has_records = evidence.ledger.lists_users();
+    let is_known = drifting.iter().all(|mismatch| mismatch.drift().is_some());
     if drifting.is_empty() || drifts(&|_| true) == Some(sold) {
         Explained::ByCounters
-    } else if facts.book.sum == sold && (is_known || has_records) {
+    } else if evidence.ledger.sum == sold && (is_known || has_records) {
         Explained::ByLedger
     } else if has_records {
         Explained::ByCounters
-    } else if drifting.iter().any(|finding| is_evicted(finding))
-        && drifts(&|finding| !is_evicted(finding)) == Some(sold)
+    } else if drifting.iter().any(|mismatch| is_evicted(mismatch))
+        && drifts(&|mismatch| !is_evicted(mismatch)) == Some(sold)
     {
         Explained::ByEviction
     } else {
@@ -43,6 +46,6 @@ pub fn explained(facts: &Facts) -> Explained {
 }
 
 /// Whether the ledger knows the user, and the participants don't.
-pub fn is_evicted(finding: &Finding) -> bool {
-    finding.holds == Holding::Units(0) && finding.ledger.is_some_and(|ledger| ledger > 0)
+pub fn is_evicted(mismatch: &Mismatch) -> bool {
+    mismatch.holds == Holding::Units(0) && mismatch.ledger.is_some_and(|ledger| ledger > 0)
 }

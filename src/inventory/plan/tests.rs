@@ -1,12 +1,12 @@
 //! Judgement and plan of sales that are written down in a line each.
 
-use super::super::audit::judge;
-use super::super::book::{Book, Compared};
-use super::super::drift::{Audit, Proof, Verdict};
-use super::super::evidence::{Instant, Rules, Tally};
+use super::super::audit::{Audit, Proof, Verdict};
+use super::super::evidence::{ActivityView, Rules, Tally};
+use super::super::judgement::judge;
 use super::super::layout::Layout;
 use super::super::ledger::{Entry, EntryId};
-use super::super::records::Records;
+use super::super::ledger_state::{Compared, LedgerState};
+use super::super::order_sums::OrderSums;
 use super::super::time::Millis;
 use super::*;
 
@@ -42,26 +42,26 @@ fn sale(layout: Layout) -> Sale {
 }
 
 impl Sale {
-    fn facts(&self) -> Facts {
+    fn evidence(&self) -> Evidence {
         let kind = self.layout.kind();
         let compared = self.orders.as_ref().map(|orders| {
-            let mut records = Records::default();
+            let mut records = OrderSums::default();
             orders.iter().for_each(|(user, units)| records.add(user, *units, None));
             Compared { records, newer_from: EntryId::first_at(Millis::new(u64::MAX)), named: self.named }
         });
-        let mut book = Book::new(kind, compared);
+        let mut state = LedgerState::new(kind, compared);
         let id = |at: u64| EntryId::first_at(Millis::new(at));
         let by_ledger = self.ledger.is_some();
         if let Some(users) = &self.ledger {
             let mut begin = Entry::new(id(1));
             (begin.op, begin.epoch) = (b"preheat".to_vec(), Some(b"1".to_vec()));
             begin.total = self.total.map(|total| total.to_string().into_bytes());
-            book.add(&begin);
+            state.add(&begin);
             for ((user, units), at) in users.iter().zip(2..) {
                 let mut entry = Entry::new(id(at));
                 entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
                 entry.orders = Some(format!(r#"[["{user}","{}",""]]"#, units.abs()).into_bytes());
-                book.add(&entry);
+                state.add(&entry);
             }
         }
         let rules = self.total.map(|total| Rules {
@@ -73,15 +73,15 @@ impl Sale {
             withdrawn: self.withdrawn,
         });
         let at = Millis::new(1000);
-        let end = Instant { at, stock: self.stock, rules, last: None, length: None, checkpoint: None };
-        let mut facts = Facts {
+        let end = ActivityView { at, stock: self.stock, rules, last: None, length: None, checkpoint: None };
+        let mut evidence = Evidence {
             activity: "1001".parse().unwrap(),
             layout: self.layout,
             kind,
             total: None,
             end: Some(end),
             corrupt: None,
-            book,
+            ledger: state,
             held: Tally::default(),
             without_units: 0,
             newest_named: None,
@@ -89,7 +89,7 @@ impl Sale {
             settled: true,
             first_drift: None,
             drifts_on: false,
-            findings: Vec::new(),
+            mismatches: Vec::new(),
             notes: Vec::new(),
         };
         for (user, units) in self.held.iter().filter(|_| kind.has_users()) {
@@ -98,20 +98,20 @@ impl Sale {
                 -2 => Holding::Invalid("x".to_owned()),
                 units => Holding::Units(units.unsigned_abs()),
             };
-            let user = facts.book.user(user.as_bytes());
-            facts.book.see(user);
-            facts.without_units += u64::from(holds == Holding::Unknown);
-            facts.held.add(&holds, &facts.book, user);
-            facts.findings.extend(facts.book.finding(user, holds, None, by_ledger));
+            let user = evidence.ledger.user(user.as_bytes());
+            evidence.ledger.see(user);
+            evidence.without_units += u64::from(holds == Holding::Unknown);
+            evidence.held.add(&holds, &evidence.ledger, user);
+            evidence.mismatches.extend(evidence.ledger.mismatch(user, holds, None, by_ledger));
         }
-        for user in facts.book.unseen().into_iter().filter(|_| kind.has_users()).collect::<Vec<_>>() {
-            facts.findings.extend(facts.book.finding(user, Holding::Units(0), None, by_ledger));
+        for user in evidence.ledger.unseen().into_iter().filter(|_| kind.has_users()).collect::<Vec<_>>() {
+            evidence.mismatches.extend(evidence.ledger.mismatch(user, Holding::Units(0), None, by_ledger));
         }
-        facts
+        evidence
     }
 
     fn audit(&self) -> Audit {
-        judge(self.facts(), MissingOrders::Repair)
+        judge(self.evidence(), MissingOrders::Repair)
     }
 
     /// Verdict, proof and differences as `class user redis ledger orders`.
@@ -119,7 +119,7 @@ impl Sale {
         let audit = self.audit();
         let differences = audit.differences.iter().map(|difference| {
             let text =
-                |held: &Option<super::super::drift::Held>| held.as_ref().map_or("-".to_owned(), ToString::to_string);
+                |held: &Option<super::super::audit::Held>| held.as_ref().map_or("-".to_owned(), ToString::to_string);
             let user = difference.user.as_ref().map_or("-".to_owned(), ToString::to_string);
             let (redis, ledger, orders) = (text(&difference.redis), text(&difference.ledger), text(&difference.orders));
             let count = difference.count.map(|count| format!(" of {count}")).unwrap_or_default();
@@ -194,16 +194,16 @@ fn stock_goes_up_only_if_a_whole_ledger_equals_every_counter() {
 
 #[test]
 fn a_stock_that_moved_past_the_ledger_during_the_audit_is_not_raised() {
-    let mut facts = Sale { stock: Some(5), ..sale(Layout::Seckill) }.facts();
-    let at = |stock| Instant { stock: Some(stock), ..facts.end.clone().unwrap() };
+    let mut evidence = Sale { stock: Some(5), ..sale(Layout::Seckill) }.evidence();
+    let at = |stock| ActivityView { stock: Some(stock), ..evidence.end.clone().unwrap() };
     let (same, other) = (at(5), at(8));
-    facts.watch_stock(&same);
-    facts.watch_stock(&same);
-    let repairs = plan(&facts, false, MissingOrders::Repair).repairs;
+    evidence.watch_stock(&same);
+    evidence.watch_stock(&same);
+    let repairs = plan(&evidence, false, MissingOrders::Repair).repairs;
     assert_eq!((repairs[0].stock_change, repairs[0].audited), (2, Some(Audited { stock: 5, last: None })));
     // A page before, three more were left than when the audit ended.
-    facts.watch_stock(&other);
-    let plan = plan(&facts, false, MissingOrders::Repair);
+    evidence.watch_stock(&other);
+    let plan = plan(&evidence, false, MissingOrders::Repair);
     assert_eq!((plan.repairs.len(), plan.kept.len()), (0, 1), "{:?}", plan.kept);
 }
 
@@ -296,7 +296,7 @@ fn of_a_bare_counter_the_stock_stays_if_the_order_records_agree() {
     // The ledger knows more than the records and the stock.
     let ahead = Sale { stock: Some(8), orders: Some(vec![("", 2)]), ..sale(Layout::Product) };
     assert_eq!(ahead.repairs(), ["counter_drift - 3 2 +0"]);
-    // Records override both.
+    // OrderSums override both.
     let recorded = Sale { orders: Some(vec![("", 2)]), ..sale(Layout::Product) };
     assert_eq!(recorded.repairs(), ["quantity_mismatch - 3 2 +1"]);
     // Without records nothing is sold twice, and nothing returns.
@@ -373,7 +373,7 @@ fn missing_orders_are_what_the_records_lack_and_emitted_ones_are_no_repairs() {
         ..sale(Layout::Seckill)
     };
     let missing = |audit: &Audit| {
-        let row = |missing: &super::super::drift::MissingOrder| {
+        let row = |missing: &super::super::audit::MissingOrder| {
             format!("{} {}", missing.user.as_ref().unwrap(), missing.quantity)
         };
         let mut rows: Vec<String> = audit.missing_orders.iter().map(row).collect();
@@ -382,13 +382,13 @@ fn missing_orders_are_what_the_records_lack_and_emitted_ones_are_no_repairs() {
     };
     assert_eq!(missing(&repeat.audit()), ["a 2", "b 2"]);
     assert_eq!(repeat.repairs(), ["missing_purchase c 0 1 -1", "quantity_mismatch a 5 3 +2", "missing_order b 2 0 +2"]);
-    let emitted = judge(repeat.facts(), MissingOrders::Emit);
+    let emitted = judge(repeat.evidence(), MissingOrders::Emit);
     assert_eq!(
         (missing(&emitted), shown(&emitted)),
         (missing(&repeat.audit()), vec!["missing_purchase c 0 1 -1".to_owned()])
     );
     let counter = Sale { orders: Some(vec![("", 1)]), ..sale(Layout::Product) };
-    let emitted = judge(counter.facts(), MissingOrders::Emit);
+    let emitted = judge(counter.evidence(), MissingOrders::Emit);
     assert_eq!((emitted.missing_orders[0].quantity, shown(&emitted)), (2, vec![]));
 }
 

@@ -10,7 +10,7 @@ use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Checked, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Output, Row};
-use seckill::inventory::users::Users as Interner;
+use seckill::inventory::interner::Interner;
 
 /// A file that may be applied.
 pub(super) struct CheckedInput {

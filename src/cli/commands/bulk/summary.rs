@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::cli::error::Result;
 use crate::cli::output::{Cell, Output, OutputError, Row, Tone};
 use seckill::inventory::id::ActivityId;
+use seckill::inventory::interner::Interner;
 use seckill::inventory::status::Status;
-use seckill::inventory::users::Users as Interner;
 
 /// No other entry, or units that nobody knows.
 const NONE: u32 = u32::MAX;

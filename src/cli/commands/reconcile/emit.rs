@@ -5,7 +5,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use crate::cli::commands::stored_user::{self, has_hex_column, serialize_hex};
 use crate::cli::error::Result;
 use crate::cli::output::{Cell, Format, Output, OutputError, Row};
-use seckill::inventory::drift::{Audit, MissingOrder};
+use seckill::inventory::audit::{Audit, MissingOrder};
 
 /// Differences that can be printed as order rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -7,7 +7,7 @@ use crate::cli::commands::repair::RepairRow;
 use crate::cli::commands::stored_user::{self, has_hex_column, serialize_hex};
 use crate::cli::error::Result;
 use crate::cli::output::{Cell, Format, Output, OutputError, Row, Tone};
-use seckill::inventory::drift::{Audit, Class, Difference, Held, Proof, Verdict};
+use seckill::inventory::audit::{Audit, Class, Difference, Held, Proof, Verdict};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
 const MOST_NOTES: usize = 50;

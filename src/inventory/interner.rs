@@ -1,4 +1,4 @@
-//! Users by number: each name is kept once, however often it comes.
+//! Interner by number: each name is kept once, however often it comes.
 
 use std::hash::BuildHasher;
 
@@ -12,7 +12,7 @@ const ELSEWHERE: u8 = 255;
 /// Names of users. What is looked at for each of a million is a slot in the table and one of the names: memory is
 /// slower than everything else here.
 #[derive(Default)]
-pub struct Users {
+pub struct Interner {
     /// A short name and its length; of a longer one, where it stands in `long` and its length.
     slots: Vec<[u8; SHORT + 1]>,
     /// Longer names, one after the other.
@@ -22,7 +22,7 @@ pub struct Users {
     hasher: DefaultHashBuilder,
 }
 
-impl Users {
+impl Interner {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.slots.len()
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_name_has_one_number_and_keeps_it() {
-        let mut users = Users::default();
+        let mut users = Interner::default();
         let numbers: Vec<u32> = (0..5000).map(|i| users.number(format!("u{i}").as_bytes())).collect();
         for (i, number) in numbers.iter().enumerate() {
             assert_eq!(users.number(format!("u{i}").as_bytes()), *number);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_long_name_is_kept_as_well_as_a_short_one() {
-        let mut users = Users::default();
+        let mut users = Interner::default();
         let names: Vec<Vec<u8>> =
             (0..300).map(|length| vec![b'x'; length]).chain([vec![0; 16], vec![255; 16]]).collect();
         let numbers: Vec<u32> = names.iter().map(|name| users.number(name)).collect();
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn many_names_have_the_numbers_that_each_has() {
-        let (mut together, mut each) = (Users::default(), Users::default());
+        let (mut together, mut each) = (Interner::default(), Interner::default());
         for page in 0..50u32 {
             // Known ones, new ones, and new ones that come twice.
             let names: Vec<Vec<u8>> = (0..100)

@@ -1,16 +1,16 @@
 //! Order records of one activity: what a database says each user bought.
 
+use super::interner::Interner;
 use super::ledger::EntryId;
-use super::users::Users;
 
 /// Where sums of rows saturate: at the most units that there can be, which no sale sells to one user.
 const MOST_SUM: i64 = 9_007_199_254_740_991;
 
 /// The rows of one activity, summed by user.
 #[derive(Default)]
-pub struct Records {
+pub struct OrderSums {
     /// Whom the rows name.
-    pub users: Users,
+    pub users: Interner,
     /// The sum of each user's rows, by number.
     pub units: Vec<i64>,
     /// How many rows there were.
@@ -19,7 +19,7 @@ pub struct Records {
     pub newest: Option<EntryId>,
 }
 
-impl Records {
+impl OrderSums {
     /// Adds a row of at most 2^53-1 units; units below zero are a refund.
     pub fn add(&mut self, user: &str, units: i64, entry: Option<EntryId>) {
         let number = self.users.number(user.as_bytes()) as usize;

@@ -5,12 +5,12 @@ use redis::Value;
 
 use super::call::Again;
 use super::keys::Keys;
-use super::pages::Scanned;
+use super::page_reader::Scanned;
 use super::reply::{Reply, corrupt};
 use super::scripts::AUDIT;
 use super::{Store, StoreError};
 use crate::inventory::checkpoint::Checkpoint;
-use crate::inventory::evidence::{Holding, Instant, Rules};
+use crate::inventory::evidence::{ActivityView, Holding, Rules};
 use crate::inventory::ledger::Entry;
 use crate::inventory::number::whole;
 use crate::inventory::order::Corrupt;
@@ -22,7 +22,7 @@ use crate::inventory::time::Millis;
 pub(super) const PAGE: usize = 400;
 
 /// What a call asks for.
-pub enum Ask<'a> {
+pub enum PageRequest<'a> {
     /// A page of participants from a cursor on.
     Page(&'a str),
     /// These users.
@@ -30,10 +30,10 @@ pub enum Ask<'a> {
 }
 
 /// What a call found.
-pub struct Look {
+pub struct ParticipantsPage {
     pub status: Status,
     pub corrupt: Option<Corrupt>,
-    pub instant: Instant,
+    pub instant: ActivityView,
     /// What the ledger has of late, where that comes along.
     pub entries: Vec<Entry>,
     pub cursor: String,
@@ -52,7 +52,7 @@ pub enum HeldBy {
 
 impl Store {
     /// What the script says.
-    pub(super) fn look(&mut self, keys: &Keys, ask: &Ask<'_>) -> Result<Look, StoreError> {
+    pub(super) fn look(&mut self, keys: &Keys, ask: &PageRequest<'_>) -> Result<ParticipantsPage, StoreError> {
         match self.call(keys, ask, false)? {
             Some(look) => Ok(look),
             // A user with a zero byte, which only a backend can have made.
@@ -61,17 +61,22 @@ impl Store {
     }
 
     /// One call of the script.
-    fn call(&mut self, keys: &Keys, ask: &Ask<'_>, as_list: bool) -> Result<Option<Look>, StoreError> {
+    fn call(
+        &mut self,
+        keys: &Keys,
+        ask: &PageRequest<'_>,
+        as_list: bool,
+    ) -> Result<Option<ParticipantsPage>, StoreError> {
         let names: Vec<&str> = keys.in_order().collect();
         let kind = self.kind();
         let value = self.server.run(&AUDIT, &names, Again::Reads, None, |_| {
             let mut arguments = vec![kind.clone().into_bytes()];
             match ask {
-                Ask::Page(cursor) => {
+                PageRequest::Page(cursor) => {
                     arguments.extend([(*cursor).to_owned().into_bytes(), PAGE.to_string().into_bytes()]);
                     arguments.extend(as_list.then(|| b"list".to_vec()));
                 }
-                Ask::Users(users) => {
+                PageRequest::Users(users) => {
                     arguments.extend([Vec::new(), PAGE.to_string().into_bytes()]);
                     arguments.extend_from_slice(users);
                 }
@@ -130,14 +135,21 @@ impl HeldBy {
 }
 
 /// Reads the script's reply; `None` where users and units cannot be told apart in it.
-pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError> {
+pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>, StoreError> {
     let reply = Reply::of(&AUDIT);
     let mut values = reply.array(value)?;
     let status = reply.status(values.first())?;
-    let mut look = Look {
+    let mut look = ParticipantsPage {
         status,
         corrupt: None,
-        instant: Instant { at: Millis::new(0), stock: None, rules: None, last: None, length: None, checkpoint: None },
+        instant: ActivityView {
+            at: Millis::new(0),
+            stock: None,
+            rules: None,
+            last: None,
+            length: None,
+            checkpoint: None,
+        },
         entries: Vec::new(),
         cursor: "0".to_owned(),
         held: HeldBy::List(Vec::new()),
@@ -169,7 +181,7 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<Look>, StoreError
             }
         },
     };
-    look.instant = Instant {
+    look.instant = ActivityView {
         at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
         stock: reply.count(Some(stock))?,
         rules: match reply.text(meta.first())? {

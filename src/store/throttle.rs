@@ -9,7 +9,7 @@ const OTHERS: u32 = 3;
 const MOST: Duration = Duration::from_millis(5);
 
 /// When the next call may be sent.
-pub struct Pace {
+pub struct Throttle {
     is_live: bool,
     /// When the last call was sent.
     sent: Instant,
@@ -17,7 +17,7 @@ pub struct Pace {
     rest: Duration,
 }
 
-impl Pace {
+impl Throttle {
     /// In a hurry until somebody buys.
     pub fn quick() -> Self {
         Self { is_live: false, sent: Instant::now(), rest: Duration::ZERO }

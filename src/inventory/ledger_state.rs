@@ -5,16 +5,16 @@
 use std::collections::{HashMap, HashSet};
 
 use super::checkpoint::Checkpoint;
+use super::interner::Interner;
 use super::layout::Kind;
 use super::ledger::{Entry, EntryId, Op};
-use super::records::Records;
-use super::users::Users;
+use super::order_sums::OrderSums;
 
 /// What the ledger says up to one entry.
-pub struct Book {
+pub struct LedgerState {
     kind: Kind,
     /// Everybody that was met so far, in ledger or participants.
-    pub users: Users,
+    pub users: Interner,
     /// What the ledger says each user holds, by number. Below zero where it says nonsense.
     ledger: Vec<i64>,
     /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
@@ -66,7 +66,7 @@ pub struct Newer {
 /// Order records and how far the ledger may be newer than they are.
 pub struct Compared {
     /// The records.
-    pub records: Records,
+    pub records: OrderSums,
     /// The first ledger entry that they cannot know.
     pub newer_from: EntryId,
     /// Whether the caller named the activity. Otherwise, if no row mentions it, its users are counted and not listed:
@@ -74,14 +74,14 @@ pub struct Compared {
     pub named: bool,
 }
 
-impl Book {
+impl LedgerState {
     /// Nothing was read yet.
     pub fn new(kind: Kind, compared: Option<Compared>) -> Self {
         let rows = compared.as_ref().map_or(0, |compared| compared.records.rows);
         let named = compared.as_ref().is_none_or(|compared| compared.named);
         let (records, newer_from) = compared.map(|compared| (compared.records, compared.newer_from)).unzip();
         let (users, orders) = records.map(|records| (records.users, records.units)).unzip();
-        let users: Users = users.unwrap_or_default();
+        let users: Interner = users.unwrap_or_default();
         Self {
             kind,
             ledger: vec![0; users.count()],
@@ -152,7 +152,7 @@ impl Book {
         self.unknown.contains(&user)
     }
 
-    /// Users who hold something by the ledger, and nobody knows how much.
+    /// Interner who hold something by the ledger, and nobody knows how much.
     pub fn unknown(&self) -> impl Iterator<Item = &[u8]> {
         self.unknown.iter().map(|user| self.users.name(*user))
     }
@@ -162,7 +162,7 @@ impl Book {
         self.epoch == Some(epoch) && self.expected.is_none()
     }
 
-    /// Users who hold something by the ledger, and how much.
+    /// Interner who hold something by the ledger, and how much.
     pub fn held(&self) -> impl Iterator<Item = (&[u8], i64)> {
         (0u32..)
             .zip(&self.ledger)
@@ -245,7 +245,7 @@ impl Book {
         !std::mem::replace(&mut self.seen[user as usize], true)
     }
 
-    /// Users who should hold something, and of whom the participants told nothing.
+    /// Interner who should hold something, and of whom the participants told nothing.
     pub fn unseen(&self) -> Vec<u32> {
         let expected = |user: u32| {
             self.units(user) != 0 || self.is_unknown(user) || self.ordered(user).is_some_and(|units| units != 0)
@@ -334,54 +334,54 @@ mod tests {
 
     #[test]
     fn it_adds_up() {
-        let mut book = Book::new(Kind::Hash, None);
-        book.add(&entry("1-0", "preheat", Some("10"), "[]"));
-        book.add(&entry("2-0", "deduct", None, r#"[["a","3",""],["b","1",""],["a","1",""]]"#));
-        book.add(&entry("2-1", "refund", None, r#"[["a","2",""]]"#));
-        book.add(&entry("3-0", "update", Some("20"), "[]"));
-        let a = book.user(b"a");
-        assert_eq!((book.units(a), book.sum, book.total, book.epoch, book.entries), (2, 3, Some(20), Some(1), 4));
-        assert!(book.see(a) && !book.see(a));
-        assert_eq!(book.unseen().iter().map(|user| book.users.name(*user)).collect::<Vec<_>>(), [b"b"]);
+        let mut state = LedgerState::new(Kind::Hash, None);
+        state.add(&entry("1-0", "preheat", Some("10"), "[]"));
+        state.add(&entry("2-0", "deduct", None, r#"[["a","3",""],["b","1",""],["a","1",""]]"#));
+        state.add(&entry("2-1", "refund", None, r#"[["a","2",""]]"#));
+        state.add(&entry("3-0", "update", Some("20"), "[]"));
+        let a = state.user(b"a");
+        assert_eq!((state.units(a), state.sum, state.total, state.epoch, state.entries), (2, 3, Some(20), Some(1), 4));
+        assert!(state.see(a) && !state.see(a));
+        assert_eq!(state.unseen().iter().map(|user| state.users.name(*user)).collect::<Vec<_>>(), [b"b"]);
     }
 
     #[test]
     fn a_repair_says_what_a_user_holds_but_of_a_bare_counter_only_the_difference() {
         for (kind, sum) in [(Kind::Hash, 2), (Kind::Counter, 4)] {
-            let mut book = Book::new(kind, None);
-            book.add(&entry("1-0", "preheat", Some("10"), "[]"));
-            book.add(&entry("2-0", "deduct", None, r#"[["a","7",""]]"#));
-            book.add(&entry("3-0", "repair", None, r#"[["a","5","2"]]"#));
-            assert_eq!(book.sum, sum, "{kind:?}");
+            let mut state = LedgerState::new(kind, None);
+            state.add(&entry("1-0", "preheat", Some("10"), "[]"));
+            state.add(&entry("2-0", "deduct", None, r#"[["a","7",""]]"#));
+            state.add(&entry("3-0", "repair", None, r#"[["a","5","2"]]"#));
+            assert_eq!(state.sum, sum, "{kind:?}");
         }
     }
 
     #[test]
     fn what_is_newer_than_the_order_records_is_told_apart() {
-        let mut records = Records::default();
+        let mut records = OrderSums::default();
         records.add("a", 3, None);
         records.add("a", -1, None);
-        let mut book =
-            Book::new(Kind::Hash, Some(Compared { records, newer_from: "5-0".parse().unwrap(), named: true }));
-        book.add(&entry("4-9", "deduct", None, r#"[["a","2",""],["b","1",""]]"#));
-        book.add(&entry("5-0", "deduct", None, r#"[["b","4",""]]"#));
-        book.add(&entry("6-0", "refund", None, r#"[["b","5",""]]"#));
-        let (a, b) = (book.user(b"a"), book.user(b"b"));
-        assert_eq!((book.units(a), book.ordered(a), book.newer(a)), (2, Some(2), None));
+        let mut state =
+            LedgerState::new(Kind::Hash, Some(Compared { records, newer_from: "5-0".parse().unwrap(), named: true }));
+        state.add(&entry("4-9", "deduct", None, r#"[["a","2",""],["b","1",""]]"#));
+        state.add(&entry("5-0", "deduct", None, r#"[["b","4",""]]"#));
+        state.add(&entry("6-0", "refund", None, r#"[["b","5",""]]"#));
+        let (a, b) = (state.user(b"a"), state.user(b"b"));
+        assert_eq!((state.units(a), state.ordered(a), state.newer(a)), (2, Some(2), None));
         assert_eq!(
-            (book.units(b), book.ordered(b), book.newer(b)),
+            (state.units(b), state.ordered(b), state.newer(b)),
             (0, Some(0), Some(Newer { net: -1, low: -1, high: 4 }))
         );
-        book.begin_again();
-        assert_eq!((book.units(a), book.ordered(a), book.entries), (0, Some(2), 0));
+        state.begin_again();
+        assert_eq!((state.units(a), state.ordered(a), state.entries), (0, Some(2), 0));
     }
 
     #[test]
     fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
-        let mut book = Book::new(Kind::Hash, None);
-        book.add(&entry("1-0", "deduct", None, r#"[["a","1",""],["b","-1",""]]"#));
-        book.add(&entry("2-0", "sell", None, "[]"));
-        book.add(&entry("3-0", "deduct", None, "no json"));
-        assert_eq!((book.sum, book.epoch, book.unreadable.len(), book.entries), (0, None, 3, 3));
+        let mut state = LedgerState::new(Kind::Hash, None);
+        state.add(&entry("1-0", "deduct", None, r#"[["a","1",""],["b","-1",""]]"#));
+        state.add(&entry("2-0", "sell", None, "[]"));
+        state.add(&entry("3-0", "deduct", None, "no json"));
+        assert_eq!((state.sum, state.epoch, state.unreadable.len(), state.entries), (0, None, 3, 3));
     }
 }

@@ -8,12 +8,12 @@
 
 use super::keys::Keys;
 use super::ledger::entry;
-use super::look::{Ask, HeldBy, Look, PAGE, holding, read};
+use super::participants::{HeldBy, PAGE, PageRequest, ParticipantsPage, holding, read};
 use super::reply::Reply;
 use super::scripts::AUDIT;
 use super::wire::Wire;
 use super::{Store, StoreError};
-use crate::inventory::evidence::{Holding, Instant};
+use crate::inventory::evidence::{ActivityView, Holding};
 use crate::inventory::layout::Kind;
 use crate::inventory::ledger::{Entry, EntryId};
 use crate::inventory::status::Status;
@@ -30,7 +30,7 @@ pub struct Pages {
     /// Whether the next page was asked for.
     asked: bool,
     /// The activity when it was last looked at whole.
-    instant: Instant,
+    instant: ActivityView,
     /// How many pages came since.
     since: usize,
 }
@@ -57,7 +57,7 @@ impl Scanned {
 
 impl Store {
     /// Nothing is asked for yet.
-    pub(super) fn begin_pages(&self, instant: &Instant) -> Pages {
+    pub(super) fn begin_pages(&self, instant: &ActivityView) -> Pages {
         let scans = matches!(self.layout.kind(), Kind::Hash | Kind::Coupon);
         // Where there is no second connection, one does.
         let wire = if scans { Wire::connect(&self.server.target).ok().flatten() } else { None };
@@ -69,7 +69,7 @@ impl Store {
         if cursor == "0" {
             return;
         }
-        self.pace.wait();
+        self.throttle.wait();
         let Some(wire) = &mut pages.wire else {
             let names: Vec<&str> = keys.in_order().collect();
             let mut page = redis::cmd("EVALSHA");
@@ -86,7 +86,12 @@ impl Store {
     }
 
     /// The page that was asked for. Where that went wrong, whatever it was, the script is asked, which says what it is.
-    pub(super) fn answer(&mut self, keys: &Keys, pages: &mut Pages, cursor: &str) -> Result<Look, StoreError> {
+    pub(super) fn answer(
+        &mut self,
+        keys: &Keys,
+        pages: &mut Pages,
+        cursor: &str,
+    ) -> Result<ParticipantsPage, StoreError> {
         if std::mem::take(&mut pages.asked) {
             let found = match &mut pages.wire {
                 Some(wire) => receive(wire, &pages.instant, self.layout.kind() == Kind::Hash).ok(),
@@ -95,22 +100,27 @@ impl Store {
                     Err(_) => None,
                 },
             };
-            self.pace.took();
+            self.throttle.took();
             pages.since += 1;
             if let Some(look) = found {
                 return if pages.wire.is_some() { self.refresh(keys, pages, look) } else { Ok(look) };
             }
         }
         pages.wire = None;
-        self.look(keys, &Ask::Page(cursor))
+        self.look(keys, &PageRequest::Page(cursor))
     }
 
     /// Looks at the activity whole, now and then. Where something is wrong with it, that is the answer.
-    fn refresh(&mut self, keys: &Keys, pages: &mut Pages, page: Look) -> Result<Look, StoreError> {
+    fn refresh(
+        &mut self,
+        keys: &Keys,
+        pages: &mut Pages,
+        page: ParticipantsPage,
+    ) -> Result<ParticipantsPage, StoreError> {
         if pages.since < FRESH {
             return Ok(page);
         }
-        let whole = self.look(keys, &Ask::Users(&[]))?;
+        let whole = self.look(keys, &PageRequest::Users(&[]))?;
         if whole.status != Status::Ok {
             return Ok(whole);
         }
@@ -120,7 +130,7 @@ impl Store {
 }
 
 /// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.
-fn receive(wire: &mut Wire, before: &Instant, has_units: bool) -> Result<Look, StoreError> {
+fn receive(wire: &mut Wire, before: &ActivityView, has_units: bool) -> Result<ParticipantsPage, StoreError> {
     let reply = Reply::of_command("EXEC");
     for _ in ["MULTI", "GET", "XREVRANGE", "XRANGE", "SCAN"] {
         wire.status()?;
@@ -148,6 +158,6 @@ fn receive(wire: &mut Wire, before: &Instant, has_units: bool) -> Result<Look, S
     }
     let withdrawn = before.rules.and_then(|rules| rules.withdrawn).unwrap_or_default();
     let stock = stock.map(|stock| stock.saturating_add(withdrawn));
-    let instant = Instant { stock, last, length: None, ..before.clone() };
-    Ok(Look { status: Status::Ok, corrupt: None, instant, entries, cursor, held: HeldBy::Scanned(page) })
+    let instant = ActivityView { stock, last, length: None, ..before.clone() };
+    Ok(ParticipantsPage { status: Status::Ok, corrupt: None, instant, entries, cursor, held: HeldBy::Scanned(page) })
 }
