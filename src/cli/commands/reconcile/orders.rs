@@ -82,9 +82,11 @@ impl OrdersArgs {
         let as_of = match (self.as_of, &self.orders, &self.orders_cmd) {
             (_, None, None) => return Ok(None),
             (Some(as_of), ..) => as_of.at(|| store.now())?,
-            (None, Some(file), _) if let Some(modified) = modified(file) => modified,
             // The ledger's times are the server's, so the start of this command is, too.
-            _ => store.now()?,
+            (None, file, _) => match file.as_deref().and_then(modified) {
+                Some(modified) => modified,
+                None => store.now()?,
+            },
         };
         let (records, source) = match (&self.orders, &self.orders_cmd) {
             (Some(file), _) => (records::of_file(file, &reading)?, format!("`{file}`")),
