@@ -1,36 +1,89 @@
-//! The table of what was measured.
+//! Pairs of runs, and the line of the table that each becomes.
 
-/// One line: both sides with their units, and what was wanted of their ratio.
-pub struct Line {
+use std::fmt;
+
+/// What is measured, what version 0.1 reached, and what is wanted.
+pub struct Figure {
     pub what: &'static str,
-    pub ours: String,
-    pub baseline: String,
-    pub ratio: String,
+    pub before: &'static str,
     pub wanted: &'static str,
 }
 
-/// Prints lines under headings, in columns.
-pub fn print(lines: &[Line]) {
-    println!("{:<52} {:>12} {:>12} {:>7}  wanted", "what", "ours", "baseline", "ratio");
-    for line in lines {
-        println!("{:<52} {:>12} {:>12} {:>7}  {}", line.what, line.ours, line.baseline, line.ratio, line.wanted);
-    }
+/// Our figure and the baseline's, of runs one after the other.
+pub struct Pair {
+    pub ours: f64,
+    pub baseline: f64,
 }
 
-/// The middle one of some values.
-pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+/// Runs both in turn: the second first in every other pair, so that none always has the warmer caches.
+pub fn pairs(mut ours: impl FnMut() -> f64, mut baseline: impl FnMut() -> f64) -> Vec<Pair> {
+    (0..super::pairs())
+        .map(|nth| {
+            if nth % 2 == 0 {
+                let ours = ours();
+                Pair { ours, baseline: baseline() }
+            } else {
+                let baseline = baseline();
+                Pair { ours: ours(), baseline }
+            }
+        })
+        .collect()
 }
 
-/// A line from pairs of (ours, baseline), shown by `unit`: the median of each side and of the pairs' ratios.
-pub fn paired(what: &'static str, pairs: &[(f64, f64)], unit: impl Fn(f64) -> String, wanted: &'static str) -> Line {
-    Line {
+/// The headings of the table.
+pub fn headings() {
+    line("", "ours", "baseline", "ratio", "(min-max)", "0.1", "wanted");
+}
+
+/// Prints the ratio of each pair, ours to the baseline: both are shown by `unit`.
+pub fn print(figure: &Figure, pairs: &[Pair], unit: impl Fn(f64) -> String) {
+    let ratios = Spread::of(pairs.iter().map(|pair| pair.ours / pair.baseline));
+    let middle = |side: fn(&Pair) -> f64| unit(Spread::of(pairs.iter().map(side)).median);
+    let Figure { what, before, wanted } = figure;
+    let (ours, baseline) = (middle(|pair| pair.ours), middle(|pair| pair.baseline));
+    line(
         what,
-        ours: unit(median(pairs.iter().map(|pair| pair.0))),
-        baseline: unit(median(pairs.iter().map(|pair| pair.1))),
-        ratio: format!("{:.2}", median(pairs.iter().map(|pair| pair.0 / pair.1))),
+        &ours,
+        &baseline,
+        &format!("{:.2}", ratios.median),
+        &ratios.range(|ratio| format!("{ratio:.2}")),
+        before,
         wanted,
+    );
+}
+
+/// Prints our own values where no ratio is asked for; the baseline's median stands beside it, if there is one.
+pub fn print_values(figure: &Figure, ours: &[f64], baseline: &[f64], unit: impl Fn(f64) -> String) {
+    let spread = Spread::of(ours.iter().copied());
+    let beside = if baseline.is_empty() { String::new() } else { unit(Spread::of(baseline.iter().copied()).median) };
+    let Figure { what, before, wanted } = figure;
+    line(what, &unit(spread.median), &beside, "", &spread.range(&unit), before, wanted);
+}
+
+/// Prints that something was not measured, and why.
+pub fn skipped(figure: &Figure, why: &str) {
+    println!("{:<52} not measured: {why}", figure.what);
+}
+
+fn line(what: &str, ours: &str, baseline: &str, ratio: &str, range: &str, before: &str, wanted: &str) {
+    println!("{what:<52} {ours:>10} {baseline:>10} {ratio:>6} {range:>20} {before:>12} {wanted:>9}");
+}
+
+/// The middle and the ends of some values.
+struct Spread {
+    least: f64,
+    median: f64,
+    most: f64,
+}
+
+impl Spread {
+    fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        Self { least: values[0], median: values[values.len() / 2], most: values[values.len() - 1] }
+    }
+
+    fn range<T: fmt::Display>(&self, unit: impl Fn(f64) -> T) -> String {
+        format!("({}-{})", unit(self.least), unit(self.most))
     }
 }

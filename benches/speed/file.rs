@@ -1,0 +1,152 @@
+//! Files of orders against `redis-benchmark -c 50 -P 64` that sends a shop's plain script, one order a call.
+
+use std::fs::File;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::input::{rows, scattered, uuid};
+use super::server::{Server, timed};
+use super::table::{Figure, pairs, print};
+
+/// Enough units for every run.
+const STOCK: &str = "100000000";
+
+const ORDERS: &str = "activity,user,quantity";
+const NAMED_ORDERS: &str = "activity,user,quantity,request";
+
+/// Orders of a run.
+pub fn orders() -> usize {
+    super::number("SECKILL_BENCH_ORDERS", 300_000)
+}
+
+/// Measures each kind of file.
+pub fn run(server: &Server) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path();
+    let compare = |what, before, wanted, file: &str, preheat: &dyn Fn()| {
+        against_plain(server, &Figure { what, before, wanted }, preheat, || deduct(server, file, &[]));
+    };
+    let one = || preheat(server);
+    compare("file: unique users", "3.4", "4.2", &unique(path, orders()), &one);
+    // One order of three is of a user who has bought before.
+    let buyer = |nth: usize| if nth % 3 == 2 { nth / 3 } else { nth };
+    let repeat = rows(path, "repeat.csv", ORDERS, orders(), |nth| format!("1001,{},1", 100_000 + buyer(nth)));
+    compare("file: repeat buyers, 1 of 3", "3.1", "3.7", &repeat, &one);
+    let quantity = |nth| 1 + scattered(nth) % 5;
+    let random = rows(path, "random.csv", ORDERS, orders(), |nth| format!("1001,{},{}", 100_000 + nth, quantity(nth)));
+    compare("file: random quantities", "2.85", "3.5", &random, &one);
+    let ids = rows(path, "ids.csv", NAMED_ORDERS, orders(), |nth| format!("1001,{},1,order-{nth:09}", 100_000 + nth));
+    compare("file: sequential request ids", "1.55", "2.2", &ids, &one);
+    let uuids =
+        rows(path, "uuids.csv", NAMED_ORDERS, orders(), |nth| format!("1001,{},1,{}", 100_000 + nth, uuid(nth)));
+    compare("file: UUIDs as request ids", "1.45", "1.9", &uuids, &one);
+    let without = rows(path, "without.csv", "id,stock,per_user_limit,ledger", 1, |_| format!("1001,{STOCK},5,false"));
+    let unrecorded = || {
+        server.empty();
+        timed(server.seckill(&["-q", "preheat", "--from", &without]));
+    };
+    compare("file: activity without a ledger", "2.2", "4.2", &unique(path, orders()), &unrecorded);
+
+    let activities = rows(path, "activities.csv", "id,stock", 10_000, |id| format!("{id},1000000"));
+    let row = |nth| format!("{},{},1", scattered(nth) % 10_000, 100_000 + nth);
+    let mixed = rows(path, "mixed.csv", ORDERS, orders(), row);
+    let many = || {
+        server.empty();
+        timed(server.seckill(&["-q", "preheat", "--from", &activities]));
+    };
+    let wanted = if server.is_valkey() { ("0.57", "1.2") } else { ("0.75", "1.4") };
+    compare("file: 10,000 activities mixed", wanted.0, wanted.1, &mixed, &many);
+}
+
+/// Measures what options and other operations change.
+pub fn options(server: &Server) {
+    let directory = TempDir::new().unwrap();
+    let file = unique(directory.path(), orders());
+    let one = || preheat(server);
+    let compare = |what, preheat: &dyn Fn(), run: &dyn Fn() -> f64| {
+        against_plain(server, &Figure { what, before: "", wanted: "" }, preheat, run);
+    };
+    compare("file: --fast", &one, &|| deduct(server, &file, &["--fast"]));
+    let results = directory.path().join("results.jsonl");
+    compare("file: rows out, -o jsonl", &one, &|| {
+        let command = server.seckill(&["-q", "deduct", "--from", &file, "-o", "jsonl"]);
+        super::server::timed_into(command, File::create(&results).unwrap().into())
+    });
+    let sold = || {
+        one();
+        deduct(server, &file, &["--fast"]);
+    };
+    compare("file: refund", &sold, &|| timed(server.seckill(&["-q", "refund", "--from", &file])));
+    compare("floor: HSET of 256 fields", &|| server.empty(), &|| floor(server));
+}
+
+/// A file of orders, each of another user.
+pub fn unique(directory: &Path, count: usize) -> String {
+    rows(directory, "unique.csv", ORDERS, count, |nth| format!("1001,{},1", 100_000 + nth))
+}
+
+/// Makes activity 1001 the only one, with a limit of 5 units a user.
+pub fn preheat(server: &Server) {
+    server.empty();
+    timed(server.seckill(&["-q", "preheat", "--id", "1001", "--stock", STOCK, "--per-user-limit", "5"]));
+}
+
+/// Seconds to apply a file.
+pub fn deduct(server: &Server, file: &str, more: &[&str]) -> f64 {
+    timed(server.seckill(&[&["-q", "deduct", "--from", file], more].concat()))
+}
+
+/// Prints orders a second of a run, against those of the plain script; `prepare` comes before it and is not measured.
+fn against_plain(server: &Server, figure: &Figure, prepare: &dyn Fn(), run: impl Fn() -> f64) {
+    let rate = |seconds: f64| orders() as f64 / seconds;
+    let measured = pairs(
+        || {
+            prepare();
+            rate(run())
+        },
+        || rate(plain(server)),
+    );
+    print(figure, &measured, |rate| format!("{:.0}k/s", rate / 1e3));
+}
+
+/// Seconds of as many orders by redis-benchmark.
+fn plain(server: &Server) -> f64 {
+    server.empty();
+    server.ask::<()>(&["SET", "seckill:stock:1001", STOCK]);
+    let sha1 = server.load(include_str!("plain.lua"));
+    let call = ["2", "seckill:stock:1001", "seckill:participants:1001", "__rand_int__", "1", "5"];
+    benchmark(server, &[&[sha1.as_str()], &call[..]].concat(), orders())
+}
+
+/// Seconds of so many calls of a script: 50 connections, 64 calls in flight on each.
+pub fn benchmark(server: &Server, call: &[&str], count: usize) -> f64 {
+    let count = count.to_string();
+    let load = ["-q", "-c", "50", "-P", "64", "-r", "1000000000", "-n", &count, "EVALSHA"];
+    timed(server.tool("redis-benchmark", &[&load[..], call].concat()))
+}
+
+/// Seconds to write as many fields, 256 a call and four calls in flight: no way to record orders is quicker.
+fn floor(server: &Server) -> f64 {
+    let mut connection = server.connect();
+    let call = |from: usize| {
+        let mut command = redis::cmd("HSET");
+        command.arg("floor");
+        for user in from..(from + 256).min(orders()) {
+            command.arg(100_000 + user).arg(1);
+        }
+        command.get_packed_command()
+    };
+    let calls: Vec<Vec<u8>> = (0..orders()).step_by(256).map(call).collect();
+    let started = std::time::Instant::now();
+    for (nth, call) in calls.iter().enumerate() {
+        connection.send_packed_command(call).unwrap();
+        if nth >= 3 {
+            connection.recv_response().unwrap();
+        }
+    }
+    for _ in 0..calls.len().min(3) {
+        connection.recv_response().unwrap();
+    }
+    started.elapsed().as_secs_f64()
+}
