@@ -32,11 +32,19 @@ local function many_orders(op)
   end
   local first, last = match(lines, '^(%d+)%-(%d+)$')
   local gapless = first
-  if not first and find(lines, '^%d[%d ]*$') then
-    first, last = match(lines, '^%d+'), match(lines, '%d+$', #lines > 14 and -14 or 1)
+  if first then
+    first, last = small(first), small(last)
+    if not (first and last) or last - first + 1 ~= count then return nil end
+  else
+    -- A list: each line is a number, and greater than the one before it.
+    local known = 0
+    for text in string.gmatch(lines, '[^ ]+') do
+      local line = small(text)
+      if not line or line <= (last or 0) then return nil end
+      first, last, known = first or line, line, known + 1
+    end
+    if known ~= count then return nil end
   end
-  first, last = small(first), small(last)
-  if not (first and last) or gapless and last - first + 1 ~= count then return nil end
 
   -- The activity.
   local takes = op == 'deduct'

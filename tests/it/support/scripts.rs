@@ -28,6 +28,12 @@ pub fn reference_only(name: &'static str) -> Option<String> {
     Some(format!("{before}\n-- Includes.\n{after}"))
 }
 
+/// A script's quick path alone, which replies the error `GENERAL` to what it leaves to the reference path.
+pub fn quick_only(name: &'static str) -> Option<String> {
+    let (before, _) = shown(name).split_once("\n-- Includes.\n")?;
+    before.contains("\n-- Quick path").then(|| format!("{before}\nreturn redis.error_reply('GENERAL')\n"))
+}
+
 /// The commands that a script's header names, for a kind of activity.
 pub fn commands(name: &'static str, kind: &str) -> Vec<String> {
     let needs = shown(name).split("Commands it needs").nth(1).unwrap().split("]]").next().unwrap();

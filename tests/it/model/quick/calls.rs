@@ -1,0 +1,167 @@
+//! Valid calls, as the tool and a backend send them.
+
+use proptest::prelude::*;
+
+use crate::support::Layout;
+
+/// What an activity is preheated with.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub total: u64,
+    pub limit: Option<u64>,
+    /// Begin and end, as preheat takes them.
+    pub window: [&'static str; 2],
+    pub ledger: bool,
+    pub paused: bool,
+}
+
+/// A user, a quantity and a request id by their numbers; the request 0 is none.
+pub type Order = (usize, u64, usize);
+
+/// A call of `deduct` or `refund`.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub script: &'static str,
+    pub mode: &'static str,
+    pub by: &'static str,
+    pub reason: &'static str,
+    pub orders: Vec<Order>,
+    pub job: Option<Job>,
+    /// Whether all quantities are that of the first order.
+    pub is_uniform: bool,
+    /// Requests are given, and then reasons.
+    pub columns: usize,
+}
+
+/// Where a batch of a job is, relative to the last line that the job decided.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The line before, as the caller knows it.
+    pub before: i64,
+    /// The first line.
+    pub first: i64,
+    /// How far apart lines are.
+    pub stride: u64,
+    /// As a list, though they follow each other.
+    pub is_list: bool,
+    pub epoch: &'static str,
+    pub digest: &'static str,
+    pub rows: &'static str,
+}
+
+const ODD_USERS: [&str; 5] = ["用户", "a b", "q\"uote", "back\\slash", " 7"];
+const ODD_REQUESTS: [&str; 4] = ["with space", "q\"uote", "r:r1", "\u{e9}"];
+/// The number of no user, for kinds that record none.
+const NOBODY: usize = 0;
+
+/// From 1 on; the last ones are unusual.
+fn user(number: usize) -> String {
+    match number {
+        NOBODY => String::new(),
+        1..=30 => (number + 6).to_string(),
+        _ => ODD_USERS[number - 31].to_owned(),
+    }
+}
+
+fn request(number: usize) -> String {
+    match number {
+        0 => String::new(),
+        1..=60 => format!("r{number}"),
+        _ => ODD_REQUESTS[number - 61].to_owned(),
+    }
+}
+
+pub fn call(layout: Layout) -> impl Strategy<Value = Call> {
+    let has_users = layout.has_users();
+    // Plain ones, with one of another sort now and then.
+    let user = prop_oneof![20 => 1..5_usize, 60 => 5..31_usize, 1 => 31..36_usize];
+    let request = prop_oneof![10 => 1..6_usize, 90 => 6..61_usize, 1 => 61..65_usize, 1 => Just(0)];
+    let order = (user, prop_oneof![20 => Just(1_u64), 9 => 2..4_u64, 1 => Just(1_000_000_000)], request);
+    let job = (
+        (prop_oneof![24 => Just(0_i64), 1 => -2..3_i64], prop_oneof![16 => Just(1_i64), 2 => 2..4_i64, 2 => -3..1_i64]),
+        (prop_oneof![3 => Just(1_u64), 1 => 2..4_u64], prop::bool::weighted(0.2)),
+        prop_oneof![20 => Just("1"), 1 => Just("2"), 1 => Just("")],
+        prop_oneof![30 => Just("d"), 1 => Just("e"), 1 => Just("")],
+        prop_oneof![Just(""), Just("1"), Just("0")],
+    )
+        .prop_map(|((before, first), (stride, is_list), epoch, digest, rows)| Job {
+            before,
+            first,
+            stride,
+            is_list,
+            epoch,
+            digest,
+            rows,
+        });
+    (
+        prop_oneof![2 => Just("deduct"), 1 => Just("refund")],
+        prop_oneof![24 => Just("first"), 1 => Just("retry"), 1 => Just("dry")],
+        prop_oneof![24 => Just("tester"), 1 => Just(""), 1 => Just("q\"uote")],
+        prop_oneof![9 => Just(""), 1 => Just("gift")],
+        prop_oneof![2 => proptest::collection::vec(order.clone(), 1), 5 => proptest::collection::vec(order, 1..7)],
+        proptest::option::weighted(0.75, job),
+        any::<bool>(),
+        prop_oneof![4 => Just(0_usize), 4 => Just(1), 1 => Just(2)],
+    )
+        .prop_map(move |(script, mode, by, reason, mut orders, job, is_uniform, mut columns)| {
+            // Without a job, mostly one order with a request id.
+            if job.is_none() && orders[0].2 % 4 > 0 {
+                orders.truncate(1);
+                columns = columns.max(1);
+            }
+            if !has_users && columns == 0 {
+                orders.iter_mut().for_each(|order| order.0 = NOBODY);
+            }
+            Call { script, mode, by, reason, orders, job, is_uniform, columns }
+        })
+}
+
+impl Call {
+    /// The arguments, with lines after the last one that the job decided.
+    pub fn arguments(&self, kind: &str, watermark: u64) -> Vec<Vec<u8>> {
+        let mut args: Vec<String> = [kind, self.by, self.reason, "", self.mode].map(str::to_owned).to_vec();
+        args.push(self.orders.len().to_string());
+        let quantity = |order: &Order| (if self.is_uniform { self.orders[0].1 } else { order.1 }).to_string();
+        let mut is_common = false;
+        if let Some(job) = &self.job {
+            let (before, first) =
+                (watermark.saturating_add_signed(job.before), watermark.saturating_add_signed(job.first));
+            let lines: Vec<u64> =
+                (first..).step_by(usize::try_from(job.stride).unwrap()).take(self.orders.len()).collect();
+            let text = match (lines[0], lines[lines.len() - 1]) {
+                (first, last) if job.stride == 1 && !job.is_list => format!("{first}-{last}"),
+                _ => lines.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+            };
+            is_common = self.is_uniform;
+            let common = if is_common { quantity(&self.orders[0]) } else { String::new() };
+            args.extend(["j", job.digest, job.epoch].map(str::to_owned));
+            args.extend([before.to_string(), text, job.rows.to_owned(), common]);
+        } else {
+            args.push(String::new());
+        }
+        args.extend(self.orders.iter().map(|(number, ..)| user(*number)));
+        if !is_common {
+            args.extend(self.orders.iter().map(quantity));
+        }
+        if self.columns > 0 {
+            args.extend(self.orders.iter().map(|(_, _, number)| request(*number)));
+        }
+        if self.columns > 1 {
+            args.extend(self.orders.iter().map(|_| String::from("why")));
+        }
+        args.into_iter().map(String::into_bytes).collect()
+    }
+
+    /// The field of the job in the activity's requests.
+    pub fn job_field(&self) -> String {
+        format!("j:{}:j", self.script)
+    }
+}
+
+/// Fields that a call may look up, to be damaged.
+pub fn fields(key: usize) -> Vec<&'static str> {
+    match key {
+        3 => ["j:deduct:j", "j:refund:j", "r:r1", "r:r2", "r:r3", "r:r20"].to_vec(),
+        _ => ["7", "8", "9", "10", "11", "20"].to_vec(),
+    }
+}

@@ -1,0 +1,249 @@
+//! One server, and each script twice: its quick path alone, and without its quick path.
+
+use std::collections::HashMap;
+
+use redis::{RedisResult, Value};
+
+use super::Step;
+use super::calls::{Call, Shape};
+use crate::support::scripts::{commands, line, quick_only, reference_only};
+use crate::support::{Layout, Scripts, TestRedis};
+
+/// The keys of the activity as `DUMP` gives them.
+type Saved = Vec<(String, Option<Vec<u8>>)>;
+
+pub struct Twins {
+    redis: TestRedis,
+    layout: Layout,
+    scripts: Scripts,
+    /// SHA-1 of each script's quick path alone, and of the script without it.
+    hashes: HashMap<&'static str, [String; 2]>,
+    can_check: bool,
+    users: HashMap<&'static str, redis::Connection>,
+    connection: redis::Connection,
+    /// How often the quick path replied, and how often it left a call to the reference path.
+    replied: u32,
+    left: u32,
+}
+
+impl Twins {
+    pub fn of(layout: Layout) -> Self {
+        let redis = TestRedis::start();
+        let mut connection = redis.connection();
+        let mut load =
+            |text: &str| -> String { redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap() };
+        let (mut hashes, mut users) = (HashMap::new(), HashMap::new());
+        for name in ["deduct", "refund"] {
+            hashes.insert(name, [quick_only(name), reference_only(name)].map(|text| load(&text.unwrap())));
+            let mut rules = redis::cmd("ACL");
+            rules.arg("SETUSER").arg(name).arg(&["reset", "on", "nopass", "~*", "+evalsha"]);
+            for command in commands(name, layout.kind) {
+                rules.arg(format!("+{command}"));
+            }
+            rules.exec(&mut redis.connection()).unwrap();
+            let mut user = redis.connection();
+            redis::cmd("AUTH").arg(name).arg("any").exec(&mut user).unwrap();
+            users.insert(name, user);
+        }
+        let scripts = Scripts::of(&redis, layout);
+        Self {
+            layout,
+            scripts,
+            hashes,
+            users,
+            connection,
+            can_check: redis.scripts_can_check_permissions(),
+            redis,
+            replied: 0,
+            left: 0,
+        }
+    }
+
+    /// A new activity, and nothing else.
+    pub fn preheat(&mut self, shape: &Shape) {
+        self.redis.cmd(&["FLUSHALL"]);
+        let limit = shape.limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let mut fields = vec![("ledger", if shape.ledger { "1" } else { "0" })];
+        if !limit.is_empty() && self.layout.kind == "hash" {
+            fields.push(("per_user_limit", &limit));
+        }
+        for (name, text) in ["starts_at", "ends_at"].into_iter().zip(shape.window) {
+            fields.extend(text.strip_prefix('=').map(|text| (name, text)));
+        }
+        let reply = self.scripts.preheat_as("create", "1", &shape.total.to_string(), &fields);
+        assert!(reply.starts_with("1 create "), "{reply}");
+        if shape.paused {
+            self.scripts.call("pause", &self.layout.keys("1"), &["paused", "tester", "", "0"]);
+        }
+    }
+
+    /// The arguments of a call, with lines after those that the job decided.
+    pub fn arguments(&mut self, call: &Call) -> Vec<Vec<u8>> {
+        let read = redis::cmd("HGET").arg(self.layout.requests("1")).arg(call.job_field()).query(&mut self.connection);
+        let record: String = read.ok().flatten().unwrap_or_default();
+        let watermark = record.split(' ').next().and_then(|line| line.parse().ok()).unwrap_or_default();
+        call.arguments(self.layout.kind, watermark)
+    }
+
+    /// Runs a call on equal data by both paths. An error says what differs.
+    pub fn run(&mut self, step: &Step, args: &[Vec<u8>]) -> Result<(), String> {
+        let script = step.call.script;
+        let before = self.saved();
+        if let Some(damage) = &step.damage {
+            damage.apply(&self.redis, self.layout);
+        }
+        let damaged = self.saved();
+        let names = commands(script, self.layout.kind);
+        let denied = step.denied.filter(|_| self.can_check);
+        let denied = denied.map(|nth| names[nth % names.len()].as_str());
+        self.allow(script, '-', denied);
+        let (quick, quick_data, after) = self.observe(script, 0, args);
+        // What the quick path does without a right is whole, or nothing.
+        self.allow(script, '+', denied);
+        self.restore(&damaged);
+        let unchanged = self.data();
+        self.restore(&damaged);
+        let (reference, reference_data, after_reference) = self.observe(script, 1, args);
+        let is_error = quick.contains("ERROR");
+        let is_left = is_error && (denied.is_some() || quick.trim_end().ends_with("GENERAL"));
+        self.restore(if step.damage.is_some() || denied.is_some() {
+            &before
+        } else if is_left {
+            &after_reference
+        } else {
+            &after
+        });
+        if is_left {
+            self.left += 1;
+        } else {
+            self.replied += 1;
+        }
+        for reply in [&quick, &reference] {
+            if reply.starts_with(LUA_ERROR) && denied.is_none() {
+                return Err(format!("a Lua error: {reply}"));
+            }
+        }
+        if !is_left && quick != reference {
+            return Err(format!("the quick path replies\n  {quick}\nthe reference path\n  {reference}"));
+        }
+        let expected = if is_left { &unchanged } else { &reference_data };
+        if quick_data != *expected {
+            let lines = quick_data.iter().zip(expected).filter(|(wrote, expected)| wrote != expected);
+            let differs: Vec<String> =
+                lines.map(|(wrote, expected)| format!("{wrote}\n  expected {expected}")).collect();
+            return Err(format!("{quick}, and the quick path wrote\n  {}", differs.join("\n  ")));
+        }
+        Ok(())
+    }
+
+    /// Whether the quick path replied to some calls, and left some.
+    pub fn assert_both_paths_were_used(&self, share: u32) {
+        let (replied, left) = (self.replied, self.left);
+        assert!(replied * 100 >= (replied + left) * share && left > 0, "{replied} by the quick path, {left} left");
+    }
+
+    fn allow(&self, user: &str, sign: char, command: Option<&str>) {
+        if let Some(command) = command {
+            self.redis.cmd(&["ACL", "SETUSER", user, &format!("{sign}{command}")]);
+        }
+    }
+
+    /// The reply of one of both texts of a script, and all data afterwards.
+    fn observe(&mut self, script: &'static str, which: usize, args: &[Vec<u8>]) -> (String, Vec<String>, Saved) {
+        let keys = self.layout.keys("1");
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&self.hashes[script][which]).arg(keys.len()).arg(&keys).arg(args);
+        let reply = text(&command.query(self.users.get_mut(script).unwrap()));
+        let saved = self.saved();
+        (reply, self.data(), saved)
+    }
+
+    fn saved(&mut self) -> Saved {
+        let keys = self.layout.keys("1");
+        let mut pipeline = redis::pipe();
+        for key in &keys {
+            pipeline.cmd("DUMP").arg(key);
+        }
+        let bytes: Vec<Option<Vec<u8>>> = pipeline.query(&mut self.connection).unwrap();
+        keys.into_iter().zip(bytes).collect()
+    }
+
+    fn restore(&mut self, saved: &Saved) {
+        let mut pipeline = redis::pipe();
+        for (key, bytes) in saved {
+            pipeline.cmd("DEL").arg(key).ignore();
+            if let Some(bytes) = bytes {
+                pipeline.cmd("RESTORE").arg(key).arg(0).arg(&bytes[..]).ignore();
+            }
+        }
+        pipeline.exec(&mut self.connection).unwrap();
+    }
+
+    /// What each key holds, a line each and one for the number of all keys.
+    fn data(&mut self) -> Vec<String> {
+        let keys = self.layout.keys("1");
+        let mut command = redis::cmd("EVAL");
+        command.arg(READ_ALL).arg(keys.len()).arg(&keys);
+        let found: Vec<(String, Value)> = command.query(&mut self.connection).unwrap();
+        let mut lines: Vec<String> = found
+            .into_iter()
+            .map(|(kind, value)| match (&*kind, value) {
+                // Of the ledger the fields alone, because its ids are the clock's.
+                ("stream", Value::Array(entries)) => entries.iter().map(|entry| shown(&fields(entry))).collect(),
+                ("hash", Value::Array(items)) => sorted(items.chunks(2).map(|pair| pair.iter().map(shown).collect())),
+                ("set", Value::Array(items)) => sorted(items.iter().map(shown)),
+                (_, value) => shown(&value),
+            })
+            .collect();
+        lines.push(redis::cmd("DBSIZE").query::<u64>(&mut self.connection).unwrap().to_string());
+        lines
+    }
+}
+
+/// Reads each of `KEYS` by its type.
+const READ_ALL: &str = "
+    local read = {string = {'GET'}, hash = {'HGETALL'}, set = {'SMEMBERS'}, list = {'LRANGE', 0, -1}, stream = {'XRANGE', '-', '+'}}
+    local found = {}
+    for i, key in ipairs(KEYS) do
+        local kind = redis.call('TYPE', key).ok
+        local command = read[kind]
+        found[i] = {kind, command and redis.call(command[1], key, unpack(command, 2)) or ''}
+    end
+    return found";
+
+fn sorted(texts: impl Iterator<Item = String>) -> String {
+    let mut texts: Vec<String> = texts.collect();
+    texts.sort();
+    texts.concat()
+}
+
+/// The fields of an entry of a stream.
+fn fields(entry: &Value) -> Value {
+    match entry {
+        Value::Array(parts) => parts[1].clone(),
+        other => panic!("{other:?} is no entry"),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::BulkString(bytes) => format!("`{}` ", bytes.escape_ascii()),
+        Value::Array(values) => values.iter().map(shown).collect::<String>() + "; ",
+        other => format!("{other:?} "),
+    }
+}
+
+/// What a script raised, instead of replying.
+const LUA_ERROR: &str = "LUA";
+
+fn text(reply: &RedisResult<Value>) -> String {
+    match reply {
+        Ok(value) => line(value),
+        Err(error) => {
+            // An error that the server raised itself names the script and its line.
+            let text = format!("ERROR {} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default());
+            let what = text.split(" script: ").next().unwrap_or_default();
+            if text.contains("user_script") { format!("{LUA_ERROR} {what}") } else { what.to_owned() }
+        }
+    }
+}
