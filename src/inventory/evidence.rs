@@ -174,6 +174,8 @@ pub struct Evidence {
     pub by_ledger: bool,
     /// Whether nothing moved that would make the rest a guess.
     pub settled: bool,
+    /// Whether its scans were of several instants, so that their sums never were.
+    pub is_torn: bool,
     /// By how much the stock was off the ledger when it was first compared with it.
     pub first_drift: Option<i64>,
     /// Whether that changed while the counters were read: somebody sells past the ledger right now, so counters and

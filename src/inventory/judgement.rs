@@ -25,6 +25,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
         evidence.mismatches.extend(differs);
     }
     let (total, stock, bought) = (evidence.total(), evidence.stock(), evidence.bought());
+    let bought = bought.filter(|_| !evidence.is_torn);
     let expected = total.zip(bought).map(|(total, bought)| signed(total).saturating_sub(bought));
     let drift = stock.zip(expected).map(|(stock, expected)| signed(stock).saturating_sub(expected));
 

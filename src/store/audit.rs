@@ -78,6 +78,7 @@ impl Store {
             without_units: 0,
             by_ledger: false,
             settled: false,
+            is_torn: false,
             first_drift: None,
             drifts_on: false,
             mismatches: Vec::new(),
@@ -262,6 +263,7 @@ impl Store {
             evidence.mismatches.extend(evidence.ledger.mismatch(user, Holding::Units(0), None, false));
         }
         if !evidence.settled {
+            evidence.is_torn = true;
             evidence.notes.push(
                 "it is being written and has no ledger, so no two scans were alike: audit it when nobody buys"
                     .to_owned(),
@@ -284,7 +286,8 @@ impl Evidence {
         self.ledger.begin_again();
         self.mismatches.clear();
         self.notes.clear();
-        (self.end, self.corrupt, self.by_ledger, self.settled) = (None, None, false, false);
+        (self.end, self.corrupt) = (None, None);
+        (self.by_ledger, self.settled, self.is_torn) = (false, false, false);
         (self.held, self.without_units) = (Tally::default(), 0);
         (self.first_drift, self.drifts_on) = (None, false);
     }

@@ -87,6 +87,7 @@ impl Sale {
             newest_named: None,
             by_ledger,
             settled: true,
+            is_torn: false,
             first_drift: None,
             drifts_on: false,
             mismatches: Vec::new(),

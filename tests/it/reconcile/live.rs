@@ -124,6 +124,9 @@ fn without_a_ledger_a_live_sale_is_unsettled_and_never_a_match() {
         let audit = redis.seckill(["reconcile", "1001", "-o", "json"]).code(7).json();
         assert_eq!(audit["verdict"], "unsettled");
         assert_eq!(audit["differences"].as_array().unwrap().len(), 0);
+        for sum in ["bought", "expected_stock", "stock_drift"] {
+            assert!(audit["activities"][0][sum].is_null(), "{sum} was never so: {audit}");
+        }
     });
     redis.seckill(["reconcile", "1001"]).code(0);
 }
