@@ -55,6 +55,11 @@ impl Server {
         Ok(self.connection.insert(connection))
     }
 
+    /// The same server with the connection, which is made again here if it is needed.
+    pub fn take(&mut self) -> Self {
+        Self { target: self.target.clone(), connection: self.connection.take() }
+    }
+
     /// Forgets a connection that failed.
     pub fn disconnect(&mut self) {
         self.connection = None;

@@ -20,6 +20,7 @@ mod multi_orders;
 mod orders;
 mod page_reader;
 mod participants;
+mod pipeline;
 mod throttle;
 
 mod preheat;

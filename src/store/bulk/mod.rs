@@ -1,255 +1,263 @@
-//! Many orders, as fast as the server takes them, each applied exactly once.
+//! Many orders of one job, as fast as the server accepts them, each applied exactly once.
 //!
-//! Rows go into a window, in the order of the input. Those of one activity are sent together, a batch a call, with
-//! more than one call in flight; the script's watermark keeps them in order and applies none of them twice, so a
-//! batch whose reply was lost is simply sent again. Rows leave the window in the order of the input, decided.
+//! Orders are pushed in the order of the input and come out decided in the same order. A [`Run`] connects what is
+//! waiting ([`SingleOrders`] or [`MultiOrders`]) with a [`Pipeline`]. The script keeps a watermark of the job in each
+//! activity: it decides no line twice and refuses a call that would leave a gap, so a call whose reply was lost is sent
+//! again.
 
-mod meet;
+mod job;
 mod multi;
 mod orders;
-mod pace;
-mod receive;
-mod recover;
-mod send;
-mod terms;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
 
-use super::scripts::{DEDUCT, REFUND, Script};
+use redis::Value;
+
+use super::call::Server;
+pub use super::pipeline::Limits;
+use super::pipeline::{Call, Event, Link, Pipeline};
+use super::scripts::Script;
 use super::{Store, StoreError};
-use crate::inventory::id::ActivityId;
 use crate::inventory::interner::Interner;
-use crate::inventory::layout::Kind;
-use crate::inventory::status::Status;
-pub use multi::{MultiBulk, MultiDecided, MultiEntry};
-use orders::encode::Encoder;
-use orders::queue::{Batch, Queue};
-use orders::window::{self, Window};
-pub use pace::Pace;
-use recover::Trouble;
-pub use terms::{Decided, Entry, Job, Operation, Step, Terms};
+use crate::inventory::order::Corrupt;
+use job::JobStates;
+pub use job::{Job, Operation};
+pub use multi::{BulkMultiOrder, DecidedMultiOrder, MultiOrders};
+pub use orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
 
-/// A run.
-pub struct Bulk<'s> {
-    store: &'s mut Store,
-    terms: Terms,
-    script: &'static Script,
-    kind: Kind,
-    encoder: Encoder,
-    window: Window,
-    /// Names of the activities, and what is known of each: a file may name a million.
-    names: Interner,
-    queues: Vec<Queue>,
-    epochs: Interner,
-    /// The activity of the last row: most rows name it again.
-    last: u32,
-    /// How many activities the server was not asked about.
-    unmet: usize,
-    /// Activities that have a full batch.
-    ready: VecDeque<u32>,
-    /// All rows before this one are sent or decided.
-    oldest: u64,
-    flight: VecDeque<Batch>,
-    weight: usize,
-    out: Vec<u8>,
-    trouble: Option<Trouble>,
-    /// Nothing more is sent until nothing is in flight: what follows a batch that failed would overtake it.
-    is_draining: bool,
-    /// The last line that was told of.
-    told: u64,
+/// A run of orders of one activity each.
+pub type OrderRun = Run<SingleOrders>;
+/// A run of multi-orders.
+pub type MultiOrderRun = Run<MultiOrders>;
+
+/// What the run did.
+#[derive(Debug)]
+pub enum Step {
+    /// It sent, received or waited.
+    Continue,
+    /// There is nothing to do: it wants more orders, or is done.
+    Idle,
+    /// It waits for a server that is gone or refuses writes; reported once for each outage.
+    Outage(StoreError),
+    /// A key holds invalid data; reported once for each key.
+    Corrupt(Corrupt),
+    /// The server has lost what it had decided after this line of this activity: the input must be read again.
+    Rewind {
+        /// Which one.
+        activity: String,
+        /// The last line that is still decided.
+        line: u64,
+    },
 }
 
-impl<'s> Bulk<'s> {
-    /// Loads the script; nothing else is sent yet. `names` are the activities that are known to come.
+/// What a reply means for its call.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Its orders are decided. These keys hold invalid data.
+    Decided(Vec<Corrupt>),
+    /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
+    Retry(Option<StoreError>),
+    /// Its orders wait again; see [`Step::Rewind`].
+    Rewind {
+        /// The activity.
+        nth: u32,
+        /// The last line that is still decided.
+        line: u64,
+    },
+}
+
+/// Orders that wait, are in flight or are decided: what differs between kinds of runs.
+pub trait Orders {
+    /// Orders that are sent together.
+    type Call: Call;
+
+    /// Whether another order is of use before the next [`Run::advance`].
+    fn accepts_more(&self) -> bool;
+
+    /// Whether no order can be pushed before some are popped.
+    fn is_full(&self) -> bool;
+
+    /// Whether no order is left.
+    fn is_empty(&self) -> bool;
+
+    /// Whether there is a call that may be sent now. `flush`: one that is not full too.
+    fn wants_to_send<'c>(
+        &mut self,
+        states: &JobStates,
+        in_flight: impl Iterator<Item = &'c Self::Call>,
+        flush: bool,
+    ) -> bool
+    where
+        Self::Call: 'c;
+
+    /// Pushes calls to the pipeline while its buffer has room.
+    fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<Self::Call, L>, flush: bool);
+
+    /// Reads the reply to a call.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
-    pub fn new(store: &'s mut Store, terms: Terms, names: Interner) -> Result<Self, StoreError> {
-        let script: &'static Script = match terms.operation {
-            Operation::Deduct => &DEDUCT,
-            Operation::Refund => &REFUND,
-        };
-        let kind = store.layout.kind();
-        let limit = terms.limit.map(|limit| limit.to_string()).unwrap_or_default();
-        let reason = terms.reason.as_deref().unwrap_or_default();
-        let run = [kind.name(), &store.operator, reason, &limit, "first"];
-        let encoder = Encoder::new(script, run, [&terms.job.name, &terms.job.digest], terms.rows);
+    /// The run cannot go on.
+    fn reply(&mut self, states: &mut JobStates, call: Self::Call, value: Value) -> Result<Verdict, StoreError>;
+
+    /// The orders of a call wait again; it did not run, unless it `may_have_run`.
+    fn put_back(&mut self, states: &JobStates, call: Self::Call, may_have_run: bool);
+
+    /// Whether the first order is decided.
+    fn is_decided(&self) -> bool;
+
+    /// Removes the first order.
+    fn pop(&mut self);
+
+    /// Removes all orders, because the input is read again from its beginning.
+    fn restart(&mut self, states: &mut JobStates);
+}
+
+/// A job being applied.
+pub struct Run<O: Orders, L = Server> {
+    orders: O,
+    states: JobStates,
+    pipeline: Pipeline<O::Call, L>,
+    known_corrupt: HashSet<String>,
+    corrupt: VecDeque<Corrupt>,
+}
+
+impl<O: Orders> Run<O> {
+    /// Loads the script. The run takes the store's connection over; the store makes another one if it is asked again.
+    fn open(
+        store: &mut Store,
+        script: &'static Script,
+        (limits, retry_for): (Limits, Duration),
+        states: JobStates,
+        orders: O,
+    ) -> Result<Self, StoreError> {
         store.server.command(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
-        Ok(Self {
-            store,
-            terms,
-            script,
-            kind,
-            encoder,
-            window: Window::default(),
-            queues: (0..names.count()).map(|_| Queue::new()).collect(),
-            unmet: names.count(),
-            names,
-            epochs: Interner::default(),
-            last: 0,
-            ready: VecDeque::new(),
-            oldest: 0,
-            flight: VecDeque::new(),
-            weight: 0,
-            out: Vec::new(),
-            trouble: None,
-            is_draining: false,
-            told: 0,
-        })
+        let pipeline = Pipeline::new(store.server.take(), script, limits, retry_for);
+        Ok(Self { orders, states, pipeline, known_corrupt: HashSet::new(), corrupt: VecDeque::new() })
+    }
+}
+
+impl<O: Orders, L: Link> Run<O, L> {
+    /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
+    /// is gone. What is left is loaded by [`advance`](Self::advance), which is slower for decided lines.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; another input has the job's name, for one.
+    pub fn load_watermarks(&mut self) -> Result<bool, StoreError> {
+        if self.states.are_loaded() || !self.pipeline.is_idle() || !self.pipeline.has_room() {
+            return Ok(false);
+        }
+        self.states.load(&mut self.pipeline)?;
+        Ok(true)
     }
 
-    /// Whether another row can be pushed, and is of use before [`advance`](Self::advance).
-    pub fn takes_more(&self) -> bool {
-        self.ready.is_empty() && !self.window.is_full()
+    /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
+    pub fn accepts_more(&self) -> bool {
+        self.orders.accepts_more()
     }
 
-    /// Whether no more rows fit in before some are told of.
+    /// Whether no order can be pushed before some are popped.
     pub fn is_full(&self) -> bool {
-        self.window.is_full()
+        self.orders.is_full()
     }
 
-    /// Whether no row is left.
+    /// Whether no order is left.
     pub fn is_empty(&self) -> bool {
-        self.window.is_empty()
+        self.orders.is_empty()
     }
 
-    /// Whether anything is in flight.
-    pub fn is_waiting(&self) -> bool {
-        !self.flight.is_empty()
+    /// Whether nothing is in flight.
+    pub fn is_idle(&self) -> bool {
+        self.pipeline.is_idle()
     }
 
-    /// Takes a row.
-    pub fn push(&mut self, entry: &Entry<'_>) {
-        let nth = self.queue(entry.activity);
-        let number = self.window.push(entry.line, nth, entry.quantity, [entry.user, entry.request, entry.reason]);
-        let queue = &mut self.queues[nth as usize];
-        // Rows are sent again for the stock and the units they tell of, not because they must be.
-        let known = entry.line <= queue.line && (!self.terms.rows || entry.line <= self.told);
-        match queue.shut {
-            _ if known => {
-                queue.pass(entry.line);
-                self.window.row_mut(number).done(Status::Replayed, None, None);
-            }
-            Some(status) => {
-                queue.pass(entry.line);
-                self.window.row_mut(number).done(status, None, None);
-            }
-            None => {
-                queue.append(number, &mut self.window);
-                self.make_ready(nth);
-            }
-        }
-    }
-
-    /// The next row in the order of the input, where it is decided. [`pop`](Self::pop) goes on to the one behind it.
-    pub fn front(&self) -> Option<Decided<'_>> {
-        let (row, status) = self.window.front_done()?;
-        Some(self.decided(row, status))
-    }
-
-    /// Forgets the first row.
+    /// Removes the first order.
     pub fn pop(&mut self) {
-        if let Some(row) = self.window.front() {
-            self.told = self.told.max(row.line);
-        }
-        self.window.pop();
+        self.orders.pop();
     }
 
-    /// Forgets the rows before the first decided one; false where none is. For a run that ends early.
+    /// Removes the orders before the first decided one; false if none is. For a run that ends early.
     pub fn skip_undecided(&mut self) -> bool {
-        while !self.window.is_empty() {
-            if self.window.front_done().is_some() {
+        while !self.orders.is_empty() {
+            if self.orders.is_decided() {
                 return true;
             }
-            self.window.pop();
+            self.orders.pop();
         }
         false
     }
 
-    /// Sends what is ready, or receives what is in flight. `pressing` sends batches that are not full too.
+    /// Sends what is ready, or receives what is in flight. `flush`: sends calls that are not full too.
     ///
     /// # Errors
-    /// Any of [`StoreError`], when trying again did not help or would not.
-    pub fn advance(&mut self, pressing: bool) -> Result<Step, StoreError> {
-        if self.is_draining && self.flight.is_empty() {
-            self.is_draining = false;
+    /// Any of [`StoreError`], if trying again did not help or would not.
+    pub fn advance(&mut self, flush: bool) -> Result<Step, StoreError> {
+        if let Some(corrupt) = self.corrupt.pop_front() {
+            return Ok(Step::Corrupt(corrupt));
         }
-        if self.trouble.as_ref().is_some_and(|trouble| !trouble.is_over) && self.flight.is_empty() {
-            return self.recover();
+        if self.load_watermarks()? {
+            return Ok(Step::Continue);
         }
-        let wants = !self.ready.is_empty() || (pressing && self.find_oldest().is_some());
-        if wants && !self.is_draining && self.weight <= self.terms.pace.most_weight() / 2 {
-            if self.unmet > 0 {
-                return if self.flight.is_empty() { self.meet() } else { self.receive() };
-            }
-            if self.terms.pace.is_due() {
-                return Ok(self.send(pressing));
-            }
-            if self.flight.is_empty() {
-                self.terms.pace.wait();
-                return Ok(Step::On);
-            }
+        let wants_to_send = self.states.are_loaded()
+            && self.pipeline.has_room()
+            && self.orders.wants_to_send(&self.states, self.pipeline.in_flight().iter(), flush);
+        let mut event = self.pipeline.advance(wants_to_send)?;
+        if matches!(event, Event::Send) {
+            self.orders.send(&self.states, &mut self.pipeline, flush);
+            event = self.pipeline.flush();
         }
-        if self.flight.is_empty() { Ok(Step::Idle) } else { self.receive() }
-    }
-
-    /// The error for orders that were in flight when the connection broke, and were not settled since.
-    pub fn doubt(&self) -> Option<StoreError> {
-        self.trouble.as_ref().and_then(|trouble| trouble.doubt(&self.store.server))
+        self.handle(event)
     }
 
     /// Receives what is in flight and sends nothing more.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
+    /// The first of any.
     pub fn drain(&mut self) -> Result<(), StoreError> {
-        while !self.flight.is_empty() {
-            self.receive()?;
+        let mut drained = Ok(());
+        while !self.pipeline.is_idle() {
+            let received = self.pipeline.receive().and_then(|event| self.handle(event));
+            drained = drained.and(received.map(drop));
         }
-        Ok(())
+        drained
     }
 
-    /// Forgets all rows, because the input is read again from its begin.
-    pub fn start_over(&mut self) {
-        self.window.clear();
-        self.ready.clear();
-        self.oldest = 0;
-        for queue in &mut self.queues {
-            queue.start_over();
-        }
+    /// Removes all orders, because the input is read again from its beginning; nothing is in flight.
+    pub fn restart(&mut self) {
+        self.orders.restart(&mut self.states);
     }
 
-    /// How many orders of each activity the job refused before this run, or in another one at the same time.
-    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
-        self.queues.iter().map(|queue| u64::from(queue.refused.saturating_sub(queue.refused_now)))
+    /// The error for orders that were in flight when the connection broke, and were not settled since.
+    pub fn unsettled(&self) -> Option<StoreError> {
+        self.pipeline.unsettled()
     }
 
     /// The names of the activities, in the order in which they were named first.
     pub fn into_names(self) -> Interner {
-        self.names
+        self.states.into_names()
     }
 
-    fn activity(&self, nth: u32) -> ActivityId {
-        ActivityId::validated(self.names.name(nth))
-    }
-
-    fn decided<'a>(&'a self, row: &window::Row, status: Status) -> Decided<'a> {
-        let [user, request, reason] = self.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
-        let activity = std::str::from_utf8(self.names.name(row.activity)).unwrap_or_default();
-        let entry = Entry { line: row.line, activity, user, quantity: row.quantity, request, reason };
-        Decided { entry, nth: row.activity as usize, status, stock: row.stock(), bought: row.bought() }
-    }
-
-    /// The queue of an activity, made now if there is none.
-    fn queue(&mut self, activity: &str) -> u32 {
-        let is_last = (self.last as usize) < self.names.count() && self.names.name(self.last) == activity.as_bytes();
-        if !is_last {
-            self.last = self.names.number(activity.as_bytes());
-            if self.names.count() > self.queues.len() {
-                self.queues.push(Queue::new());
-                self.unmet += 1;
+    fn handle(&mut self, event: Event<O::Call>) -> Result<Step, StoreError> {
+        match event {
+            Event::Reply(call, value) => match self.orders.reply(&mut self.states, call, value)? {
+                Verdict::Decided(corrupt) => {
+                    self.pipeline.succeeded();
+                    let known = &mut self.known_corrupt;
+                    self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
+                }
+                Verdict::Retry(why) => self.pipeline.retry(why),
+                Verdict::Rewind { nth, line } => {
+                    self.pipeline.retry(None);
+                    return Ok(Step::Rewind { activity: self.states.name(nth).to_owned(), line });
+                }
+            },
+            Event::Retry { calls, may_have_run } => {
+                calls.into_iter().for_each(|call| self.orders.put_back(&self.states, call, may_have_run));
             }
+            Event::Outage(error) => return Ok(Step::Outage(error)),
+            Event::Idle => return Ok(Step::Idle),
+            Event::Waited | Event::Send => {}
         }
-        self.last
+        Ok(Step::Continue)
     }
 }

@@ -39,7 +39,7 @@ fn a_failure_comes_before_invalid_lines() {
         .stdout_closed_after(1_000)
         .code(1)
         .stderr_has("standard output was closed")
-        .stderr_has("the same command goes on");
+        .stderr_has("the same command resumes");
 }
 
 #[test]
@@ -65,5 +65,5 @@ fn an_interrupted_run_is_130_whatever_else_applies() {
         redis.seckill(["deduct", "--keep-going", "--rate", "20", "-o", "jsonl", "--from", orders.path()]).spawn();
     call.wait_for_stdout("out_of_stock");
     call.signal(libc::SIGINT);
-    call.wait().code(130).stderr_has("orders.csv:2:8: quantity: `-1`").stderr_has("the same command goes on");
+    call.wait().code(130).stderr_has("orders.csv:2:8: quantity: `-1`").stderr_has("the same command resumes");
 }

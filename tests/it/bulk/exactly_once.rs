@@ -107,7 +107,7 @@ fn ctrl_c_stops_at_a_whole_batch_and_the_same_command_goes_on() {
     let call = redis.seckill(["deduct", "--rate", "50", "-o", "jsonl", "--from", orders.path()]).spawn();
     call.wait_for_stdout("\"line\":9,");
     call.signal(libc::SIGINT);
-    let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command goes on");
+    let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command resumes");
     let told = outcome.jsonl().len() as u64;
     assert_eq!(held(&redis, "1001"), told, "every order that was applied was told of");
     let rest = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(0);
@@ -125,7 +125,7 @@ fn a_closed_output_stops_the_run_and_the_same_command_goes_on() {
         .stdout_closed_after(1_000)
         .code(1)
         .stderr_has("standard output was closed")
-        .stderr_has("the same command goes on");
+        .stderr_has("the same command resumes");
     let applied = held(&redis, "1001");
     assert!(applied < 50_000, "{applied}");
     redis.seckill(["deduct", "--from", orders.path()]).code(0);

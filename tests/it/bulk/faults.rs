@@ -119,8 +119,8 @@ fn a_server_that_goes_on_refusing_ends_the_run_and_the_error_says_what_was_appli
             let error = outcome.error_line();
             assert!(error["error"].as_str().unwrap().contains(says), "{error}");
             let told = outcome.jsonl().len();
-            let go_on = "the same command goes on; what was applied is not applied again";
-            let hint = format!("{told} orders were decided before ({told} ok); {advice}; {go_on}");
+            let how_to_resume = "the same command resumes; what was applied is not applied again";
+            let hint = format!("{told} orders were decided before ({told} ok); {advice}; {how_to_resume}");
             assert_eq!(error["hint"], hint, "{command} {name}");
             assert!((1..400).contains(&told) && held(&redis, "1001") == told as u64, "{command} {name}: {told}");
             redis.config_set(name, "0");
@@ -158,7 +158,7 @@ fn a_server_that_stays_away_ends_the_run_with_what_is_known() {
     let call = start_and_hold(&proxy, 5, call);
     proxy.inject(When::Always, Fault::LoseReply);
     proxy.release();
-    let outcome = call.wait().code(6).stderr_has("the same command goes on");
+    let outcome = call.wait().code(6).stderr_has("the same command resumes");
     let told = all(&outcome) as u64;
     assert!((1..600).contains(&told), "{told}");
     proxy.heal();

@@ -153,7 +153,7 @@ fn multi_orders_can_be_stopped_and_gone_on_with() {
     let call = redis.seckill(["multi-deduct", "--rate", "50", "-o", "jsonl", "--from", orders.path()]).spawn();
     call.wait_for_stdout("\"line\":9,");
     call.signal(libc::SIGINT);
-    let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command goes on");
+    let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command resumes");
     let told = outcome.jsonl().len();
     assert_eq!(held(&redis, "a"), told as u64, "every order that was applied was told of");
     let rest = redis.seckill(["multi-deduct", "--fast", "-o", "jsonl", "--from", orders.path()]).code(0);
@@ -167,7 +167,7 @@ fn multi_orders_can_be_stopped_and_gone_on_with() {
         .stdout_closed_after(1_000)
         .code(1)
         .stderr_has("standard output was closed")
-        .stderr_has("the same command goes on");
+        .stderr_has("the same command resumes");
     assert!(held(&redis, "a") < 20_000);
 }
 

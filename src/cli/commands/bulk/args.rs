@@ -8,7 +8,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use seckill::inventory::number::between;
-use seckill::store::bulk::Pace;
+use seckill::store::bulk::Limits;
 
 /// Flags of a file of orders.
 #[derive(Debug, clap::Args)]
@@ -78,7 +78,7 @@ pub(super) struct RunArgs {
 }
 
 impl BulkArgs {
-    /// Refuses flags of a file where there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
+    /// Refuses flags of a file if there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
     pub fn all_fit(&self) -> Result<()> {
         let given = [
             ("--format", self.format.is_some()),
@@ -99,7 +99,7 @@ impl BulkArgs {
 }
 
 impl MultiBulkArgs {
-    /// Refuses flags of a file where there is none.
+    /// Refuses flags of a file if there is none.
     pub fn all_fit(&self) -> Result<()> {
         none_given(self.run.given())
     }
@@ -122,11 +122,11 @@ impl RunArgs {
         self.retry_for.unwrap_or(Duration::from_secs(30))
     }
 
-    pub(super) fn pace(&self) -> Pace {
-        let pace = if self.fast { Pace::fast() } else { Pace::gentle() };
+    pub(super) fn limits(&self) -> Limits {
+        let limits = if self.fast { Limits::fast() } else { Limits::shared() };
         match self.rate.and_then(NonZeroU32::new) {
-            Some(rate) => pace.bounded(rate),
-            None => pace,
+            Some(rate) => limits.with_rate(rate),
+            None => limits,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The first look at a file: it is read whole, and what is wrong with it is said before anything is applied.
+//! The check of a file: it is read whole, and what is wrong with it is reported before anything is applied.
 
 use serde::Serialize;
 
 use super::args::RunArgs;
-use super::course::Line;
 use super::input::{BadLines, Input};
+use super::kind::Line;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Checked, Next, RowError};
@@ -15,7 +15,7 @@ use seckill::inventory::interner::Interner;
 /// A file that may be applied.
 pub(super) struct CheckedInput {
     pub(super) input: Input,
-    /// What it is; `None` of what can be read only once, and was not read yet.
+    /// The digest of its content; `None` if it can be read only once, and was not read yet.
     pub(super) content: Option<Checked>,
     pub(super) bad: BadLines,
     pub(super) rows: u64,
@@ -63,7 +63,7 @@ impl Totals {
     }
 }
 
-/// Reads a regular file whole, and with `--dry-run` whatever else it is. `None` where the user asked to stop.
+/// Reads a regular file whole, and with `--dry-run` any other too. `None` if the user asked to stop.
 pub(super) fn check<L: Line>(
     mut input: Input,
     args: &RunArgs,

@@ -12,7 +12,7 @@ use crate::cli::input::{self};
 use crate::cli::output::OutputFile;
 use seckill::inventory::layout::Layout;
 
-/// Columns of orders, where users are recorded and where they are not.
+/// Columns of orders, if users are recorded and if they are not.
 const ORDERS: Shape = Shape {
     required: &[Column::Activity, Column::User],
     optional: &[Column::Quantity, Column::Request, Column::Reason],
@@ -69,7 +69,7 @@ impl Input {
         Ok(Self { from: from.to_owned(), reader, is_regular, mapping, shape, has_named_ignored: false })
     }
 
-    /// The same file from its begin, which must be what it was.
+    /// The same file from its beginning, which must have the same content.
     pub(super) fn again(self, expected: &Checked) -> Result<Self> {
         let format = self.reader.format();
         let blocks = self.reader.into_blocks().again(expected.clone())?;
@@ -85,12 +85,12 @@ impl Input {
     }
 
     /// How the input is read, as a part of the job's stored digest: equal if the same orders come out.
-    pub(super) fn way(&self) -> String {
-        way(self.reader.format(), &self.mapping)
+    pub(super) fn reading(&self) -> String {
+        reading(self.reader.format(), &self.mapping)
     }
 }
 
-fn way(format: RowFormat, mapping: &Mapping) -> String {
+fn reading(format: RowFormat, mapping: &Mapping) -> String {
     let delimiter = match format.delimiter.map(Delimiter::get) {
         None | Some(b',') => String::new(),
         Some(byte) => format!(" {byte}"),
@@ -116,7 +116,7 @@ enum Rejects {
 }
 
 impl BadLines {
-    /// None yet. The file for them is begun now, so that a path that cannot be written is known before anything is
+    /// None yet. The file for them is created now, so that a path that cannot be written is known before anything is
     /// applied.
     pub(super) fn new(input: &Input, args: &RunArgs, dry_run: bool) -> Result<Self> {
         let mut rejects = Rejects::Unwanted;
@@ -166,7 +166,7 @@ impl BadLines {
         self.problems.end().err().map(|failure| failure.hint(correct))
     }
 
-    /// The failure where nothing of the file was applied.
+    /// The failure if nothing of the file was applied.
     pub(super) fn refusal(self) -> Option<Failure> {
         self.problems.end().err().map(|failure| match failure.hint {
             Some(_) => failure,

@@ -1,16 +1,16 @@
-//! `--from FILE`: many orders at the server's own speed, each applied exactly once.
+//! `--from FILE`: many orders as fast as the server accepts them, each applied exactly once.
 
 mod args;
 mod check;
-mod course;
-mod end;
+mod driver;
 mod input;
+mod kind;
 mod multi;
+mod outcome;
 mod report;
-mod run;
+mod reported;
 mod single;
 mod summary;
-mod told;
 
 pub use args::{BulkArgs, MultiBulkArgs};
 pub use multi::run as run_multi;

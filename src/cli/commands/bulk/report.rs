@@ -1,15 +1,13 @@
-//! What is said of a run: a row an order while it goes on, or a summary at its end.
-
-use std::fmt::Write as _;
+//! What is shown of a run: a row an order while it runs, or a summary at its end.
 
 use serde::Serialize;
 
-use super::summary::{Summary, Tallies};
-use super::told::Told;
+use super::reported::ReportedLines;
+use super::summary::Tallies;
 use crate::cli::error::Result;
 use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream};
 use seckill::inventory::status::Status;
-use seckill::store::bulk::{Bulk, Decided};
+use seckill::store::bulk::DecidedOrder;
 
 /// One order of a file, and how it ended.
 #[derive(Debug, Serialize)]
@@ -25,13 +23,13 @@ pub(super) struct LineRow<'a> {
 }
 
 impl<'a> LineRow<'a> {
-    fn new(decided: &Decided<'a>, request: &'a str) -> Self {
+    pub(super) fn new(decided: &DecidedOrder<'a>, request: &'a str) -> Self {
         let given = |text: &'a str| Some(text).filter(|text| !text.is_empty());
         Self {
-            line: decided.entry.line,
-            activity: decided.entry.activity,
-            user: given(decided.entry.user),
-            quantity: decided.entry.quantity,
+            line: decided.order.line,
+            activity: decided.order.activity,
+            user: given(decided.order.user),
+            quantity: decided.order.quantity,
             status: decided.status,
             stock: decided.stock,
             bought: decided.bought,
@@ -65,58 +63,41 @@ pub(super) fn shows_rows(format: Format) -> bool {
 }
 
 /// Counts of a run, and its rows.
-pub(super) struct Report<'o> {
-    rows: Option<RowStream<'o, LineRow<'static>>>,
-    tallies: Tallies,
-    job: String,
-    /// The name of an order without a request id.
-    name: String,
-    /// After a rewind, lines come a second time.
-    pub(super) told: Told,
-    pub(super) done: u64,
-    /// Those of them that are `ok`.
+pub(super) struct Report<'o, R: Row> {
+    /// The rows, if the format shows them.
+    pub(super) rows: Option<RowStream<'o, R>>,
+    pub(super) tallies: Tallies,
+    pub(super) lines: ReportedLines,
+    /// Orders that were reported, and those of them that are `ok`.
+    pub(super) orders: u64,
     pub(super) applied: u64,
 }
 
-impl<'o> Report<'o> {
-    pub(super) fn new(out: &'o mut Output, job: &str, activities: usize) -> Result<Self> {
+impl<'o, R: Row> Report<'o, R> {
+    pub(super) fn new(out: &'o mut Output, activities: usize) -> Result<Self> {
         let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
-        let (tallies, job) = (Tallies::of_activities(activities), job.to_owned());
-        Ok(Self { rows, tallies, job, name: String::new(), told: Told::default(), done: 0, applied: 0 })
+        let (tallies, lines) = (Tallies::of_activities(activities), ReportedLines::default());
+        Ok(Self { rows, tallies, lines, orders: 0, applied: 0 })
     }
 
-    /// Tells of one order.
-    pub(super) fn tell(&mut self, decided: &Decided<'_>) -> Result<(), OutputError> {
-        if !self.told.note(decided.entry.line, decided.status.is_done()) {
-            return Ok(());
-        }
-        self.done += 1;
-        self.applied += u64::from(decided.status == Status::Ok);
-        self.tallies.add(decided.nth, Some(decided.status), decided.entry.quantity);
-        let Some(rows) = &mut self.rows else { return Ok(()) };
-        self.name.clear();
-        if decided.entry.request.is_empty() {
-            // Writing to a String cannot fail.
-            let _ = write!(self.name, "{}:{}", self.job, decided.entry.line);
-        } else {
-            self.name.push_str(decided.entry.request);
-        }
-        rows.push_borrowed(&LineRow::new(decided, &self.name))
+    /// Records how a line ended; false if it was reported before.
+    pub(super) fn record(&mut self, line: u64, status: Status, is_refused_before: bool) -> bool {
+        let is_new = self.lines.record(line, status.is_done() && !is_refused_before);
+        self.orders += u64::from(is_new);
+        self.applied += u64::from(is_new && status == Status::Ok);
+        is_new
     }
 
-    /// Shows what was told, before a wait that may be long.
+    /// Shows what was reported, before a wait that may be long.
     pub(super) fn flush(&mut self) -> Result<(), OutputError> {
         self.rows.as_mut().map_or(Ok(()), RowStream::flush)
     }
 
-    /// Ends the rows; gives the summary.
-    pub(super) fn finish(mut self, bulk: Bulk<'_>) -> Result<Summary> {
+    /// Ends the rows; gives the counts.
+    pub(super) fn finish(self) -> Result<Tallies> {
         if let Some(rows) = self.rows {
             rows.finish()?;
         }
-        for (nth, refused_before) in bulk.refused_before().enumerate().filter(|(_, count)| *count > 0) {
-            self.tallies.split_replayed(nth, refused_before);
-        }
-        Ok(Summary { names: bulk.into_names(), tallies: self.tallies })
+        Ok(self.tallies)
     }
 }

@@ -1,23 +1,25 @@
 //! Files of orders of one activity each: `deduct --from`, `refund --from`.
 
+use std::fmt::Write as _;
+
 use super::args::BulkArgs;
 use super::check::check;
-use super::course::Course;
+use super::driver::{RunContext, apply, job};
 use super::input::Input;
-use super::report::{Report, shows_rows};
-use super::run::{Manner, apply, job};
-use super::summary::Summary;
+use super::kind::Kind;
+use super::report::{LineRow, Report, shows_rows};
+use super::summary::Tallies;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Column, OrderRow};
-use crate::cli::output::{Output, OutputError};
+use crate::cli::output::Output;
 use seckill::inventory::number::Limit;
-use seckill::store::bulk::{Bulk, Entry, Operation, Step, Terms};
-use seckill::store::{Store, StoreError};
+use seckill::store::Store;
+use seckill::store::bulk::{BulkOrder, Operation, OrderOptions, OrderRun, Run, SingleOrders};
 
 /// What the command adds to its file.
 pub struct Task<'a> {
-    /// What is done.
+    /// Deduct or refund.
     pub operation: Operation,
     /// Why, for the ledger.
     pub reason: Option<&'a str>,
@@ -37,118 +39,71 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
     if task.dry_run {
         return checked.show(out);
     }
-    let name = match task.operation {
-        Operation::Deduct => "deduct",
-        Operation::Refund => "refund",
-    };
-    let job = job(&checked, &args.run, name);
-    let manner = Manner::new(&checked, &job, &args.run, out);
-    let terms = Terms {
+    let job = job(&checked, &args.run, task.operation);
+    let context = RunContext::new(&checked, &job, &args.run, out);
+    let single = Single { job: job.name.clone(), request: String::new() };
+    let options = OrderOptions {
         operation: task.operation,
         job,
         reason: task.reason.map(str::to_owned),
         limit: task.limit,
-        rows: shows_rows(out.format()),
-        pace: args.run.pace(),
+        has_rows: shows_rows(out.format()),
+        limits: args.run.limits(),
         retry_for: args.run.retry_for(),
     };
-    let report_job = terms.job.name.clone();
     let names = checked.take_names();
-    let activities = names.count();
-    let mut bulk = Bulk::new(store, terms, names)?;
-    if checked.content.is_some() {
-        bulk.meet()?;
-    }
-    let orders = Orders { bulk, report: Report::new(out, &report_job, activities)? };
-    apply(checked, orders, manner)?.show(store, out)
+    let report = Report::new(out, names.count())?;
+    let run = OrderRun::new(store, options, names)?;
+    apply(checked, single, run, report, context)?.show(store, out)
 }
 
 /// Orders of one activity each.
-struct Orders<'r, 'o> {
-    bulk: Bulk<'r>,
-    report: Report<'o>,
+struct Single {
+    job: String,
+    /// The name of an order without a request id.
+    request: String,
 }
 
-impl Course for Orders<'_, '_> {
+impl Kind for Single {
     type Line = OrderRow;
+    type Orders = SingleOrders;
+    type Row = LineRow<'static>;
 
-    fn takes_more(&self) -> bool {
-        self.bulk.takes_more()
-    }
-
-    fn push(&mut self, row: &OrderRow) -> Result<()> {
-        if !self.report.told.is_refused(row.line()) {
-            self.bulk.push(&entry(row));
-        }
+    fn push(&self, run: &mut OrderRun, row: &OrderRow) -> Result<()> {
+        run.push(&BulkOrder {
+            line: row.line(),
+            activity: row.text(Column::Activity),
+            user: row.text(Column::User),
+            // The reader has checked it against the bounds of an order.
+            quantity: u32::try_from(row.quantity()).unwrap_or_default(),
+            request: row.text(Column::Request),
+            reason: row.text(Column::Reason),
+        });
         Ok(())
     }
 
-    fn is_full(&self) -> bool {
-        self.bulk.is_full()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.bulk.is_empty()
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.bulk.is_waiting()
-    }
-
-    fn advance(&mut self, pressing: bool) -> Result<Step, StoreError> {
-        self.bulk.advance(pressing)
-    }
-
-    fn drain(&mut self) -> Result<(), StoreError> {
-        self.bulk.drain()
-    }
-
-    fn doubt(&self) -> Option<StoreError> {
-        self.bulk.doubt()
-    }
-
-    fn start_over(&mut self) {
-        self.bulk.start_over();
-    }
-
-    fn tell(&mut self) -> Result<u64> {
-        let before = self.report.done;
-        while let Some(decided) = self.bulk.front() {
-            self.report.tell(&decided)?;
-            self.bulk.pop();
+    fn report(&mut self, run: &OrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
+        let Some(decided) = run.front() else { return Ok(false) };
+        let order = &decided.order;
+        if !report.record(order.line, decided.status, false) {
+            return Ok(true);
         }
-        Ok(self.report.done - before)
+        report.tallies.add(decided.nth, Some(decided.status), order.quantity);
+        let Some(rows) = &mut report.rows else { return Ok(true) };
+        self.request.clear();
+        if order.request.is_empty() {
+            // Writing to a String cannot fail.
+            let _ = write!(self.request, "{}:{}", self.job, order.line);
+        } else {
+            self.request.push_str(order.request);
+        }
+        rows.push_borrowed(&LineRow::new(&decided, &self.request))?;
+        Ok(true)
     }
 
-    fn skip_undecided(&mut self) -> bool {
-        self.bulk.skip_undecided()
-    }
-
-    fn flush(&mut self) -> Result<(), OutputError> {
-        self.report.flush()
-    }
-
-    fn applied(&self) -> u64 {
-        self.report.applied
-    }
-
-    fn refused_again(&self) -> u64 {
-        self.report.told.refused_again
-    }
-
-    fn finish(self) -> Result<Summary> {
-        self.report.finish(self.bulk)
-    }
-}
-
-fn entry(row: &OrderRow) -> Entry<'_> {
-    Entry {
-        line: row.line(),
-        activity: row.text(Column::Activity),
-        user: row.text(Column::User),
-        // The reader has held it against the bounds of an order.
-        quantity: u32::try_from(row.quantity()).unwrap_or_default(),
-        request: row.text(Column::Request),
-        reason: row.text(Column::Reason),
+    fn complete(&self, run: &Run<SingleOrders>, tallies: &mut Tallies) {
+        for (nth, refused_before) in run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
+            tallies.split_replayed(nth, refused_before);
+        }
     }
 }

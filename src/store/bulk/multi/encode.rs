@@ -1,7 +1,7 @@
 //! Calls of `multi_deduct` for some orders of a job: see the header of the script.
 
-use super::super::Job;
-use super::call::{Attempt, Call};
+use super::call::{Attempt, MultiCall};
+use crate::store::bulk::Job;
 use crate::store::resp::{argument, command, number};
 use crate::store::scripts::MULTI_DEDUCT;
 
@@ -10,7 +10,7 @@ pub(super) fn encode<'s>(
     out: &mut Vec<u8>,
     [kind, by]: [&str; 2],
     job: &Job,
-    call: &Call,
+    call: &MultiCall,
     states: impl Iterator<Item = (&'s [u8], u64)>,
 ) {
     let mode = match call.attempt {
@@ -23,7 +23,7 @@ pub(super) fn encode<'s>(
     argument(out, b"EVALSHA");
     argument(out, MULTI_DEDUCT.sha1.as_bytes());
     number(out, keys.len() as u64);
-    let run = [kind, by, mode, &job.name, job.digest_to_keep()];
+    let run = [kind, by, mode, &job.name, job.digest_to_store()];
     keys.into_iter().chain(run).for_each(|text| argument(out, text.as_bytes()));
     number(out, call.last);
     for (epoch, watermark) in states {

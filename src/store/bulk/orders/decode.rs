@@ -11,7 +11,7 @@ use crate::store::reply::Reply;
 
 /// The reply to one batch.
 #[derive(Debug)]
-pub(crate) enum Decoded<'a> {
+pub(super) enum Decoded<'a> {
     /// Each order was decided, now or before.
     Decided(Packed<'a>),
     /// The whole activity is refused; lines up to this one were decided before.
@@ -26,12 +26,12 @@ pub(crate) enum Decoded<'a> {
 
 /// `letters stock refused [bought …]`.
 #[derive(Debug)]
-pub(crate) struct Packed<'a> {
+pub(super) struct Packed<'a> {
     letters: &'a str,
     /// The stock before the call.
-    pub(crate) stock: u64,
+    pub(super) stock: u64,
     /// How many orders the job refused so far.
-    pub(crate) refused: u64,
+    pub(super) refused: u64,
     bought: Option<&'a str>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Packed<'a> {
     }
 
     /// Status of each order, and what its user holds after it. A letter that no header names ends them.
-    pub(crate) fn orders(&self) -> impl Iterator<Item = (Status, Option<u64>)> + use<'a> {
+    pub(super) fn orders(&self) -> impl Iterator<Item = (Status, Option<u64>)> + use<'a> {
         let mut bought = self.bought.map(|bought| bought.split(' '));
         self.letters.bytes().map_while(move |letter| {
             let held = bought.as_mut().and_then(Iterator::next).and_then(whole);
@@ -67,7 +67,7 @@ fn status_of(letter: u8) -> Option<Status> {
 
 impl<'a> Decoded<'a> {
     /// Decodes a reply that is not an error.
-    pub(crate) fn decode(value: &'a Value, count: usize, keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
+    pub(super) fn decode(value: &'a Value, count: usize, keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
         match value {
             Value::BulkString(bytes) => std::str::from_utf8(bytes)
                 .ok()

@@ -8,7 +8,7 @@ use crate::store::scripts::Script;
 
 /// Encodes batches: what all calls of a run have in common is encoded once.
 #[derive(Debug)]
-pub(crate) struct Encoder {
+pub(super) struct Encoder {
     /// `EVALSHA` and the script.
     call: Vec<u8>,
     /// ARGV[1..5]: kind, by, reason, limit, mode.
@@ -50,7 +50,7 @@ fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> 
 }
 
 impl Encoder {
-    pub(crate) fn new(script: &Script, run: [&str; 5], job: [&str; 2], rows: bool) -> Self {
+    pub(super) fn new(script: &Script, run: [&str; 5], job: [&str; 2], rows: bool) -> Self {
         let joined = |parts: &[&str]| {
             let mut bytes = Vec::new();
             parts.iter().for_each(|part| argument(&mut bytes, part.as_bytes()));
@@ -60,7 +60,7 @@ impl Encoder {
     }
 
     /// Appends the call of one batch.
-    pub(crate) fn encode(&mut self, out: &mut Vec<u8>, batch: &Batch, epoch: &[u8], keys: &Keys, window: &Window) {
+    pub(super) fn encode(&mut self, out: &mut Vec<u8>, batch: &Batch, epoch: &[u8], keys: &Keys, window: &Window) {
         let shape = self.shape(batch, window);
         let key_count = keys.in_order().count();
         command(out, 3 + key_count + 13 + batch.count * shape.columns());

@@ -1,6 +1,341 @@
-//! Orders of one activity each: their rows, and how a batch of them is encoded and its reply decoded.
+//! Orders of one activity each. Those of one activity are sent in batches, in the order of the input; batches of one
+//! activity may be in flight together, because the script refuses a gap.
 
-pub(super) mod decode;
-pub(super) mod encode;
-pub(super) mod queue;
-pub(super) mod window;
+mod decode;
+mod encode;
+mod queue;
+mod window;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use redis::Value;
+
+use super::job::JobStates;
+use super::{Job, Limits, Operation, Orders, Run, Verdict};
+use crate::inventory::interner::Interner;
+use crate::inventory::number::Limit;
+use crate::inventory::order::Corrupt;
+use crate::inventory::status::Status;
+use crate::store::pipeline::{Call, Link, Pipeline};
+use crate::store::reply::Reply;
+use crate::store::scripts::{DEDUCT, REFUND, Script};
+use crate::store::{Store, StoreError};
+use decode::{Decoded, Packed};
+use encode::Encoder;
+use queue::{Batch, Queue, each};
+use window::{Row, State, Window};
+
+/// What is done with the orders of a file, and how.
+#[derive(Debug, Clone)]
+pub struct OrderOptions {
+    /// Deduct or refund.
+    pub operation: Operation,
+    /// Which job it is.
+    pub job: Job,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+    /// The caller's limit, for activities that another system preheated.
+    pub limit: Option<Limit>,
+    /// Whether the stock and the user's units after each order are wanted.
+    pub has_rows: bool,
+    /// How much at once, and how fast.
+    pub limits: Limits,
+    /// The longest outage to wait out.
+    pub retry_for: Duration,
+}
+
+/// One order as the input has it.
+#[derive(Debug, Clone, Copy)]
+pub struct BulkOrder<'a> {
+    /// The line where it begins; each is higher than the one before.
+    pub line: u64,
+    /// What is sold; a valid id.
+    pub activity: &'a str,
+    /// Who buys; empty if the layout records nobody.
+    pub user: &'a str,
+    /// How many units.
+    pub quantity: u32,
+    /// Its own request id, or empty.
+    pub request: &'a str,
+    /// Why, or empty.
+    pub reason: &'a str,
+}
+
+/// One order, and how it ended.
+#[derive(Debug)]
+pub struct DecidedOrder<'a> {
+    /// The order.
+    pub order: BulkOrder<'a>,
+    /// Which activity it is, counted from 0 in the order in which they were named first.
+    pub nth: usize,
+    /// How it ended.
+    pub status: Status,
+    /// Units left after it.
+    pub stock: Option<u64>,
+    /// Units the user holds after it.
+    pub bought: Option<u64>,
+}
+
+/// Orders of one activity each, from the first that was not popped.
+pub struct SingleOrders {
+    script: &'static Script,
+    encoder: Encoder,
+    operation: Operation,
+    has_users: bool,
+    has_rows: bool,
+    most_orders: usize,
+    window: Window,
+    /// By activity.
+    queues: Vec<Queue>,
+    /// Activities that have a full batch.
+    ready: VecDeque<u32>,
+    /// All rows before this one are sent or decided.
+    oldest: u64,
+    /// The last line that was popped.
+    popped: u64,
+}
+
+impl Call for Batch {
+    fn orders(&self) -> usize {
+        self.count
+    }
+
+    fn weight(&self) -> usize {
+        self.count
+    }
+}
+
+impl Run<SingleOrders> {
+    /// Loads the script. `names` are the activities that are known to come.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
+        let OrderOptions { operation, job, reason, limit, has_rows, limits, retry_for } = options;
+        let script = if operation == Operation::Refund { &REFUND } else { &DEDUCT };
+        let kind = store.layout.kind();
+        let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit, "first"];
+        let orders = SingleOrders {
+            script,
+            encoder: Encoder::new(script, run, [&job.name, &job.digest], has_rows),
+            operation,
+            has_users: kind.has_users(),
+            has_rows,
+            most_orders: limits.most_orders(),
+            window: Window::default(),
+            queues: Vec::new(),
+            ready: VecDeque::new(),
+            oldest: 0,
+            popped: 0,
+        };
+        let states = JobStates::new(job, operation, store.layout, names);
+        Self::open(store, script, (limits, retry_for), states, orders)
+    }
+
+    /// Adds an order.
+    pub fn push(&mut self, order: &BulkOrder<'_>) {
+        let nth = self.states.number(order.activity);
+        self.orders.push(&self.states, nth, order);
+    }
+
+    /// The first order, if it is decided.
+    pub fn front(&self) -> Option<DecidedOrder<'_>> {
+        let (row, status) = self.orders.window.front_decided()?;
+        let [user, request, reason] =
+            self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+        let activity = self.states.name(row.activity);
+        let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
+        Some(DecidedOrder { order, nth: row.activity as usize, status, stock: row.stock(), bought: row.bought() })
+    }
+
+    /// How many orders of each activity the job refused before this run, or in another one at the same time.
+    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
+        self.states.iter().map(|state| u64::from(state.refused.saturating_sub(state.refused_now)))
+    }
+}
+
+impl SingleOrders {
+    fn push(&mut self, states: &JobStates, nth: u32, order: &BulkOrder<'_>) {
+        self.queues.resize_with(states.count(), Queue::new);
+        let number = self.window.push(order.line, nth, order.quantity, [order.user, order.request, order.reason]);
+        let (state, queue) = (states.get(nth), &mut self.queues[nth as usize]);
+        // Rows that will be shown are sent again for their stock and units, not because they must be.
+        let is_decided = order.line <= state.watermark && (!self.has_rows || order.line <= self.popped);
+        match state.refusal {
+            _ if is_decided => {
+                queue.pass(order.line);
+                self.window.row_mut(number).decide(Status::Replayed, None, None);
+            }
+            Some(status) => {
+                queue.pass(order.line);
+                self.window.row_mut(number).decide(status, None, None);
+            }
+            None => {
+                queue.append(number, &mut self.window);
+                self.mark_ready(nth);
+            }
+        }
+    }
+
+    fn mark_ready(&mut self, nth: u32) {
+        let queue = &mut self.queues[nth as usize];
+        if queue.waiting as usize >= self.most_orders && !queue.is_ready {
+            queue.is_ready = true;
+            self.ready.push_back(nth);
+        }
+    }
+
+    /// The activity of the next batch: one that has a full one, or with `flush` that of the oldest row that waits.
+    fn next_activity(&mut self, flush: bool) -> Option<u32> {
+        match self.ready.pop_front() {
+            Some(nth) => {
+                self.queues[nth as usize].is_ready = false;
+                Some(nth)
+            }
+            None if flush => self.find_oldest(),
+            None => None,
+        }
+    }
+
+    fn find_oldest(&mut self) -> Option<u32> {
+        let (first, end) = self.window.span();
+        self.oldest = self.oldest.max(first);
+        while self.oldest < end {
+            let row = self.window.row(self.oldest);
+            if row.state == State::Waiting {
+                return Some(row.activity);
+            }
+            self.oldest += 1;
+        }
+        None
+    }
+
+    /// Each order of a batch was decided.
+    fn decided(&mut self, states: &mut JobStates, batch: &Batch, packed: &Packed<'_>) {
+        let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
+        let (operation, has_users) = (self.operation, self.has_users);
+        let mut orders = packed.orders();
+        each(batch, &mut self.window, |row| {
+            // There are as many as rows: that was checked.
+            let (status, bought) = orders.next().unwrap_or((Status::Corrupt, None));
+            if status == Status::Ok {
+                let quantity = u64::from(row.quantity);
+                stock = match operation {
+                    Operation::Refund => stock.saturating_add(quantity),
+                    _ => stock.saturating_sub(quantity),
+                };
+            }
+            refused += u32::from(!status.is_done());
+            last = row.line;
+            row.decide(status, Some(stock), bought.filter(|_| has_users));
+        });
+        let state = states.get_mut(batch.activity);
+        state.watermark = state.watermark.max(last);
+        state.refused = state.refused.max(u32::try_from(packed.refused).unwrap_or(u32::MAX));
+        state.refused_now += refused;
+    }
+
+    /// The whole activity is refused, now and for the rest of the run. Lines up to the watermark were decided before.
+    fn refused(&mut self, states: &mut JobStates, batch: &Batch, status: Status, watermark: u64) {
+        each(batch, &mut self.window, |row: &mut Row| {
+            row.decide(if row.line <= watermark { Status::Replayed } else { status }, None, None);
+        });
+        let state = states.get_mut(batch.activity);
+        state.watermark = state.watermark.max(watermark);
+        state.refusal = Some(status);
+        self.queues[batch.activity as usize].refuse_all(status, &mut self.window);
+    }
+}
+
+impl Orders for SingleOrders {
+    type Call = Batch;
+
+    fn accepts_more(&self) -> bool {
+        self.ready.is_empty() && !self.window.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.window.is_full()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.window.is_empty()
+    }
+
+    fn wants_to_send<'c>(
+        &mut self,
+        _states: &JobStates,
+        _in_flight: impl Iterator<Item = &'c Batch>,
+        flush: bool,
+    ) -> bool {
+        !self.ready.is_empty() || (flush && self.find_oldest().is_some())
+    }
+
+    fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<Batch, L>, flush: bool) {
+        while pipeline.buffer_has_room() {
+            let Some(nth) = self.next_activity(flush) else { break };
+            let queue = &mut self.queues[nth as usize];
+            let Some(batch) = queue.take(nth, self.most_orders, &mut self.window) else { continue };
+            let (epoch, keys) = (states.epoch(nth), states.keys(nth));
+            pipeline.push(batch, |out, batch| self.encoder.encode(out, batch, epoch, &keys, &self.window));
+            self.mark_ready(nth);
+        }
+    }
+
+    fn reply(&mut self, states: &mut JobStates, batch: Batch, value: Value) -> Result<Verdict, StoreError> {
+        let nth = batch.activity;
+        let reply = Reply::of(self.script);
+        match Decoded::decode(&value, batch.count, &states.keys(nth), &reply)? {
+            Decoded::Decided(packed) => self.decided(states, &batch, &packed),
+            Decoded::Refused { status, line, corrupt } => {
+                self.refused(states, &batch, status, line);
+                return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
+            }
+            Decoded::Gap { line } => {
+                self.put_back(states, batch, false);
+                let state = states.get_mut(nth);
+                if state.refusal.is_some() {
+                    return Ok(Verdict::Retry(None));
+                }
+                // The server has lost lines, or a batch before this one is still to be sent again.
+                if line < state.watermark {
+                    state.watermark = line;
+                    return Ok(Verdict::Rewind { nth, line });
+                }
+                return Ok(Verdict::Retry(Some(reply.unfit(&value))));
+            }
+            Decoded::OtherEpoch => return Err(StoreError::Reset { activity: states.name(nth).to_owned() }),
+            Decoded::OtherJob => return Err(states.other_job(nth)),
+        }
+        Ok(Verdict::Decided(Vec::new()))
+    }
+
+    fn put_back(&mut self, states: &JobStates, batch: Batch, _may_have_run: bool) {
+        if let Some(status) = states.get(batch.activity).refusal {
+            each(&batch, &mut self.window, |row| row.decide(status, None, None));
+            return;
+        }
+        self.queues[batch.activity as usize].put_back(&batch, &mut self.window);
+        self.oldest = self.oldest.min(batch.first);
+        self.mark_ready(batch.activity);
+    }
+
+    fn is_decided(&self) -> bool {
+        self.window.front_decided().is_some()
+    }
+
+    fn pop(&mut self) {
+        if let Some(line) = self.window.pop() {
+            self.popped = self.popped.max(line);
+        }
+    }
+
+    fn restart(&mut self, _states: &mut JobStates) {
+        self.window.clear();
+        self.ready.clear();
+        self.oldest = 0;
+        self.queues.iter_mut().for_each(|queue| *queue = Queue::new());
+    }
+}

@@ -1,28 +1,19 @@
-//! The rows of one activity that wait for their turn, and what its job has decided.
+//! The rows of one activity that wait: a list through the window.
 
 use super::window::{Row, State, Window};
 use crate::inventory::status::Status;
 
-/// No row, and no epoch: counts never get there.
+/// No row: counts never get there.
 const NO_ROW: u64 = u64::MAX;
-const NOT_ASKED: u32 = u32::MAX;
 
-/// One activity of a run. There may be a million of them, so each of its bytes is a megabyte.
+/// There may be a million of them, so each of its bytes is a megabyte.
 #[derive(Debug)]
-pub(crate) struct Queue {
-    /// The last line that the job is known to have decided.
-    pub(crate) line: u64,
-    /// How many lines the job has refused, all told, and how many of them this run.
-    pub(crate) refused: u32,
-    pub(crate) refused_now: u32,
-    /// What refuses the whole activity for the rest of the run.
-    pub(crate) shut: Option<Status>,
-    /// Whether it stands in the line of those that have a full batch.
-    pub(crate) is_ready: bool,
-    /// Rows that wait; the first of them; the last row that was linked; the line before the first.
-    pub(crate) waiting: u32,
-    /// The epoch at the run's begin, as the run numbers them.
-    epoch: u32,
+pub(super) struct Queue {
+    /// How many rows wait.
+    pub(super) waiting: u32,
+    /// Whether it is listed as one that has a full batch.
+    pub(super) is_ready: bool,
+    /// The first row that waits, the row that was linked last, and the activity's line before the first.
     head: u64,
     tail: u64,
     before: u64,
@@ -30,41 +21,21 @@ pub(crate) struct Queue {
 
 /// Consecutive rows of one activity, sent in one call.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Batch {
-    pub(crate) activity: u32,
-    pub(crate) first: u64,
-    pub(crate) count: usize,
+pub struct Batch {
+    pub(super) activity: u32,
+    pub(super) first: u64,
+    pub(super) count: usize,
     /// The line of this activity before the first.
-    pub(crate) before: u64,
+    pub(super) before: u64,
 }
 
 impl Queue {
-    pub(crate) fn new() -> Self {
-        Self {
-            line: 0,
-            refused: 0,
-            refused_now: 0,
-            shut: None,
-            is_ready: false,
-            waiting: 0,
-            epoch: NOT_ASKED,
-            head: 0,
-            tail: NO_ROW,
-            before: 0,
-        }
+    pub(super) fn new() -> Self {
+        Self { waiting: 0, is_ready: false, head: 0, tail: NO_ROW, before: 0 }
     }
 
-    /// The number of the epoch at the run's begin; `None` until the server was asked.
-    pub(crate) fn epoch(&self) -> Option<u32> {
-        Some(self.epoch).filter(|epoch| *epoch != NOT_ASKED)
-    }
-
-    pub(crate) fn set_epoch(&mut self, epoch: u32) {
-        self.epoch = epoch;
-    }
-
-    /// A row that needs no call: it was decided before, or the activity is shut.
-    pub(crate) fn pass(&mut self, line: u64) {
+    /// A row that needs no call: it was decided before, or the activity refuses all.
+    pub(super) fn pass(&mut self, line: u64) {
         if self.waiting == 0 {
             self.before = line;
         }
@@ -72,7 +43,7 @@ impl Queue {
 
     /// Links a new row at the end.
     #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32 apart.
-    pub(crate) fn append(&mut self, number: u64, window: &mut Window) {
+    pub(super) fn append(&mut self, number: u64, window: &mut Window) {
         if self.tail != NO_ROW && self.tail >= window.span().0 {
             window.row_mut(self.tail).next = (number - self.tail) as u32;
         }
@@ -85,7 +56,7 @@ impl Queue {
 
     /// Takes the next rows, at most so many, as a batch. A decided row between them ends the batch: the script must
     /// see a gap there, if it is one.
-    pub(crate) fn take(&mut self, activity: u32, most: usize, window: &mut Window) -> Option<Batch> {
+    pub(super) fn take(&mut self, activity: u32, most: usize, window: &mut Window) -> Option<Batch> {
         let mut batch: Option<Batch> = None;
         while self.waiting > 0 {
             let row = window.row_mut(self.head);
@@ -112,7 +83,7 @@ impl Queue {
 
     /// Puts the rows of a batch back: it did not run, or nobody knows. Batches come back in the order in which they
     /// were sent, so the first one has the first row.
-    pub(crate) fn put_back(&mut self, batch: &Batch, window: &mut Window) {
+    pub(super) fn put_back(&mut self, batch: &Batch, window: &mut Window) {
         if self.waiting == 0 || batch.first < self.head {
             self.head = batch.first;
             self.before = batch.before;
@@ -120,16 +91,15 @@ impl Queue {
         #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32.
         let count = batch.count as u32;
         self.waiting += count;
-        each(batch, window, |_, row| row.state = State::Waiting);
+        each(batch, window, |row| row.state = State::Waiting);
     }
 
-    /// From now on all rows of the activity are answered like this, unsent.
-    pub(crate) fn shut(&mut self, status: Status, window: &mut Window) {
-        self.shut = Some(status);
+    /// Decides all rows that wait, unsent.
+    pub(super) fn refuse_all(&mut self, status: Status, window: &mut Window) {
         while self.waiting > 0 {
             let row = window.row_mut(self.head);
             if row.state == State::Waiting {
-                row.done(status, None, None);
+                row.decide(status, None, None);
                 self.waiting -= 1;
             }
             self.before = row.line;
@@ -139,19 +109,14 @@ impl Queue {
             }
         }
     }
-
-    /// Forgets all rows: the window was cleared, and the input is read from its begin.
-    pub(crate) fn start_over(&mut self) {
-        (self.waiting, self.head, self.tail, self.before, self.is_ready) = (0, 0, NO_ROW, 0, false);
-    }
 }
 
-/// Goes through the rows of a batch, counting from 0.
-pub(crate) fn each(batch: &Batch, window: &mut Window, mut visit: impl FnMut(usize, &mut Row)) {
+/// Visits the rows of a batch.
+pub(super) fn each(batch: &Batch, window: &mut Window, mut visit: impl FnMut(&mut Row)) {
     let mut number = batch.first;
-    for nth in 0..batch.count {
+    for _ in 0..batch.count {
         let row = window.row_mut(number);
-        visit(nth, row);
+        visit(row);
         number += u64::from(row.next);
     }
 }

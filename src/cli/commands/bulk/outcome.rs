@@ -1,4 +1,4 @@
-//! How a run ended, and what is said of it.
+//! How a run ended: its summary, its failure with a hint how to resume, its exit code.
 
 use super::report::shows_rows;
 use super::summary::Summary;
@@ -9,7 +9,7 @@ use crate::cli::output::{Format, Output};
 use seckill::store::{Store, StoreError};
 
 /// How a run ended.
-pub(super) struct Finished {
+pub(super) struct Outcome {
     pub(super) is_done: bool,
     pub(super) failure: Option<Failure>,
     pub(super) bad: Option<Failure>,
@@ -17,7 +17,7 @@ pub(super) struct Finished {
     pub(super) summary: Summary,
 }
 
-impl Finished {
+impl Outcome {
     /// Shows the summary; the exit code is the first that applies.
     pub(super) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
         // An empty table has nothing to say beside an error.
@@ -25,7 +25,7 @@ impl Finished {
         if !shows_rows(out.format()) && !is_moot {
             self.summary.show(out)?;
         }
-        // Without an answer from the server, there is nothing to look for.
+        // Without a reply from the server, there is nothing to look for.
         if self.failure.is_none() {
             hints::other_layouts(&self.summary.missing(hints::MOST), store, out);
         }
@@ -49,7 +49,7 @@ impl Finished {
 pub(super) struct Done {
     /// Orders that were decided.
     pub(super) orders: u64,
-    /// Those of them that it applied itself, as far as it was told.
+    /// Those of them that this run applied, as far as it knows.
     pub(super) ok: u64,
 }
 
@@ -63,35 +63,35 @@ impl std::fmt::Display for Done {
     }
 }
 
-/// An error as a failure that says what was done before, and how to go on.
-pub(super) fn with_hint(error: Error, done: Done, go_on: &str) -> Failure {
+/// An error as a failure that says what was done before, and how to resume.
+pub(super) fn with_hint(error: Error, done: Done, how_to_resume: &str) -> Failure {
     let failure = match error {
-        Error::Store(error) => return of_store(error, done, go_on),
+        Error::Store(error) => return of_store(error, done, how_to_resume),
         other => Failure::from(other),
     };
     match &failure.hint {
-        None => failure.hint(go_on),
+        None => failure.hint(how_to_resume),
         Some(hint)
             if matches!(failure.exit, Exit::Failed | Exit::Unreachable | Exit::Denied) && !hint.contains("again") =>
         {
-            let both = format!("{hint}; {go_on}");
+            let both = format!("{hint}; {how_to_resume}");
             failure.hint(both)
         }
         Some(_) => failure,
     }
 }
 
-fn of_store(error: StoreError, done: Done, go_on: &str) -> Failure {
+fn of_store(error: StoreError, done: Done, how_to_resume: &str) -> Failure {
     // Without any order decided, only a refusal says that nothing ran.
     let is_known = done.orders > 0 || error.is_refusal() || matches!(error, StoreError::OtherJob { .. });
-    let goes_on = !matches!(
+    let resumes = !matches!(
         error,
         StoreError::Reset { .. }
             | StoreError::OtherJob { .. }
             | StoreError::OtherLimit { .. }
             | StoreError::Lost { .. }
     );
-    let said = [is_known.then(|| done.to_string()), advice(&error), goes_on.then(|| go_on.to_owned())];
+    let said = [is_known.then(|| done.to_string()), advice(&error), resumes.then(|| how_to_resume.to_owned())];
     let hint: Vec<String> = said.into_iter().flatten().collect();
     Failure::from(error).hint(hint.join("; "))
 }

@@ -1,12 +1,13 @@
-//! The run itself: lines in, batches out, lines told of, until the end or until something stops it.
+//! Drives a run: reads lines, sends batches, reports decided orders, until the end or until something stops it.
 
 use std::time::Duration;
 
 use super::args::RunArgs;
 use super::check::CheckedInput;
-use super::course::{Course, Line};
-use super::end::{Done, Finished, with_hint};
 use super::input::{BadLines, Input};
+use super::kind::{Kind, Line};
+use super::outcome::{Done, Outcome, with_hint};
+use super::report::Report;
 use super::summary::Summary;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -15,7 +16,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress, Terminal, Warnings};
 use seckill::inventory::id::RequestId;
 use seckill::store::StoreError;
-use seckill::store::bulk::{Job, Step};
+use seckill::store::bulk::{Job, Operation, Run, Step};
 
 /// Why a run is over.
 enum End {
@@ -28,23 +29,23 @@ enum End {
 }
 
 /// What a run needs beside its lines.
-pub(super) struct Manner {
+pub(super) struct RunContext {
     keep_going: bool,
-    /// How to go on with a job that was stopped.
-    go_on: String,
+    /// How to resume a job that was stopped.
+    how_to_resume: String,
     terminal: Terminal,
     progress: Progress,
     /// About corrupt keys: a file may name thousands of activities.
     corrupt: Warnings,
 }
 
-impl Manner {
-    /// Says what the job is called, where nobody else could know.
+impl RunContext {
+    /// Says what the job is called, if nobody else could know.
     pub(super) fn new(checked: &CheckedInput, job: &Job, args: &RunArgs, out: &Output) -> Self {
-        let go_on = match checked.content {
-            Some(_) => "the same command goes on; what was applied is not applied again".to_owned(),
+        let how_to_resume = match checked.content {
+            Some(_) => "the same command resumes; what was applied is not applied again".to_owned(),
             None => format!(
-                "to go on, give the whole input again with `--job {}`; what was applied is not applied again",
+                "to resume, give the whole input again with `--job {}`; what was applied is not applied again",
                 job.name
             ),
         };
@@ -52,13 +53,14 @@ impl Manner {
             out.note(format!("this input is applied as the job `{}`", job.name));
         }
         let progress = out.progress("applying", checked.rows);
-        Self { keep_going: args.keep_going, go_on, terminal: out.terminal(), progress, corrupt: out.warnings() }
+        let (terminal, corrupt) = (out.terminal(), out.warnings());
+        Self { keep_going: args.keep_going, how_to_resume, terminal, progress, corrupt }
     }
 }
 
-/// What the job is called: by its content, unless it was named; what cannot be read twice gets a name by chance.
-pub(super) fn job(checked: &CheckedInput, args: &RunArgs, operation: &str) -> Job {
-    let of = format!("{operation} {}", checked.input.way());
+/// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
+pub(super) fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
+    let of = format!("{} {}", operation.name(), checked.input.reading());
     match &checked.content {
         Some(content) => {
             let digest = content.digest(&of);
@@ -72,39 +74,50 @@ pub(super) fn job(checked: &CheckedInput, args: &RunArgs, operation: &str) -> Jo
 }
 
 /// Applies a file that was checked.
-pub(super) fn apply<C: Course>(checked: CheckedInput, course: C, manner: Manner) -> Result<Finished> {
+pub(super) fn apply<K: Kind>(
+    checked: CheckedInput,
+    kind: K,
+    mut run: Run<K::Orders>,
+    report: Report<'_, K::Row>,
+    context: RunContext,
+) -> Result<Outcome> {
     let CheckedInput { input, content, bad, .. } = checked;
-    let mut run = Run {
-        course,
-        input: Some(input),
-        line: C::Line::default(),
+    if content.is_some() {
+        while !interrupt::requested() && run.load_watermarks()? {}
+    }
+    let input = Some(input);
+    let mut driver = Driver {
+        kind,
+        run,
+        report,
+        input,
+        line: K::Line::default(),
         content,
         bad,
-        manner,
-        done: 0,
+        context,
         has_ended: false,
         stopped: None,
     };
-    let end = run.drive();
-    run.finish(end)
+    let end = driver.drive();
+    driver.finish(end)
 }
 
 /// A run under way.
-struct Run<C: Course> {
-    course: C,
+struct Driver<'o, K: Kind> {
+    kind: K,
+    run: Run<K::Orders>,
+    report: Report<'o, K::Row>,
     input: Option<Input>,
-    line: C::Line,
+    line: K::Line,
     content: Option<Checked>,
     bad: BadLines,
-    manner: Manner,
-    /// Orders that were told of.
-    done: u64,
+    context: RunContext,
     has_ended: bool,
     /// What ended the input before its end.
     stopped: Option<Failure>,
 }
 
-impl<C: Course> Run<C> {
+impl<K: Kind> Driver<'_, K> {
     fn drive(&mut self) -> End {
         loop {
             if interrupt::requested() {
@@ -118,45 +131,47 @@ impl<C: Course> Run<C> {
         }
     }
 
-    /// Reads what there is room for, sends or receives, and tells of what was decided. False at the end.
+    /// Reads what there is room for, sends or receives, and reports what was decided. False at the end.
     fn step(&mut self) -> Result<bool> {
         let is_starving = self.read()?;
-        let pressing = self.has_ended || self.course.is_full() || (is_starving && !self.course.is_waiting());
-        match self.course.advance(pressing)? {
-            Step::On => (),
-            Step::Idle if self.has_ended && self.course.is_empty() => return Ok(false),
+        let flush = self.has_ended || self.run.is_full() || (is_starving && self.run.is_idle());
+        match self.run.advance(flush)? {
+            Step::Continue => (),
+            Step::Idle if self.has_ended && self.run.is_empty() => return Ok(false),
             Step::Idle if is_starving => {
-                self.course.flush()?;
+                self.report.flush()?;
                 if let Some(input) = &mut self.input {
                     input.reader.wait(Duration::from_millis(100));
                 }
             }
             Step::Idle => (),
-            Step::Trouble(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
+            Step::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
             Step::Corrupt(corrupt) => {
                 let text = format!("key `{}` {}; no order that needs it is applied", corrupt.key, corrupt.what);
-                let Manner { progress, corrupt, .. } = &mut self.manner;
+                let RunContext { progress, corrupt, .. } = &mut self.context;
                 progress.suspend(|| corrupt.warn(text));
             }
             Step::Rewind { activity, line } => self.rewind(activity, line)?,
         }
-        self.tell()?;
+        self.report()?;
         Ok(true)
     }
 
-    /// Reads lines while they are of use; true where none is there yet.
+    /// Reads lines while they are of use; true if none is there yet.
     fn read(&mut self) -> Result<bool> {
         let Some(input) = &mut self.input else { return Ok(false) };
-        while !self.has_ended && self.course.takes_more() && !interrupt::requested() {
+        while !self.has_ended && self.run.accepts_more() && !interrupt::requested() {
             match self.line.read(&mut input.reader) {
-                Ok(Next::Row) => self.course.push(&self.line)?,
+                // A second reading after a rewind does not try again what was reported as refused.
+                Ok(Next::Row) if self.report.lines.is_refused(self.line.number()) => {}
+                Ok(Next::Row) => self.kind.push(&mut self.run, &self.line)?,
                 Ok(Next::NotYet) => return Ok(true),
                 Ok(Next::End) => self.has_ended = true,
                 Err(RowError::Bad(problem)) => {
                     // A file was checked before, and its bad lines are known.
                     if self.content.is_none() {
                         self.bad.add(problem, &input.reader)?;
-                        self.has_ended = !self.manner.keep_going;
+                        self.has_ended = !self.context.keep_going;
                     }
                 }
                 Err(RowError::Fatal(failure)) => {
@@ -168,15 +183,17 @@ impl<C: Course> Run<C> {
         Ok(false)
     }
 
-    /// Tells of the orders at the front that are decided.
-    fn tell(&mut self) -> Result<()> {
-        let told = self.course.tell()?;
-        self.done += told;
-        self.manner.progress.inc(told);
+    /// Reports the first orders, as far as they are decided.
+    fn report(&mut self) -> Result<()> {
+        let before = self.report.orders;
+        while self.kind.report(&self.run, &mut self.report)? {
+            self.run.pop();
+        }
+        self.context.progress.inc(self.report.orders - before);
         Ok(())
     }
 
-    /// The server forgot what it had decided: from there on, all is applied again.
+    /// The server lost what it had decided: from there on, all is applied again.
     fn rewind(&mut self, activity: String, line: u64) -> Result<()> {
         let (Some(content), Some(input)) = (&self.content, self.input.take()) else {
             return Err(StoreError::Lost { activity, line }.into());
@@ -184,21 +201,21 @@ impl<C: Course> Run<C> {
         self.warn(&format!(
             "the server lost what it had decided of `{activity}` after line {line}; it is applied again"
         ));
-        self.course.drain()?;
-        self.course.start_over();
+        self.run.drain()?;
+        self.run.restart();
         self.input = Some(input.again(content)?);
         self.has_ended = false;
         Ok(())
     }
 
     fn warn(&self, text: &str) {
-        self.manner.progress.suspend(|| self.manner.terminal.warn(text));
+        self.context.progress.suspend(|| self.context.terminal.warn(text));
     }
 
-    /// Tells of what else was decided, and how the run ended.
-    fn finish(mut self, end: End) -> Result<Finished> {
-        // What is in flight is waited for. Where that fails too, the first failure says enough.
-        let drained = self.course.drain();
+    /// Reports what else was decided, and how the run ended.
+    fn finish(mut self, end: End) -> Result<Outcome> {
+        // What is in flight is waited for. If that fails too, the first failure says enough.
+        let drained = self.run.drain();
         let (is_done, is_interrupted) = (matches!(end, End::Done), matches!(end, End::Interrupted));
         let mut error = match end {
             End::Failed(error) => Some(error),
@@ -208,8 +225,8 @@ impl<C: Course> Run<C> {
             error = Some(store.into());
         }
         let is_read = !error.as_ref().is_some_and(Error::is_unwritable);
-        while is_read && self.course.skip_undecided() {
-            if let Err(unwritable) = self.tell() {
+        while is_read && self.run.skip_undecided() {
+            if let Err(unwritable) = self.report() {
                 error = Some(unwritable);
                 break;
             }
@@ -218,22 +235,23 @@ impl<C: Course> Run<C> {
         if is_done && let Err(unwritable) = self.bad.commit() {
             error = Some(unwritable);
         }
-        let Manner { keep_going, go_on, terminal, progress, corrupt } = self.manner;
+        let RunContext { keep_going, how_to_resume, terminal, progress, corrupt } = self.context;
         progress.finish();
         corrupt.end();
         if let Some(text) = self.input.as_mut().and_then(Input::ignored) {
             terminal.note(text);
         }
-        let doubt = self.course.doubt();
-        let refused_again = self.course.refused_again();
-        let done = Done { orders: self.done, ok: self.course.applied() };
+        let unsettled = self.run.unsettled();
+        let refused_again = self.report.lines.refused_again;
+        let done = Done { orders: self.report.orders, ok: self.report.applied };
         if refused_again > 0 {
             let plural =
                 if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };
             terminal.warn(format!("{refused_again} {plural} refused now: the server lost data"));
         }
-        let summary = match self.course.finish() {
-            Ok(summary) => summary,
+        self.kind.complete(&self.run, &mut self.report.tallies);
+        let summary = match self.report.finish() {
+            Ok(tallies) => Summary { names: self.run.into_names(), tallies },
             Err(unwritable) if unwritable.is_unwritable() => {
                 error = error.or(Some(unwritable));
                 Summary::default()
@@ -242,15 +260,15 @@ impl<C: Course> Run<C> {
         };
         let failure = match error {
             Some(error) if error.is_broken_pipe() => {
-                Some(Failure::failed("standard output was closed, so the run stopped").hint(&go_on))
+                Some(Failure::failed("standard output was closed, so the run stopped").hint(&how_to_resume))
             }
-            Some(error) => Some(with_hint(error, done, &go_on)),
+            Some(error) => Some(with_hint(error, done, &how_to_resume)),
             None => self.stopped.take(),
         };
         // Whatever else went wrong, orders of which nobody knows come first.
-        let failure = match (failure, &doubt) {
-            (Some(failure), Some(doubt)) if failure.exit != Exit::Unknown => {
-                let message = format!("{}; {}", failure.message, Failure::from(doubt.clone()).message);
+        let failure = match (failure, &unsettled) {
+            (Some(failure), Some(unsettled)) if failure.exit != Exit::Unknown => {
+                let message = format!("{}; {}", failure.message, Failure::from(unsettled.clone()).message);
                 Some(Failure { exit: Exit::Unknown, message, ..failure })
             }
             (failure, _) => failure,
@@ -258,15 +276,15 @@ impl<C: Course> Run<C> {
         let is_corrected_alone = keep_going || self.bad.count == 0;
         let bad = self.bad.failure().map(|failure| match is_corrected_alone {
             true => failure,
-            false => failure.hint(format!("the orders before it are applied; correct it, and {go_on}")),
+            false => failure.hint(format!("the orders before it are applied; correct it, and {how_to_resume}")),
         });
         if is_interrupted && failure.is_none() {
-            terminal.note(format!("stopped after {} orders", self.done));
-            if doubt.is_some() {
+            terminal.note(format!("stopped after {} orders", done.orders));
+            if unsettled.is_some() {
                 terminal.warn("the connection broke: whether the orders in flight were applied is not known");
             }
-            terminal.hint(go_on);
+            terminal.hint(how_to_resume);
         }
-        Ok(Finished { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
+        Ok(Outcome { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
     }
 }

@@ -1,0 +1,69 @@
+//! What differs between files of orders: what a line is, and how it is applied and reported.
+
+use super::report::Report;
+use super::summary::Tallies;
+use crate::cli::error::Result;
+use crate::cli::input::orders::{Column, MultiRow, Next, OrderReader, OrderRow, RowError};
+use crate::cli::output::Row;
+use seckill::store::bulk::{Orders, Run};
+
+/// One line of a file, in buffers that are reused for the next.
+pub(super) trait Line: Default {
+    /// Reads the next one.
+    fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError>;
+
+    /// Its number.
+    fn number(&self) -> u64;
+
+    /// Visits each activity that it names, with its units.
+    fn each(&self, visit: impl FnMut(&str, u64));
+}
+
+impl Line for OrderRow {
+    fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
+        reader.next(self)
+    }
+
+    fn number(&self) -> u64 {
+        self.line()
+    }
+
+    fn each(&self, mut visit: impl FnMut(&str, u64)) {
+        visit(self.text(Column::Activity), self.quantity().unsigned_abs());
+    }
+}
+
+impl Line for MultiRow {
+    fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
+        self.read(reader)
+    }
+
+    fn number(&self) -> u64 {
+        self.order.line()
+    }
+
+    fn each(&self, mut visit: impl FnMut(&str, u64)) {
+        for (activity, quantity) in &self.items {
+            visit(activity.as_str(), quantity.get());
+        }
+    }
+}
+
+/// A kind of files of orders.
+pub(super) trait Kind {
+    /// What it consists of.
+    type Line: Line;
+    /// What its lines become.
+    type Orders: Orders;
+    /// What is shown of an order.
+    type Row: Row;
+
+    /// Adds a line to the run.
+    fn push(&self, run: &mut Run<Self::Orders>, line: &Self::Line) -> Result<()>;
+
+    /// Reports the first order of the run; false if it is not decided.
+    fn report(&mut self, run: &Run<Self::Orders>, report: &mut Report<'_, Self::Row>) -> Result<bool>;
+
+    /// Counts what only the server knows, at the end.
+    fn complete(&self, _run: &Run<Self::Orders>, _tallies: &mut Tallies) {}
+}

@@ -1,0 +1,59 @@
+//! What was reported of each line, so that a second reading of the input, after the server lost some of it, contradicts
+//! none of it.
+
+/// The lines that were reported, from the first to the last.
+#[derive(Debug, Default)]
+pub(super) struct ReportedLines {
+    last: u64,
+    /// Those that were refused, a bit a line.
+    refused: Vec<u64>,
+    /// How many were reported as applied, and are refused now.
+    pub(super) refused_again: u64,
+}
+
+impl ReportedLines {
+    /// Whether a line was refused: it stays so, and is not tried again.
+    pub(super) fn is_refused(&self, line: u64) -> bool {
+        let (word, bit) = position(line);
+        self.refused.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Records how a line ended; false if it was reported before.
+    pub(super) fn record(&mut self, line: u64, is_done: bool) -> bool {
+        let is_new = line > self.last;
+        self.last = self.last.max(line);
+        if !is_done {
+            self.refused_again += u64::from(!is_new);
+            let (word, bit) = position(line);
+            if self.refused.len() <= word {
+                self.refused.resize(word + 1, 0);
+            }
+            self.refused[word] |= bit;
+        }
+        is_new
+    }
+}
+
+/// The word that holds a line, and its bit.
+fn position(line: u64) -> (usize, u64) {
+    #[allow(clippy::cast_possible_truncation)] // So many lines do not exist.
+    let word = (line / 64) as usize;
+    (word, 1 << (line % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_reported_once_and_what_was_refused_stays_so() {
+        let mut reported = ReportedLines::default();
+        for (line, is_done) in [(1, true), (2, false), (64, true), (130, false)] {
+            assert!(reported.record(line, is_done));
+        }
+        assert_eq!([1, 2, 64, 130, 9_999].map(|line| reported.is_refused(line)), [false, true, false, true, false]);
+        assert!(!reported.record(1, true) && reported.refused_again == 0);
+        assert!(!reported.record(64, false) && reported.refused_again == 1 && reported.is_refused(64));
+        assert!(reported.record(131, true));
+    }
+}

@@ -1,0 +1,252 @@
+//! A job, and what is stored of it in each activity: the watermark, and the epoch that it is bound to.
+
+use redis::Value;
+
+use crate::inventory::id::ActivityId;
+use crate::inventory::interner::Interner;
+use crate::inventory::layout::Layout;
+use crate::inventory::number::whole;
+use crate::inventory::rules::PackedRules;
+use crate::inventory::status::Status;
+use crate::store::StoreError;
+use crate::store::keys::Keys;
+use crate::store::pipeline::{Call, Link, Pipeline};
+use crate::store::reply::Reply;
+
+/// Activities whose states are loaded in one round trip.
+const PAGE: usize = 500;
+
+/// One input being applied. Its stored names make that it is applied once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// Made of the input: the same name with another digest is another job.
+    pub digest: String,
+}
+
+impl Job {
+    /// Its digest, or nothing if its name is the digest.
+    pub(super) fn digest_to_store(&self) -> &str {
+        if self.name == self.digest { "" } else { &self.digest }
+    }
+}
+
+/// What a job does, as its stored names have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Units are taken.
+    Deduct,
+    /// Units are given back.
+    Refund,
+    /// Units of several activities are taken, all or nothing.
+    MultiDeduct,
+}
+
+impl Operation {
+    /// The stored name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deduct => "deduct",
+            Self::Refund => "refund",
+            Self::MultiDeduct => "multi_deduct",
+        }
+    }
+}
+
+/// What is stored of a job in one activity, as far as the run knows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JobState {
+    /// The last line that the job is known to have decided.
+    pub(super) watermark: u64,
+    /// The epoch when the run began, as the run numbers them.
+    epoch: u32,
+    /// How many lines the job has refused in total, and how many of them in this run.
+    pub(super) refused: u32,
+    pub(super) refused_now: u32,
+    /// What refuses the whole activity for the rest of the run.
+    pub(super) refusal: Option<Status>,
+}
+
+/// A job's state in each activity of its input, by number. There may be a million of them.
+pub struct JobStates {
+    pub(super) job: Job,
+    pub(super) operation: Operation,
+    pub(super) layout: Layout,
+    names: Interner,
+    epochs: Interner,
+    states: Vec<JobState>,
+    /// The states before this one are loaded.
+    loaded: usize,
+    /// The activity that was named last: most rows name it again.
+    last: u32,
+}
+
+impl JobStates {
+    /// Nothing is loaded yet. `names` are the activities that are known to come.
+    pub(super) fn new(job: Job, operation: Operation, layout: Layout, names: Interner) -> Self {
+        let states = vec![JobState::default(); names.count()];
+        let mut epochs = Interner::default();
+        // The default: nothing was preheated.
+        epochs.number(b"");
+        Self { job, operation, layout, names, epochs, states, loaded: 0, last: 0 }
+    }
+
+    /// The number of an activity, a new one if it was not named before.
+    pub(super) fn number(&mut self, activity: &str) -> u32 {
+        let is_last = (self.last as usize) < self.names.count() && self.names.name(self.last) == activity.as_bytes();
+        if !is_last {
+            self.last = self.names.number(activity.as_bytes());
+            self.states.resize(self.names.count(), JobState::default());
+        }
+        self.last
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(super) fn name(&self, nth: u32) -> &str {
+        std::str::from_utf8(self.names.name(nth)).unwrap_or_default()
+    }
+
+    pub(super) fn into_names(self) -> Interner {
+        self.names
+    }
+
+    pub(super) fn keys(&self, nth: u32) -> Keys {
+        Keys::of(self.layout, &ActivityId::validated(self.names.name(nth)))
+    }
+
+    pub(super) fn get(&self, nth: u32) -> &JobState {
+        &self.states[nth as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, nth: u32) -> &mut JobState {
+        &mut self.states[nth as usize]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &JobState> {
+        self.states.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut JobState> {
+        self.states.iter_mut()
+    }
+
+    /// The epoch of an activity whose state is loaded; empty if nothing was preheated.
+    pub(super) fn epoch(&self, nth: u32) -> &[u8] {
+        self.epochs.name(self.get(nth).epoch)
+    }
+
+    pub(super) fn set_epoch(&mut self, nth: u32, epoch: &str) {
+        self.states[nth as usize].epoch = self.epochs.number(epoch.as_bytes());
+    }
+
+    /// The error for an activity that another input with the job's name was applied to.
+    pub(super) fn other_job(&self, nth: u32) -> StoreError {
+        StoreError::OtherJob { job: self.job.name.clone(), activity: self.name(nth).to_owned() }
+    }
+
+    /// Whether the state of every activity that was named is loaded.
+    pub(super) fn are_loaded(&self) -> bool {
+        self.loaded == self.states.len()
+    }
+
+    /// Loads the next states, with nothing in flight.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`], if trying again would not help; another input has the job's name, for one.
+    pub(super) fn load<C: Call, L: Link>(&mut self, pipeline: &mut Pipeline<C, L>) -> Result<(), StoreError> {
+        let page = self.loaded..self.states.len().min(self.loaded + PAGE);
+        let field = format!("j:{}:{}", self.operation.name(), self.job.name);
+        let mut commands = redis::pipe();
+        for nth in page.clone() {
+            #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
+            let keys = self.keys(nth as u32);
+            // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
+            commands.cmd("HGET").arg(&keys.meta).arg("rules").cmd("HGET").arg(&keys.requests).arg(&field);
+        }
+        let Some(replies) = pipeline.request(&commands.get_packed_pipeline(), page.len() * 2)? else { return Ok(()) };
+        for (nth, pair) in page.zip(replies.chunks(2)) {
+            #[allow(clippy::cast_possible_truncation)]
+            let nth = nth as u32;
+            // Rules that are corrupt are for the script to report.
+            let rules = text(pair.first())?.and_then(|text| text.parse::<PackedRules>().ok());
+            let epoch = rules.map(|rules| rules.epoch.to_string()).unwrap_or_default();
+            let record = text(pair.get(1))?;
+            if let Some(record) = record {
+                let (watermark, refused, digest) = self.parse(&record);
+                if digest != self.expected_digest() {
+                    return Err(self.other_job(nth));
+                }
+                let state = self.get_mut(nth);
+                (state.watermark, state.refused) = (watermark, refused);
+            }
+            self.set_epoch(nth, &epoch);
+            self.loaded += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads `watermark refused digest`, or of a multi-deduct `watermark digest`, with no digest if the name is one.
+    fn parse<'r>(&self, record: &'r str) -> (u64, u32, &'r str) {
+        let (watermark, rest) = record.split_once(' ').unwrap_or((record, ""));
+        let (refused, digest) = match self.operation {
+            Operation::MultiDeduct => ("0", rest),
+            Operation::Deduct | Operation::Refund => rest.split_once(' ').unwrap_or((rest, "")),
+        };
+        let refused = whole(refused).and_then(|refused| u32::try_from(refused).ok());
+        (whole(watermark).unwrap_or_default(), refused.unwrap_or(u32::MAX), digest)
+    }
+
+    fn expected_digest(&self) -> &str {
+        match self.operation {
+            Operation::MultiDeduct => self.job.digest_to_store(),
+            Operation::Deduct | Operation::Refund => &self.job.digest,
+        }
+    }
+}
+
+/// A text, or nothing for a key of another type: the script will say what is wrong with it.
+fn text(value: Option<&Value>) -> Result<Option<String>, StoreError> {
+    match value {
+        Some(Value::ServerError(_)) => Ok(None),
+        value => Reply::of_command("HGET").text(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn states(operation: Operation, name: &str, digest: &str) -> JobStates {
+        let job = Job { name: name.to_owned(), digest: digest.to_owned() };
+        JobStates::new(job, operation, Layout::Seckill, Interner::default())
+    }
+
+    #[test]
+    fn a_record_is_of_the_job_whose_digest_it_has() {
+        for (name, digest, record, is_ours) in [
+            ("night", "a b", "7 a b", true),
+            ("night", "a b", "7 a", false),
+            ("night", "a b", "7", false),
+            ("a", "a", "7", true),
+            ("a", "a", "7 a", false),
+        ] {
+            let states = states(Operation::MultiDeduct, name, digest);
+            let (watermark, _, found) = states.parse(record);
+            assert_eq!((watermark, found == states.expected_digest()), (7, is_ours), "{name} {record}");
+        }
+        let states = states(Operation::Deduct, "night", "a b");
+        assert_eq!(states.parse("7 2 a b"), (7, 2, states.expected_digest()));
+        assert_ne!(states.parse("7 2").2, states.expected_digest());
+    }
+
+    #[test]
+    fn an_activity_has_one_number() {
+        let mut states = states(Operation::Deduct, "a", "a");
+        assert_eq!(["1001", "1001", "1002", "1001"].map(|name| states.number(name)), [0, 0, 1, 0]);
+        assert_eq!((states.count(), states.name(1), states.are_loaded()), (2, "1002", false));
+    }
+}

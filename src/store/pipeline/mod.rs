@@ -1,0 +1,359 @@
+//! Calls of one script to one server, several of them in flight.
+//!
+//! A [`Pipeline`] owns all that belongs to one connection: the connection itself, the buffer, the calls in flight and
+//! their weight, the outage if there is one, the limits and the rate. It sends, receives, reconnects, loads the script
+//! when the server has lost it, and backs off. A call comes back with its reply, or to be sent again. What may be sent
+//! when, and what a reply means, is up to its owner, who may hold several: one for each node.
+
+mod limits;
+mod outage;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use redis::{RedisError, ServerError, Value};
+
+use super::call::Server;
+use super::scripts::Script;
+use super::{StoreError, error::ServerKind};
+pub use limits::Limits;
+use limits::RateLimit;
+use outage::{Attempt, Outage};
+
+/// What a call costs beside its orders: about as much of the server's time as so many orders.
+const CALL_WEIGHT: usize = 12;
+
+/// What the server says that has lost its scripts: it restarted, or somebody flushed them.
+const NO_SCRIPT: &str = "NOSCRIPT";
+
+/// A connection to one server, made when it is needed. Tests have one that fails at will.
+pub trait Link {
+    /// Writes packed commands.
+    ///
+    /// # Errors
+    /// The server cannot be reached, refuses the login, or the connection broke.
+    fn send(&mut self, packed: &[u8]) -> Result<(), StoreError>;
+
+    /// Reads the next reply; an error reply is a value too.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    fn receive(&mut self) -> Result<Value, StoreError>;
+
+    /// Closes the connection: replies that are still to come are lost.
+    fn disconnect(&mut self);
+
+    /// The server's URL without its password, for messages.
+    fn server(&self) -> &str;
+}
+
+impl Link for Server {
+    fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+        let sent = self.connection()?.send_packed_command(packed);
+        sent.map_err(|error| self.target.unreachable(&error))
+    }
+
+    fn receive(&mut self) -> Result<Value, StoreError> {
+        let received = self.connection()?.recv_response();
+        received.map_err(|error| self.target.unreachable(&error))
+    }
+
+    fn disconnect(&mut self) {
+        Self::disconnect(self);
+    }
+
+    fn server(&self) -> &str {
+        &self.target.shown
+    }
+}
+
+/// One call of the script.
+pub trait Call {
+    /// How many orders it has, for the rate limit.
+    fn orders(&self) -> usize;
+
+    /// About how much of the server's time its orders take, in orders of one activity.
+    fn weight(&self) -> usize;
+}
+
+/// What became of calls, or of the connection.
+#[derive(Debug)]
+pub enum Event<C> {
+    /// The server replied to this call, and not with an error.
+    Reply(C, Value),
+    /// These calls must be sent again, in this order; nothing else is in flight or nothing else is sent before it has
+    /// come back. If `may_have_run`, the connection broke, and nobody knows whether they ran.
+    Retry {
+        /// In the order in which they were sent.
+        calls: Vec<C>,
+        /// Whether they may have run.
+        may_have_run: bool,
+    },
+    /// The server has been gone, or refused writes, for half a second; reported once for each outage.
+    Outage(StoreError),
+    /// It waited a short while.
+    Waited,
+    /// Nothing is in flight, and nothing is to be sent.
+    Idle,
+    /// There is room, and the time has come: [`push`](Pipeline::push) calls, then [`flush`](Pipeline::flush).
+    Send,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Pipeline<C, L = Server> {
+    link: L,
+    script: &'static Script,
+    limits: Limits,
+    rate: Option<RateLimit>,
+    retry_for: Duration,
+    buffer: Vec<u8>,
+    /// Weight of the calls in the buffer, which are in flight already, and their orders.
+    buffered: usize,
+    buffered_orders: usize,
+    in_flight: VecDeque<C>,
+    weight: usize,
+    outage: Option<Outage>,
+    /// Nothing is sent until nothing is in flight: what follows a call that failed would overtake it.
+    is_draining: bool,
+}
+
+impl<C: Call, L: Link> Pipeline<C, L> {
+    /// Sends nothing. The server must know `script`, or will be told when it says that it does not. An outage longer
+    /// than `retry_for` is an error.
+    pub fn new(link: L, script: &'static Script, limits: Limits, retry_for: Duration) -> Self {
+        Self {
+            link,
+            script,
+            rate: limits.rate_limit(),
+            limits,
+            retry_for,
+            buffer: Vec::new(),
+            buffered: 0,
+            buffered_orders: 0,
+            in_flight: VecDeque::new(),
+            weight: 0,
+            outage: None,
+            is_draining: false,
+        }
+    }
+
+    /// The calls whose replies have not come yet.
+    pub fn in_flight(&self) -> &VecDeque<C> {
+        &self.in_flight
+    }
+
+    /// Whether no reply is to come.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    /// Whether a call may be sent now, except for the rate limit.
+    pub fn has_room(&self) -> bool {
+        (self.is_idle() || !self.is_draining)
+            && !self.outage.as_ref().is_some_and(Outage::is_open)
+            && self.weight <= self.limits.most_weight() / 2
+    }
+
+    /// Whether another call fits into what is written at once.
+    pub fn buffer_has_room(&self) -> bool {
+        self.buffered < self.limits.most_weight() / 2
+    }
+
+    /// Waits for what comes next, or says that it is time to send. `wants_to_send`: whether the owner has a call.
+    ///
+    /// # Errors
+    /// The server refused a call in a way that does not pass, or an outage lasts too long. The call is dropped.
+    pub fn advance(&mut self, wants_to_send: bool) -> Result<Event<C>, StoreError> {
+        if self.is_idle() && self.outage.as_ref().is_some_and(Outage::is_open) {
+            return self.reconnect();
+        }
+        if wants_to_send && self.has_room() {
+            match &self.rate {
+                Some(rate) if !rate.is_due() => {
+                    if self.is_idle() {
+                        rate.wait();
+                        return Ok(Event::Waited);
+                    }
+                }
+                _ => return Ok(Event::Send),
+            }
+        }
+        if self.is_idle() { Ok(Event::Idle) } else { self.receive() }
+    }
+
+    /// Adds a call to the buffer.
+    pub fn push(&mut self, call: C, encode: impl FnOnce(&mut Vec<u8>, &C)) {
+        if self.is_idle() {
+            self.is_draining = false;
+        }
+        encode(&mut self.buffer, &call);
+        self.buffered += CALL_WEIGHT + call.weight();
+        self.buffered_orders += call.orders();
+        self.weight += CALL_WEIGHT + call.weight();
+        self.in_flight.push_back(call);
+    }
+
+    /// Writes the buffer. A connection that breaks gives all calls in flight back.
+    pub fn flush(&mut self) -> Event<C> {
+        if let Some(rate) = &mut self.rate {
+            rate.spend(self.buffered_orders);
+        }
+        (self.buffered, self.buffered_orders) = (0, 0);
+        let sent = self.link.send(&self.buffer);
+        self.buffer.clear();
+        match sent {
+            Ok(()) => Event::Waited,
+            Err(error) => self.lose_connection(error),
+        }
+    }
+
+    /// Receives the next reply.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn receive(&mut self) -> Result<Event<C>, StoreError> {
+        if self.is_idle() {
+            return Ok(Event::Idle);
+        }
+        let value = match self.link.receive() {
+            Ok(value) => value,
+            Err(error) => return Ok(self.lose_connection(error)),
+        };
+        let Some(call) = self.in_flight.pop_front() else { return Ok(Event::Idle) };
+        self.weight -= CALL_WEIGHT + call.weight();
+        let Value::ServerError(error) = value else { return Ok(Event::Reply(call, value)) };
+        if error.code() == NO_SCRIPT {
+            self.is_draining = true;
+            let error = self.meaning(error);
+            Outage::record(&mut self.outage, error, false);
+        } else {
+            let error = self.meaning(error);
+            self.refused(error)?;
+        }
+        Ok(Event::Retry { calls: vec![call], may_have_run: false })
+    }
+
+    /// Sends commands that only read, with nothing in flight, and gives their replies; `None` if that must be tried
+    /// again later. A key of another type is a value.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn request(&mut self, packed: &[u8], count: usize) -> Result<Option<Vec<Value>>, StoreError> {
+        let link = &mut self.link;
+        let replies = link.send(packed).and_then(|()| (0..count).map(|_| link.receive()).collect::<Result<_, _>>());
+        let replies: Vec<Value> = match replies {
+            Ok(replies) => replies,
+            Err(error) => {
+                self.link.disconnect();
+                self.refused(error)?;
+                return Ok(None);
+            }
+        };
+        let failed = replies.iter().find_map(|reply| match reply {
+            Value::ServerError(error) if error.code() != "WRONGTYPE" => Some(error.clone()),
+            _ => None,
+        });
+        match failed {
+            Some(error) => {
+                let error = self.meaning(error);
+                self.refused(error).map(|()| None)
+            }
+            None => Ok(Some(replies)),
+        }
+    }
+
+    /// The last call did what it should: an outage is over.
+    pub fn succeeded(&mut self) {
+        self.outage = None;
+    }
+
+    /// A call that was replied to must be sent again, after all that is in flight. With `why` it failed, and the next
+    /// one has to wait.
+    pub fn retry(&mut self, why: Option<StoreError>) {
+        self.is_draining = true;
+        if let (Some(why), None) = (why, &self.outage) {
+            self.outage = Some(Outage::new(why, false));
+        }
+    }
+
+    /// The error for calls that were in flight when the connection broke, and were not settled since.
+    pub fn unsettled(&self) -> Option<StoreError> {
+        self.outage.as_ref().and_then(|outage| outage.unsettled(self.link.server()))
+    }
+
+    /// Takes note that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
+    fn refused(&mut self, error: StoreError) -> Result<(), StoreError> {
+        if !may_pass(&error) {
+            return Err(error);
+        }
+        // The address may lead to another server by now, one that accepts writes.
+        if matches!(error, StoreError::Server { kind: ServerKind::ReadOnly, .. }) && self.is_idle() {
+            self.link.disconnect();
+        }
+        self.is_draining = true;
+        Outage::record(&mut self.outage, error, false);
+        Ok(())
+    }
+
+    /// The connection broke: what is in flight may have run.
+    fn lose_connection(&mut self, error: StoreError) -> Event<C> {
+        self.link.disconnect();
+        self.weight = 0;
+        let calls: Vec<C> = std::mem::take(&mut self.in_flight).into();
+        let may_have_run = !calls.is_empty();
+        Outage::record(&mut self.outage, error, may_have_run);
+        Event::Retry { calls, may_have_run }
+    }
+
+    /// Tries to end an outage, a short while at a time.
+    fn reconnect(&mut self) -> Result<Event<C>, StoreError> {
+        let Some(outage) = &mut self.outage else { return Ok(Event::Waited) };
+        match outage.attempt(self.retry_for) {
+            Attempt::GiveUp => Err(outage.unsettled(self.link.server()).unwrap_or_else(|| outage.error.clone())),
+            Attempt::Report => Ok(Event::Outage(outage.error.clone())),
+            Attempt::Wait(pause) => {
+                std::thread::sleep(pause);
+                Ok(Event::Waited)
+            }
+            Attempt::Now => {
+                match self.load_script() {
+                    Ok(()) => self.outage.iter_mut().for_each(Outage::close),
+                    Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
+                    Err(error) => Outage::record(&mut self.outage, error, false),
+                }
+                Ok(Event::Waited)
+            }
+        }
+    }
+
+    /// Connects if need be, and loads the script: it may be another server by now.
+    fn load_script(&mut self) -> Result<(), StoreError> {
+        let command = redis::cmd("SCRIPT").arg("LOAD").arg(self.script.text).get_packed_command();
+        match self.link.send(&command).and_then(|()| self.link.receive()) {
+            Ok(Value::ServerError(error)) => Err(self.meaning(error)),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.link.disconnect();
+                Err(error)
+            }
+        }
+    }
+
+    fn meaning(&self, error: ServerError) -> StoreError {
+        let error = RedisError::from(error);
+        let unknown = || StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() };
+        StoreError::of_reply(&error, self.link.server()).unwrap_or_else(unknown)
+    }
+}
+
+/// Whether the server refused what was sent, nothing of it ran, and another try may help.
+fn may_pass(error: &StoreError) -> bool {
+    match error {
+        StoreError::Server { kind, .. } => kind.may_pass(),
+        StoreError::Unreachable { .. } | StoreError::Timeout { .. } => true,
+        _ => false,
+    }
+}
