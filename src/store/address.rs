@@ -13,7 +13,11 @@ pub(super) fn read(url: &str) -> Option<ConnectionInfo> {
         if !keys.into_iter().all(|key| known.contains(&key)) {
             return None;
         }
-        return url.into_connection_info().ok();
+        return match scheme {
+            "rediss" => encrypted("redis", rest),
+            "valkeys" => encrypted("valkey", rest),
+            _ => url.into_connection_info().ok(),
+        };
     }
     // `localhost:6379`: what looks like a login or a path is none.
     let (host, port) = url.rsplit_once(':')?;
@@ -23,6 +27,18 @@ pub(super) fn read(url: &str) -> Option<ConnectionInfo> {
     let port =
         port.parse::<u16>().ok().filter(|number| *number != 0 && port.bytes().all(|byte| byte.is_ascii_digit()))?;
     is_host.then(|| ConnectionAddr::Tcp(host.to_owned(), port).into_connection_info().ok()).flatten()
+}
+
+/// A URL with TLS, whose fragment `#insecure` accepts any certificate. redis-rs reads it if it speaks TLS itself.
+fn encrypted(scheme: &str, rest: &str) -> Option<ConnectionInfo> {
+    let (rest, insecure) = match rest.split_once('#') {
+        Some((rest, "insecure")) => (rest, true),
+        Some(_) => return None,
+        None => (rest, false),
+    };
+    let info = format!("{scheme}://{rest}").into_connection_info().ok()?;
+    let ConnectionAddr::Tcp(host, port) = info.addr().clone() else { return None };
+    Some(info.set_addr(ConnectionAddr::TcpTls { host, port, insecure, tls_params: None }))
 }
 
 /// As it may be shown: made of what was understood, never of the URL's text.

@@ -6,11 +6,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, RedisError, ToRedisArgs, Value};
+use redis::{Cmd, Pipeline, RedisError, ToRedisArgs, Value};
 
-use super::connect::{Target, why};
+use super::connect::Target;
+use super::connection::Connection;
 use super::error::StoreError;
-use super::link::Link;
 use super::scripts::Script;
 
 /// What sending a script again would do.
@@ -37,7 +37,7 @@ pub enum Try {
 pub struct Server {
     /// Where it is.
     pub target: Target,
-    connection: Option<Link>,
+    connection: Option<Connection>,
 }
 
 impl Server {
@@ -47,12 +47,42 @@ impl Server {
     }
 
     /// The connection, made now if there is none.
-    pub fn connection(&mut self) -> Result<&mut Link, StoreError> {
+    pub fn connection(&mut self) -> Result<&mut Connection, StoreError> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.target.connect()?,
+            None => Connection::open(&self.target)?,
         };
         Ok(self.connection.insert(connection))
+    }
+
+    /// Writes packed commands. A connection that breaks is forgotten, here and below.
+    pub(super) fn write(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+        let written = self.connection()?.send(packed);
+        written.inspect_err(|_| self.disconnect())
+    }
+
+    /// The next reply; an error reply is a value too.
+    pub(super) fn read(&mut self) -> Result<Value, StoreError> {
+        let read = self.connection()?.reply();
+        read.inspect_err(|_| self.disconnect())
+    }
+
+    /// Sends commands that only read at once, and gives their replies.
+    pub fn pipeline(&mut self, pipeline: &Pipeline, count: usize) -> Result<Vec<Value>, StoreError> {
+        self.write(&pipeline.get_packed_pipeline())?;
+        let replies: Vec<Value> = (0..count).map(|_| self.read()).collect::<Result<_, _>>()?;
+        replies.into_iter().map(|reply| self.checked(reply)).collect()
+    }
+
+    /// A reply, or what an error reply means.
+    pub(super) fn checked(&self, reply: Value) -> Result<Value, StoreError> {
+        match reply {
+            Value::ServerError(error) => {
+                let error = RedisError::from(error);
+                Err(StoreError::of_reply(&error, &self.target.shown).unwrap_or_else(|| self.target.unreachable(&error)))
+            }
+            reply => Ok(reply),
+        }
     }
 
     /// The same server with the connection, which is made again here if it is needed.
@@ -67,7 +97,7 @@ impl Server {
 
     /// Sends one command that only reads (or may be sent twice) and gives its reply.
     pub fn command(&mut self, command: &Cmd) -> Result<Value, StoreError> {
-        self.settle(Again::Reads, None, |connection, _| reply(connection.req_command(command)))
+        self.settle(Again::Reads, None, |connection, _| exchange(connection, command))
     }
 
     /// Runs a script. `arguments` gets whether it may have been sent before. `settle` is what to tell the user
@@ -82,12 +112,12 @@ impl Server {
     ) -> Result<Value, StoreError> {
         let ran = self.settle(again, settle, |connection, nth| {
             let arguments = arguments(nth);
-            match reply(connection.req_command(&evaluate("EVALSHA", script.sha1, keys, &arguments))) {
+            match exchange(connection, &evaluate("EVALSHA", script.sha1, keys, &arguments))? {
                 // The server lost its scripts (restart, failover, SCRIPT FLUSH): EVAL loads and runs in one.
-                Err(error) if error.code() == Some("NOSCRIPT") => {
-                    reply(connection.req_command(&evaluate("EVAL", script.text, keys, &arguments)))
+                Value::ServerError(error) if error.code() == "NOSCRIPT" => {
+                    exchange(connection, &evaluate("EVAL", script.text, keys, &arguments))
                 }
-                other => other,
+                reply => Ok(reply),
             }
         });
         ran.map_err(|error| match error {
@@ -105,7 +135,7 @@ impl Server {
         &mut self,
         again: Again,
         settle: Option<String>,
-        mut send: impl FnMut(&mut Link, Try) -> Result<Value, RedisError>,
+        mut send: impl FnMut(&mut Connection, Try) -> Result<Value, StoreError>,
     ) -> Result<Value, StoreError> {
         let deadline = Instant::now() + self.target.timeout * 3;
         let mut pause = Duration::from_millis(20);
@@ -119,24 +149,24 @@ impl Server {
         loop {
             let failure = match self.connection() {
                 Ok(connection) => match send(connection, nth) {
-                    Ok(value) => return Ok(value),
-                    Err(error) => match StoreError::of_reply(&error, &self.target.shown) {
-                        Some(answer) if answer.passes() => answer,
-                        Some(answer) if nth == Try::First => return Err(answer),
+                    Ok(reply) => match self.checked(reply) {
+                        Ok(value) => return Ok(value),
+                        Err(answer) if answer.passes() => answer,
+                        Err(answer) if nth == Try::First => return Err(answer),
                         // The retry was answered by an error, and what became of the first try is not known.
-                        Some(answer) => return Err(unknown(&self.target, answer.to_string())),
-                        None => {
-                            self.disconnect();
-                            broken = Some(why(&error));
-                            if again == Again::Harm {
-                                return Err(unknown(&self.target, why(&error)));
-                            }
-                            if again == Again::Safe {
-                                nth = Try::Retry;
-                            }
-                            self.target.unreachable(&error)
-                        }
+                        Err(answer) => return Err(unknown(&self.target, answer.to_string())),
                     },
+                    Err(error) => {
+                        self.disconnect();
+                        if again == Again::Harm {
+                            return Err(unknown(&self.target, error.why()));
+                        }
+                        broken = Some(error.why());
+                        if again == Again::Safe {
+                            nth = Try::Retry;
+                        }
+                        error
+                    }
                 },
                 Err(error) if broken.is_none() => return Err(error),
                 Err(error) => error,
@@ -160,10 +190,8 @@ pub fn evaluate<A: ToRedisArgs>(command: &str, script: &str, keys: &[&str], argu
     cmd
 }
 
-/// redis-rs hands error replies over as values.
-fn reply(result: Result<Value, RedisError>) -> Result<Value, RedisError> {
-    match result? {
-        Value::ServerError(error) => Err(RedisError::from(error)),
-        value => Ok(value),
-    }
+/// Sends a command and gives its reply; an error reply is a value too.
+fn exchange(connection: &mut Connection, command: &Cmd) -> Result<Value, StoreError> {
+    connection.send(&command.get_packed_command())?;
+    connection.reply()
 }

@@ -1,21 +1,21 @@
-//! One connection: URL, password, timeouts. Our own handshake, so that it is bounded in time and nothing is
-//! sent that was not asked for.
+//! Where a server is: URL, password, timeouts. Our own handshake, so that it is bounded in time and nothing is sent
+//! that was not asked for.
 
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use redis::{
-    Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError, RedisResult,
-};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
+use super::connection::Socket;
 use super::error::StoreError;
-use super::link::{Link, Plain};
-use super::{address, wire};
+use super::{address, tls};
 
 /// Where the server is and how to log in.
 #[derive(Debug, Clone)]
 pub struct Target {
-    pub(super) address: ConnectionInfo,
+    address: ConnectionInfo,
     username: Option<String>,
     password: Option<String>,
     database: i64,
@@ -65,33 +65,46 @@ impl Target {
         Ok(Self { username: None, password: None, database: 0, shown, timeout, address: bare(info) })
     }
 
-    /// Connects, logs in and chooses the database, each within the timeout.
-    pub fn connect(&self) -> Result<Link, StoreError> {
-        let socket = wire::open(self).map_err(|error| self.unreachable(&RedisError::from(error)))?;
-        let mut link = match socket {
-            Some(socket) => Link::Plain(Plain::over(socket)),
-            None => Link::Tls(Box::new(self.connect_tls().map_err(|error| self.unreachable(&error))?)),
-        };
-        for command in self.handshake() {
-            self.shake(&mut link, &command)?;
+    /// Opens a socket, each step within the timeout.
+    pub(super) fn open(&self) -> io::Result<Box<dyn Socket>> {
+        match self.address.addr() {
+            ConnectionAddr::Tcp(host, port) => Ok(Box::new(self.dial(host, *port)?)),
+            ConnectionAddr::TcpTls { host, port, insecure, .. } => {
+                Ok(Box::new(tls::wrap(self.dial(host, *port)?, host, *insecure)?))
+            }
+            #[cfg(unix)]
+            ConnectionAddr::Unix(path) => {
+                let stream = std::os::unix::net::UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(self.timeout))?;
+                stream.set_write_timeout(Some(self.timeout))?;
+                Ok(Box::new(stream))
+            }
+            // redis-rs may learn to reach servers in other ways.
+            _ => Err(io::ErrorKind::Unsupported.into()),
         }
-        Ok(link)
     }
 
-    fn connect_tls(&self) -> RedisResult<Connection> {
-        // Fails only if a provider is installed already, which serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let connection = redis::Client::open(self.address.clone())?.get_connection_with_timeout(self.timeout)?;
-        connection.set_read_timeout(Some(self.timeout))?;
-        connection.set_write_timeout(Some(self.timeout))?;
-        Ok(connection)
+    fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        let mut failed = io::ErrorKind::NotFound.into();
+        for address in (host, port).to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, self.timeout) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    stream.set_read_timeout(Some(self.timeout))?;
+                    stream.set_write_timeout(Some(self.timeout))?;
+                    return Ok(stream);
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
     }
 
     fn is_tls(&self) -> bool {
         matches!(self.address.addr(), ConnectionAddr::TcpTls { .. })
     }
 
-    /// What to say first: the login and the database, where the URL has them.
+    /// The first commands: login and database, if the URL has them.
     pub(super) fn handshake(&self) -> Vec<redis::Cmd> {
         let mut commands = Vec::new();
         if let Some(password) = &self.password {
@@ -112,17 +125,6 @@ impl Target {
         commands
     }
 
-    fn shake(&self, link: &mut Link, command: &redis::Cmd) -> Result<(), StoreError> {
-        match link.req_command(command) {
-            Ok(redis::Value::ServerError(error)) => {
-                let error = RedisError::from(error);
-                Err(StoreError::of_reply(&error, &self.shown).unwrap_or_else(|| self.unreachable(&error)))
-            }
-            Ok(_) => Ok(()),
-            Err(error) => Err(StoreError::of_reply(&error, &self.shown).unwrap_or_else(|| self.unreachable(&error))),
-        }
-    }
-
     /// A connection that failed, in words.
     pub fn unreachable(&self, error: &RedisError) -> StoreError {
         if error.is_timeout() {
@@ -134,7 +136,7 @@ impl Target {
 }
 
 /// The cause of a broken connection, without the raw `(os error 11)`.
-pub fn why(error: &RedisError) -> String {
+fn why(error: &RedisError) -> String {
     if error.is_timeout() {
         return "no reply in time".to_owned();
     }

@@ -44,7 +44,7 @@ pub enum StoreError {
     )]
     Lost { activity: String, line: u64 },
     /// A reply that is longer than any of a sale.
-    #[error("the server at `{server}` sent a reply that is too long to be that of a sale")]
+    #[error("the server at `{server}` sent a reply that is larger than any of a sale")]
     Oversized { server: String },
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
@@ -162,6 +162,15 @@ impl StoreError {
         }
         let why = if kind == ServerKind::Other && !code.is_empty() { format!("{code} {why}") } else { why };
         Some(Self::Server { kind, why })
+    }
+
+    /// Why a connection failed, in a few words.
+    pub(super) fn why(&self) -> String {
+        match self {
+            Self::Unreachable { why, .. } => why.clone(),
+            Self::Timeout { .. } => "no reply in time".to_owned(),
+            other => other.to_string(),
+        }
     }
 
     /// Whether the server is there but cannot serve right now, and nothing ran.

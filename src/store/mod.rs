@@ -8,6 +8,7 @@ pub mod bulk;
 mod call;
 mod checkpoint;
 pub mod connect;
+mod connection;
 mod elsewhere;
 pub mod embedded;
 pub mod error;
@@ -15,7 +16,6 @@ pub mod holders;
 mod index;
 pub mod keys;
 mod ledger;
-mod link;
 mod multi_orders;
 mod orders;
 mod page_reader;
@@ -30,8 +30,8 @@ mod resp;
 mod scan;
 pub mod scripts;
 mod snapshot;
+mod tls;
 pub mod trim;
-mod wire;
 
 use std::sync::Arc;
 

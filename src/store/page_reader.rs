@@ -3,15 +3,15 @@
 //!
 //! Each page comes with the ledger's end and the stock at that same instant: from the script, or, which takes half of the
 //! server's time, from the scan itself in one transaction, on a connection of its own. What the ledger has since the page
-//! before comes along; what seldom changes is looked at now and then. Where that cannot be (TLS, a proxy or a user without MULTI, a set with units beside it) or
+//! before comes along; what seldom changes is looked at now and then. Where that cannot be (a proxy or a user without MULTI, a set with units beside it) or
 //! goes wrong, the script gives the page.
 
+use super::connection::Connection;
 use super::keys::Keys;
 use super::ledger::entry;
 use super::participants::{HeldBy, PAGE, PageRequest, ParticipantsPage, holding, read};
 use super::reply::Reply;
 use super::scripts::AUDIT;
-use super::wire::Wire;
 use super::{Store, StoreError};
 use crate::inventory::evidence::{ActivityView, Holding};
 use crate::inventory::layout::Kind;
@@ -26,7 +26,7 @@ const FRESH: usize = 64;
 /// Where pages come from.
 pub struct Pages {
     /// `None` where they come from the script.
-    wire: Option<Wire>,
+    connection: Option<Connection>,
     /// Whether the next page was asked for.
     asked: bool,
     /// The activity when it was last looked at whole.
@@ -60,8 +60,8 @@ impl Store {
     pub(super) fn begin_pages(&self, instant: &ActivityView) -> Pages {
         let scans = matches!(self.layout.kind(), Kind::Hash | Kind::Coupon);
         // Where there is no second connection, one does.
-        let wire = if scans { Wire::connect(&self.server.target).ok().flatten() } else { None };
-        Pages { wire, asked: false, instant: instant.clone(), since: 0 }
+        let connection = if scans { Connection::open(&self.server.target).ok() } else { None };
+        Pages { connection, asked: false, instant: instant.clone(), since: 0 }
     }
 
     /// Asks for the page of a cursor, and for some of the entries after one.
@@ -70,7 +70,7 @@ impl Store {
             return;
         }
         self.throttle.wait();
-        let Some(wire) = &mut pages.wire else {
+        let Some(connection) = &mut pages.connection else {
             let names: Vec<&str> = keys.in_order().collect();
             let mut page = redis::cmd("EVALSHA");
             page.arg(AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
@@ -82,7 +82,7 @@ impl Store {
         pipe.cmd("XRANGE").arg(&keys.ledger).arg(format!("({known}")).arg("+").arg("COUNT").arg(ENTRIES);
         pipe.cmd(if self.layout.kind() == Kind::Hash { "HSCAN" } else { "SSCAN" });
         pipe.arg(keys.participants.as_deref().unwrap_or_default()).arg(cursor).arg("COUNT").arg(PAGE);
-        pages.asked = wire.send(&pipe.get_packed_pipeline()).is_ok();
+        pages.asked = connection.send(&pipe.get_packed_pipeline()).is_ok();
     }
 
     /// The page that was asked for. Where that went wrong, whatever it was, the script is asked, which says what it is.
@@ -93,8 +93,8 @@ impl Store {
         cursor: &str,
     ) -> Result<ParticipantsPage, StoreError> {
         if std::mem::take(&mut pages.asked) {
-            let found = match &mut pages.wire {
-                Some(wire) => receive(wire, &pages.instant, self.layout.kind() == Kind::Hash).ok(),
+            let found = match &mut pages.connection {
+                Some(connection) => receive(connection, &pages.instant, self.layout.kind() == Kind::Hash).ok(),
                 None => match self.server.receive() {
                     Ok(value) => read(value, keys)?,
                     Err(_) => None,
@@ -103,10 +103,10 @@ impl Store {
             self.throttle.took();
             pages.since += 1;
             if let Some(look) = found {
-                return if pages.wire.is_some() { self.refresh(keys, pages, look) } else { Ok(look) };
+                return if pages.connection.is_some() { self.refresh(keys, pages, look) } else { Ok(look) };
             }
         }
-        pages.wire = None;
+        pages.connection = None;
         self.look(keys, &PageRequest::Page(cursor))
     }
 
@@ -130,29 +130,33 @@ impl Store {
 }
 
 /// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.
-fn receive(wire: &mut Wire, before: &ActivityView, has_units: bool) -> Result<ParticipantsPage, StoreError> {
+fn receive(
+    connection: &mut Connection,
+    before: &ActivityView,
+    has_units: bool,
+) -> Result<ParticipantsPage, StoreError> {
     let reply = Reply::of_command("EXEC");
     for _ in ["MULTI", "GET", "XREVRANGE", "XRANGE", "SCAN"] {
-        wire.status()?;
+        connection.value()?;
     }
-    if wire.array()? != 4 {
+    if connection.array()? != 4 {
         return Err(reply.unfit("no stock, ledger and page"));
     }
-    let stock = reply.count(Some(&wire.value()?))?;
-    let newest = match reply.array(wire.value()?)?.pop() {
+    let stock = reply.count(Some(&connection.value()?))?;
+    let newest = match reply.array(connection.value()?)?.pop() {
         Some(entry) => reply.text(reply.array(entry)?.first())?,
         None => None,
     };
     let last = newest.map(|id| id.parse()).transpose().map_err(|why: String| reply.unfit(why))?;
-    let entries = reply.array(wire.value()?)?.into_iter().map(|value| entry(&reply, value));
+    let entries = reply.array(connection.value()?)?.into_iter().map(|value| entry(&reply, value));
     let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
-    if wire.array()? != 2 {
+    if connection.array()? != 2 {
         return Err(reply.unfit("no cursor and page"));
     }
-    let cursor = String::from_utf8_lossy(&wire.texts(1)?.concat()).into_owned();
-    let count = wire.array()?;
+    let cursor = String::from_utf8_lossy(&connection.texts(1)?.concat()).into_owned();
+    let count = connection.array()?;
     let mut page = Scanned { texts: Vec::new(), ends: Vec::with_capacity(count), has_units };
-    for text in wire.texts(count)? {
+    for text in connection.texts(count)? {
         page.texts.extend_from_slice(text);
         page.ends.push(page.texts.len());
     }

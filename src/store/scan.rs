@@ -1,10 +1,10 @@
 //! Large keys, page by page: nobody else waits above a few milliseconds, and memory stays constant.
 
-use redis::{Cmd, Pipeline, RedisError, Value};
+use redis::{Cmd, Pipeline, Value};
 
 use super::call::Server;
+use super::connection::Connection;
 use super::reply::Reply;
-use super::wire::Wire;
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
@@ -25,46 +25,21 @@ pub(super) enum Unanswered {
 }
 
 impl Server {
-    /// Sends commands that only read at once, and gives their replies.
-    pub fn pipeline(&mut self, pipeline: &Pipeline, count: usize) -> Result<Vec<Value>, StoreError> {
-        let packed = pipeline.get_packed_pipeline();
-        let values = self.connection()?.req_packed_commands(&packed, count);
-        let values = values.map_err(|error| self.broken(&error))?;
-        values
-            .into_iter()
-            .map(|value| match value {
-                Value::ServerError(error) => Err(self.broken(&RedisError::from(error))),
-                value => Ok(value),
-            })
-            .collect()
-    }
-
     /// Sends commands, and gives what became of each: replies that came before the connection broke are not lost.
     pub(super) fn each_reply(&mut self, pipeline: &Pipeline, count: usize) -> Vec<Result<Value, Unanswered>> {
-        let packed = pipeline.get_packed_pipeline();
-        let sent = self.connection().map(|connection| connection.send_packed_command(&packed));
-        let mut lost = match sent.and_then(|sent| sent.map_err(|error| self.broken(&error))) {
-            Ok(()) => None,
-            Err(error) => Some(error.to_string()),
-        };
+        let mut lost = self.write(&pipeline.get_packed_pipeline()).err().map(|error| error.to_string());
         let mut replies = Vec::with_capacity(count);
         for _ in 0..count {
             if let Some(why) = &lost {
                 replies.push(Err(Unanswered::Lost(why.clone())));
                 continue;
             }
-            let received = self.connection().map(|connection| connection.recv_response());
-            replies.push(match received {
-                Ok(Ok(Value::ServerError(error))) if error.code() == "NOSCRIPT" => Err(Unanswered::NotRun),
-                Ok(Ok(Value::ServerError(error))) => match self.broken(&RedisError::from(error)) {
-                    error if error.passes() => Err(Unanswered::NotRun),
-                    error => Err(Unanswered::Refused(error)),
-                },
-                Ok(Ok(value)) => Ok(value),
-                Ok(Err(error)) => {
-                    let why = self.broken(&error).to_string();
-                    Err(Unanswered::Lost(lost.insert(why).clone()))
-                }
+            replies.push(match self.read() {
+                Ok(Value::ServerError(error)) if error.code() == "NOSCRIPT" => Err(Unanswered::NotRun),
+                Ok(reply) => self.checked(reply).map_err(|error| match error {
+                    error if error.passes() => Unanswered::NotRun,
+                    error => Unanswered::Refused(error),
+                }),
                 Err(error) => Err(Unanswered::Lost(lost.insert(error.to_string()).clone())),
             });
         }
@@ -73,29 +48,13 @@ impl Server {
 
     /// Sends a command that only reads; its reply must be [received](Self::receive) before anything else is sent.
     pub(super) fn send(&mut self, command: &Cmd) -> Result<(), StoreError> {
-        let packed = command.get_packed_command();
-        let sent = self.connection()?.send_packed_command(&packed);
-        sent.map_err(|error| self.broken(&error))
+        self.write(&command.get_packed_command())
     }
 
     /// The reply to what was sent.
     pub(super) fn receive(&mut self) -> Result<Value, StoreError> {
-        match self.connection()?.recv_response() {
-            Ok(Value::ServerError(error)) => Err(self.broken(&RedisError::from(error))),
-            Ok(value) => Ok(value),
-            Err(error) => Err(self.broken(&error)),
-        }
-    }
-
-    /// What an error means, forgetting the connection where it failed.
-    fn broken(&mut self, error: &RedisError) -> StoreError {
-        match StoreError::of_reply(error, &self.target.shown) {
-            Some(answer) => answer,
-            None => {
-                self.disconnect();
-                self.target.unreachable(error)
-            }
-        }
+        let reply = self.read()?;
+        self.checked(reply)
     }
 }
 
@@ -106,52 +65,23 @@ impl Store {
         page: impl Fn(&str) -> Cmd,
         mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(mut wire) = Wire::connect(&self.server.target)? else { return self.walk_encrypted(page, each) };
+        let mut connection = Connection::open(&self.server.target)?;
         let reply = Reply::of_command("SCAN");
-        wire.send(&page("0").get_packed_command())?;
+        connection.send(&page("0").get_packed_command())?;
         loop {
-            let parts = wire.array()?;
+            let parts = connection.array()?;
             if parts != 2 {
                 return Err(reply.unfit("no cursor and page").into());
             }
-            let cursor = wire.texts(1)?.concat();
+            let cursor = connection.texts(1)?.concat();
             let last = cursor == b"0";
             if !last {
                 // While the server makes the next page, we read this one.
-                wire.send(&page(&String::from_utf8_lossy(&cursor)).get_packed_command())?;
+                connection.send(&page(&String::from_utf8_lossy(&cursor)).get_packed_command())?;
             }
-            let count = wire.array()?;
-            each(&wire.texts(count)?)?;
+            let count = connection.array()?;
+            each(&connection.texts(count)?)?;
             if last {
-                return Ok(());
-            }
-        }
-    }
-
-    /// As [`Store::walk`], where redis-rs must read because it speaks TLS: each page whole, before the next is asked for.
-    fn walk_encrypted<E: From<StoreError>>(
-        &mut self,
-        page: impl Fn(&str) -> Cmd,
-        mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let reply = Reply::of_command("SCAN");
-        let mut cursor = "0".to_owned();
-        loop {
-            let value = self.server.command(&page(&cursor))?;
-            let Value::Array(parts) = value else { return Err(reply.unfit(value).into()) };
-            let Ok([next, Value::Array(members)]) = <[Value; 2]>::try_from(parts) else {
-                return Err(reply.unfit("no cursor and page").into());
-            };
-            let texts: Vec<&[u8]> = members
-                .iter()
-                .filter_map(|member| match member {
-                    Value::BulkString(bytes) => Some(bytes.as_slice()),
-                    _ => None,
-                })
-                .collect();
-            each(&texts)?;
-            cursor = reply.text(Some(&next))?.unwrap_or_default();
-            if cursor == "0" {
                 return Ok(());
             }
         }

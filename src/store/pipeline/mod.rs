@@ -51,13 +51,11 @@ pub trait Link {
 
 impl Link for Server {
     fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
-        let sent = self.connection()?.send_packed_command(packed);
-        sent.map_err(|error| self.target.unreachable(&error))
+        self.write(packed)
     }
 
     fn receive(&mut self) -> Result<Value, StoreError> {
-        let received = self.connection()?.recv_response();
-        received.map_err(|error| self.target.unreachable(&error))
+        self.read()
     }
 
     fn disconnect(&mut self) {

@@ -1,8 +1,16 @@
 //! A server, or whatever listens there, that answers without end: an error, and bounded memory.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::process::Command;
+use std::sync::Arc;
+
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::tls::certificate;
 
 /// A listener that answers everything with some first bytes and then the same ones without end.
 fn endless(first: &'static [u8], then: &'static [u8]) -> String {
@@ -16,7 +24,26 @@ fn endless(first: &'static [u8], then: &'static [u8]) -> String {
     format!("redis://{address}")
 }
 
-fn answer(mut stream: TcpStream, first: &[u8], then: &[u8]) {
+/// The same over TLS, where the first command is a PING.
+fn endless_over_tls(first: &'static [u8], then: &'static [u8]) -> String {
+    let folder = certificate();
+    let certificate = CertificateDer::from_pem_file(folder.path().join("cert.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(folder.path().join("key.pem")).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let config = Arc::new(config.with_single_cert(vec![certificate], key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            std::thread::spawn(move || answer(StreamOwned::new(connection, stream.unwrap()), first, then));
+        }
+    });
+    format!("rediss://{address}/#insecure")
+}
+
+fn answer(mut stream: impl Read + Write, first: &[u8], then: &[u8]) {
     if stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) && stream.write_all(first).is_ok() {
         let many = then.repeat(10_000);
         while stream.write_all(&many).is_ok() {}
@@ -25,8 +52,9 @@ fn answer(mut stream: TcpStream, first: &[u8], then: &[u8]) {
 
 #[test]
 fn a_reply_without_end_is_an_error_in_bounded_memory() {
-    for (first, then) in [(&b"$1700000000\r\n"[..], &b"0000000000"[..]), (b"*200000000\r\n", b"$1\r\nx\r\n")] {
-        let url = endless(first, then);
+    let (text, list) = ((&b"$1700000000\r\n"[..], &b"0000000000"[..]), (&b"*200000000\r\n"[..], &b"$1\r\nx\r\n"[..]));
+    for url in [endless(text.0, text.1), endless(list.0, list.1), endless_over_tls(b"+PONG\r\n$1700000000\r\n", text.1)]
+    {
         for (line, codes) in
             [("inspect", &[1, 5][..]), ("deduct 1 --user 7 --request r", &[6]), ("reconcile 1", &[1, 5])]
         {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::support::{TestRedis, seckill};
 
 /// A certificate for 127.0.0.1 that vouches for itself: the folder with `cert.pem` and `key.pem`.
-fn certificate() -> tempfile::TempDir {
+pub(super) fn certificate() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
@@ -40,7 +40,7 @@ fn listen(redis: &TestRedis, folder: &tempfile::TempDir) -> Option<u16> {
 }
 
 #[test]
-fn an_order_over_tls_is_as_any_other_and_an_unknown_certificate_is_refused() {
+fn orders_over_tls_are_as_any_other_and_an_unknown_certificate_is_refused() {
     let (redis, folder) = (TestRedis::start(), certificate());
     let Some(port) = listen(&redis, &folder) else {
         eprintln!("not tested: this server cannot listen for TLS");
@@ -51,11 +51,19 @@ fn an_order_over_tls_is_as_any_other_and_an_unknown_certificate_is_refused() {
     let trusted = trusted.to_str().unwrap();
     seckill(["preheat", "-u", &url, "--id", "1", "--stock", "5"]).env("SSL_CERT_FILE", trusted).code(0);
     seckill(["deduct", "-u", &url, "1", "--user", "7"]).env("SSL_CERT_FILE", trusted).code(0).stdout_has("ok");
-    // Pages are read in another way where there is TLS.
     seckill(["inspect", "-u", &url, "1", "--all", "-o", "csv"])
         .env("SSL_CERT_FILE", trusted)
         .code(0)
         .stdout_is("activity,user,bought,user_hex\n1,7,1,\n");
+    seckill(["preheat", "-u", &url, "--id", "2", "--stock", "1000"]).env("SSL_CERT_FILE", trusted).code(0);
+    let file = folder.path().join("orders.csv");
+    let rows: String = (0..1000).map(|user| format!("2,u{user},1\n")).collect();
+    std::fs::write(&file, format!("activity,user,quantity\n{rows}")).unwrap();
+    for status in ["ok", "replayed"] {
+        let call = seckill(["deduct", "-u", &url, "--fast", "--from", file.to_str().unwrap()]);
+        call.env("SSL_CERT_FILE", trusted).code(0).stdout_has(status);
+    }
+    assert_eq!(redis.ask::<String>(&["GET", "seckill:stock:2"]), "0");
     let before = redis.dump_all();
     seckill(["deduct", "-u", &url, "1", "--user", "8", "--timeout", "2s"]).code(5).stderr_has("rediss://127.0.0.1");
     seckill(["inspect", "-u", &format!("{url}/#insecure"), "1"]).code(0);

@@ -1,0 +1,384 @@
+//! One connection: commands out, replies in. We read replies ourselves, over TLS too, so that a hostile or broken server
+//! cannot fill the memory (redis-rs has no bound), and so that the texts of a long reply are not copied.
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use redis::{Cmd, RedisError, Value};
+
+use super::connect::Target;
+use super::error::StoreError;
+use super::reply::Reply;
+
+/// Bytes read at once; a text that is borrowed from the buffer may make it grow.
+const BUFFER: usize = 64 * 1024;
+/// The most bytes of one reply, with what its parts take beside their text. A page of a sale has some kilobytes, the
+/// ledger's largest some megabytes.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// The longest line: a status, an error, a length.
+const MOST_LINE: usize = 64 * 1024;
+/// How deep lists may be in each other.
+const MOST_DEPTH: usize = 16;
+
+/// What bytes go through.
+pub trait Socket: Read + Write + Send {}
+
+impl<S: Read + Write + Send> Socket for S {}
+
+/// A connection, and what came in on it and was not read yet.
+pub struct Connection {
+    socket: Box<dyn Socket>,
+    target: Target,
+    buffer: Vec<u8>,
+    /// The unread bytes of the buffer.
+    start: usize,
+    end: usize,
+}
+
+impl Connection {
+    /// Connects, logs in and chooses the database, each within the timeout.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or refuses the login.
+    pub fn open(target: &Target) -> Result<Self, StoreError> {
+        let socket = target.open().map_err(|error| target.unreachable(&error.into()))?;
+        let mut connection = Self::over(socket, target.clone());
+        for command in target.handshake() {
+            connection.request(&command)?;
+        }
+        Ok(connection)
+    }
+
+    fn over(socket: Box<dyn Socket>, target: Target) -> Self {
+        Self { socket, target, buffer: vec![0; BUFFER], start: 0, end: 0 }
+    }
+
+    /// Sends packed commands.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+        let sent = self.socket.write_all(packed).and_then(|()| self.socket.flush());
+        sent.map_err(|error| self.broken(error))
+    }
+
+    /// The reply that comes next, whole; an error reply is a value too.
+    ///
+    /// # Errors
+    /// The connection broke, or what comes is no reply of a sale.
+    pub fn reply(&mut self) -> Result<Value, StoreError> {
+        self.part(MOST_DEPTH, &mut { MOST_BYTES })
+    }
+
+    /// The reply that comes next, whole.
+    ///
+    /// # Errors
+    /// As [`reply`](Self::reply), or the server replied with an error.
+    pub fn value(&mut self) -> Result<Value, StoreError> {
+        self.reply()?.extract_error().map_err(|error| self.meaning(&error))
+    }
+
+    /// Sends one command and gives its reply.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub fn request(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        self.send(&command.get_packed_command())?;
+        self.value()
+    }
+
+    /// The number of parts of the array that comes next.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value), or what comes is no array.
+    pub fn array(&mut self) -> Result<usize, StoreError> {
+        let (count, end) = self.head(b'*', 0)?;
+        self.start += end;
+        Ok(count)
+    }
+
+    /// The next so many texts, borrowed until something else is read.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub fn texts(&mut self, count: usize) -> Result<Vec<&[u8]>, StoreError> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        let mut at = 0;
+        for _ in 0..count {
+            let (length, start) = self.head(b'$', at)?;
+            let end = start + length;
+            at = end + 2;
+            while self.end - self.start < at {
+                self.fill()?;
+            }
+            ranges.push(start..end);
+        }
+        let texts = &self.buffer[self.start..];
+        self.start += at;
+        Ok(ranges.into_iter().map(|range| &texts[range]).collect())
+    }
+
+    /// The next value, if it takes no more than the bytes that are left.
+    fn part(&mut self, depth: usize, left: &mut usize) -> Result<Value, StoreError> {
+        let end = self.line(0)?;
+        let line = &self.buffer[self.start..self.start + end];
+        match line.trim_ascii_end() {
+            b"$-1" | b"*-1" => {
+                self.start += end;
+                Ok(Value::Nil)
+            }
+            [b'$', ..] => {
+                let length = self.skip_head(b'$')?;
+                self.take(left, length)?;
+                self.text(length).map(Value::BulkString)
+            }
+            [b'*', ..] => {
+                let count = self.skip_head(b'*')?;
+                if depth == 0 {
+                    return Err(self.oversized());
+                }
+                // Before any of them is read: the list alone may be too large.
+                self.take(left, count.saturating_mul(size_of::<Value>()))?;
+                (0..count).map(|_| self.part(depth - 1, left)).collect::<Result<_, _>>().map(Value::Array)
+            }
+            // Statuses, numbers and errors, which redis-rs tells apart.
+            text => {
+                let value = redis::parse_redis_value(line).map_err(|_| self.unexpected(text))?;
+                self.start += end;
+                Ok(value)
+            }
+        }
+    }
+
+    /// Copies a text. It grows with what comes, not with what is announced.
+    fn text(&mut self, length: usize) -> Result<Vec<u8>, StoreError> {
+        let mut text = Vec::new();
+        while text.len() < length + 2 {
+            if self.start == self.end {
+                self.fill()?;
+            }
+            let some = (length + 2 - text.len()).min(self.end - self.start);
+            text.extend_from_slice(&self.buffer[self.start..self.start + some]);
+            self.start += some;
+        }
+        text.truncate(length);
+        Ok(text)
+    }
+
+    /// The number behind a type's letter, `at` bytes from the first unread one, and where its line ends, likewise.
+    fn head(&mut self, letter: u8, at: usize) -> Result<(usize, usize), StoreError> {
+        let end = self.line(at)?;
+        let line = &self.buffer[self.start + at..self.start + end];
+        match line.trim_ascii_end().split_first() {
+            // No text has 4 GB; -1 would be none at all.
+            Some((first, number)) if *first == letter => std::str::from_utf8(number)
+                .ok()
+                .and_then(|number| number.parse::<u32>().ok())
+                .and_then(|number| Some((usize::try_from(number).ok()?, end)))
+                .ok_or_else(|| self.unexpected(line)),
+            Some((b'-', _)) => match redis::parse_redis_value(line) {
+                Ok(Value::ServerError(error)) => Err(self.meaning(&error.into())),
+                _ => Err(self.unexpected(line)),
+            },
+            _ => Err(self.unexpected(line)),
+        }
+    }
+
+    fn skip_head(&mut self, letter: u8) -> Result<usize, StoreError> {
+        let (number, end) = self.head(letter, 0)?;
+        self.start += end;
+        Ok(number)
+    }
+
+    /// Where the line ends that begins `at` bytes from the first unread one.
+    fn line(&mut self, at: usize) -> Result<usize, StoreError> {
+        let mut searched = at;
+        loop {
+            let unread = &self.buffer[self.start..self.end];
+            match memchr::memchr(b'\n', &unread[searched..]) {
+                Some(found) => return Ok(searched + found + 1),
+                None => searched = unread.len(),
+            }
+            if searched - at >= MOST_LINE {
+                return Err(self.oversized());
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Reads what is there, or waits for it.
+    fn fill(&mut self) -> Result<(), StoreError> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.end == self.buffer.len() && self.start > 0 {
+            self.buffer.copy_within(self.start.., 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        } else if self.end == self.buffer.len() {
+            if self.buffer.len() >= MOST_BYTES {
+                return Err(self.oversized());
+            }
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        loop {
+            match self.socket.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
+                Ok(read) => {
+                    self.end += read;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.broken(error)),
+            }
+        }
+    }
+
+    fn take(&self, left: &mut usize, bytes: usize) -> Result<(), StoreError> {
+        *left = left.checked_sub(bytes).ok_or_else(|| self.oversized())?;
+        Ok(())
+    }
+
+    fn broken(&self, error: io::Error) -> StoreError {
+        self.target.unreachable(&RedisError::from(error))
+    }
+
+    fn meaning(&self, error: &RedisError) -> StoreError {
+        StoreError::of_reply(error, &self.target.shown).unwrap_or_else(|| self.target.unreachable(error))
+    }
+
+    fn oversized(&self) -> StoreError {
+        StoreError::Oversized { server: self.target.shown.clone() }
+    }
+
+    fn unexpected(&self, line: &[u8]) -> StoreError {
+        Reply::of_command(&self.target.shown).unfit(String::from_utf8_lossy(line.trim_ascii_end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Gives some pieces, one a read, and then the last one without end, or nothing more.
+    struct Pieces(VecDeque<io::Result<Vec<u8>>>, &'static [u8]);
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let mut piece = self.0.pop_front().unwrap_or_else(|| Ok(self.1.to_vec()))?;
+            let read = piece.len().min(buffer.len());
+            buffer[..read].copy_from_slice(&piece[..read]);
+            if read < piece.len() {
+                self.0.push_front(Ok(piece.split_off(read)));
+            }
+            Ok(read)
+        }
+    }
+
+    impl Write for Pieces {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn pieces(pieces: impl IntoIterator<Item = io::Result<Vec<u8>>>, then: &'static [u8]) -> Connection {
+        let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();
+        Connection::over(Box::new(Pieces(pieces.into_iter().collect(), then)), target)
+    }
+
+    fn whole(bytes: &[u8]) -> Connection {
+        pieces([Ok(bytes.to_vec())], b"")
+    }
+
+    #[test]
+    fn a_page_is_read_the_same_wherever_it_is_split() {
+        let page = b"*2\r\n$2\r\n17\r\n*4\r\n$3\r\na\nb\r\n$1\r\n2\r\n$0\r\n\r\n$2\r\n10\r\n*0\r\n";
+        for split in 0..page.len() {
+            let interrupted = Err(io::ErrorKind::Interrupted.into());
+            let split = [Ok(page[..=split].to_vec()), interrupted, Ok(page[split + 1..].to_vec())];
+            let mut connection = pieces(split, b"");
+            assert_eq!(connection.array().unwrap(), 2);
+            assert_eq!(connection.texts(1).unwrap(), [b"17"]);
+            assert_eq!(connection.array().unwrap(), 4);
+            assert_eq!(connection.texts(4).unwrap(), [&b"a\nb"[..], b"2", b"", b"10"]);
+            assert_eq!(connection.array().unwrap(), 0);
+            assert!(connection.texts(0).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn replies_are_read_as_redis_rs_reads_them() {
+        let all: [&[u8]; 8] = [
+            b"+OK\r\n",
+            b"+PONG\r\n",
+            b":-7\r\n",
+            b"$3\r\na\nb\r\n",
+            b"$-1\r\n",
+            b"*3\r\n:1\r\n$0\r\n\r\n*1\r\n$-1\r\n",
+            b"*-1\r\n",
+            b"-NOSCRIPT no such script\r\n",
+        ];
+        let bytes = all.concat();
+        let mut connection = pieces(bytes.chunks(7).map(|piece| Ok(piece.to_vec())), b"");
+        for reply in all {
+            assert_eq!(connection.reply().unwrap(), redis::parse_redis_value(reply).unwrap());
+        }
+        assert!(matches!(connection.reply().unwrap_err(), StoreError::Unreachable { .. }));
+    }
+
+    #[test]
+    fn the_buffer_moves_what_is_unread_and_grows_only_for_what_does_not_fit() {
+        let text =
+            |byte: u8, length: usize| [format!("${length}\r\n").as_bytes(), &vec![byte; length], b"\r\n"].concat();
+        let many: Vec<u8> = (0..100).flat_map(|byte| text(byte, 1000)).collect();
+        let long = text(b'x', BUFFER);
+        let mut connection = whole(&[many, long.clone(), long].concat());
+        for byte in 0..100 {
+            assert_eq!(connection.texts(1).unwrap(), [vec![byte; 1000]]);
+        }
+        assert_eq!(connection.value().unwrap(), Value::BulkString(vec![b'x'; BUFFER]));
+        assert_eq!(connection.buffer.len(), BUFFER, "a copied text needs no more");
+        assert_eq!(connection.texts(1).unwrap(), [vec![b'x'; BUFFER]]);
+        assert_eq!(connection.buffer.len(), 2 * BUFFER);
+    }
+
+    #[test]
+    fn a_reply_without_end_is_an_error_before_it_fills_the_memory() {
+        const ZEROS: &[u8] = &[b'0'; BUFFER];
+        for (first, then) in
+            [(&b"$1700000000\r\n"[..], ZEROS), (b"+", ZEROS), (b"*200000000\r\n", b":1\r\n"), (b"*1\r\n", b"*1\r\n")]
+        {
+            let mut connection = pieces([Ok(first.to_vec())], then);
+            assert!(matches!(connection.value().unwrap_err(), StoreError::Oversized { .. }));
+            assert_eq!(connection.buffer.len(), BUFFER);
+        }
+        let mut connection = pieces([Ok(b"$1700000000\r\n".to_vec())], ZEROS);
+        assert!(matches!(connection.texts(1).unwrap_err(), StoreError::Oversized { .. }));
+        assert!(connection.buffer.len() <= MOST_BYTES);
+    }
+
+    #[test]
+    fn failures_are_told_apart() {
+        let array = |mut connection: Connection| connection.array().unwrap_err();
+        assert!(matches!(array(whole(b"-NOPERM no `hscan`\r\n")), StoreError::Permission { .. }));
+        assert!(matches!(array(whole(b"-LOADING wait\r\n")), error if error.passes()));
+        for unexpected in [&b"+OK\r\n"[..], b"*-1\r\n"] {
+            assert!(matches!(array(whole(unexpected)), StoreError::Reply { .. }));
+        }
+        let value = |bytes: &[u8]| whole(bytes).value().unwrap_err();
+        assert!(matches!(value(b"*1\r\n-ERR no\r\n"), StoreError::Server { .. }));
+        for malformed in [&b"$x\r\n"[..], b"*-2\r\n", b"$9223372036854775808\r\n", b":x\r\n"] {
+            assert!(matches!(value(malformed), StoreError::Reply { .. }), "{malformed:?}");
+        }
+        for part in [&b"$5\r\nab"[..], b"*2\r\n:1\r\n", b"+O", b"$2\r\nab"] {
+            assert!(matches!(value(part), StoreError::Unreachable { .. }), "{part:?}");
+        }
+        let waits = pieces([Err(io::ErrorKind::WouldBlock.into())], b"");
+        assert!(matches!(array(waits), StoreError::Timeout { .. }));
+    }
+}
