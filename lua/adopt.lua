@@ -6,7 +6,7 @@
   KEYS[1]  stock          string  units left; 0 while they are withdrawn. An expiry is removed from every key
   KEYS[2]  meta           hash    rules; adopt: `<state> <had>` from withdraw to switch, the state to return to (live, paused or
                                   withdrawn) and 1 if there was a meta before; adopted: the name of the last adoption
-  KEYS[3]  requests       hash    c:<name>:<n> -> page n of the checkpoint, which `trim` writes
+  KEYS[3]  requests       hash    <tab>c:<name>:<n> -> page n of the checkpoint, which `trim` writes
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash; kind set only
@@ -112,7 +112,7 @@ local function is_behind_checkpoint()
   local called, pages, epoch, from = string.match(meta.checkpoint or '', pattern)
   if not called or whole(epoch) ~= rules.epoch then return false end
   if #redis.call('XRANGE', KEYS[4], from, from) == 0 then return false end
-  return pages == '0' or redis.call('HEXISTS', KEYS[3], 'c:' .. called .. ':0') == 1
+  return pages == '0' or redis.call('HEXISTS', KEYS[3], '\tc:' .. called .. ':0') == 1
 end
 local stage
 if meta.adopt then

@@ -5,7 +5,7 @@
   KEYS for each of the activities, in turn (4, 5 or 6 of them, by kind):
     KEYS[at + 1]  stock          string  units left
     KEYS[at + 2]  meta           hash    rules, withdrawn; may be absent
-    KEYS[at + 3]  requests       hash    r:<request> -> what it did; j:multi_deduct:<job> -> line, or line and digest
+    KEYS[at + 3]  requests       hash    request id -> digest of the order; <tab>j:multi_deduct:<job> -> line, or line and digest
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
     KEYS[at + 6]  units          hash    units of a set's members; kind set only
@@ -83,7 +83,7 @@ end})
 -- The job: its field, its last line, and what it keeps.
 local field, last, digest, record, at = nil, nil, nil, nil, 5
 if job and job ~= '' then
-  field, last, digest, at = 'j:multi_deduct:' .. job, numbers[ARGV[6] or ''], ARGV[5], 7 + 2 * activities
+  field, last, digest, at = '\tj:multi_deduct:' .. job, numbers[ARGV[6] or ''], ARGV[5], 7 + 2 * activities
   if not last or last < 1 or at > #ARGV then return usage('multi_deduct: lines of the job') end
   digest = digest == '' and '' or ' ' .. digest
   record = ARGV[6] .. digest
@@ -109,10 +109,8 @@ while at <= #ARGV do
   end
   if size > 1 then table.sort(asked) end
   orders[number] = {
-    user = user, request = request, field = 'r:' .. request, items = items,
-    digest = 'multi_deduct ' .. redis.sha1hex(concat(asked, '\n')) .. ' ' .. user,
-    -- What stands in the ledger before and after the quantity of an item.
-    head = '[' .. json(user) .. ',"', tail = '",' .. json(request) .. (reason ~= '' and ',' .. json(reason) or '') .. ']',
+    user = user, request = request, reason = reason, items = items,
+    digest = 'multi_deduct ' .. redis.sha1hex(concat(asked, '\n')) .. '\t' .. user,
   }
   at = at + 4 + 2 * size
 end
@@ -164,7 +162,7 @@ for _, order in ipairs(orders) do
     local sale = sales[item.which]
     if not sale.status and request ~= '' and sale.seen[request] == nil then
       sale.seen[request] = false
-      sale.names[#sale.names + 1], sale.fields[#sale.fields + 1] = request, order.field
+      sale.names[#sale.names + 1], sale.fields[#sale.fields + 1] = request, request
     end
     if not sale.status and kind ~= 'counter' and sale.now[user] == nil then
       sale.now[user] = 0
@@ -304,16 +302,16 @@ for number, order in ipairs(orders) do
           sale.touched[#sale.touched + 1], sale.is_touched[order.user] = order.user, true
         end
       end
-      sale.noted[#sale.noted + 1] = order.head .. item.text .. order.tail
+      sale.noted[#sale.noted + 1] = {order.user, item.text, order.request, order.reason}
     end
   end
   if order.request ~= '' and (status == OK or (status == REFUSED and mode == 'retry' and not undecided and not conflicts and known == 0)) then
-    local record = status == OK and order.digest or REFUSED .. ' ' .. order.digest
+    local record = status == OK and order.digest or REFUSED .. '\t' .. order.digest
     for _, item in ipairs(order.items) do
       local sale = sales[item.which]
       -- A refusal creates no key of an activity that is not there.
       if not sale.status then
-        sale.kept[#sale.kept + 1] = order.field
+        sale.kept[#sale.kept + 1] = order.request
         sale.kept[#sale.kept + 1] = record
         sale.seen[order.request] = record
       end
@@ -373,7 +371,18 @@ for _, sale in ipairs(sales) do
   end
   if #sale.kept > 0 then redis.call('HSET', KEYS[at + 3], unpack(sale.kept)) end
   if #sale.noted > 0 and sale.rules.ledger then
-    redis.call('XADD', KEYS[at + 4], '*', unpack(entry('deduct', by, '', texts[sale.left], 'orders', '[' .. concat(sale.noted, ',') .. ']')))
+    local columns, is_given = {{}, {}, {}, {}}, {}
+    for i, order in ipairs(sale.noted) do
+      for at, text in ipairs(order) do
+        columns[at][i] = text
+        is_given[at] = is_given[at] or text ~= ''
+      end
+    end
+    local row = entry('deduct', by, '', texts[sale.left], 'quantity', #sale.noted == 1 and columns[2][1] or column(columns[2]))
+    row[#row + 1], row[#row + 2] = 'users', column(columns[1])
+    if is_given[3] then row[#row + 1], row[#row + 2] = 'requests', column(columns[3]) end
+    if is_given[4] then row[#row + 1], row[#row + 2] = 'reasons', column(columns[4]) end
+    redis.call('XADD', KEYS[at + 4], '*', unpack(row))
   end
 end
 return replies

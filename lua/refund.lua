@@ -4,35 +4,36 @@
 
   KEYS[1]  stock          string  units left
   KEYS[2]  meta           hash    rules, withdrawn; may be absent
-  KEYS[3]  requests       hash    r:<request> -> what it did; j:refund:<job> -> line, refused, digest
+  KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:refund:<job> -> line, refused, digest
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
 
+  One order has 5 to 8 arguments, many have 9 to 15, as for deduct:
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  by             who runs this, for the ledger; may be empty
-  ARGV[3]  reason         why, for the ledger; may be empty
-  ARGV[4]  unsaid         1: the quantity is a default that nobody gave; may be empty
-  ARGV[5]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id),
-                          or `dry` (nothing is written)
-  ARGV[6]  count          how many orders
-  ARGV[7]  job            as for deduct, with ARGV[8..13]
-  then     orders         all users, quantities (`all` is one), requests and reasons, as for deduct
+  ARGV[3]  user, or a JSON array of users
+  ARGV[4]  quantity (`all` is one), or of many orders one for all, or a JSON array
+  ARGV[5]  request id; ARGV[6] mode, ARGV[7] reason, ARGV[8] unsaid: may be left out
+  ARGV[5..9]              of many orders: job, its digest, epoch, the line before, lines
+  ARGV[10..15]            of many orders: requests, rows, reason, reasons, unsaid, mode: may be left out
 
-  A member of a set that another script recorded, without units, holds an unknown number: of it any given quantity up to
-  the total less the stock is refunded, neither `all` nor one that is unsaid, and then the user is no member any more.
+  unsaid is 1 if the quantity is a default that nobody gave. A member of a set that another script recorded, without units,
+  holds an unknown number: of it any given quantity up to the total less the stock is refunded, neither `all` nor one that
+  is unsaid, and then the user is no member any more.
 
-  Returns for one order without a job {status, stock, bought, quantity}, with stock and bought after it (bought is `?` if it
-  is unknown; quantity is false where `all` gave nothing back now):
+  Returns for one order {status, stock, bought, quantity}, with stock and bought after it (bought is `?` if it is unknown;
+  quantity is false if `all` gave nothing back now):
      1 ok                the units are back
      2 replayed          this request was applied before
     -4 not_preheated     KEYS[1] is absent
     -8 exceeds_bought    the user holds fewer, or nothing; or the stock would pass the total
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-  For many orders, or with a job: as deduct, with the letters o, r, x (exceeds_bought), q, c.
+  For many orders: as deduct, with the letters o, r, x (exceeds_bought), q, c.
   While the stock is withdrawn, units go to meta's `withdrawn` instead; every stock above includes that.
-  Only ok, and a refused retry, write; the stock comes last, so that a cut leaves fewer units to sell, never more.
+  Only ok, a refused retry, and the line of a job write; the stock comes last, so that a cut leaves fewer units to sell,
+  never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS INCRBY HSET HDEL
   XADD; sets also SMISMEMBER SADD SREM. The orders of a job are quicker where XLEN is allowed too.
@@ -41,8 +42,8 @@
 
 -- Quick path: the plain orders of a job. It replies, or leaves the call to the reference path before it has written
 -- anything; helpers cost more than an order to define, so it comes before them.
---- @include "many_orders"
-local quick_reply = many_orders('refund')
+--- @include "quick_job"
+local quick_reply = quick_job('refund')
 if quick_reply then return quick_reply end
 
 -- Includes.
@@ -75,34 +76,30 @@ reply = read_held(call)
 if reply then return reply end
 
 -- Decide, one order after the other.
-local users, texts, requests, held, seen = call.users, call.texts, call.requests, call.held, call.seen
+local users, held, seen = call.users, call.held, call.seen
+-- What users hold now; users whose number changed, each once; request ids and what they store; numbers of the orders
+-- that are applied, and their quantities.
+local now, touched, is_touched, kept, applied, quantities = {}, {}, {}, {}, {}, {}
+local letters, bought, refused, left, last = {}, (call.rows or not call.job) and {}, 0, stock, nil
 local most = rules.total or MOST_UNITS
-local now, touched, is_touched, kept = {}, {}, {}, {}
-local letters, noted, given, bought = {unpack(users)}, {unpack(users)}, {unpack(users)}, nil
-if not call.single and (call.rows or not call.job) then bought = {unpack(users)} end
-local written = digits_once()
-local left, refused, given_back, last = stock, 0, 0, nil
 for i = 1, call.count do
-  local user, quantity, request = users[i], wanted[i], requests and requests[i] or ''
-  local had, status, digest = 0, nil, nil
+  local user, quantity, request = users[i], wanted[i], call.requests and call.requests[i] or ''
+  local digest = digest_of('refund', call.texts[i], user)
+  local had, status = 0, nil
   if held then
-    had = now[user]
-    if not had then
-      had = units_held(held[i])
-      if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
-    end
+    had = now[user] or units_held(held[i])
+    if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
   end
   if i <= decided then
     status = REPLAYED
   elseif not had then
     status = CORRUPT
   elseif request ~= '' then
-    digest = 'refund ' .. texts[i] .. ' ' .. user
     status = settled(seen[request], digest)
   end
   if quantity == 'all' then quantity = had or 0 end
   if not status then
-    if (held and quantity > had) or quantity == 0 or left + quantity > most or had == UNKNOWN and ARGV[4] == '1' then
+    if (held and quantity > had) or quantity == 0 or left + quantity > most or had == UNKNOWN and call.extra == '1' then
       status = EXCEEDS_BOUGHT
     else
       status = OK
@@ -111,20 +108,19 @@ for i = 1, call.count do
         had = had == UNKNOWN and 0 or had - quantity
         if not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
       end
-      given_back = given_back + 1
-      noted[given_back], given[given_back] = i, written[quantity]
+      applied[#applied + 1], quantities[#quantities + 1] = i, digits(quantity)
     end
-    if request ~= '' then keep(call, request, digest, status, kept) end
+    keep(call, request, digest, status, kept)
   end
   if status < 0 then refused = refused + 1 end
   if held then now[user] = had end
   letters[i], last = LETTERS[status], status
-  if bought then bought[i] = held and had and written[had] or '0' end
+  if bought then bought[i] = shown_packed(held and had) end
 end
 
 -- Write: the stock last.
 if not call.dry then
-  if given_back > 0 then
+  if #applied > 0 then
     if redis.acl_check_cmd then
       local denied = not call.withdrawn and not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
         or call.withdrawn and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
@@ -136,19 +132,19 @@ if not call.dry then
         or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
       if denied then return forbidden(denied) end
     end
-    if held then write_held(call, touched, now, written) end
+    if held then write_held(call, touched, now) end
   end
   if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
-  if given_back > 0 then
+  if #applied > 0 then
     if rules.ledger then
-      redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, left, noted, given, given_back)))
+      redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, left, applied, quantities)))
     end
     return_units(call.withdrawn, left - stock)
   end
 end
 if call.single then
   local quantity = wanted[1]
-  if quantity == 'all' then quantity = given_back > 0 and tonumber(given[1]) end
-  return {last, left, held and told(now[users[1]]), quantity}
+  if quantity == 'all' then quantity = #applied > 0 and tonumber(quantities[1]) end
+  return {last, left, held and shown(now[users[1]]), quantity}
 end
 return packed(call, letters, bought, refused)

@@ -3,7 +3,7 @@
 
   KEYS[1]  stock          string
   KEYS[2]  meta           hash    rules, repairs, withdrawn; may be absent
-  KEYS[3]  requests       hash    r:<id> -> what the repair of that id did
+  KEYS[3]  requests       hash    id of a repair -> digest of it
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
@@ -74,7 +74,7 @@ for i = 1, count do
   local restores = is_unknown and user == ''
   call.restores = call.restores or restores
   wanted[i] = {user = user, from_text = from_text, to = to, change = units, restores = restores, raises = units > 0 or restores,
-    digest = concat({'repair', ARGV[at + 3], ARGV[at + 4], change, user}, ' ')}
+    digest = digest_of('repair', concat({ARGV[at + 3], ARGV[at + 4], change}, ' '), user)}
   call.users[i], call.requests[i] = user, id
 end
 
@@ -116,13 +116,14 @@ local function moved_past_ledger()
     local change = {}
     for i = 1, #row[2], 2 do change[row[2][i]] = row[2][i + 1] end
     local sign = change.op == 'deduct' and -1 or change.op == 'refund' and 1
-    if sign and change.orders then
-      bytes = bytes + #change.orders
+    if sign and change.users and change.quantity then
+      bytes = bytes + #change.users + #change.quantity
       if bytes > MOST_BYTES then return true end
-      local is_json, orders = pcall(cjson.decode, change.orders)
-      if not is_json or type(orders) ~= 'table' then return true end
-      for _, order in ipairs(orders) do
-        local units = type(order) == 'table' and whole(order[2])
+      local are_users, sold_to = pcall(cjson.decode, change.users)
+      if not are_users or type(sold_to) ~= 'table' then return true end
+      local are_many, quantities = pcall(cjson.decode, change.quantity)
+      for i = 1, #sold_to do
+        local units = whole(are_many and type(quantities) == 'table' and quantities[i] or change.quantity)
         if not units then return true end
         expected = expected + sign * units
       end
@@ -137,7 +138,9 @@ local moved = seen_stock and moved_past_ledger()
 -- Decide. What does not raise the stock comes first, and what raises it needs all of that: otherwise more would be for
 -- sale than is left. If the whole adds up, the order does not matter, because nobody sees the steps of one call.
 local left, most = call.stock, call.rules.total or MOST_UNITS
-local now, touched, kept, noted = {}, {}, {}, {}
+local now, touched, kept = {}, {}, {}
+-- The ledger's columns.
+local users, from, to = {}, {}, {}
 local applied, restored = 0, false
 local function apply(i)
   local repair = wanted[i]
@@ -150,10 +153,10 @@ local function apply(i)
     now[repair.user] = repair.to
   end
   if repair.user ~= '' or kind == 'counter' and not repair.restores then
-    local from = repair.from_text == '?' and '0' or repair.from_text
-    noted[#noted + 1] = '[' .. json(repair.user) .. ',"' .. from .. '","' .. digits(repair.to) .. '"]'
+    local at = #users + 1
+    users[at], from[at], to[at] = repair.user, repair.from_text == '?' and '0' or repair.from_text, digits(repair.to)
   end
-  kept[#kept + 1] = 'r:' .. call.requests[i]
+  kept[#kept + 1] = call.requests[i]
   kept[#kept + 1] = repair.digest
 end
 local sum, is_short = left, false
@@ -218,12 +221,11 @@ if fresh and not dry then
   if call.rules.total then redis.call('HSET', KEYS[2], 'repairs', digits(repaired + 1)) end
   if applied > 0 then
     if left < call.stock then take_units(call.withdrawn, call.stock - left) end
-    if kind ~= 'counter' and #touched > 0 then write_held(call, touched, now, digits_once()) end
+    if kind ~= 'counter' and #touched > 0 then write_held(call, touched, now) end
     redis.call('HSET', KEYS[3], unpack(kept))
     if call.rules.ledger then
-      local row = entry('repair', by, reason, digits(left), 'orders', '[' .. concat(noted, ',') .. ']')
-      row[#row + 1] = 'stock_change'
-      row[#row + 1] = digits(left - call.stock)
+      local row = entry('repair', by, reason, digits(left), 'stock_change', digits(left - call.stock))
+      for _, part in ipairs({'users', column(users), 'from', column(from), 'to', column(to)}) do row[#row + 1] = part end
       redis.call('XADD', KEYS[4], '*', unpack(row))
     end
     if restored then redis.call('INCRBY', KEYS[1], '0') end

@@ -4,7 +4,7 @@
 
   KEYS[1]  stock     of which nothing is read
   KEYS[2]  meta      hash    rules; checkpoint: what counts now; draft: pages that do not count, of the next or the last one
-  KEYS[3]  requests  hash    c:<name>:<n> -> page n of a checkpoint: JSON pairs of user and units, from 0 on
+  KEYS[3]  requests  hash    <tab>c:<name>:<n> -> page n of a checkpoint: JSON pairs of user and units, from 0 on
   KEYS[4]  ledger    stream
   further keys of the activity may be given
 
@@ -135,7 +135,7 @@ if step == 'page' then
   if number ~= draft_pages then return {STALE} end
   -- Counted first: what is counted and not there is cleared like the rest.
   redis.call('HSET', KEYS[2], 'draft', name .. ' ' .. digits(number + 1) .. ' 1')
-  redis.call('HSET', KEYS[3], 'c:' .. name .. ':' .. ARGV[4], text)
+  redis.call('HSET', KEYS[3], '\tc:' .. name .. ':' .. ARGV[4], text)
   return {OK}
 end
 
@@ -179,7 +179,7 @@ if step == 'clear' then
   if not draft then return {OK, 0} end
   local left = math.max(draft_pages - MOST_PAGES, 0)
   local pages = {}
-  for n = left, draft_pages - 1 do pages[#pages + 1] = 'c:' .. draft .. ':' .. digits(n) end
+  for n = left, draft_pages - 1 do pages[#pages + 1] = '\tc:' .. draft .. ':' .. digits(n) end
   if #pages > 0 then redis.call('HDEL', KEYS[3], unpack(pages)) end
   if left == 0 then
     redis.call('HDEL', KEYS[2], 'draft')

@@ -1,91 +1,97 @@
--- How the orders of a call come in, for deduct and refund.
+-- The arguments of deduct and refund: one order, or the columns of many.
 
 -- HMGET and HSET take two values an order, and unpack fails near 8,000.
 local MOST_ORDERS = 2000
 
--- The lines of so many orders, in rising order, or nil: `first-last` where they follow each other, else each of them.
+-- The lines of so many orders, in rising order, or nil: `first-last` if they follow each other, else each of them.
 local function read_lines(text, count)
   local lines = {}
-  local first, last = string.match(text or '', '^(%d+)%-(%d+)$')
+  local first, last = string.match(text, '^(%d+)%-(%d+)$')
   if first then
     first, last = whole(first), whole(last)
     if not (first and last) or last - first + 1 ~= count then return nil end
     for i = 1, count do lines[i] = first + i - 1 end
     return lines
   end
-  for line in string.gmatch(text or '', '[^ ]+') do
-    line = whole(line)
+  for word in string.gmatch(text, '[^ ]+') do
+    local line = whole(word)
     if not line or line <= (lines[#lines] or 0) then return nil end
     lines[#lines + 1] = line
   end
   return #lines == count and lines or nil
 end
 
+-- A JSON array of texts as a list, or nil.
+local function read_column(text)
+  local is_json, values = pcall(cjson.decode, text)
+  if not is_json or type(values) ~= 'table' then return nil end
+  for key, value in pairs(values) do
+    if type(key) ~= 'number' or type(value) ~= 'string' then return nil end
+  end
+  return values
+end
+
+-- The arguments of many orders, from ARGV[3] on. Returns nil, or a usage error.
+local function read_columns(call)
+  local op = call.op
+  call.users = read_column(ARGV[3])
+  call.count = call.users and #call.users
+  if not call.users or call.count < 1 then return usage(op .. ': ARGV[3] is not an array of users') end
+  if call.count > MOST_ORDERS then return usage(op .. ': more than ' .. MOST_ORDERS .. ' orders in one call') end
+  call.texts = find(ARGV[4], '[', 1, true) == 1 and read_column(ARGV[4])
+  if not call.texts then
+    call.common, call.texts = ARGV[4], {}
+    for i = 1, call.count do call.texts[i] = ARGV[4] end
+  end
+  if #call.texts ~= call.count then return usage(op .. ': ARGV[4] is not as many quantities as users') end
+  local requests, reasons = ARGV[10] or '', ARGV[13] or ''
+  if requests ~= '' then call.requests = read_column(requests) end
+  if requests ~= '' and #(call.requests or {}) ~= call.count then return usage(op .. ': ARGV[10] is not an array of as many requests as users') end
+  if reasons ~= '' then call.reasons = read_column(reasons) end
+  if reasons ~= '' and #(call.reasons or {}) ~= call.count then return usage(op .. ': ARGV[13] is not an array of as many reasons as users') end
+  call.rows, call.reason, call.extra, call.mode = ARGV[11] == '1', ARGV[12] or '', ARGV[14] or '', ARGV[15] or 'first'
+  if ARGV[5] == '' then return nil end
+  call.job, call.digest, call.epoch = ARGV[5], ARGV[6], ARGV[7]
+  call.before, call.lines = whole(ARGV[8]), read_lines(ARGV[9], call.count)
+  if not (call.before and call.lines) then return usage(op .. ': lines of the job') end
+end
+
 -- Reads the arguments of a call. Returns a table of all that is in them, or nil and a usage error.
 local function read_call(op)
-  local kind, mode, count, job = ARGV[1], ARGV[5], whole(ARGV[6]), ARGV[7]
+  local kind = ARGV[1]
   if not KEYS_OF[kind] then return nil, usage(op .. ': ARGV[1] is not hash, set, coupon or counter') end
   if #KEYS ~= KEYS_OF[kind] then return nil, usage(op .. ': kind ' .. kind .. ' has ' .. KEYS_OF[kind] .. ' keys, not ' .. #KEYS) end
-  if mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return nil, usage(op .. ': ARGV[5] is not first, retry or dry') end
-  if not count or count < 1 then return nil, usage(op .. ': ARGV[6] is not a number of orders') end
-  if count > MOST_ORDERS then return nil, usage(op .. ': more than ' .. MOST_ORDERS .. ' orders in one call') end
-  local call = {op = op, kind = kind, by = ARGV[2], reason = ARGV[3], dry = mode == 'dry', retry = mode == 'retry', count = count}
-  local at, common = 8, ''
-  if job and job ~= '' then
-    call.job, call.digest, call.epoch, call.rows = job, ARGV[8], ARGV[9], ARGV[12] == '1'
-    call.before, call.lines, common, at = whole(ARGV[10]), read_lines(ARGV[11], count), ARGV[13], 14
-    if not (call.before and call.lines) then return nil, usage(op .. ': lines of the job') end
+  if #ARGV < 5 then return nil, usage(op .. ': at least 5 arguments are wanted, not ' .. #ARGV) end
+  if #ARGV > 15 then return nil, usage(op .. ': more than 15 arguments') end
+  local call = {op = op, kind = kind, by = ARGV[2], single = #ARGV < 9}
+  if call.single then
+    call.count, call.users, call.texts, call.common = 1, {ARGV[3]}, {ARGV[4]}, ARGV[4]
+    if ARGV[5] ~= '' then call.requests = {ARGV[5]} end
+    call.mode, call.reason, call.extra = ARGV[6] or 'first', ARGV[7] or '', ARGV[8] or ''
+  else
+    local wrong = read_columns(call)
+    if wrong then return nil, wrong end
   end
-  -- What the orders have, a column after the other.
-  local columns = (#ARGV - at + 1) / count + (common == '' and 0 or 1)
-  if columns ~= 2 and columns ~= 3 and columns ~= 4 then return nil, usage(op .. ': the orders are not complete') end
-  local function column()
-    at = at + count
-    return {unpack(ARGV, at - count, at - 1)}
+  local mode = call.mode
+  if mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return nil, usage(op .. ': the mode is not first, retry or dry') end
+  call.dry, call.retry = mode == 'dry', mode == 'retry'
+  for i = 1, call.count do
+    local user, request = call.users[i], call.requests and call.requests[i] or ''
+    if not is_user(user) and not (kind == 'counter' and user == '') then return nil, usage(op .. ': user id of order ' .. i) end
+    if request ~= '' and not is_request(request) then return nil, usage(op .. ': request id of order ' .. i) end
   end
-  local users = column()
-  local texts = common == '' and column() or {unpack(users)}
-  if common ~= '' then
-    for i = 1, count do texts[i] = common end
-  end
-  local requests, reasons = columns > 2 and column() or nil, columns > 3 and column() or nil
-  -- One look at all ids of a call at once: nearly none holds anything that needs a closer one.
-  call.plain = find(concat(users), '^[^%c%s"\\\127]*$')
-  local plain, userless = call.plain, kind == 'counter'
-  for i = 1, count do
-    local user = users[i]
-    if not (plain and user ~= '' and #user <= 256) and not is_user(user) and not (userless and user == '') then
-      return nil, usage(op .. ': user id of order ' .. i)
-    end
-  end
-  if requests then
-    call.plain_requests = find(concat(requests), '^[ !#-Z%[%]^-~]*$')
-    for i = 1, count do
-      local request = requests[i]
-      if request ~= '' and not (call.plain_requests and #request <= 128) and not is_request(request) then
-        return nil, usage(op .. ': request id of order ' .. i)
-      end
-    end
-  end
-  call.users, call.texts, call.requests, call.reasons = users, texts, requests, reasons
-  call.single = count == 1 and not call.job
   return call
 end
 
 -- The quantities of a call as numbers, each within the bounds of an order, or nil and the number of the one that is not.
--- Nearly all texts are alike, and a table is quicker than a pattern. `word` is a text that may stand for a quantity.
+-- `word` is a text that may stand for a quantity.
 local function read_quantities(call, word)
-  local texts = call.texts
-  local wanted, known = {unpack(texts)}, {}
+  local quantities = {}
   for i = 1, call.count do
-    local text = texts[i]
-    local number = known[text]
-    if not number then
-      number = text == word and word or whole(text)
-      if not number or (number ~= word and (number < 1 or number > MOST_QUANTITY)) then return nil, i end
-      known[text] = number
-    end
-    wanted[i] = number
+    local text = call.texts[i]
+    local number = text == word and word or whole(text)
+    if not number or (number ~= word and (number < 1 or number > MOST_QUANTITY)) then return nil, i end
+    quantities[i] = number
   end
-  return wanted
+  return quantities
 end

@@ -10,15 +10,6 @@ local LETTERS = {
 -- What a member of a set holds if no units are recorded, as a plain script leaves it: more than any number.
 local UNKNOWN = math.huge
 
--- Numbers as the server must get them, each written once.
-local function digits_once()
-  return setmetatable({[UNKNOWN] = '?'}, {__index = function(known, number)
-    local text = digits(number)
-    known[number] = text
-    return text
-  end})
-end
-
 -- Reads stock, meta and the ledger's type. Returns nil, or the reply that refuses the whole activity. Afterwards
 -- `call.stock` is the units for sale, with those that are withdrawn; a purchase from a live activity looks for none.
 local function read_activity(call)
@@ -42,24 +33,25 @@ local function read_activity(call)
   call.stock, call.rules = stock, rules
 end
 
+-- What a request id stores for an order, the user last, behind a tab, which no user contains. A purchase of one unit is
+-- the user alone; another purchase has its quantity before it, and anything else its operation too.
+local function digest_of(op, quantity, user)
+  if op ~= 'deduct' then return op .. ' ' .. quantity .. '\t' .. user end
+  return quantity == '1' and user or quantity .. '\t' .. user
+end
+
 -- Reads what is known of the request ids and the job. Returns nil, or the reply that refuses the call.
 local function read_requests(call)
-  local fields, names = {}, {}
+  local fields = {}
   for i = 1, call.requests and call.count or 0 do
-    local request = call.requests[i]
-    if request ~= '' then
-      fields[#fields + 1], names[#names + 1] = 'r:' .. request, request
-    end
+    if call.requests[i] ~= '' then fields[#fields + 1] = call.requests[i] end
   end
-  if call.job then fields[#fields + 1] = 'j:' .. call.op .. ':' .. call.job end
+  if call.job then fields[#fields + 1] = '\tj:' .. call.op .. ':' .. call.job end
   call.seen = {}
-  if #fields == 0 then
-    -- Nothing to look up now, but a wrong type must not be met later, and no request id is written either.
-    return nil
-  end
+  if #fields == 0 then return nil end
   local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
   if found.err then return unfit(found, 3) end
-  for i = 1, #names do call.seen[names[i]] = found[i] end
+  for i = 1, #fields do call.seen[fields[i]] = found[i] end
   if not call.job then return nil end
 
   call.line, call.refused = 0, 0
@@ -118,8 +110,13 @@ local function units_held(found)
 end
 
 -- Units held as one order replies them.
-local function told(units)
+local function shown(units)
   return units == UNKNOWN and '?' or units
+end
+
+-- Units held as the packed reply of many has them.
+local function shown_packed(units)
+  return units == UNKNOWN and '?' or digits(units or 0)
 end
 
 -- Whether units were sold and no record of it is left: limits would start over.
@@ -132,20 +129,19 @@ local function records_lost(call)
   return redis.call('EXISTS', KEYS[5]) == 0
 end
 
--- Notes what a request id did: what was applied, and a refusal only of a retry, because the first try, arriving
--- late, could still do what was reported refused. A job's line settles its own retries.
+-- Records what a request id did: what was applied, and a refusal only of a retry, because the first try, arriving late,
+-- could still do what was reported refused. A job's line settles its own retries. `kept` is a list of fields and values.
 local function keep(call, request, digest, status, kept)
   if request == '' or (status ~= OK and (call.job or not call.retry)) then return end
-  local record = status == OK and digest or digits(status) .. ' ' .. digest
+  local record = status == OK and digest or digits(status) .. '\t' .. digest
   call.seen[request] = record
-  kept[#kept + 1] = 'r:' .. request
+  kept[#kept + 1] = request
   kept[#kept + 1] = record
 end
 
--- Writes what the users hold now, each in the text of `written`. Who holds nothing is no participant.
-local function write_held(call, touched, now, written)
+-- Writes what the users in `touched` hold now. Who holds nothing is no participant.
+local function write_held(call, touched, now)
   local kind = call.kind
-  written = written or digits_once()
   local set, joined, left = {}, {}, {}
   for i = 1, #touched do
     local user = touched[i]
@@ -153,7 +149,7 @@ local function write_held(call, touched, now, written)
     if units > 0 then
       joined[#joined + 1] = user
       set[#set + 1] = user
-      set[#set + 1] = written[units]
+      set[#set + 1] = digits(units)
     else
       left[#left + 1] = user
     end
@@ -170,79 +166,48 @@ local function write_held(call, touched, now, written)
   if kind == 'set' and #left > 0 then redis.call('HDEL', KEYS[6], unpack(left)) end
 end
 
--- Keeps request ids and the job's line. `kept` is a flat list of fields and values.
+-- Keeps request ids and the job's line. `kept` is a list of fields and values.
 local function write_requests(call, kept, refused)
   if call.job then
-    kept[#kept + 1] = 'j:' .. call.op .. ':' .. call.job
+    kept[#kept + 1] = '\tj:' .. call.op .. ':' .. call.job
     kept[#kept + 1] = digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest
   end
   if #kept > 0 then redis.call('HSET', KEYS[3], unpack(kept)) end
 end
 
--- The orders of a call as the ledger keeps them: the first `count` whose numbers are in `noted`, with their quantities.
-local function ledger_orders(call, noted, quantities, count)
-  local users, requests, reasons = call.users, call.requests, call.reasons
-  local parts = {unpack(users, 1, count)}
-  if call.plain and not requests then
-    -- What follows the user is alike in nearly all of them, up to the user of the next: one joint serves all.
-    local first, alike = quantities[1], true
-    for n = 1, count do
-      parts[n] = users[noted[n]]
-      alike = alike and quantities[n] == first
-    end
-    if alike then return '[["' .. concat(parts, '","' .. first .. '",""],["') .. '","' .. first .. '",""]]' end
-    for n = 1, count do parts[n] = '["' .. parts[n] .. '","' .. quantities[n] .. '",""]' end
-  elseif call.plain and call.plain_requests and not reasons then
-    -- No string for each order: Lua would hash it by every other byte, and numbers in a row then fall together.
-    local joints = {}
-    for n = 1, count do
-      local i, quantity = noted[n], quantities[n]
-      local joint = joints[quantity]
-      if not joint then
-        joint = '","' .. quantity .. '","'
-        joints[quantity] = joint
-      end
-      local at = 4 * n - 3
-      parts[at], parts[at + 1], parts[at + 2], parts[at + 3] = users[i], joint, requests[i], '"],["'
-    end
-    parts[4 * count] = '"]]'
-    return '[["' .. concat(parts, '', 1, 4 * count)
-  else
-    for n = 1, count do
-      local i = noted[n]
-      local order = '[' .. json(users[i]) .. ',"' .. quantities[n] .. '",' .. json(requests and requests[i] or '')
-      if reasons and reasons[i] ~= '' then order = order .. ',' .. json(reasons[i]) end
-      parts[n] = order .. ']'
-    end
-  end
-  return '[' .. concat(parts, ',') .. ']'
-end
-
--- The ledger entry of a call: its orders, and of a job what names those that have no request id of their own: the job
--- and their lines, as they came if all were applied.
-local function order_entry(call, left, noted, quantities, count)
+-- The ledger entry of a call: the columns of the orders whose numbers are in `applied`, with their quantities.
+local function order_entry(call, left, applied, quantities)
   local row = entry(call.op, call.by, call.reason, digits(left))
-  local unnamed = call.job and not call.requests
-  for n = 1, call.job and call.requests and count or 0 do
-    unnamed = unnamed or call.requests[noted[n]] == ''
+  local function add(name, text)
+    row[#row + 1] = name
+    row[#row + 1] = text
   end
-  if unnamed then
-    local lines = ARGV[11]
-    if count < call.count then
-      local applied = {}
-      for n = 1, count do applied[n] = digits(call.lines[noted[n]]) end
-      lines = concat(applied, ' ')
+  local function of(values)
+    local some = {}
+    for i = 1, #applied do some[i] = values[applied[i]] end
+    return some
+  end
+  if call.job then
+    local lines = ARGV[9]
+    if #applied < call.count then
+      local numbers = of(call.lines)
+      for i = 1, #numbers do numbers[i] = digits(numbers[i]) end
+      lines = concat(numbers, ' ')
     end
-    for _, text in ipairs({'job', call.job, 'lines', lines}) do row[#row + 1] = text end
+    add('job', call.job)
+    add('lines', lines)
   end
-  row[#row + 1] = 'orders'
-  row[#row + 1] = ledger_orders(call, noted, quantities, count)
+  local is_common = call.single or call.common and call.common == quantities[1]
+  add('quantity', is_common and quantities[1] or column(quantities))
+  add('users', column(of(call.users)))
+  if call.requests then add('requests', column(of(call.requests))) end
+  if call.reasons then add('reasons', column(of(call.reasons))) end
   return row
 end
 
 -- The packed reply of many orders.
 local function packed(call, letters, bought, refused)
-  local reply = concat(letters, '', 1, call.count) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused)
+  local reply = concat(letters) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused)
   if not bought then return reply end
-  return reply .. ' ' .. concat(bought, ' ', 1, call.count)
+  return reply .. ' ' .. concat(bought, ' ')
 end

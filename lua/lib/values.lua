@@ -38,6 +38,13 @@ local function json(text)
   return '"' .. text .. '"'
 end
 
+-- Texts as a JSON array.
+local function column(texts)
+  local parts = {}
+  for i = 1, #texts do parts[i] = json(texts[i]) end
+  return '[' .. concat(parts, ',') .. ']'
+end
+
 local function usage(what)
   return redis.error_reply('USAGE ' .. what)
 end
@@ -61,6 +68,6 @@ end
 local function settled(found, digest)
   if not found then return nil end
   if found == digest then return REPLAYED end
-  local code, rest = string.match(found, '^(%-%d+) (.*)$')
+  local code, rest = string.match(found, '^(%-%d+)\t(.*)$')
   return rest == digest and tonumber(code) or REQUEST_CONFLICT
 end

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::number::whole;
@@ -130,9 +130,19 @@ pub struct Entry {
     pub withdrawn: Option<Vec<u8>>,
     /// The epoch that a preheat began.
     pub epoch: Option<Vec<u8>>,
-    /// Its orders, or its repairs, as JSON.
-    pub orders: Option<Vec<u8>>,
-    /// The job of a file of orders, if not all of its orders have a request id.
+    /// Users of its orders, or of its repairs: a JSON array of texts.
+    pub users: Option<Vec<u8>>,
+    /// Units of each order: a JSON array of texts, or one text for all.
+    pub quantity: Option<Vec<u8>>,
+    /// Request ids of the orders, empty for none: a JSON array of texts.
+    pub requests: Option<Vec<u8>>,
+    /// Why, order by order: a JSON array of texts.
+    pub reasons: Option<Vec<u8>>,
+    /// Units held before each repair: a JSON array of texts.
+    pub from: Option<Vec<u8>>,
+    /// Units held after each repair: a JSON array of texts.
+    pub to: Option<Vec<u8>>,
+    /// The job of a file of orders.
     pub job: Option<Vec<u8>>,
     /// The file's lines of these orders: `first-last`, or each of them.
     pub lines: Option<Vec<u8>>,
@@ -151,7 +161,12 @@ impl Entry {
             total: None,
             withdrawn: None,
             epoch: None,
-            orders: None,
+            users: None,
+            quantity: None,
+            requests: None,
+            reasons: None,
+            from: None,
+            to: None,
             job: None,
             lines: None,
         }
@@ -172,7 +187,7 @@ impl Entry {
             Op::Pause | Op::Resume => return Some(0),
             _ => return None,
         };
-        let units: Option<i64> = self.rows().ok()?.iter().map(|order| order.count(1)).sum();
+        let units: Option<i64> = self.holdings().ok()?.iter().map(|order| order.count(1)).sum();
         Some(sign * units?)
     }
 
@@ -186,13 +201,48 @@ impl Entry {
     /// Its orders, one after the other: user, quantity, request, reason; of a repair user, from, to.
     ///
     /// # Errors
-    /// What is no list of such texts.
+    /// Which column is not a list of as many texts as there are users.
     pub fn rows(&self) -> Result<Vec<OrderTexts<'_>>, String> {
-        match &self.orders {
-            None => Ok(Vec::new()),
-            Some(json) => serde_json::from_slice(json).map_err(|error| error.to_string()),
-        }
+        let mut rows = self.holdings()?;
+        fill(&mut rows, 2, "requests", self.requests.as_deref())?;
+        fill(&mut rows, 3, "reasons", self.reasons.as_deref())?;
+        Ok(rows)
     }
+
+    /// The same without request ids and reasons: all that changes who holds what.
+    ///
+    /// # Errors
+    /// Which column is not a list of as many texts as there are users.
+    pub fn holdings(&self) -> Result<Vec<OrderTexts<'_>>, String> {
+        let Some(users) = &self.users else { return Ok(Vec::new()) };
+        let users = column("users", users)?.into_iter();
+        let mut rows: Vec<_> = users.map(|Text(user)| OrderTexts([Some(user), None, None, None])).collect();
+        match self.quantity.as_deref() {
+            Some(quantity) if !quantity.starts_with(b"[") => {
+                rows.iter_mut().for_each(|row| row.0[1] = Some(Cow::Borrowed(quantity)));
+            }
+            quantities => fill(&mut rows, 1, "quantity", quantities)?,
+        }
+        fill(&mut rows, 1, "from", self.from.as_deref())?;
+        fill(&mut rows, 2, "to", self.to.as_deref())?;
+        Ok(rows)
+    }
+}
+
+/// The texts of a column.
+fn column<'a>(name: &str, json: &'a [u8]) -> Result<Vec<Text<'a>>, String> {
+    serde_json::from_slice(json).map_err(|error| format!("{name}: {error}"))
+}
+
+/// Puts the texts of a column, if there is one, at a place of the rows.
+fn fill<'a>(rows: &mut [OrderTexts<'a>], at: usize, name: &str, json: Option<&'a [u8]>) -> Result<(), String> {
+    let Some(json) = json else { return Ok(()) };
+    let texts = column(name, json)?;
+    if texts.len() != rows.len() {
+        return Err(format!("{name}: {} texts for {} users", texts.len(), rows.len()));
+    }
+    rows.iter_mut().zip(texts).for_each(|(row, Text(text))| row.0[at] = Some(text));
+    Ok(())
 }
 
 /// The lines that a text names: `first-last`, or each of them; nothing if they are not that many.
@@ -224,32 +274,6 @@ impl OrderTexts<'_> {
     /// The text at a place; `None` if it is empty, missing or not UTF-8.
     pub fn text(&self, at: usize) -> Option<&str> {
         std::str::from_utf8(self.0.get(at)?.as_deref()?).ok().filter(|text| !text.is_empty())
-    }
-}
-
-impl<'de> Deserialize<'de> for OrderTexts<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Texts;
-        impl<'de> Visitor<'de> for Texts {
-            type Value = OrderTexts<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a list of texts: user, quantity, request, reason")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut texts = [const { None }; 4];
-                for text in &mut texts {
-                    match list.next_element::<Text<'de>>()? {
-                        Some(Text(found)) => *text = Some(found),
-                        None => return Ok(OrderTexts(texts)),
-                    }
-                }
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(OrderTexts(texts))
-            }
-        }
-        deserializer.deserialize_seq(Texts)
     }
 }
 
@@ -307,11 +331,33 @@ mod tests {
         assert_eq!(entry.line_names(2), ["night:2", "night:3"]);
     }
 
+    /// An entry with columns, by name.
+    fn entry(columns: &[(&str, &[u8])]) -> Entry {
+        let mut entry = Entry::new(EntryId::ZERO);
+        for (name, json) in columns {
+            let column = match *name {
+                "users" => &mut entry.users,
+                "quantity" => &mut entry.quantity,
+                "requests" => &mut entry.requests,
+                "reasons" => &mut entry.reasons,
+                "from" => &mut entry.from,
+                "to" => &mut entry.to,
+                other => panic!("{other}"),
+            };
+            *column = Some(json.to_vec());
+        }
+        entry
+    }
+
     #[test]
     fn orders_are_texts_and_never_numbers() {
-        let mut entry = Entry::new(EntryId::ZERO);
-        entry.orders = Some(br#"[["0123","2","r\"1"],["\u4e2d","9007199254740991","","why"]]"#.to_vec());
-        let rows = entry.rows().unwrap();
+        let sale = entry(&[
+            ("users", br#"["0123","\u4e2d"]"#),
+            ("quantity", br#"["2","9007199254740991"]"#),
+            ("requests", br#"["r\"1",""]"#),
+            ("reasons", br#"["","why"]"#),
+        ]);
+        let rows = sale.rows().unwrap();
         assert_eq!(
             (rows[0].user(), rows[0].count(1), rows[0].text(2), rows[0].text(3)),
             (&b"0123"[..], Some(2), Some("r\"1"), None)
@@ -321,15 +367,36 @@ mod tests {
             ("中".as_bytes(), Some(9_007_199_254_740_991), Some("why"))
         );
         // As a backend wrote it that does not speak UTF-8.
-        entry.orders = Some(b"[[\"\xc4\xe3\",\"1\",\"\xff\"]]".to_vec());
-        let rows = entry.rows().unwrap();
+        let other = entry(&[("users", b"[\"\xc4\xe3\"]"), ("quantity", b"1"), ("requests", b"[\"\xff\"]")]);
+        let rows = other.rows().unwrap();
         assert_eq!(
             (rows[0].user(), rows[0].text(0), rows[0].count(1), rows[0].text(2)),
             (&b"\xc4\xe3"[..], None, Some(1), None)
         );
-        for wrong in [&b"[[1,2]]"[..], b"{}", b"[[\"a\"", b"[[[97],\"1\"]]"] {
-            entry.orders = Some(wrong.to_vec());
-            assert!(entry.rows().is_err());
+    }
+
+    #[test]
+    fn one_quantity_is_that_of_all_and_a_repair_has_two() {
+        let sale = entry(&[("users", br#"["a","b"]"#), ("quantity", b"3")]);
+        assert_eq!(sale.rows().unwrap().iter().map(|row| row.count(1)).collect::<Vec<_>>(), [Some(3), Some(3)]);
+        let repair = entry(&[("users", br#"["a"]"#), ("from", br#"["3"]"#), ("to", br#"["1"]"#)]);
+        let rows = repair.rows().unwrap();
+        assert_eq!((rows[0].user(), rows[0].count(1), rows[0].count(2)), (&b"a"[..], Some(3), Some(1)));
+    }
+
+    #[test]
+    fn columns_that_are_not_lists_of_as_many_texts_are_refused() {
+        for (users, quantity) in [
+            (&b"[1]"[..], &b"1"[..]),
+            (b"{}", b"1"),
+            (b"[\"a\"", b"1"),
+            (b"[[97]]", b"1"),
+            (br#"["a"]"#, br#"["1","2"]"#),
+            (br#"["a"]"#, b"[1]"),
+        ] {
+            assert!(entry(&[("users", users), ("quantity", quantity)]).holdings().is_err());
         }
+        assert!(entry(&[("users", br#"["a"]"#), ("requests", b"[]")]).rows().is_err());
+        assert!(entry(&[]).rows().unwrap().is_empty());
     }
 }

@@ -281,7 +281,7 @@ impl LedgerState {
             self.is_paused = op == Op::Pause;
         }
         // Read whole before any of it counts.
-        let rows = entry.rows()?;
+        let rows = entry.holdings()?;
         let counts: Option<Vec<i64>> = rows.iter().map(|row| row.count(1)).collect();
         let counts = counts.ok_or("an order without a quantity")?;
         // A bare counter sells to nobody in particular: all of it is one user without a name.
@@ -323,22 +323,29 @@ impl LedgerState {
 mod tests {
     use super::*;
 
+    /// An entry of orders as `user units` (of a repair `user from to`), with a comma between.
     fn entry(id: &str, op: &str, total: Option<&str>, orders: &str) -> Entry {
         let mut entry = Entry::new(id.parse().unwrap());
         entry.op = op.into();
         entry.total = total.map(Into::into);
         entry.epoch = Some("1".into());
-        entry.orders = Some(orders.into());
+        let column = |at: usize| {
+            let texts: Option<Vec<&str>> = orders.split(", ").map(|order| order.split(' ').nth(at)).collect();
+            texts.map(|texts| serde_json::to_vec(&texts).unwrap())
+        };
+        if !orders.is_empty() {
+            (entry.users, entry.quantity, entry.to) = (column(0), column(1), column(2));
+        }
         entry
     }
 
     #[test]
     fn it_adds_up() {
         let mut state = LedgerState::new(Kind::Hash, None);
-        state.add(&entry("1-0", "preheat", Some("10"), "[]"));
-        state.add(&entry("2-0", "deduct", None, r#"[["a","3",""],["b","1",""],["a","1",""]]"#));
-        state.add(&entry("2-1", "refund", None, r#"[["a","2",""]]"#));
-        state.add(&entry("3-0", "update", Some("20"), "[]"));
+        state.add(&entry("1-0", "preheat", Some("10"), ""));
+        state.add(&entry("2-0", "deduct", None, "a 3, b 1, a 1"));
+        state.add(&entry("2-1", "refund", None, "a 2"));
+        state.add(&entry("3-0", "update", Some("20"), ""));
         let a = state.user(b"a");
         assert_eq!((state.units(a), state.sum, state.total, state.epoch, state.entries), (2, 3, Some(20), Some(1), 4));
         assert!(state.see(a) && !state.see(a));
@@ -349,9 +356,9 @@ mod tests {
     fn a_repair_says_what_a_user_holds_but_of_a_bare_counter_only_the_difference() {
         for (kind, sum) in [(Kind::Hash, 2), (Kind::Counter, 4)] {
             let mut state = LedgerState::new(kind, None);
-            state.add(&entry("1-0", "preheat", Some("10"), "[]"));
-            state.add(&entry("2-0", "deduct", None, r#"[["a","7",""]]"#));
-            state.add(&entry("3-0", "repair", None, r#"[["a","5","2"]]"#));
+            state.add(&entry("1-0", "preheat", Some("10"), ""));
+            state.add(&entry("2-0", "deduct", None, "a 7"));
+            state.add(&entry("3-0", "repair", None, "a 5 2"));
             assert_eq!(state.sum, sum, "{kind:?}");
         }
     }
@@ -363,9 +370,9 @@ mod tests {
         records.add("a", -1, None);
         let mut state =
             LedgerState::new(Kind::Hash, Some(Compared { records, newer_from: "5-0".parse().unwrap(), named: true }));
-        state.add(&entry("4-9", "deduct", None, r#"[["a","2",""],["b","1",""]]"#));
-        state.add(&entry("5-0", "deduct", None, r#"[["b","4",""]]"#));
-        state.add(&entry("6-0", "refund", None, r#"[["b","5",""]]"#));
+        state.add(&entry("4-9", "deduct", None, "a 2, b 1"));
+        state.add(&entry("5-0", "deduct", None, "b 4"));
+        state.add(&entry("6-0", "refund", None, "b 5"));
         let (a, b) = (state.user(b"a"), state.user(b"b"));
         assert_eq!((state.units(a), state.ordered(a), state.newer(a)), (2, Some(2), None));
         assert_eq!(
@@ -379,9 +386,11 @@ mod tests {
     #[test]
     fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
         let mut state = LedgerState::new(Kind::Hash, None);
-        state.add(&entry("1-0", "deduct", None, r#"[["a","1",""],["b","-1",""]]"#));
-        state.add(&entry("2-0", "sell", None, "[]"));
-        state.add(&entry("3-0", "deduct", None, "no json"));
+        state.add(&entry("1-0", "deduct", None, "a 1, b -1"));
+        state.add(&entry("2-0", "sell", None, ""));
+        let mut invalid = entry("3-0", "deduct", None, "a 1");
+        invalid.users = Some(b"no json".to_vec());
+        state.add(&invalid);
         assert_eq!((state.sum, state.epoch, state.unreadable.len(), state.entries), (0, None, 3, 3));
     }
 }

@@ -1,6 +1,6 @@
 //! The pages of a checkpoint: what each user held by the ledger entries that were removed.
 //!
-//! A page is JSON as a ledger entry has its orders, a user and the units of each. Pages stand in the hash of request
+//! A page is a JSON array of pairs, a user and the units of each. Pages stand in the hash of request
 //! ids, so that every system that knows the keys of an activity, and every reset, knows them too.
 
 use std::fmt;
@@ -38,7 +38,7 @@ impl Store {
             let mut command = redis::cmd("HMGET");
             command.arg(&keys.requests);
             (from..upto).for_each(|page| {
-                command.arg(format!("c:{}:{page}", checkpoint.name));
+                command.arg(format!("\tc:{}:{page}", checkpoint.name));
             });
             for page in reply.array(self.server.command(&command)?)? {
                 if !matches!(page, Value::BulkString(page) if carry(state, &page)) {

@@ -168,7 +168,7 @@ impl Store {
             let page = reply.array(value)?.into_iter().map(|value| entry(&reply, value));
             let page: Vec<Entry> = page.collect::<Result<_, _>>()?;
             let Some(last) = page.last() else { break };
-            let orders: usize = page.iter().filter_map(|entry| entry.orders.as_ref()).map(Vec::len).sum();
+            let orders: usize = page.iter().filter_map(|entry| entry.users.as_ref()).map(Vec::len).sum();
             count = (PAGE_BYTES / (orders / page.len()).max(1)).clamp(20, MOST_PAGE);
             asked = last.id < upto && {
                 self.throttle.wait();
@@ -222,7 +222,12 @@ pub(super) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError
             b"total" => entry.total = Some(text),
             b"withdrawn" => entry.withdrawn = Some(text),
             b"epoch" => entry.epoch = Some(text),
-            b"orders" => entry.orders = Some(text),
+            b"users" => entry.users = Some(text),
+            b"quantity" => entry.quantity = Some(text),
+            b"requests" => entry.requests = Some(text),
+            b"reasons" => entry.reasons = Some(text),
+            b"from" => entry.from = Some(text),
+            b"to" => entry.to = Some(text),
             b"job" => entry.job = Some(text),
             b"lines" => entry.lines = Some(text),
             _ => (),

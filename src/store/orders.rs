@@ -16,8 +16,8 @@ struct One<'a> {
     quantity: String,
     request: &'a RequestId,
     reason: Option<&'a str>,
-    /// `ARGV[4]`: of a deduct the limit, of a refund whether nobody gave the quantity.
-    fourth: String,
+    /// Of a deduct the limit, of a refund whether nobody gave the quantity.
+    extra: String,
 }
 
 /// The scripts' name for how a call is meant.
@@ -51,7 +51,7 @@ impl Store {
             quantity: order.quantity.to_string(),
             request: &order.request,
             reason: order.reason.as_deref(),
-            fourth: order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default(),
+            extra: order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default(),
         };
         let mut outcome = self.one(&DEDUCT, &one, dry_run)?;
         outcome.quantity = Some(order.quantity.get());
@@ -73,7 +73,7 @@ impl Store {
             },
             request: &refund.request,
             reason: refund.reason.as_deref(),
-            fourth: if refund.of == RefundOf::Default { "1".to_owned() } else { String::new() },
+            extra: if refund.of == RefundOf::Default { "1".to_owned() } else { String::new() },
         };
         let mut outcome = self.one(&REFUND, &one, dry_run)?;
         match refund.of {
@@ -90,9 +90,18 @@ impl Store {
         let (kind, by) = (self.kind(), self.operator.clone());
         let again = if dry_run { Again::Reads } else { Again::Safe };
         let value = self.server.run(script, &names, again, settle(one.request), |nth| {
-            let before = [&kind, &by, one.reason.unwrap_or_default(), &one.fourth, mode(dry_run, nth), "1", ""];
-            let after = [&one.quantity, one.request.as_str()].map(str::as_bytes);
-            before.into_iter().map(str::as_bytes).chain([one.user]).chain(after).map(<[u8]>::to_vec).collect()
+            let mode = mode(dry_run, nth);
+            // What may be left out costs the server time: only as many of these as are needed.
+            let optional = [if mode == "first" { "" } else { mode }, one.reason.unwrap_or_default(), &one.extra];
+            let needed = optional.iter().rposition(|text| !text.is_empty()).map_or(0, |last| last + 1);
+            let optional = [mode, optional[1], optional[2]];
+            let before =
+                [kind.as_bytes(), by.as_bytes(), one.user, one.quantity.as_bytes(), one.request.as_str().as_bytes()];
+            before
+                .into_iter()
+                .chain(optional[..needed].iter().map(|text| text.as_bytes()))
+                .map(<[u8]>::to_vec)
+                .collect()
         })?;
         let reply = Reply::of(script);
         let values = reply.array(value)?;

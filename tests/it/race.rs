@@ -165,7 +165,7 @@ fn folded(redis: &TestRedis, layout: Layout, activity: &str) -> BTreeMap<String,
             "refund" => -1,
             _ => continue,
         };
-        for order in serde_json::from_str::<Vec<Vec<String>>>(&entry["orders"]).unwrap() {
+        for order in crate::support::ledger::orders(&entry) {
             *held.entry(order[0].clone()).or_default() += sign * order[1].parse::<i64>().unwrap();
         }
     }

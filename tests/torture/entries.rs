@@ -42,17 +42,16 @@ impl Model<'_> {
                 continue;
             }
             for pair in command[2..].chunks(2) {
-                let field = pair[0].trim_start_matches('\t');
-                if let Some(job) = field.strip_prefix("j:") {
+                if let Some(job) = pair[0].strip_prefix("\tj:") {
                     let file = *self.names.jobs.get(job).ok_or_else(|| format!("a job of no file: {job}"))?;
                     if !written.files.contains(&file) {
                         written.files.push(file);
                     }
-                } else if !field.starts_with("c:")
+                } else if !pair[0].starts_with('\t')
                     && !pair[1].starts_with("repair ")
                     && self.keys.field(&command[1], &pair[0]) != Some(&pair[1])
                 {
-                    let request = pair[0].strip_prefix("r:").unwrap_or(&pair[0]);
+                    let request = &pair[0];
                     let file = self.names.multi_rows.get(request);
                     written.files.extend(file.filter(|file| !written.files.contains(file)));
                     let of = written.requests.entry(request.to_owned()).or_insert((pair[1].clone(), Vec::new()));
@@ -134,8 +133,22 @@ pub fn orders_of_entries(written: &Written) -> Result<HashMap<usize, VecDeque<(S
     Ok(orders)
 }
 
-/// `[["user","units","request"],…]`.
-fn orders_in(fields: &BTreeMap<String, String>) -> Result<Vec<Vec<String>>, String> {
-    let Some(text) = fields.get("orders") else { return Ok(Vec::new()) };
-    serde_json::from_str(text).map_err(|error| format!("orders that are not JSON: {error}: {text}"))
+/// User, units and request of each order, from the columns; of a repair user, from and to.
+fn orders_in(fields: &BTreeMap<String, String>) -> Result<Vec<[String; 3]>, String> {
+    let column = |name: &str| -> Result<Option<Vec<String>>, String> {
+        let Some(text) = fields.get(name) else { return Ok(None) };
+        let texts = serde_json::from_str(text);
+        texts.map(Some).map_err(|error| format!("{name} is not JSON: {error}: {text}"))
+    };
+    let Some(users) = column("users")? else { return Ok(Vec::new()) };
+    let units = match fields.get("quantity") {
+        Some(text) if !text.starts_with('[') => vec![text.clone(); users.len()],
+        Some(_) => column("quantity")?.unwrap_or_default(),
+        None => column("from")?.unwrap_or_default(),
+    };
+    let third = column("requests")?.or(column("to")?).unwrap_or_else(|| vec![String::new(); users.len()]);
+    if units.len() != users.len() || third.len() != users.len() {
+        return Err(format!("columns of different lengths: {fields:?}"));
+    }
+    Ok(users.into_iter().zip(units).zip(third).map(|((user, units), third)| [user, units, third]).collect())
 }

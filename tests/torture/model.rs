@@ -242,7 +242,7 @@ impl<'a> Model<'a> {
         let requests = self.layout.requests(self.name(activity));
         let Some(hash) = self.keys.hashes.get(&requests) else { return 0 };
         let jobs = self.names.jobs.iter().filter(|(_, of)| **of == file);
-        let lines = jobs.filter_map(|(job, _)| hash.get(&format!("j:{job}")).or(hash.get(&format!("\tj:{job}"))));
+        let lines = jobs.filter_map(|(job, _)| hash.get(&format!("\tj:{job}")));
         lines.filter_map(|text| text.split(' ').next()?.parse().ok()).max().unwrap_or(0)
     }
 
@@ -368,7 +368,7 @@ impl<'a> Model<'a> {
         let fields = self.keys.hashes.get(&self.layout.requests(self.name(activity))).into_iter().flatten();
         let is_repair = |value: &str| value.starts_with("repair ");
         let fields = fields.filter(|(_, value)| !is_repair(value));
-        let known = fields.filter(|(field, _)| !field.trim_start_matches('\t').starts_with("j:") && !is_page(field));
+        let known = fields.filter(|(field, _)| !field.starts_with('\t'));
         let (known, expected) = (known.count(), self.sales[activity].requests.len());
         if known != expected {
             return Err(format!("{}: {known} requests are known, by the rules {expected}", self.name(activity)));
@@ -379,17 +379,15 @@ impl<'a> Model<'a> {
 
 /// Whether what is kept of a request can be of this order.
 fn is_of(value: &str, order: &Order) -> bool {
-    let operation = order.operation.stored();
+    let (operation, user) = (order.operation.stored(), &order.user);
+    let applied = value.split_once('\t').filter(|(code, _)| code.starts_with('-')).map_or(value, |(_, digest)| digest);
     match (order.operation, order.items[0].1) {
-        (Operation::Multi, _) => value.contains(operation),
-        (_, 0) => value.contains(&format!("{operation} all ")),
-        (_, units) => value.contains(&format!("{operation} {units} ")),
+        (Operation::Multi, _) => applied.starts_with("multi_deduct ") && applied.ends_with(&format!("\t{user}")),
+        (Operation::Deduct, 1) => applied == &**user,
+        (Operation::Deduct, units) => applied == format!("{units}\t{user}"),
+        (_, 0) => applied == format!("{operation} all\t{user}"),
+        (_, units) => applied == format!("{operation} {units}\t{user}"),
     }
-}
-
-/// Whether a field is a page of a checkpoint.
-fn is_page(field: &str) -> bool {
-    field.trim_start_matches('\t').starts_with("c:")
 }
 
 /// Units by user, as the keys have them.

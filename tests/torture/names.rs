@@ -67,7 +67,7 @@ fn jobs(schedule: &Schedule, events: &[Event], segments: &[Segment]) -> HashMap<
     let mut unknown = Vec::new();
     for group in segments.iter().flat_map(|segment| aof::groups(segment.bytes.as_deref().unwrap_or_default())) {
         let fields = group.commands.iter().filter(|command| command[0] == "HSET").flat_map(|command| &command[2..]);
-        let Some(job) = fields.filter_map(|field| field.trim_start_matches('\t').strip_prefix("j:")).next() else {
+        let Some(job) = fields.filter_map(|field| field.strip_prefix("\tj:")).next() else {
             continue;
         };
         if jobs.contains_key(job) {

@@ -60,7 +60,8 @@ impl Sale {
             for ((user, units), at) in users.iter().zip(2..) {
                 let mut entry = Entry::new(id(at));
                 entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
-                entry.orders = Some(format!(r#"[["{user}","{}",""]]"#, units.abs()).into_bytes());
+                entry.users = Some(format!(r#"["{user}"]"#).into_bytes());
+                entry.quantity = Some(units.abs().to_string().into_bytes());
                 state.add(&entry);
             }
         }

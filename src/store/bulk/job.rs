@@ -159,7 +159,7 @@ impl JobStates {
     /// Any of [`StoreError`], if trying again would not help; another input has the job's name, for one.
     pub(super) fn load<C: Call, L: Link>(&mut self, pipeline: &mut Pipeline<C, L>) -> Result<(), StoreError> {
         let page = self.loaded..self.states.len().min(self.loaded + PAGE);
-        let field = format!("j:{}:{}", self.operation.name(), self.job.name);
+        let field = format!("\tj:{}:{}", self.operation.name(), self.job.name);
         let mut commands = redis::pipe();
         for nth in page.clone() {
             #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.

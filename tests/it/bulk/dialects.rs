@@ -19,7 +19,7 @@ fn lines(name: &str, text: impl AsRef<[u8]>, flags: &[&str]) -> Vec<String> {
     assert_eq!(held.get("007").map(String::as_str), Some("2"), "{held:?}");
     assert_eq!(held.get("王小明").map(String::as_str), Some("1"), "{held:?}");
     assert_eq!(redis.hgetall("seckill:participants:010").get("x y").map(String::as_str), Some("3"));
-    assert!(redis.hget("seckill:requests:1001", "r:r 1").is_some());
+    assert!(redis.hget("seckill:requests:1001", "r 1").is_some());
     let rows = outcome.jsonl();
     let first = rows[0]["user"].as_str().unwrap();
     assert_eq!(held.get(first).map(String::as_str), Some("1"), "{held:?}");

@@ -147,21 +147,21 @@ fn names_of_jobs_are_stored_and_never_change() {
         let orders = Orders::named(name, text);
         redis.seckill([]).args(args).args(["--from", orders.path()]).code(0);
         let fields = redis.hgetall("seckill:requests:a");
-        fields.into_keys().find(|field| field.starts_with("j:")).unwrap()
+        fields.into_keys().find(|field| field.starts_with("\tj:")).unwrap()
     };
     let json = "{\"user\":7,\"items\":{\"a\":1}}\n";
     // Another name here would apply every file a second time.
-    assert_eq!(of("o.csv", csv, &["deduct"]), "j:deduct:74cef4de3a166bffbec87d2bfe581810");
-    assert_eq!(of("o.csv", csv, &["refund"]), "j:refund:bb91d5d14441118296d57ef020d95baa");
-    assert_eq!(of("o.txt", &csv.replace(',', "\t"), &["deduct"]), "j:deduct:a993e0a4dcb5c478b8da6a30dbc9ce73");
+    assert_eq!(of("o.csv", csv, &["deduct"]), "\tj:deduct:74cef4de3a166bffbec87d2bfe581810");
+    assert_eq!(of("o.csv", csv, &["refund"]), "\tj:refund:bb91d5d14441118296d57ef020d95baa");
+    assert_eq!(of("o.txt", &csv.replace(',', "\t"), &["deduct"]), "\tj:deduct:a993e0a4dcb5c478b8da6a30dbc9ce73");
     assert_eq!(
         of("o.txt", &csv.replace(',', ";"), &["deduct", "--delimiter", ";"]),
-        "j:deduct:8642a7b4763362b2566c48ff9b64cc77"
+        "\tj:deduct:8642a7b4763362b2566c48ff9b64cc77"
     );
     assert_eq!(
         of("o.txt", "A\tb\na\t7\n", &["deduct", "--format", "mysql", "--map", "user=B,activity=a"]),
-        "j:deduct:a15e08a2617eeff54599999e06eaee83"
+        "\tj:deduct:a15e08a2617eeff54599999e06eaee83"
     );
-    assert_eq!(of("o.jsonl", json, &["multi-deduct"]), "j:multi_deduct:79f8ec4d8caf23fdb42f211cb16c0540");
-    assert_eq!(of("o.csv", csv, &["deduct", "--job", "night"]), "j:deduct:night");
+    assert_eq!(of("o.jsonl", json, &["multi-deduct"]), "\tj:multi_deduct:79f8ec4d8caf23fdb42f211cb16c0540");
+    assert_eq!(of("o.csv", csv, &["deduct", "--job", "night"]), "\tj:deduct:night");
 }

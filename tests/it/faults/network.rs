@@ -101,7 +101,7 @@ fn without_any_answer_the_outcome_is_unknown_and_the_hint_settles_it() {
         let error = call.code(6).stdout_is("").error_json();
         assert!(error["hint"].as_str().unwrap().contains("--request x"), "{error}");
         // Late, but the server runs it.
-        wait_until("it has run", || redis.hget(&SECKILL.requests("1"), "r:x").is_some());
+        wait_until("it has run", || redis.hget(&SECKILL.requests("1"), "x").is_some());
         proxy.heal();
         let settled = proxy.seckill(["-o", "json"]).args(line.split(' ')).code(0).json();
         assert_eq!(settled["status"], "replayed", "{line}");
@@ -119,7 +119,7 @@ fn a_made_up_request_id_is_named_where_it_is_needed_to_settle() {
     let error = call.code(6).error_json();
     let request = error["hint"].as_str().unwrap().split("--request ").nth(1).unwrap();
     let request = &request[..request.find('`').unwrap()];
-    wait_until("it has run", || redis.hget(&SECKILL.requests("1"), &format!("r:{request}")).is_some());
+    wait_until("it has run", || redis.hget(&SECKILL.requests("1"), &request).is_some());
 }
 
 #[test]

@@ -79,14 +79,14 @@ fn the_callers_limit_is_plain_digits_and_that_of_meta_if_there_is_one() {
     scripts.preheat_with("1", "10", &[("per_user_limit", "1")]);
     let before = redis.dump_all();
     let order = |scripts: &mut Scripts, activity: &str, limit: &str, quantity: &str| {
-        let args = ["hash", "t", "", limit, "first", "1", "", "7", quantity, "r"];
+        let args = ["hash", "t", "7", quantity, "r", "first", "", limit];
         scripts.call("deduct", &SECKILL.keys(activity), &args)
     };
     for bad in ["nan", "inf", "1e3", "0x10", "-1", " 3", "3.0", "99999999999999999999"] {
-        is_usage(&order(&mut scripts, "foreign", bad, "1"), "ARGV[4] is not a limit");
-        is_usage(&order(&mut scripts, "1", bad, "2"), "ARGV[4] is not a limit");
+        is_usage(&order(&mut scripts, "foreign", bad, "1"), "the limit is not a number");
+        is_usage(&order(&mut scripts, "1", bad, "2"), "the limit is not a number");
     }
-    is_usage(&order(&mut scripts, "1", "2", "1"), "ARGV[4] is not the limit of the activity, which is 1");
+    is_usage(&order(&mut scripts, "1", "2", "1"), "is not the limit of the activity, which is 1");
     assert_eq!(order(&mut scripts, "1", "1", "2"), "-2 10 0");
     assert_eq!(order(&mut scripts, "foreign", "3", "4"), "-2 10 0");
     redis.assert_unchanged_since(&before);
@@ -126,13 +126,13 @@ fn what_a_preheat_sets_is_plain_digits_too() {
 fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
     for layout in LAYOUTS {
         let (redis, mut scripts, before) = sale(layout);
-        let order = [layout.kind, "t", "", "", "first", "1", "", "8", "1", "r2"];
+        let order = [layout.kind, "t", "8", "1", "r2"];
         let multi = [layout.kind, "t", "first", "", "8", "r2", "", "1", "1", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
         let full: [(&'static str, &[&str], usize); 10] = [
-            ("deduct", &order, order.len() - 1), // the request may be left out
-            ("refund", &order, order.len() - 1),
+            ("deduct", &order, order.len()),
+            ("refund", &order, order.len()),
             ("multi_deduct", &multi, multi.len()),
             ("preheat", &preheat, preheat.len()),
             ("adopt", &[layout.kind, "withdraw", "t", "", "name", "20"], 6),
@@ -168,17 +168,10 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
 fn words_that_no_header_knows_are_told() {
     for layout in LAYOUTS {
         let (redis, mut scripts, before) = sale(layout);
-        for (at, bad, part) in [
-            (0, "zset", "ARGV[1]"),
-            (4, "again", "ARGV[5]"),
-            (5, "0", "ARGV[6]"),
-            (5, "01", "ARGV[6]"),
-            (5, "x", "ARGV[6]"),
-            (5, "2001", "more than 2000"),
-            (5, "2", "not complete"),
-            (5, "3", "not complete"),
-        ] {
-            let mut args = [layout.kind, "t", "", "", "first", "1", "", "8", "1", "r2"];
+        for (at, bad, part) in
+            [(0, "zset", "ARGV[1]"), (5, "again", "the mode is not first, retry or dry"), (5, "", "the mode is not")]
+        {
+            let mut args = [layout.kind, "t", "8", "1", "r2", "first"];
             args[at] = bad;
             for script in ["deduct", "refund"] {
                 is_usage(&scripts.call(script, &layout.keys("1"), &args), part);
@@ -187,6 +180,59 @@ fn words_that_no_header_knows_are_told() {
         is_usage(&scripts.call("pause", &layout.keys("1"), &["stopped", "t", "", "0"]), "ARGV[1]");
         if layout.kind == "counter" {
             is_usage(&scripts.refund("1", ("7", "all", "r2")), "all");
+        }
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn columns_are_arrays_of_as_many_texts() {
+    const DAMAGED: [&str; 12] = [
+        "",
+        "8",
+        "[]",
+        "{}",
+        "[8]",
+        "[\"8\"",
+        "[\"8\",9]",
+        "[[\"8\"]]",
+        "[null]",
+        "[\"8\"] x",
+        "{\"1\":\"8\"}",
+        "null",
+    ];
+    for layout in LAYOUTS {
+        let (redis, mut scripts, before) = sale(layout);
+        let good = [layout.kind, "t", "[\"8\",\"9\"]", "1", "j", "d", "1", "0", "1-2", "", "", "", "", "", "first"];
+        let mut check = |at: usize, bad: &str, part: &str| {
+            let mut args = good;
+            args[at] = bad;
+            for script in ["deduct", "refund"] {
+                for count in [at.max(8) + 1, args.len()] {
+                    is_usage(&scripts.call(script, &layout.keys("1"), &args[..count]), part);
+                }
+            }
+        };
+        for damaged in DAMAGED {
+            check(2, damaged, "ARGV[3]");
+            if damaged != "8" {
+                check(3, damaged, "");
+            }
+        }
+        for damaged in DAMAGED.into_iter().filter(|text| !text.is_empty()).chain(["[\"r\"]", "[\"r\",\"s\",\"t\"]"]) {
+            check(9, damaged, "ARGV[10]");
+            check(12, damaged, "ARGV[13]");
+        }
+        check(3, "[\"1\"]", "ARGV[4]");
+        check(3, "[\"1\",\"0\"]", "quantity of order 2");
+        check(9, "[\"r\",\"é\"]", "request id of order 2");
+        check(2, "[\"8\",\"a\\u0009b\"]", "user id of order 2");
+        check(14, "again", "the mode");
+        for lines in ["", "1", "1-3", "2-1", "1 1", "9 9 9", "2 1", "0 1 2", "1 x", "01 2", "1 2 3", "1--2", "1-2 3"] {
+            check(8, lines, "lines of the job");
+        }
+        for line in ["", "-1", "01", "x", "1e3"] {
+            check(7, line, "lines of the job");
         }
         redis.assert_unchanged_since(&before);
     }

@@ -85,8 +85,10 @@ fn a_user_who_is_not_utf8_is_shown_in_hex() {
         "*",
         "op",
         "deduct",
-        "orders",
-        &b"[[\"\xc4\xe3\",\"1\",\"\"]]"[..],
+        "users",
+        &b"[\"\xc4\xe3\"]"[..],
+        "quantity",
+        "1",
     ));
     let row = &redis.seckill(["ledger", "1001", "--since", &id, "-o", "json"]).code(0).json()[0];
     assert_eq!((&row["user"], row["user_hex"].as_str()), (&serde_json::Value::Null, Some("c4e3")));

@@ -81,7 +81,7 @@ fn an_audit_says_the_same_before_and_after_in_every_layout() {
         assert_eq!(rest["removed"], 1, "{layout:?}");
         assert_eq!(entries(&redis, layout), all[all.len() - 1..], "{layout:?}");
         assert_eq!(matches(&redis, layout), audit, "{layout:?}");
-        let pages = redis.hgetall(&layout.requests("1001")).into_keys().filter(|field| field.starts_with("c:"));
+        let pages = redis.hgetall(&layout.requests("1001")).into_keys().filter(|field| field.starts_with("\tc:"));
         assert_eq!(pages.count(), 1, "{layout:?}: the pages of the first checkpoint are gone");
         assert!(!redis.hgetall(&layout.meta("1001")).contains_key("draft"), "{layout:?}");
 
@@ -189,7 +189,7 @@ fn what_cannot_be_written_down_is_not_removed() {
         redis.assert_unchanged_since(&before);
     }
     let (redis, time) = sale(SECKILL);
-    let id: String = redis.ask(("XADD", SECKILL.ledger("1001"), "*", "op", "deduct", "orders", "[[\"a\",1]]"));
+    let id: String = redis.ask(("XADD", SECKILL.ledger("1001"), "*", "op", "deduct", "users", "[1]", "quantity", "1"));
     redis.seckill(["resume", "1001"]).code(0);
     let before = redis.dump_all();
     trim(&redis, LATER).code(1).stdout_is("").stderr_has(&id).stderr_has("cannot be read");
@@ -214,7 +214,7 @@ fn a_checkpoint_that_is_damaged_or_does_not_fit_is_unsettled_and_never_a_match()
         trim(&redis, LATER).code(1);
     };
     let page = |redis: &TestRedis| {
-        redis.hgetall(&SECKILL.requests("1001")).into_keys().find(|field| field.starts_with("c:")).unwrap()
+        redis.hgetall(&SECKILL.requests("1001")).into_keys().find(|field| field.starts_with("\tc:")).unwrap()
     };
     unsettled(&|redis| drop(redis.cmd(("HDEL", SECKILL.requests("1001"), page(redis)))));
     unsettled(&|redis| drop(redis.cmd(("HSET", SECKILL.requests("1001"), page(redis), "[[\"a\",\"3\"]]"))));
@@ -294,7 +294,7 @@ fn long_sale() -> (TestRedis, String) {
         local user = 'user-' .. i % 1100
         redis.call('DECR', KEYS[1])
         redis.call('HINCRBY', KEYS[2], user, 1)
-        redis.call('XADD', KEYS[3], '*', 'op', 'deduct', 'stock', '1', 'orders', '[[\"' .. user .. '\",\"1\",\"\"]]')
+        redis.call('XADD', KEYS[3], '*', 'op', 'deduct', 'stock', '1', 'users', '[\"' .. user .. '\"]', 'quantity', '1')
     end";
     let keys = (SECKILL.stock("1001"), SECKILL.participants("1001"), SECKILL.ledger("1001"));
     redis.cmd(("EVAL", sell, 3, &keys, 700));
@@ -339,7 +339,7 @@ fn killed_anywhere_it_leaves_an_exact_audit_and_goes_on_the_next_time() {
         assert_eq!(redis.xrange(&SECKILL.ledger("7")), after, "{nth}");
         let meta = redis.hgetall(&SECKILL.meta("7"));
         assert!(!meta.contains_key("draft"), "{nth}: {meta:?}");
-        let pages = redis.hgetall(&SECKILL.requests("7")).into_keys().filter(|field| field.starts_with("c:"));
+        let pages = redis.hgetall(&SECKILL.requests("7")).into_keys().filter(|field| field.starts_with("\tc:"));
         assert_eq!(pages.count(), 3, "{nth}");
         // What was on its way arrives after all; at most it begins a draft, which the next one clears.
         network.deliver_late();
@@ -382,7 +382,7 @@ fn of_two_at_once_one_gives_way() {
     first.signal(libc::SIGCONT);
     first.wait().code(1).stderr_has("somebody else");
     matches(&redis, SECKILL);
-    let pages = redis.hgetall(&SECKILL.requests("1001")).into_keys().filter(|field| field.starts_with("c:"));
+    let pages = redis.hgetall(&SECKILL.requests("1001")).into_keys().filter(|field| field.starts_with("\tc:"));
     assert_eq!(pages.count(), 3);
 }
 

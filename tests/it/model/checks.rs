@@ -164,9 +164,9 @@ fn differs(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option
         fields.extend(it.withdrawn.map(|units| ("withdrawn".to_owned(), units.to_string())));
     }
     let held: BTreeMap<String, u64> = it.held.iter().map(|(number, units)| (user(*number), *units)).collect();
-    let requests: Vec<String> = it.requests.keys().map(|number| format!("r:{}", request(*number))).collect();
+    let requests: Vec<String> = it.requests.keys().map(|number| request(*number)).collect();
     let found_requests: Vec<String> =
-        redis.hgetall(&layout.requests(id)).into_keys().filter(|it| it.starts_with("r:")).collect();
+        redis.hgetall(&layout.requests(id)).into_keys().filter(|it| !it.starts_with('\t')).collect();
     let ops: Vec<String> = redis.xrange(&layout.ledger(id)).iter().map(|(_, entry)| entry["op"].clone()).collect();
     check("stock", format!("{:?}", redis.get(&layout.stock(id))), format!("{stock:?}"))
         .or_else(|| check("meta", format!("{:?}", redis.meta(&layout.meta(id))), format!("{fields:?}")))
@@ -213,9 +213,7 @@ fn folded(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option<
             total = text.parse::<i64>().unwrap();
         }
         let sign = if entry["op"] == "refund" { -1 } else { 1 };
-        let orders: Vec<Vec<String>> =
-            entry.get("orders").map(|text| serde_json::from_str(text).unwrap()).unwrap_or_default();
-        for order in orders {
+        for order in crate::support::ledger::orders(&entry) {
             *held.entry(order[0].clone()).or_default() += sign * order[1].parse::<i64>().unwrap();
         }
     }

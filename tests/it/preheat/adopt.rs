@@ -210,7 +210,7 @@ fn a_lost_stock_key_is_what_nobody_holds_of_the_total() {
     for layout in LAYOUTS {
         let redis = foreign(layout);
         redis.cmd(("DEL", layout.stock("1")));
-        redis.cmd(("HSET", layout.requests("1"), "r:a", "x"));
+        redis.cmd(("HSET", layout.requests("1"), "a", "x"));
         let before = redis.dump_all();
         if layout == PRODUCT {
             json_call(&redis, layout, line(layout)).code(3).stdout_has("not_preheated");

@@ -27,11 +27,11 @@ pub fn while_selling<T>(redis: &TestRedis, work: impl FnOnce() -> T) -> (T, u64)
                     for key in ["stock", "meta", "requests", "ledger", "participants"] {
                         call.arg(format!("seckill:{key}:1001"));
                     }
-                    call.arg(&["hash", "writer", "", "", "first", "3", ""]);
-                    for order in 0..3 {
-                        call.arg(format!("user-{}", (dice >> 20).wrapping_add(order * 7919) % 5000));
-                    }
-                    call.arg(&[1, 2, 1]);
+                    let users = [0, 1, 2].map(|order| (dice >> 20).wrapping_add(order * 7919) % 5000);
+                    let users = users.map(|user| format!("\"user-{user}\"")).join(",");
+                    call.arg(&["hash", "writer"]).arg(format!("[{users}]")).arg(r#"["1","2","1"]"#);
+                    // A job has these four, and a name.
+                    call.arg(&[""; 5]);
                     call.exec(&mut connection).unwrap();
                     calls.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(Duration::from_micros(300));

@@ -18,11 +18,12 @@ const FIRST: Batch<'_> = Batch { job: "j", digest: "d", epoch: "1", before: "0",
 fn send(scripts: &mut Scripts, script: &'static str, batch: &Batch<'_>, orders: &[(&str, &str)]) -> String {
     let Layout { kind, .. } = scripts.layout;
     let Batch { job, digest, epoch, before, lines, rows } = batch;
-    let count = orders.len().to_string();
-    let mut args = vec![kind, "tester", "", "", "first", &count, job, digest, epoch, before, lines, rows, ""];
-    args.extend(orders.iter().map(|(user, _)| *user));
-    args.extend(orders.iter().map(|(_, quantity)| *quantity));
-    scripts.call(script, &scripts.layout.keys("1"), &args)
+    let column = |of: fn(&(&str, &str)) -> String| serde_json::to_string(&orders.iter().map(of).collect::<Vec<_>>());
+    let users = column(|(user, _)| (*user).to_owned()).unwrap();
+    let quantities = column(|(_, quantity)| (*quantity).to_owned()).unwrap();
+    let args = [kind, "tester", &users, &quantities, job, digest, epoch, before, lines, "", rows];
+    let optional = if rows.is_empty() { 9 } else { 11 };
+    scripts.call(script, &scripts.layout.keys("1"), &args[..optional])
 }
 
 #[test]
@@ -32,7 +33,7 @@ fn a_batch_is_applied_once_and_its_line_is_kept() {
         scripts.preheat("1", "10");
         let orders = [("7", "1"), ("8", "1")];
         assert_eq!(send(&mut scripts, "deduct", &FIRST, &orders), "oo 10 0", "{layout:?}");
-        assert_eq!(redis.hget(&layout.requests("1"), "j:deduct:j").as_deref(), Some("3 0 d"));
+        assert_eq!(redis.hget(&layout.requests("1"), "\tj:deduct:j").as_deref(), Some("3 0 d"));
         let before = redis.dump_all();
         assert_eq!(send(&mut scripts, "deduct", &FIRST, &orders), "rr 8 0", "{layout:?}: sent again");
         redis.assert_unchanged_since(&before);
@@ -41,7 +42,7 @@ fn a_batch_is_applied_once_and_its_line_is_kept() {
         let orders = [("8", "1"), ("9", "1")];
         assert_eq!(send(&mut scripts, "deduct", &next, &orders), format!("ro 8 0 {held}"), "{layout:?}: overlaps");
         assert_eq!(send(&mut scripts, "refund", &FIRST, &[("7", "1"), ("8", "9")]), "ox 7 1", "{layout:?}");
-        assert_eq!(redis.hget(&layout.requests("1"), "j:refund:j").as_deref(), Some("3 1 d"));
+        assert_eq!(redis.hget(&layout.requests("1"), "\tj:refund:j").as_deref(), Some("3 1 d"));
     }
 }
 
@@ -97,7 +98,7 @@ fn a_call_of_multi_orders_keeps_its_highest_line_in_each_activity() {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
         scripts.preheat("2", "2");
-        let kept = || ["1", "2"].map(|id| redis.hget(&layout.requests(id), "j:multi_deduct:j").unwrap_or_default());
+        let kept = || ["1", "2"].map(|id| redis.hget(&layout.requests(id), "\tj:multi_deduct:j").unwrap_or_default());
         let line = |line: u64| format!("{line}{more}");
         let reply = send_multi(&mut scripts, digest, "5", ["1 0", "1 0"]);
         assert!(reply.starts_with("1 1,9,") && reply.ends_with(' '), "{layout:?}: {reply}");
@@ -135,7 +136,7 @@ fn a_call_of_multi_orders_that_an_activity_knows_less_than_is_refused_whole() {
             assert_eq!(send_multi(&mut scripts, digest, "9", known), expected, "{layout:?}");
         }
         redis.assert_unchanged_since(&before);
-        redis.cmd(("HSET", layout.requests("2"), "j:multi_deduct:j", "x d"));
+        redis.cmd(("HSET", layout.requests("2"), "\tj:multi_deduct:j", "x d"));
         let reply = send_multi(&mut scripts, "d", "9", ["1 5", "1 5"]);
         let key = layout.key_count() + 3;
         assert!(reply.starts_with("-1 -1,9,") && reply.ends_with(&format!(" -11,{key},782064 2")), "{reply}");
@@ -149,14 +150,14 @@ fn an_activity_that_refuses_multi_orders_as_a_whole_keeps_no_line_and_knows_of_n
         scripts.preheat("1", "10");
         let reply = send_multi(&mut scripts, "d", "5", ["1 0", " 3"]);
         assert!(reply.starts_with("-1 -1,10,") && reply.ends_with(" -4,, 2"), "{layout:?}: {reply}");
-        assert_eq!(redis.hget(&layout.requests("1"), "j:multi_deduct:j").as_deref(), Some("5 d"));
+        assert_eq!(redis.hget(&layout.requests("1"), "\tj:multi_deduct:j").as_deref(), Some("5 d"));
         assert!(!redis.exists(&layout.requests("2")));
         // A pause refuses them too, and they stay undecided: nothing is kept of them either.
         scripts.preheat("2", "10");
         scripts.call("pause", &layout.keys("2"), &["paused", "tester", "", "0"]);
         let reply = send_multi(&mut scripts, "d", "9", ["1 5", "1 0"]);
         assert!(reply.starts_with("-1 -1,10,") && reply.ends_with(" 2"), "{layout:?}: {reply}");
-        assert_eq!(redis.hget(&layout.requests("1"), "j:multi_deduct:j").as_deref(), Some("9 d"));
+        assert_eq!(redis.hget(&layout.requests("1"), "\tj:multi_deduct:j").as_deref(), Some("9 d"));
         assert!(!redis.exists(&layout.requests("2")));
     }
 }

@@ -1,6 +1,7 @@
 //! `multi_deduct`: each status of its header, of the order and of its items.
 
 use super::{FUTURE, PAST, scripts};
+use crate::support::ledger::orders;
 use crate::support::{LAYOUTS, Layout};
 
 /// One item of a reply.
@@ -19,9 +20,9 @@ fn ok_takes_all_and_writes_a_deduct_into_each_ledger() {
         for (activity, stock) in [("1", "9"), ("2", "4")] {
             let (_, entry) = &redis.xrange(&layout.ledger(activity))[1];
             assert_eq!((&*entry["op"], &*entry["stock"]), ("deduct", stock));
-            assert_eq!(entry["orders"], r#"[["7","1","r1"]]"#);
+            assert_eq!(orders(entry), [["7", "1", "r1"]]);
             assert_eq!(redis.get(&layout.stock(activity)).as_deref(), Some(stock));
-            assert!(redis.hget(&layout.requests(activity), "r:r1").is_some());
+            assert!(redis.hget(&layout.requests(activity), "r1").is_some());
         }
     }
 }
@@ -122,7 +123,7 @@ fn a_refused_retry_is_kept_on_every_activity_that_is_there() {
         scripts.multi_deduct("dry", "7", "r1", &items);
         redis.assert_unchanged_since(&before);
         scripts.multi_deduct("retry", "7", "r1", &items);
-        assert!(redis.hget(&layout.requests("1"), "r:r1").is_some());
+        assert!(redis.hget(&layout.requests("1"), "r1").is_some());
         assert!(!redis.exists(&layout.requests("gone")));
         scripts.preheat_as("update", "2", "5", &[]);
         scripts.preheat("gone", "5");

@@ -2,6 +2,7 @@
 
 use super::scripts;
 use crate::support::LAYOUTS;
+use crate::support::ledger::orders;
 
 #[test]
 fn repair_has_every_status_of_its_header_and_only_ok_writes() {
@@ -43,7 +44,7 @@ fn repair_has_every_status_of_its_header_and_only_ok_writes() {
         if layout.has_users() {
             let rows = ["c", "7", "5", "0", "5", "o", "8", "1", "0", "1"];
             assert_eq!(repair(&mut scripts, ["1", "1"], &rows), "1 9 co", "{layout:?}");
-            assert_eq!(redis.xrange(&layout.ledger("1")).last().unwrap().1["orders"], "[[\"8\",\"1\",\"0\"]]");
+            assert_eq!(orders(&redis.xrange(&layout.ledger("1")).last().unwrap().1), [["8", "1", "0"]]);
             let after = redis.dump_all();
             assert_eq!(repair(&mut scripts, ["1", "1"], &rows[5..]), "1 9 r", "{layout:?}: again");
             assert_eq!(repair(&mut scripts, ["1", "2"], &["o", "7", "1", "0", "1"]), "1 9 q", "{layout:?}: reused");
@@ -137,7 +138,7 @@ fn repair_knows_a_member_without_units_from_one_that_has_some() {
         assert_eq!(repair("1", &["j", "7", "1", "0", "1"]), "1 10 c", "it is not 1");
         assert_eq!(repair("2", &unknown), "1 10 o");
         assert_eq!(redis.hget("sku:units:1", "7").as_deref(), Some("2"));
-        assert_eq!(redis.xrange(&layout.ledger("1")).last().unwrap().1["orders"], "[[\"7\",\"0\",\"2\"]]");
+        assert_eq!(orders(&redis.xrange(&layout.ledger("1")).last().unwrap().1), [["7", "0", "2"]]);
         assert_eq!(repair("3", &["k", "7", "?", "0", "0"]), "1 10 c", "it is known now");
     }
 }
@@ -159,12 +160,11 @@ fn what_raises_the_stock_alone_needs_stock_and_ledger_as_audited() {
         assert!(repair("3", "l", ["6.0", &last]).contains("USAGE repair"), "{layout:?}");
         assert_eq!(redis.int(&layout.stock("1")), 6);
         // What the ledger says was sold since may be sold.
-        let order = r#"[["7","2",""]]"#;
-        let fields = ("op", "deduct", "stock", "4", "orders", order);
-        redis.cmd(("XADD", layout.ledger("1"), "*", fields));
+        let order = ["users", r#"["7"]"#, "quantity", "2"];
+        redis.cmd(("XADD", layout.ledger("1"), "*", "op", "deduct", "stock", "4", &order[..]));
         redis.cmd(("DECRBY", layout.stock("1"), 2));
         assert_eq!(repair("3", "n", ["7", &last]), "1 4 c", "{layout:?}");
-        redis.cmd(("XADD", layout.ledger("1"), "*", "op", "refund", "orders", order));
+        redis.cmd(("XADD", layout.ledger("1"), "*", "op", "refund", &order[..]));
         redis.cmd(("INCRBY", layout.stock("1"), 2));
         assert_eq!(repair("4", "m", ["6", &last]), "1 8 o", "{layout:?}");
         assert_eq!(repair("4", "m", ["6", &last]), "1 8 r", "{layout:?}");

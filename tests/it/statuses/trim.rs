@@ -86,8 +86,8 @@ fn trim_has_every_status_of_its_header() {
         assert_eq!(redis.hget(&layout.meta("1"), "draft").as_deref(), Some("a 1 0"));
         assert_eq!(trim(&mut scripts, &["page", "2", "a", "1", "x"]), "-23", "{layout:?}: it is closed");
         assert_eq!(trim(&mut scripts, &["clear", "2", ""]), "1 0", "{layout:?}");
-        assert_eq!(redis.hget(&layout.requests("1"), "c:a:0"), None);
-        assert_eq!(redis.hget(&layout.requests("1"), "c:b:0").as_deref(), Some("x"));
+        assert_eq!(redis.hget(&layout.requests("1"), "\tc:a:0"), None);
+        assert_eq!(redis.hget(&layout.requests("1"), "\tc:b:0").as_deref(), Some("x"));
 
         redis.cmd(("HSET", layout.meta("1"), "checkpoint", "0 a"));
         assert_eq!(trim(&mut scripts, &plan), "-11 nil nil 2 0 a", "{layout:?}");
@@ -106,7 +106,7 @@ fn pages_are_cleared_a_hundred_at_a_time_from_the_last_on() {
     }
     assert_eq!(trim(&mut scripts, &["clear", "1", ""]), "1 1");
     assert_eq!(redis.hgetall("seckill:requests:1").len(), 50);
-    assert!(redis.hget("seckill:requests:1", "c:a:49").is_some());
+    assert!(redis.hget("seckill:requests:1", "\tc:a:49").is_some());
     assert_eq!(trim(&mut scripts, &["page", "1", "a", "50", "x"]), "-23", "it is closed");
     assert_eq!(trim(&mut scripts, &["clear", "1", ""]), "1 0");
     assert!(!redis.exists("seckill:requests:1"));

@@ -5,6 +5,7 @@ pub mod backend;
 mod copy;
 mod dump;
 pub mod layout;
+pub mod ledger;
 mod meta;
 mod proxy;
 mod resp;

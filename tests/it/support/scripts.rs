@@ -142,14 +142,20 @@ impl Scripts {
         self.orders("refund", "first", activity, &[order])
     }
 
-    /// Orders of one activity in one call of `deduct` or `refund`.
+    /// Orders of one activity in one call of `deduct` or `refund`: as columns if there are several.
     pub fn orders(&mut self, script: &'static str, mode: &str, activity: &str, orders: &[Order<'_>]) -> String {
-        let count = orders.len().to_string();
-        let mut args = vec![self.layout.kind, "tester", "", "", mode, &count, ""];
-        args.extend(orders.iter().map(|(user, _, _)| *user));
-        args.extend(orders.iter().map(|(_, quantity, _)| *quantity));
-        args.extend(orders.iter().map(|(_, _, request)| *request));
-        self.call(script, &self.layout.keys(activity), &args)
+        let kind = self.layout.kind;
+        let keys = self.layout.keys(activity);
+        if let &[(user, quantity, request)] = orders {
+            let more = if mode == "first" { &[][..] } else { &[mode] };
+            return self.call(script, &keys, &[&[kind, "tester", user, quantity, request], more].concat());
+        }
+        let column = |of: fn(&Order<'_>) -> String| serde_json::to_string(&orders.iter().map(of).collect::<Vec<_>>());
+        let users = column(|(user, _, _)| (*user).to_owned()).unwrap();
+        let quantities = column(|(_, quantity, _)| (*quantity).to_owned()).unwrap();
+        let requests = column(|(_, _, request)| (*request).to_owned()).unwrap();
+        let args = [kind, "tester", &users, &quantities, "", "", "", "", "", &requests, "", "", "", "", mode];
+        self.call(script, &keys, &args)
     }
 
     /// One order of several activities, `(activity, quantity)` each.

@@ -11,13 +11,19 @@ use crate::store::scripts::Script;
 pub(super) struct Encoder {
     /// `EVALSHA` and the script.
     call: Vec<u8>,
-    /// ARGV[1..5]: kind, by, reason, limit, mode.
+    /// ARGV[1..2]: kind and by.
     run: Vec<u8>,
-    /// ARGV[7..8]: the job and its digest.
+    /// ARGV[5..6]: the job and its digest.
     job: Vec<u8>,
-    /// ARGV[12]: whether replies say what users hold.
+    /// ARGV[11]: whether replies say what users hold.
     rows: bool,
+    /// ARGV[12]: why, for all orders.
+    reason: String,
+    /// ARGV[14]: the caller's limit; or empty.
+    limit: String,
+    /// Columns are written here first, because their length comes before them.
     lines: Vec<u8>,
+    column: Vec<u8>,
 }
 
 /// Which columns the orders of a call need.
@@ -27,16 +33,6 @@ struct Shape {
     quantity: Option<u32>,
     requests: bool,
     reasons: bool,
-}
-
-impl Shape {
-    fn columns(&self) -> usize {
-        match self {
-            Self { reasons: true, .. } => 3 + usize::from(self.quantity.is_none()),
-            Self { requests: true, .. } => 2 + usize::from(self.quantity.is_none()),
-            _ => 1 + usize::from(self.quantity.is_none()),
-        }
-    }
 }
 
 /// The rows of a batch.
@@ -50,46 +46,80 @@ fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> 
 }
 
 impl Encoder {
-    pub(super) fn new(script: &Script, run: [&str; 5], job: [&str; 2], rows: bool) -> Self {
+    pub(super) fn new(script: &Script, run: [&str; 4], job: [&str; 2], rows: bool) -> Self {
         let joined = |parts: &[&str]| {
             let mut bytes = Vec::new();
             parts.iter().for_each(|part| argument(&mut bytes, part.as_bytes()));
             bytes
         };
-        Self { call: joined(&["EVALSHA", script.sha1]), run: joined(&run), job: joined(&job), rows, lines: Vec::new() }
+        let [kind, by, reason, limit] = run;
+        Self {
+            call: joined(&["EVALSHA", script.sha1]),
+            run: joined(&[kind, by]),
+            job: joined(&job),
+            rows,
+            reason: reason.to_owned(),
+            limit: limit.to_owned(),
+            lines: Vec::new(),
+            column: Vec::new(),
+        }
     }
 
     /// Appends the call of one batch.
     pub(super) fn encode(&mut self, out: &mut Vec<u8>, batch: &Batch, epoch: &[u8], keys: &Keys, window: &Window) {
         let shape = self.shape(batch, window);
         let key_count = keys.in_order().count();
-        command(out, 3 + key_count + 13 + batch.count * shape.columns());
+        // ARGV[10..14]; those at the end that are empty are left out.
+        let optional = [shape.requests, self.rows, !self.reason.is_empty(), shape.reasons, !self.limit.is_empty()];
+        let needed = optional.iter().rposition(|is_given| *is_given).map_or(0, |last| last + 1);
+        command(out, 3 + key_count + 9 + needed);
         out.extend_from_slice(&self.call);
         number(out, key_count as u64);
         keys.in_order().for_each(|key| argument(out, key.as_bytes()));
         out.extend_from_slice(&self.run);
-        number(out, batch.count as u64);
+        let rows = || rows(batch, window);
+        self.texts(out, rows().map(|row| window.texts(row)[0]));
+        match shape.quantity {
+            Some(quantity) => number(out, u64::from(quantity)),
+            None => self.numbers(out, rows().map(|row| row.quantity)),
+        }
         out.extend_from_slice(&self.job);
         argument(out, epoch);
         number(out, batch.before);
         argument(out, &self.lines);
-        argument(out, if self.rows { b"1" } else { b"0" });
-        match shape.quantity {
-            Some(quantity) => number(out, u64::from(quantity)),
-            None => argument(out, b""),
+        for (at, is_given) in optional[..needed].iter().enumerate() {
+            match (is_given, at) {
+                (false, _) => argument(out, b""),
+                (true, 0) => self.texts(out, rows().map(|row| window.texts(row)[1])),
+                (true, 1) => argument(out, b"1"),
+                (true, 2) => argument(out, self.reason.as_bytes()),
+                (true, 3) => self.texts(out, rows().map(|row| window.texts(row)[2])),
+                (true, _) => argument(out, self.limit.as_bytes()),
+            }
         }
+    }
 
-        let rows = || rows(batch, window);
-        rows().for_each(|row| argument(out, window.texts(row)[0]));
-        if shape.quantity.is_none() {
-            rows().for_each(|row| number(out, u64::from(row.quantity)));
+    /// Appends texts as a JSON array.
+    fn texts<'a>(&mut self, out: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
+        self.column.clear();
+        for text in texts {
+            self.column.push(if self.column.is_empty() { b'[' } else { b',' });
+            json(&mut self.column, text);
         }
-        if shape.requests || shape.reasons {
-            rows().for_each(|row| argument(out, window.texts(row)[1]));
+        self.column.push(b']');
+        argument(out, &self.column);
+    }
+
+    /// Appends numbers as a JSON array of texts.
+    fn numbers(&mut self, out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
+        self.column.clear();
+        for number in numbers {
+            self.column.extend_from_slice(if self.column.is_empty() { b"[\"" } else { b",\"" });
+            decimal(&mut self.column, u64::from(number));
+            self.column.push(b'"');
         }
-        if shape.reasons {
-            rows().for_each(|row| argument(out, window.texts(row)[2]));
-        }
+        self.column.push(b']');
+        argument(out, &self.column);
     }
 
     /// Encodes the lines of a batch, and finds which columns its orders need.
@@ -119,5 +149,36 @@ impl Encoder {
             }
         }
         shape
+    }
+}
+
+/// Appends a text as JSON. Only what must be escaped is: the scripts read anything else as it is.
+fn json(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    if text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=31)) {
+        out.extend_from_slice(text);
+    } else {
+        for byte in text {
+            match byte {
+                b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+                0..=31 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+                _ => out.push(*byte),
+            }
+        }
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_escaped_as_json_wants_it() {
+        for text in ["7", "", "用户 \u{7f}", "q\"uote \\ back", "tab\t line\n \u{1}"] {
+            let mut out = Vec::new();
+            json(&mut out, text.as_bytes());
+            assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
     }
 }

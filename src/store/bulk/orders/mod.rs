@@ -116,7 +116,7 @@ impl Run<SingleOrders> {
         let script = if operation == Operation::Refund { &REFUND } else { &DEDUCT };
         let kind = store.layout.kind();
         let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
-        let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit, "first"];
+        let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let orders = SingleOrders {
             script,
             encoder: Encoder::new(script, run, [&job.name, &job.digest], has_rows),

@@ -47,9 +47,7 @@ impl State {
         let mut state = Self::new(total);
         for (nth, activity) in ACTIVITIES.iter().enumerate() {
             for (_, entry) in redis.xrange(&layout.ledger(activity)) {
-                let Some(orders) = entry.get("orders") else { continue };
-                let orders: Vec<Vec<String>> = serde_json::from_str(orders).unwrap();
-                for order in orders {
+                for order in crate::support::ledger::orders(&entry) {
                     let units: u64 = order[1].parse().unwrap();
                     state.move_units(layout, entry["op"] == "refund", nth, &order[0], units);
                 }

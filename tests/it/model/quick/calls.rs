@@ -50,7 +50,7 @@ pub struct Job {
 }
 
 const ODD_USERS: [&str; 5] = ["用户", "a b", "q\"uote", "back\\slash", " 7"];
-const ODD_REQUESTS: [&str; 4] = ["with space", "q\"uote", "r:r1", "\u{e9}"];
+const ODD_REQUESTS: [&str; 4] = ["with space", "q\"uote", "a,b", "\u{e9}"];
 /// The number of no user, for kinds that record none.
 const NOBODY: usize = 0;
 
@@ -119,49 +119,58 @@ pub fn call(layout: Layout) -> impl Strategy<Value = Call> {
 impl Call {
     /// The arguments, with lines after the last one that the job decided.
     pub fn arguments(&self, kind: &str, watermark: u64) -> Vec<Vec<u8>> {
-        let mut args: Vec<String> = [kind, self.by, self.reason, "", self.mode].map(str::to_owned).to_vec();
-        args.push(self.orders.len().to_string());
         let quantity = |order: &Order| (if self.is_uniform { self.orders[0].1 } else { order.1 }).to_string();
-        let mut is_common = false;
-        if let Some(job) = &self.job {
-            let (before, first) =
-                (watermark.saturating_add_signed(job.before), watermark.saturating_add_signed(job.first));
-            let lines: Vec<u64> =
-                (first..).step_by(usize::try_from(job.stride).unwrap()).take(self.orders.len()).collect();
-            let text = match (lines[0], lines[lines.len() - 1]) {
-                (first, last) if job.stride == 1 && !job.is_list => format!("{first}-{last}"),
-                _ => lines.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
-            };
-            is_common = self.is_uniform;
-            let common = if is_common { quantity(&self.orders[0]) } else { String::new() };
-            args.extend(["j", job.digest, job.epoch].map(str::to_owned));
-            args.extend([before.to_string(), text, job.rows.to_owned(), common]);
+        let mut args = [kind, self.by].map(str::to_owned).to_vec();
+        let is_single = self.job.is_none() && self.orders.len() == 1;
+        let optional = if is_single {
+            let (number, _, id) = self.orders[0];
+            let id = if self.columns > 0 { request(id) } else { String::new() };
+            args.extend([user(number), quantity(&self.orders[0]), id]);
+            vec![self.mode.to_owned(), self.reason.to_owned()]
         } else {
-            args.push(String::new());
-        }
-        args.extend(self.orders.iter().map(|(number, ..)| user(*number)));
-        if !is_common {
-            args.extend(self.orders.iter().map(quantity));
-        }
-        if self.columns > 0 {
-            args.extend(self.orders.iter().map(|(_, _, number)| request(*number)));
-        }
-        if self.columns > 1 {
-            args.extend(self.orders.iter().map(|_| String::from("why")));
-        }
+            let column = |of: &dyn Fn(&Order) -> String, is_given: bool| {
+                let texts: Vec<String> = self.orders.iter().map(of).collect();
+                if is_given { serde_json::to_string(&texts).unwrap() } else { String::new() }
+            };
+            args.push(column(&|(number, ..)| user(*number), true));
+            args.push(if self.is_uniform { quantity(&self.orders[0]) } else { column(&quantity, true) });
+            args.extend(
+                self.job.as_ref().map_or([const { String::new() }; 5], |job| self.job_arguments(job, watermark)),
+            );
+            let requests = column(&|(_, _, number)| request(*number), self.columns > 0);
+            let reasons = column(&|_| "why".to_owned(), self.columns > 1);
+            let rows = self.job.as_ref().map_or("", |job| job.rows).to_owned();
+            vec![requests, rows, self.reason.to_owned(), reasons, String::new(), self.mode.to_owned()]
+        };
+        // What is empty at the end, or the default, is left out.
+        let needed =
+            optional.iter().rposition(|text| !["", "first"].contains(&text.as_str())).map_or(0, |last| last + 1);
+        args.extend(optional.into_iter().take(needed));
         args.into_iter().map(String::into_bytes).collect()
+    }
+
+    /// Name, digest, epoch, the line before, and lines.
+    fn job_arguments(&self, job: &Job, watermark: u64) -> [String; 5] {
+        let (before, first) = (watermark.saturating_add_signed(job.before), watermark.saturating_add_signed(job.first));
+        let stride = usize::try_from(job.stride).unwrap();
+        let lines: Vec<u64> = (first..).step_by(stride).take(self.orders.len()).collect();
+        let text = match (lines[0], lines[lines.len() - 1]) {
+            (first, last) if job.stride == 1 && !job.is_list => format!("{first}-{last}"),
+            _ => lines.iter().map(u64::to_string).collect::<Vec<_>>().join(" "),
+        };
+        ["j".to_owned(), job.digest.to_owned(), job.epoch.to_owned(), before.to_string(), text]
     }
 
     /// The field of the job in the activity's requests.
     pub fn job_field(&self) -> String {
-        format!("j:{}:j", self.script)
+        format!("\tj:{}:j", self.script)
     }
 }
 
 /// Fields that a call may look up, to be damaged.
 pub fn fields(key: usize) -> Vec<&'static str> {
     match key {
-        3 => ["j:deduct:j", "j:refund:j", "r:r1", "r:r2", "r:r3", "r:r20"].to_vec(),
+        3 => ["\tj:deduct:j", "\tj:refund:j", "r1", "r2", "r3", "r20"].to_vec(),
         _ => ["7", "8", "9", "10", "11", "20"].to_vec(),
     }
 }

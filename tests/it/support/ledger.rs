@@ -1,0 +1,20 @@
+//! The orders of a ledger entry, put together from its columns.
+
+use std::collections::BTreeMap;
+
+/// Of each order user, quantity, request and, if there are any, reason; of each repair user, from and to.
+#[track_caller]
+pub fn orders(entry: &BTreeMap<String, String>) -> Vec<Vec<String>> {
+    let column = |name: &str| entry.get(name).map(|text| serde_json::from_str::<Vec<String>>(text).expect(name));
+    let Some(users) = column("users") else { return Vec::new() };
+    let quantities = entry.get("quantity").map(|text| match text.starts_with('[') {
+        true => column("quantity").unwrap(),
+        false => vec![text.clone(); users.len()],
+    });
+    let is_repair = quantities.is_none();
+    let requests = column("requests").or_else(|| (!is_repair).then(|| vec![String::new(); users.len()]));
+    let columns = [Some(users), quantities, column("from"), column("to"), requests, column("reasons")];
+    let columns: Vec<Vec<String>> = columns.into_iter().flatten().collect();
+    assert!(columns.iter().all(|column| column.len() == columns[0].len()), "{entry:?}");
+    (0..columns[0].len()).map(|nth| columns.iter().map(|column| column[nth].clone()).collect()).collect()
+}
