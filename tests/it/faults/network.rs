@@ -119,7 +119,7 @@ fn a_made_up_request_id_is_named_where_it_is_needed_to_settle() {
     let error = call.code(6).error_json();
     let request = error["hint"].as_str().unwrap().split("--request ").nth(1).unwrap();
     let request = &request[..request.find('`').unwrap()];
-    wait_until("it has run", || redis.hget(&SECKILL.requests("1"), &request).is_some());
+    wait_until("it has run", || redis.hget(&SECKILL.requests("1"), request).is_some());
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_limit_is_a_number_and_the_callers_own_holds_only_where_there_is_no_other() 
             .seckill(["deduct", "1", "--user", "7", "--per-user-limit", other])
             .code(2)
             .stdout_is("")
-            .stderr_has("the limit of the activity, which is 5\nhint: nothing was changed; leave");
+            .stderr_has("the activity's own, which is 5\nhint: nothing was changed; leave");
     }
     redis.seckill(["deduct", "1", "--user", "7", "--quantity", "6", "--per-user-limit", "5"]).code(3);
     redis.seckill(["deduct", "foreign", "--user", "7", "--quantity", "4", "--per-user-limit", "3"]).code(3);
@@ -77,7 +77,7 @@ fn a_limit_for_an_activity_without_one_is_refused_in_files_too() {
             .seckill(["deduct", "--from", path])
             .args(flags)
             .code(2)
-            .stderr_has("the limit of the activity, which is 5")
+            .stderr_has("the activity's own, which is 5")
             .stderr_lacks("same command")
             .stderr_lacks("nothing to show");
     }
