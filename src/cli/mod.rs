@@ -9,6 +9,7 @@ mod help;
 pub mod input;
 pub mod interrupt;
 pub mod output;
+mod quick;
 mod suggest;
 
 use std::ffi::OsString;
@@ -51,12 +52,19 @@ impl Cli {
     /// # Errors
     /// One of them cannot be read, or help is wanted.
     pub fn read() -> Result<Self, Unread> {
-        let mut command = help::command();
-        let matches = command.try_get_matches_from_mut(std::env::args_os()).map_err(Unread::Arguments)?;
-        let cli = Self::from_arg_matches(&matches);
-        let mut cli = cli.map_err(|error| Unread::Arguments(error.format(&mut command)))?;
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let mut cli = match quick::read(&arguments) {
+            Some(cli) => cli,
+            None => Self::read_any(arguments).map_err(Unread::Arguments)?,
+        };
         cli.global.complete().map_err(Unread::Environment)?;
         Ok(cli)
+    }
+
+    fn read_any(arguments: Vec<OsString>) -> Result<Self, clap::Error> {
+        let mut command = help::command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 }
 
