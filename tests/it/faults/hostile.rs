@@ -61,7 +61,8 @@ fn a_reply_without_end_is_an_error_in_bounded_memory() {
             // Twice what a reply may hold, and the program itself; 0.1 took 1.7 GB.
             let limited = format!("ulimit -v 600000; exec \"$0\" {line} --timeout 500ms");
             let ended = Command::new("sh")
-                .args(["-c", &limited, env!("CARGO_BIN_EXE_seckill")])
+                .args(["-c", &limited])
+                .arg(crate::support::binary())
                 .env_clear()
                 .env("SECKILL_URL", &url)
                 .output()

@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::{ALL, rows, sale};
-use crate::support::{SECKILL, TestRedis};
+use crate::support::{SECKILL, TestRedis, binary};
 
 /// `activity id n request` of each row, with the ids left out.
 fn names(redis: &TestRedis, activity: &str) -> Vec<(u64, String)> {
@@ -70,7 +70,7 @@ fn a_follower_of_all_sees_new_activities_and_notices_that_its_reader_left() {
     following.signal(libc::SIGINT);
     following.wait().code(130);
     // Nothing happens any more, and `head` has its line.
-    let script = format!("{} ledger 1001 --follow -o jsonl | head -1", env!("CARGO_BIN_EXE_seckill"));
+    let script = format!("{} ledger 1001 --follow -o jsonl | head -1", binary().display());
     let left = std::process::Command::new("sh").args(["-c", &script]).env("SECKILL_URL", redis.url()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout).lines().count(), 1, "{left:?}");
 }

@@ -22,7 +22,7 @@ pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 pub use proxy::{Fault, Proxy, When};
 pub use running::Running;
 pub use scripts::Scripts;
-pub use seckill::{Call, Outcome, seckill};
+pub use seckill::{Call, Outcome, binary, seckill};
 pub use server::TestRedis;
 
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! Runs the built binary as a user would, and holds what came out against what should.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -10,10 +11,15 @@ use serde_json::Value;
 use super::running::Running;
 use super::server_binary::server_binary;
 
+/// The binary under test: what `SECKILL_TEST_BINARY` names, such as a static one, else what cargo built.
+pub fn binary() -> OsString {
+    std::env::var_os("SECKILL_TEST_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_seckill").into())
+}
+
 /// A command line to be run, in an environment that is the same on every machine. It has no server
 /// yet: `TestRedis::seckill` and `Proxy::seckill` name theirs.
 pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_seckill"));
+    let mut command = Command::new(binary());
     command.args(args).env_clear();
     for kept in ["PATH", "HOME", "TMPDIR"] {
         command.envs(std::env::var_os(kept).map(|value| (kept, value)));
