@@ -1,20 +1,16 @@
 # What people do with this repository, one command each. `make help` lists them.
 
-# Cargo puts binaries elsewhere where the user says so.
-TARGET := $(or $(CARGO_TARGET_DIR),target)
-SECKILL := $(TARGET)/release/seckill
-
-.PHONY: help demo build test torture lint bench install clean
+.PHONY: help demo build test torture lint deps msrv bench install clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Watch a sale night on a private server that is gone afterwards
-	@server=$$(scripts/servers one) && $(MAKE) --no-print-directory build && \
-	SECKILL_SERVER="$$server" $(SECKILL) run --embedded fixtures/double11.yaml
+	@server=$$(scripts/servers one) && seckill=$$(scripts/build) && \
+	SECKILL_SERVER="$$server" "$$seckill" run --embedded fixtures/double11.yaml
 
-build: ## Build the release binary
-	cargo build --release --locked
+build: ## Build the release binary (static on Linux, if that works here) and print its path
+	@scripts/build
 
 # Servers differ in places (upstream's Redis 6.2 even in its Lua), so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one, and
 # SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL.
@@ -37,15 +33,22 @@ lint: ## Check format and clippy, warnings denied
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets -- -D warnings
 
-bench: ## Measure what the README says about speed; PART=core measures one part
+deps: ## Check licences, sources and duplicate versions of the dependencies
+	@scripts/check deps
+
+msrv: ## Check that the oldest Rust we promise still builds it
+	@scripts/check msrv
+
+bench: ## Measure what README says about speed; PART=file measures one part
 	@scripts/servers all >/dev/null
 	@for tool in redis-cli redis-benchmark; do command -v $$tool >/dev/null || \
 		{ echo "bench: error: no $$tool here, which we are compared with; it comes with redis-tools" >&2; exit 1; }; done
-	cargo bench --locked --bench speed -- $(PART)
+	@static=$(if $(filter process,$(or $(PART),process)),$$(scripts/build static),) || true; \
+	SECKILL_BENCH_STATIC="$$static" cargo bench --locked --bench speed -- $(PART)
 
 install: ## Install seckill for this user
-	cargo install --locked --path .
+	@scripts/build install
 
 clean: ## Remove what was built and fetched
 	cargo clean
-	rm -rf .servers
+	rm -rf .servers .tools
