@@ -5,7 +5,7 @@ use super::checkpoint::Checkpoint;
 use super::id::ActivityId;
 use super::layout::{Kind, Layout};
 use super::ledger::EntryId;
-use super::ledger_state::{LedgerState, Newer};
+use super::ledger_state::{Compared, LedgerState, Newer};
 use super::order::Corrupt;
 use super::time::Millis;
 
@@ -64,16 +64,16 @@ pub enum Holding {
 /// A user of whom not all is as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The user's number in the state.
+    /// The user's index in the ledger state.
     pub user: u32,
     /// What the record holds.
     pub holds: Holding,
-    /// What the ledger said at that same instant.
+    /// What the ledger said at that same instant; `None` if it does not know.
     pub ledger: Option<i64>,
-    /// What the order records say.
+    /// What the order records say; `None` if there are none.
     pub orders: Option<i64>,
     /// What the ledger has that is newer than the order records.
-    pub newer: Option<Newer>,
+    pub newer: Newer,
 }
 
 impl Mismatch {
@@ -88,7 +88,7 @@ impl Mismatch {
 
     /// What the order records say, with what the ledger has that is newer.
     pub fn ordered_now(&self) -> Option<i64> {
-        self.orders.map(|orders| orders.saturating_add(self.newer.unwrap_or_default().net))
+        self.orders.map(|orders| orders.saturating_add(self.newer.net))
     }
 
     /// By how much the counter is above the ledger; `None` if either is unknown.
@@ -109,12 +109,11 @@ impl Mismatch {
             return None;
         }
         // What Redis held when the records were written.
-        let then = units - self.newer.unwrap_or_default().net;
-        if self.newer.is_some_and(|newer| (then + newer.low..=then + newer.high).contains(&orders)) {
+        let then = units - self.newer.net;
+        if (then + self.newer.low..=then + self.newer.high).contains(&orders) {
             return Some(Class::Timing);
         }
         Some(match (then, orders) {
-            (then, orders) if then == orders => return None,
             (_, 0) => Class::MissingOrder,
             (0, orders) if orders > 0 => Class::MissingPurchase,
             _ => Class::QuantityMismatch,
@@ -134,7 +133,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds a participant, whom the state knows.
+    /// Adds a participant, whom the ledger state knows.
     pub fn add(&mut self, holds: &Holding, state: &LedgerState, user: u32) {
         let recorded = || state.ordered(user).filter(|units| state.lists_users() && *units > 0);
         let units = match holds {
@@ -158,18 +157,16 @@ pub struct Evidence {
     pub kind: Kind,
     /// The total that the caller says it has.
     pub total: Option<u64>,
-    /// The instant up to which the state goes; `None` if there is no such activity.
+    /// The activity when it was read last, which is where the ledger state ends; `None` if there is no such activity.
     pub end: Option<ActivityView>,
     /// A key that is corrupt as a whole.
     pub corrupt: Option<Corrupt>,
-    /// The ledger, and everybody's name.
+    /// What the ledger leads to, and the order records.
     pub ledger: LedgerState,
     /// Without a ledger: what all participants hold.
     pub held: Tally,
     /// Members of a set that have no units beside them.
     pub without_units: u64,
-    /// The newest ledger entry that an order record names.
-    pub newest_named: Option<EntryId>,
     /// Whether the ledger was folded from its beginning.
     pub by_ledger: bool,
     /// Whether nothing moved that would make the rest a guess.
@@ -187,33 +184,41 @@ pub struct Evidence {
     pub notes: Vec<String>,
 }
 
-impl LedgerState {
-    /// What is wrong with a user at the instant at which the state ends; nothing mostly.
-    pub fn mismatch(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Mismatch> {
-        // Of a member whose units nobody recorded, not even an adoption, the ledger knows only that it is one.
-        let is_unknown = self.is_unknown(user) && holds != Holding::Units(0);
-        let ledger = by_ledger.then(|| self.units(user)).filter(|_| !is_unknown);
-        let holds = match (holds, ledger.and_then(|units| u64::try_from(units).ok())) {
-            // Our own script recorded the user, so the ledger knows the units.
-            (Holding::Unknown, Some(units)) if units > 0 => Holding::Units(units),
-            (holds, _) => holds,
-        };
-        let orders = self.ordered(user).filter(|_| self.lists_users());
-        let mismatch = Mismatch { user, holds, ledger, orders, newer: self.newer(user) };
-        let fine = match &mismatch.holds {
-            Holding::Invalid(_) => false,
-            Holding::Unknown => ledger.is_none() && mismatch.against_orders().is_none(),
-            Holding::Units(units) => {
-                ledger.is_none_or(|ledger| signed(*units) == ledger)
-                    && limit.is_none_or(|limit| *units <= limit)
-                    && mismatch.against_orders().is_none()
-            }
-        };
-        (!fine).then_some(mismatch)
-    }
-}
-
 impl Evidence {
+    /// Nothing was found yet. `total` is what the caller says it has.
+    pub fn new(activity: &ActivityId, layout: Layout, total: Option<u64>, compared: Option<Compared>) -> Self {
+        let kind = layout.kind();
+        Self {
+            activity: activity.clone(),
+            layout,
+            kind,
+            total,
+            end: None,
+            corrupt: None,
+            ledger: LedgerState::new(kind, compared),
+            held: Tally::default(),
+            without_units: 0,
+            by_ledger: false,
+            settled: false,
+            is_torn: false,
+            first_drift: None,
+            drifts_on: false,
+            mismatches: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Forgets all that was found, but for the order records.
+    pub fn begin_again(&mut self) {
+        self.ledger.begin_again();
+        self.mismatches.clear();
+        self.notes.clear();
+        (self.end, self.corrupt) = (None, None);
+        (self.by_ledger, self.settled, self.is_torn) = (false, false, false);
+        (self.held, self.without_units) = (Tally::default(), 0);
+        (self.first_drift, self.drifts_on) = (None, false);
+    }
+
     /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.
     pub fn watch_stock(&mut self, instant: &ActivityView) {
         let Some((stock, total)) = instant.stock.zip(self.ledger.total) else { return };
@@ -281,7 +286,7 @@ impl Evidence {
     pub fn lost_tail(&self) -> bool {
         let Some(end) = &self.end else { return false };
         end.rules.is_some_and(|rules| rules.ledger)
-            && self.newest_named.is_some_and(|named| end.last.is_none_or(|last| named > last))
+            && self.ledger.newest_named().is_some_and(|named| end.last.is_none_or(|last| named > last))
     }
 }
 

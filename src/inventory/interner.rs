@@ -4,52 +4,52 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// A name of so many bytes stands in its slot; nearly all do.
+/// A name of at most so many bytes is kept in its slot; nearly all are.
 const SHORT: usize = 15;
-/// Where a slot says that its name stands elsewhere, instead of how long it is.
+/// In a slot, in place of a length: the name is kept in `long`.
 const ELSEWHERE: u8 = 255;
 
-/// Names of users. What is looked at for each of a million is a slot in the table and one of the names: memory is
-/// slower than everything else here.
+/// Names of users, numbered from 0 in the order in which they came. To find one of a million takes a look at a slot of
+/// the table and at one name: memory is slower than everything else here.
 #[derive(Default)]
 pub struct Interner {
-    /// A short name and its length; of a longer one, where it stands in `long` and its length.
+    /// A short name and its length; of a longer one, where in `long` it is and its length.
     slots: Vec<[u8; SHORT + 1]>,
     /// Longer names, one after the other.
     long: Vec<u8>,
-    /// Numbers by hash; the hash beside a number spares a look at its name.
-    numbers: HashTable<(u32, u32)>,
+    /// Indexes by hash; the hash beside an index spares a look at its name.
+    indexes: HashTable<(u32, u32)>,
     hasher: DefaultHashBuilder,
 }
 
 impl Interner {
-    /// How many there are.
+    /// How many names there are.
     pub fn count(&self) -> usize {
         self.slots.len()
     }
 
-    /// The name of a number that [`number`](Self::number) gave.
-    pub fn name(&self, number: u32) -> &[u8] {
-        name(&self.slots[number as usize], &self.long)
+    /// The name of an index that [`number`](Self::number) gave.
+    pub fn name(&self, index: u32) -> &[u8] {
+        name(&self.slots[index as usize], &self.long)
     }
 
-    /// The number of a name, and a new one for a new name.
+    /// The index of a name, and a new one for a new name.
     pub fn number(&mut self, user: &[u8]) -> u32 {
         let hash = self.hash(user);
-        self.number_of(user, hash)
+        self.index_of(user, hash)
     }
 
-    /// The numbers of many names, as [`number`](Self::number) gives them. Each step is taken for all of them before the
+    /// The indexes of many names, as [`number`](Self::number) gives them. Each step is taken for all of them before the
     /// next one is, so that the waits for memory overlap.
     pub fn numbers<'a>(&mut self, users: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u32> {
         let hashes: Vec<u32> = users.clone().map(|user| self.hash(user)).collect();
-        let likely = |hash: &u32| self.numbers.find(spread(*hash), |known| known.0 == *hash).map(|known| known.1);
+        let likely = |hash: &u32| self.indexes.find(spread(*hash), |known| known.0 == *hash).map(|known| known.1);
         let likely: Vec<Option<u32>> = hashes.iter().map(likely).collect();
         users
             .zip(hashes.into_iter().zip(likely))
             .map(|(user, (hash, likely))| match likely {
                 Some(number) if self.is(number, user) => number,
-                _ => self.number_of(user, hash),
+                _ => self.index_of(user, hash),
             })
             .collect()
     }
@@ -60,14 +60,14 @@ impl Interner {
         self.hasher.hash_one(user) as u32
     }
 
-    /// Whether a number has this name.
-    fn is(&self, number: u32, user: &[u8]) -> bool {
-        let slot = &self.slots[number as usize];
+    /// Whether an index has this name.
+    fn is(&self, index: u32, user: &[u8]) -> bool {
+        let slot = &self.slots[index as usize];
         short(user).map_or_else(|| name(slot, &self.long) == user, |short| *slot == short)
     }
 
-    fn number_of(&mut self, user: &[u8], hash: u32) -> u32 {
-        if let Some((_, number)) = self.numbers.find(spread(hash), |known| known.0 == hash && self.is(known.1, user)) {
+    fn index_of(&mut self, user: &[u8], hash: u32) -> u32 {
+        if let Some((_, number)) = self.indexes.find(spread(hash), |known| known.0 == hash && self.is(known.1, user)) {
             return *number;
         }
         let short = short(user);
@@ -81,7 +81,7 @@ impl Interner {
             slot
         });
         self.slots.push(slot);
-        self.numbers.insert_unique(spread(hash), (hash, number), |other| spread(other.0));
+        self.indexes.insert_unique(spread(hash), (hash, number), |other| spread(other.0));
         number
     }
 }

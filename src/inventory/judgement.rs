@@ -140,7 +140,7 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
             .then(|| Held::Units(signed(evidence.ledger.total.unwrap_or_default()) - evidence.ledger.sum));
         say(Class::Conservation, instant.stock.map(|stock| Held::Units(signed(stock))), by_ledger, None);
     }
-    if let Some(named) = evidence.newest_named.filter(|_| evidence.lost_tail()) {
+    if let Some(named) = evidence.ledger.newest_named().filter(|_| evidence.lost_tail()) {
         let last = instant.last.map(|last| Held::Text(last.to_string()));
         say(Class::LostTail, None, last, Some(Held::Text(named.to_string())));
         evidence.notes.push(format!(
@@ -185,11 +185,7 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
     let mut newer = (0, Some(0i64));
     for user in evidence.ledger.everybody() {
         let ledger = evidence.ledger.units(user);
-        let by_ledger = match evidence.ledger.is_unknown(user) {
-            true => Holding::Unknown,
-            false => Holding::Units(u64::try_from(ledger).unwrap_or(0)),
-        };
-        let holds = holdings.get(&user).map_or(by_ledger, |&holds| holds.clone());
+        let holds = holdings.get(&user).map_or_else(|| evidence.ledger.holding(user), |&holds| holds.clone());
         let mismatch =
             Mismatch { user, holds, ledger: Some(ledger), orders: Some(0), newer: evidence.ledger.newer(user) };
         let tally = match mismatch.against_orders() {

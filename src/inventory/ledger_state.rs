@@ -1,30 +1,32 @@
-//! The ledger, folded: what each user should hold, and how many units there should be in all.
+//! The state that a ledger leads to, entry by entry: what each user should hold, and how many units there should be.
 //!
-//! Memory grows with the users, not with the length of the ledger.
+//! Memory grows with the users, not with the length of the ledger: about 40 bytes each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+use std::sync::mpsc::Receiver;
 
 use super::checkpoint::Checkpoint;
+use super::column::Column;
 use super::interner::Interner;
 use super::layout::Kind;
 use super::ledger::{Entry, EntryId, Op};
-use super::order_sums::OrderSums;
+use super::order_sums::{OrderRows, OrderSums};
 
-/// What the ledger says up to one entry.
+/// What the ledger says up to one entry, beside what order records say of the same users.
 pub struct LedgerState {
     kind: Kind,
-    /// Everybody that was met so far, in ledger or participants.
+    /// Everybody whom ledger, participants or order records name. Each has an index, by which all else is kept.
     pub users: Interner,
-    /// What the ledger says each user holds, by number. Below zero where it says nonsense.
-    ledger: Vec<i64>,
+    /// What each user holds. Below zero if the ledger says nonsense.
+    units: Column<1>,
     /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
     /// the sum has beyond the units of the others.
     unknown: HashSet<u32>,
-    /// Whether the participants told of a user.
+    /// Whether a page of participants had the user.
     seen: Vec<bool>,
     /// The total of the last preheat or update.
     pub total: Option<u64>,
-    /// What all users hold, or, where none are recorded, what was sold.
+    /// What all users hold; if the layout records no users, what was sold.
     pub sum: i64,
     /// Whether the last pause was not followed by a resume.
     pub is_paused: bool,
@@ -32,30 +34,28 @@ pub struct LedgerState {
     pub end: EntryId,
     /// How many entries are in here.
     pub entries: u64,
-    /// What its first entry or its checkpoint began: the epoch of a preheat; `None` where the beginning is lost.
+    /// What its first entry or its checkpoint began: the epoch of a preheat; `None` if the beginning is lost.
     pub epoch: Option<u64>,
     /// The entry that must come next, behind a checkpoint.
     expected: Option<EntryId>,
     /// Entries that cannot be read, and why.
     pub unreadable: Vec<(EntryId, String)>,
-    /// What order records say each user bought, by number; `None` where there are none.
-    orders: Option<Vec<i64>>,
+    /// The order records, if there are any.
+    orders: Option<OrderSums>,
     /// The first entry that the order records cannot know.
     newer_from: Option<EntryId>,
-    /// How many rows the order records have of the activity.
-    rows: u64,
     /// Whether the caller named the activity.
     named: bool,
     /// Whether the checkpoint holds what they cannot know: what is newer cannot be told from what differs.
     orders_too_old: bool,
-    /// What happened since then, of those users to whom something did.
-    newer: HashMap<u32, Newer>,
+    /// How far each user's units moved since then, as [`Newer`] has it.
+    newer: Column<3>,
 }
 
 /// How far a user's units moved since the order records were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Newer {
-    /// In all.
+    /// In total.
     pub net: i64,
     /// The lowest they were in between, from where they began.
     pub low: i64,
@@ -65,8 +65,12 @@ pub struct Newer {
 
 /// Order records and how far the ledger may be newer than they are.
 pub struct Compared {
-    /// The records.
-    pub records: OrderSums,
+    /// The users of the records that were read.
+    pub users: Interner,
+    /// The records that were read.
+    pub orders: OrderSums,
+    /// Those that are still being read, in another thread, which ends the channel at their end or at an error.
+    pub unread: Option<Receiver<OrderRows>>,
     /// The first ledger entry that they cannot know.
     pub newer_from: EntryId,
     /// Whether the caller named the activity. Otherwise, if no row mentions it, its users are counted and not listed:
@@ -74,26 +78,30 @@ pub struct Compared {
     pub named: bool,
 }
 
+impl Compared {
+    /// Records of which none was read yet.
+    pub fn unread(unread: Option<Receiver<OrderRows>>, newer_from: EntryId, named: bool) -> Self {
+        Self { users: Interner::default(), orders: OrderSums::default(), unread, newer_from, named }
+    }
+}
+
 impl LedgerState {
     /// Nothing was read yet.
     pub fn new(kind: Kind, compared: Option<Compared>) -> Self {
-        let rows = compared.as_ref().map_or(0, |compared| compared.records.rows);
+        let newer_from = compared.as_ref().map(|compared| compared.newer_from);
         let named = compared.as_ref().is_none_or(|compared| compared.named);
-        let (records, newer_from) = compared.map(|compared| (compared.records, compared.newer_from)).unzip();
-        let (users, orders) = records.map(|records| (records.users, records.units)).unzip();
-        let users: Interner = users.unwrap_or_default();
+        let (users, orders) = compared.map(|compared| (compared.users, compared.orders)).unzip();
         Self {
             kind,
-            ledger: vec![0; users.count()],
+            users: users.unwrap_or_default(),
+            units: Column::default(),
             unknown: HashSet::new(),
-            seen: vec![false; users.count()],
-            users,
+            seen: Vec::new(),
             orders,
             newer_from,
-            rows,
             named,
             orders_too_old: false,
-            newer: HashMap::new(),
+            newer: Column::default(),
             total: None,
             sum: 0,
             is_paused: false,
@@ -105,10 +113,17 @@ impl LedgerState {
         }
     }
 
+    /// Adds order records.
+    pub fn add_orders(&mut self, rows: &OrderRows) {
+        if let Some(orders) = &mut self.orders {
+            orders.add(rows, &mut self.users);
+        }
+    }
+
     /// Forgets the ledger and who was seen, not the order records.
     pub fn begin_again(&mut self) {
-        self.ledger.fill(0);
-        self.seen.fill(false);
+        self.units.clear();
+        self.seen.clear();
         self.unknown.clear();
         self.newer.clear();
         self.unreadable.clear();
@@ -128,7 +143,7 @@ impl LedgerState {
     /// Takes over a user's units from a checkpoint.
     pub fn carry(&mut self, user: &[u8], units: i64) {
         let user = self.user(if self.kind.has_users() { user } else { b"" });
-        self.ledger[user as usize] += units;
+        self.move_held(user, units);
         self.sum += units;
     }
 
@@ -164,10 +179,8 @@ impl LedgerState {
 
     /// Interner who hold something by the ledger, and how much.
     pub fn held(&self) -> impl Iterator<Item = (&[u8], i64)> {
-        (0u32..)
-            .zip(&self.ledger)
-            .filter(|(_, units)| **units != 0)
-            .map(|(user, units)| (self.users.name(user), *units))
+        let held = self.units.iter().filter(|(_, [units])| *units != 0);
+        held.map(|(user, [units])| (self.users.name(user), units))
     }
 
     /// Whether order records were given that are older than the ledger's beginning.
@@ -175,28 +188,9 @@ impl LedgerState {
         self.orders_too_old
     }
 
-    /// The number of a user, who is now known.
+    /// The index of a user, who is now known.
     pub fn user(&mut self, name: &[u8]) -> u32 {
-        let number = self.users.number(name);
-        self.make_room();
-        number
-    }
-
-    /// The numbers of users, who are now known.
-    pub fn users<'a>(&mut self, names: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u32> {
-        let numbers = self.users.numbers(names);
-        self.make_room();
-        numbers
-    }
-
-    fn make_room(&mut self) {
-        if self.ledger.len() < self.users.count() {
-            self.ledger.resize(self.users.count(), 0);
-            self.seen.resize(self.users.count(), false);
-            if let Some(orders) = &mut self.orders {
-                orders.resize(self.users.count(), 0);
-            }
-        }
+        self.users.number(name)
     }
 
     /// Whether there are order records.
@@ -206,51 +200,63 @@ impl LedgerState {
 
     /// Whether order records were given, and no row of them mentions the activity.
     pub fn is_unrecorded(&self) -> bool {
-        self.orders.is_some() && self.rows == 0
+        self.orders.as_ref().is_some_and(|orders| orders.rows == 0)
     }
 
     /// Whether users are compared with the order records one by one.
     pub fn lists_users(&self) -> bool {
-        self.has_orders() && (self.rows > 0 || self.named)
+        self.has_orders() && (self.named || !self.is_unrecorded())
     }
 
-    /// The numbers of all users so far.
-    pub fn everybody(&self) -> impl Iterator<Item = u32> {
+    /// The newest ledger entry that an order record names.
+    pub fn newest_named(&self) -> Option<EntryId> {
+        self.orders.as_ref().and_then(|orders| orders.newest)
+    }
+
+    /// The indexes of all users so far.
+    pub fn everybody(&self) -> impl Iterator<Item = u32> + use<> {
         (0u32..).take(self.users.count())
     }
 
-    /// What the order records say a user bought; `None` where there are none.
+    /// What the order records say a user bought; `None` if there are none.
     pub fn ordered(&self, user: u32) -> Option<i64> {
-        self.orders.as_ref().filter(|_| !self.orders_too_old).map(|orders| orders[user as usize])
+        self.orders.as_ref().filter(|_| !self.orders_too_old).map(|orders| orders.of(user))
     }
 
     /// What the order records say a user bought, with what the ledger has that is newer; 0 if there are none.
     pub fn ordered_now(&self, user: u32) -> i64 {
-        let orders = self.orders.as_ref().and_then(|orders| orders.get(user as usize)).copied().unwrap_or_default();
-        orders.saturating_add(self.newer(user).unwrap_or_default().net)
+        let ordered = self.orders.as_ref().map_or(0, |orders| orders.of(user));
+        ordered.saturating_add(self.newer(user).net)
     }
 
     /// How far a user's units moved since the order records were written.
-    pub fn newer(&self, user: u32) -> Option<Newer> {
-        self.newer.get(&user).copied()
+    pub fn newer(&self, user: u32) -> Newer {
+        let [net, low, high] = self.newer.get(user);
+        Newer { net, low, high }
     }
 
     /// What the ledger says a user holds.
     pub fn units(&self, user: u32) -> i64 {
-        self.ledger[user as usize]
+        let [units] = self.units.get(user);
+        units
     }
 
-    /// Notes that the participants told of a user; false where they did before.
+    /// Records that a page of participants had a user; false if one had before.
     pub fn see(&mut self, user: u32) -> bool {
-        !std::mem::replace(&mut self.seen[user as usize], true)
+        let at = user as usize;
+        if at >= self.seen.len() {
+            self.seen.resize(at + 1, false);
+        }
+        !std::mem::replace(&mut self.seen[at], true)
     }
 
-    /// Interner who should hold something, and of whom the participants told nothing.
+    /// Users who should hold something by ledger or order records, and whom no page of participants had.
     pub fn unseen(&self) -> Vec<u32> {
-        let expected = |user: u32| {
-            self.units(user) != 0 || self.is_unknown(user) || self.ordered(user).is_some_and(|units| units != 0)
+        let is_unseen = |user: &u32| !self.seen.get(*user as usize).is_some_and(|seen| *seen);
+        let expected = |user: &u32| {
+            self.units(*user) != 0 || self.is_unknown(*user) || self.ordered(*user).is_some_and(|units| units != 0)
         };
-        (0u32..).zip(&self.seen).filter(|(user, seen)| !**seen && expected(*user)).map(|(user, _)| user).collect()
+        self.everybody().filter(|user| self.kind.has_users() && is_unseen(user) && expected(user)).collect()
     }
 
     /// Adds the next entry.
@@ -286,7 +292,7 @@ impl LedgerState {
         let counts = counts.ok_or("an order without a quantity")?;
         // A bare counter sells to nobody in particular: all of it is one user without a name.
         let has_users = self.kind.has_users();
-        let users = self.users(rows.iter().map(|row| if has_users { row.user() } else { b"" }));
+        let users = self.users.numbers(rows.iter().map(|row| if has_users { row.user() } else { b"" }));
         for ((row, user), count) in rows.iter().zip(users).zip(counts) {
             match op {
                 Op::Deduct => self.move_units(user, count),
@@ -307,15 +313,18 @@ impl LedgerState {
     fn move_units(&mut self, user: u32, units: i64) {
         self.sum += units;
         // A refund of somebody whose units nobody knew was of all of them.
-        if !self.unknown.remove(&user) {
-            self.ledger[user as usize] += units;
+        if self.unknown.is_empty() || !self.unknown.remove(&user) {
+            self.move_held(user, units);
         }
         if self.newer_from.is_some_and(|from| self.end >= from) {
-            let newer = self.newer.entry(user).or_default();
-            newer.net += units;
-            newer.low = newer.low.min(newer.net);
-            newer.high = newer.high.max(newer.net);
+            let Newer { net, low, high } = self.newer(user);
+            let net = net + units;
+            self.newer.set(user, [net, low.min(net), high.max(net)]);
         }
+    }
+
+    fn move_held(&mut self, user: u32, units: i64) {
+        self.units.set(user, [self.units(user) + units]);
     }
 }
 
@@ -365,19 +374,19 @@ mod tests {
 
     #[test]
     fn what_is_newer_than_the_order_records_is_told_apart() {
-        let mut records = OrderSums::default();
-        records.add("a", 3, None);
-        records.add("a", -1, None);
-        let mut state =
-            LedgerState::new(Kind::Hash, Some(Compared { records, newer_from: "5-0".parse().unwrap(), named: true }));
+        let mut rows = OrderRows::default();
+        rows.push("a", 3, None);
+        rows.push("a", -1, None);
+        let mut state = LedgerState::new(Kind::Hash, Some(Compared::unread(None, "5-0".parse().unwrap(), true)));
+        state.add_orders(&rows);
         state.add(&entry("4-9", "deduct", None, "a 2, b 1"));
         state.add(&entry("5-0", "deduct", None, "b 4"));
         state.add(&entry("6-0", "refund", None, "b 5"));
         let (a, b) = (state.user(b"a"), state.user(b"b"));
-        assert_eq!((state.units(a), state.ordered(a), state.newer(a)), (2, Some(2), None));
+        assert_eq!((state.units(a), state.ordered(a), state.newer(a)), (2, Some(2), Newer::default()));
         assert_eq!(
             (state.units(b), state.ordered(b), state.newer(b)),
-            (0, Some(0), Some(Newer { net: -1, low: -1, high: 4 }))
+            (0, Some(0), Newer { net: -1, low: -1, high: 4 })
         );
         state.begin_again();
         assert_eq!((state.units(a), state.ordered(a), state.entries), (0, Some(2), 0));

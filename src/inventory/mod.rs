@@ -6,6 +6,8 @@ pub mod activity;
 pub mod adoption;
 pub mod audit;
 pub mod checkpoint;
+pub mod column;
+mod comparison;
 pub mod evidence;
 pub mod id;
 pub mod interner;

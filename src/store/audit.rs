@@ -1,10 +1,12 @@
 //! Reads all that an audit needs, exactly, while the sale goes on.
 //!
-//! A scan of a hash that is being written sees a blur. So each page of participants comes with the ledger's last
-//! entry at that very instant; the ledger is folded up to exactly there, and then each counter of the page must
-//! be what the ledger says. Without a ledger, scans are repeated until two are alike.
+//! A scan of a hash that is being written mixes instants. So each page of participants comes with the ledger's last entry
+//! at that very instant; the ledger is folded up to exactly there, and then each counter of the page must be what the
+//! ledger says. Order records are read beside that, and compared at the end with what the ledger says then. Without a
+//! ledger, scans are repeated until two are equal.
 
 use std::hash::BuildHasher;
+use std::sync::mpsc::Receiver;
 
 use redis::Value;
 
@@ -15,285 +17,292 @@ use super::{Store, StoreError};
 use crate::inventory::evidence::{ActivityView, Evidence, Holding, Tally, limit};
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
-use crate::inventory::ledger_state::{Compared, LedgerState};
+use crate::inventory::ledger_state::Compared;
+use crate::inventory::order_sums::OrderRows;
 use crate::inventory::status::Status;
 
 /// Users that are looked up at one instant.
-const MOST_USERS: usize = 1000;
-/// How often an audit begins again where the activity was reset meanwhile, and how many scans may differ.
+const MAX_USERS_PER_CALL: usize = 1000;
+/// How often an audit begins again if the activity was reset meanwhile, and how many scans may differ.
 const TRIES: usize = 3;
 
 impl Store {
     /// All evidence about an activity. `total` is what the caller says it has; `compared` is what its users are compared
-    /// with besides.
+    /// with besides. Order records that are still being read are read to their end.
     ///
     /// # Errors
-    /// Any of [`StoreError`]; what is missing or corrupt is among the evidence.
+    /// Any of [`StoreError`]; what is missing or corrupt is part of the evidence.
     pub fn audit(
         &mut self,
         activity: &ActivityId,
         total: Option<u64>,
-        compared: Option<Compared>,
+        mut compared: Option<Compared>,
     ) -> Result<Evidence, StoreError> {
-        let keys = self.keys(activity);
-        let mut evidence = self.no_evidence(activity, total, compared);
+        let unread = compared.as_mut().and_then(|compared| compared.unread.take());
         self.throttle = Throttle::quick();
+        let evidence = Evidence::new(activity, self.layout, total, compared);
+        let mut run = AuditRun { keys: self.keys(activity), evidence, unread, store: self };
+        run.read()?;
+        run.read_orders();
+        Ok(run.evidence)
+    }
+}
+
+/// The reading of one activity.
+struct AuditRun<'a> {
+    store: &'a mut Store,
+    keys: Keys,
+    evidence: Evidence,
+    /// Order records that another thread is reading.
+    unread: Option<Receiver<OrderRows>>,
+}
+
+impl AuditRun<'_> {
+    fn read(&mut self) -> Result<(), StoreError> {
         for _ in 0..TRIES {
-            evidence.begin_again();
-            let Some(first) = self.first_look(&keys, &mut evidence)? else { return Ok(evidence) };
-            let whole = self.open_book(&keys, &mut evidence, &first.instant)?;
-            if !whole && self.began_anew(&keys, &first.instant)? {
+            self.evidence.begin_again();
+            let Some(first) = self.first_page()? else { return Ok(()) };
+            let is_whole = self.fold_ledger(&first.view)?;
+            if !is_whole && self.ledger_began_anew(&first.view)? {
                 continue;
             }
-            let done = if whole {
-                self.by_ledger(&keys, &mut evidence, first)?
-            } else {
-                self.by_rounds(&keys, &mut evidence, first)?
-            };
-            if done {
-                evidence.say_what_is_lost();
-                return Ok(evidence);
+            let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
+            if is_done {
+                self.evidence.note_orders_too_old();
+                return Ok(());
             }
         }
-        evidence.begin_again();
-        if self.first_look(&keys, &mut evidence)?.is_some() {
-            evidence.notes.push(format!("its ledger was trimmed or reset {TRIES} times while it was read"));
+        self.evidence.begin_again();
+        if self.first_page()?.is_some() {
+            self.evidence.notes.push(format!("its ledger was trimmed or reset {TRIES} times while it was read"));
         }
-        Ok(evidence)
+        Ok(())
     }
 
-    fn no_evidence(&self, activity: &ActivityId, total: Option<u64>, compared: Option<Compared>) -> Evidence {
-        let kind = self.layout.kind();
-        let newest_named = compared.as_ref().and_then(|compared| compared.records.newest);
-        Evidence {
-            activity: activity.clone(),
-            layout: self.layout,
-            kind,
-            total,
-            end: None,
-            corrupt: None,
-            ledger: LedgerState::new(kind, compared),
-            newest_named,
-            held: Tally::default(),
-            without_units: 0,
-            by_ledger: false,
-            settled: false,
-            is_torn: false,
-            first_drift: None,
-            drifts_on: false,
-            mismatches: Vec::new(),
-            notes: Vec::new(),
-        }
+    /// The first page; `None` if there is nothing to audit.
+    fn first_page(&mut self) -> Result<Option<ParticipantsPage>, StoreError> {
+        let page = self.store.read_participants(&self.keys, &PageRequest::Page("0"))?;
+        Ok(self.evidence.take(&page).then_some(page))
     }
 
-    /// The first page; `None` where there is nothing to audit.
-    fn first_look(&mut self, keys: &Keys, evidence: &mut Evidence) -> Result<Option<ParticipantsPage>, StoreError> {
-        let look = self.look(keys, &PageRequest::Page("0"))?;
-        Ok(evidence.take(&look).then_some(look))
-    }
-
-    /// Reads the ledger from its checkpoint, or else its beginning, up to an instant. False where it is not whole.
-    fn open_book(&mut self, keys: &Keys, evidence: &mut Evidence, instant: &ActivityView) -> Result<bool, StoreError> {
-        let (Some(rules), Some(last)) = (instant.rules.filter(|rules| rules.ledger), instant.last) else {
+    /// Folds the ledger from its checkpoint, or else its beginning, up to an instant. False if it is not whole.
+    fn fold_ledger(&mut self, view: &ActivityView) -> Result<bool, StoreError> {
+        let (Some(rules), Some(last)) = (view.rules.filter(|rules| rules.ledger), view.last) else {
             return Ok(false);
         };
-        if let Some(checkpoint) = &instant.checkpoint
-            && !self.begin_at(keys, &mut evidence.ledger, checkpoint)?
+        if let Some(checkpoint) = &view.checkpoint
+            && !self.store.begin_at(&self.keys, &mut self.evidence.ledger, checkpoint)?
         {
             return Ok(false);
         }
-        self.throttle.set_live(instant.is_live());
-        self.fold(&keys.ledger, &mut evidence.ledger, last)?;
-        Ok(evidence.ledger.is_whole(rules.epoch))
+        self.store.throttle.set_live(view.is_live());
+        self.store.fold(&self.keys.ledger, &mut self.evidence.ledger, last)?;
+        Ok(self.evidence.ledger.is_whole(rules.epoch))
     }
 
     /// Whether the ledger was reset or trimmed since an instant.
-    fn began_anew(&mut self, keys: &Keys, since: &ActivityView) -> Result<bool, StoreError> {
-        let begins = |instant: &ActivityView| {
-            let name = instant.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
-            (instant.rules.map(|rules| rules.epoch), name)
+    fn ledger_began_anew(&mut self, since: &ActivityView) -> Result<bool, StoreError> {
+        let begins = |view: &ActivityView| {
+            let name = view.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
+            (view.rules.map(|rules| rules.epoch), name)
         };
-        Ok(begins(&self.look(keys, &PageRequest::Users(&[]))?.instant) != begins(since))
+        let now = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?.view;
+        Ok(begins(&now) != begins(since))
     }
 
-    /// Compares each counter with the ledger at one instant. False where the ledger began anew meanwhile.
-    fn by_ledger(&mut self, keys: &Keys, evidence: &mut Evidence, first: ParticipantsPage) -> Result<bool, StoreError> {
-        evidence.by_ledger = true;
-        evidence.settled = true;
-        let epoch = evidence.ledger.epoch;
-        let mut pages = self.begin_pages(&first.instant);
-        let mut look = first;
+    /// Compares each counter with the ledger at one instant, then all users with the order records. False if the ledger
+    /// began anew meanwhile.
+    fn compare_with_ledger(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
+        (self.evidence.by_ledger, self.evidence.settled) = (true, true);
+        let epoch = self.evidence.ledger.epoch;
+        let mut reader = self.store.page_reader(&first.view);
+        let mut page = first;
         loop {
-            look.entries.iter().for_each(|entry| evidence.ledger.add(entry));
-            if !self.catch_up(keys, evidence, &look.instant, epoch)? {
+            page.entries.iter().for_each(|entry| self.evidence.ledger.add(entry));
+            if !self.catch_up(&page.view, epoch)? {
                 return Ok(false);
             }
-            evidence.watch_stock(&look.instant);
-            self.ask_ahead(keys, &mut pages, &look.cursor, evidence.ledger.end);
-            let limit = limit(evidence.kind, look.instant.rules);
-            let (names, held): (Vec<&[u8]>, Vec<_>) = look.held.pairs().unzip();
-            let users = evidence.ledger.users(names.into_iter());
-            for (user, holds) in users.into_iter().zip(held) {
-                if evidence.ledger.see(user) {
-                    evidence.without_units += u64::from(holds == Holding::Unknown);
-                    evidence.mismatches.extend(evidence.ledger.mismatch(user, holds, limit, true));
-                }
-            }
-            if look.cursor == "0" {
+            self.evidence.watch_stock(&page.view);
+            self.store.request_page(&self.keys, &mut reader, &page.cursor, self.evidence.ledger.end);
+            self.compare_page(&page);
+            self.read_some_orders();
+            if page.cursor == "0" {
                 break;
             }
-            look = self.answer(keys, &mut pages, &look.cursor)?;
-            if !evidence.take(&look) {
-                return Ok(evidence.corrupt.is_some());
+            page = self.store.receive_page(&self.keys, &mut reader, &page.cursor)?;
+            if !self.evidence.take(&page) {
+                return Ok(self.evidence.corrupt.is_some());
             }
         }
-        // Those whom only the ledger knows; and then, at one last instant, those who differed.
-        for users in evidence.ledger.unseen().chunks(MOST_USERS) {
-            if !self.look_up(keys, evidence, users, epoch)? {
-                return Ok(evidence.corrupt.is_some());
+        // From here on the ledger is newer than any order record.
+        self.read_orders();
+        for users in self.evidence.ledger.unseen().chunks(MAX_USERS_PER_CALL) {
+            if !self.look_up(users, epoch)? {
+                return Ok(self.evidence.corrupt.is_some());
             }
         }
-        let differ: Vec<u32> = evidence.mismatches.iter().map(|mismatch| mismatch.user).collect();
-        let again = if differ.len() <= MOST_USERS { &differ[..] } else { &[] };
-        if !again.is_empty() {
-            evidence.mismatches.clear();
+        self.evidence.compare_all();
+        // A few are looked up again at one last instant; of many, what the pages showed is brought there.
+        let differ: Vec<u32> = self.evidence.mismatches.iter().map(|mismatch| mismatch.user).collect();
+        let few = if differ.len() <= MAX_USERS_PER_CALL { &differ[..] } else { &[] };
+        if !few.is_empty() {
+            self.evidence.mismatches.clear();
         }
-        Ok(self.look_up(keys, evidence, again, epoch)? || evidence.corrupt.is_some())
+        if !self.look_up(few, epoch)? {
+            return Ok(self.evidence.corrupt.is_some());
+        }
+        if !differ.is_empty() {
+            self.evidence.compare_all();
+        }
+        Ok(true)
     }
 
-    /// Looks at users at one instant. False where the ledger began anew meanwhile, or a key is corrupt now.
-    fn look_up(
-        &mut self,
-        keys: &Keys,
-        evidence: &mut Evidence,
-        users: &[u32],
-        epoch: Option<u64>,
-    ) -> Result<bool, StoreError> {
-        let names: Vec<Vec<u8>> = users.iter().map(|user| evidence.ledger.users.name(*user).to_owned()).collect();
-        self.throttle.wait();
-        let look = self.look(keys, &PageRequest::Users(&names))?;
-        self.throttle.took();
-        if !evidence.take(&look) || !self.catch_up(keys, evidence, &look.instant, epoch)? {
+    /// Compares the counters of a page with the ledger, which ends at the page's instant.
+    fn compare_page(&mut self, page: &ParticipantsPage) {
+        let limit = limit(self.evidence.kind, page.view.rules);
+        let (names, held): (Vec<&[u8]>, Vec<_>) = page.held.pairs().unzip();
+        let ledger = &mut self.evidence.ledger;
+        let users = ledger.users.numbers(names.into_iter());
+        for (user, holds) in users.into_iter().zip(held) {
+            if ledger.see(user) {
+                self.evidence.without_units += u64::from(holds == Holding::Unknown);
+                self.evidence.mismatches.extend(ledger.against_ledger(user, holds, limit));
+            }
+        }
+    }
+
+    /// Compares users with the ledger at one instant. False if the ledger began anew meanwhile, or a key is corrupt now.
+    fn look_up(&mut self, users: &[u32], epoch: Option<u64>) -> Result<bool, StoreError> {
+        let names: Vec<Vec<u8>> = users.iter().map(|user| self.evidence.ledger.users.name(*user).to_owned()).collect();
+        self.store.throttle.wait();
+        let page = self.store.read_participants(&self.keys, &PageRequest::Users(&names))?;
+        self.store.throttle.took();
+        if !self.evidence.take(&page) || !self.catch_up(&page.view, epoch)? {
             return Ok(false);
         }
-        evidence.watch_stock(&look.instant);
-        let limit = limit(evidence.kind, look.instant.rules);
-        for (user, value) in users.iter().zip(look.held.units()) {
+        self.evidence.watch_stock(&page.view);
+        let limit = limit(self.evidence.kind, page.view.rules);
+        let ledger = &mut self.evidence.ledger;
+        for (user, value) in users.iter().zip(page.held.units()) {
             let holds = match value {
                 Value::BulkString(units) => holding(units),
                 _ => Holding::Units(0),
             };
-            evidence.ledger.see(*user);
-            evidence.mismatches.extend(evidence.ledger.mismatch(*user, holds, limit, true));
+            ledger.see(*user);
+            self.evidence.mismatches.extend(ledger.against_ledger(*user, holds, limit));
         }
-        evidence.end = Some(look.instant);
         Ok(true)
     }
 
-    /// Folds the ledger up to an instant. False where it is not the ledger that the state began with.
-    fn catch_up(
-        &mut self,
-        keys: &Keys,
-        evidence: &mut Evidence,
-        instant: &ActivityView,
-        epoch: Option<u64>,
-    ) -> Result<bool, StoreError> {
-        self.throttle.set_live(instant.is_live());
-        if let Some(last) = instant.last {
-            self.fold(&keys.ledger, &mut evidence.ledger, last)?;
+    /// Folds the ledger up to an instant. False if it is not the ledger that the fold began with.
+    fn catch_up(&mut self, view: &ActivityView, epoch: Option<u64>) -> Result<bool, StoreError> {
+        self.store.throttle.set_live(view.is_live());
+        if let Some(last) = view.last {
+            self.store.fold(&self.keys.ledger, &mut self.evidence.ledger, last)?;
         }
-        let same = instant.rules.map(|rules| rules.epoch) == epoch;
-        let complete = instant.length.is_none_or(|length| length == evidence.ledger.entries);
-        Ok(same && complete && instant.last == Some(evidence.ledger.end))
+        let is_same = view.rules.map(|rules| rules.epoch) == epoch;
+        let is_complete = view.length.is_none_or(|length| length == self.evidence.ledger.entries);
+        Ok(is_same && is_complete && view.last == Some(self.evidence.ledger.end))
     }
 
-    /// Scans until two scans are alike in stock, sum and digest.
-    fn by_rounds(&mut self, keys: &Keys, evidence: &mut Evidence, first: ParticipantsPage) -> Result<bool, StoreError> {
+    /// Adds the order records that came meanwhile, while the server makes the next page: not many, so that it never waits
+    /// for us.
+    fn read_some_orders(&mut self) {
+        if let Some(rows) = self.unread.as_ref().and_then(|unread| unread.try_recv().ok()) {
+            self.evidence.ledger.add_orders(&rows);
+        }
+    }
+
+    /// Adds all order records that are not read yet.
+    fn read_orders(&mut self) {
+        for rows in self.unread.take().iter().flatten() {
+            self.evidence.ledger.add_orders(&rows);
+        }
+    }
+
+    /// Scans until two scans are equal in stock, sum and digest, comparing with the order records. False if it is gone meanwhile.
+    fn compare_scans(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let lost_beginning = first.instant.rules.is_some_and(|rules| rules.ledger);
-        let mut pages = self.begin_pages(&first.instant);
-        let mut look = Some(first);
+        let lost_beginning = first.view.rules.is_some_and(|rules| rules.ledger);
+        self.read_orders();
+        let mut reader = self.store.page_reader(&first.view);
+        let mut first = Some(first);
         let mut before = None;
         for _ in 0..TRIES {
             let (mut tally, mut digest) = (Tally::default(), 0u64);
-            evidence.ledger.begin_again();
-            evidence.mismatches.clear();
-            evidence.without_units = 0;
-            let mut page = match look.take() {
-                Some(look) => look,
-                None => self.look(keys, &PageRequest::Page("0"))?,
+            self.evidence.ledger.begin_again();
+            self.evidence.mismatches.clear();
+            self.evidence.without_units = 0;
+            let mut page = match first.take() {
+                Some(page) => page,
+                None => self.store.read_participants(&self.keys, &PageRequest::Page("0"))?,
             };
-            let stock = page.instant.stock;
+            let stock = page.view.stock;
             loop {
-                if !evidence.take(&page) {
-                    return Ok(evidence.corrupt.is_some());
+                if !self.evidence.take(&page) {
+                    return Ok(self.evidence.corrupt.is_some());
                 }
-                self.ask_ahead(keys, &mut pages, &page.cursor, page.instant.last.unwrap_or(EntryId::ZERO));
-                let limit = limit(evidence.kind, page.instant.rules);
+                let known = page.view.last.unwrap_or(EntryId::ZERO);
+                self.store.request_page(&self.keys, &mut reader, &page.cursor, known);
+                let limit = limit(self.evidence.kind, page.view.rules);
+                let ledger = &mut self.evidence.ledger;
                 for (name, holds) in page.held.pairs() {
-                    let user = evidence.ledger.user(name);
-                    if evidence.ledger.see(user) {
+                    let user = ledger.user(name);
+                    if ledger.see(user) {
                         digest = digest.wrapping_add(hasher.hash_one((name, &holds)));
-                        tally.add(&holds, &evidence.ledger, user);
-                        evidence.without_units += u64::from(holds == Holding::Unknown);
-                        evidence.mismatches.extend(evidence.ledger.mismatch(user, holds, limit, false));
+                        tally.add(&holds, ledger, user);
+                        self.evidence.without_units += u64::from(holds == Holding::Unknown);
+                        self.evidence.mismatches.extend(ledger.mismatch(user, holds, limit, false));
                     }
                 }
                 if page.cursor == "0" {
                     break;
                 }
-                let before = page.instant.stock;
-                page = self.answer(keys, &mut pages, &page.cursor)?;
-                self.throttle.set_live(page.instant.stock != before);
+                let before = page.view.stock;
+                page = self.store.receive_page(&self.keys, &mut reader, &page.cursor)?;
+                self.store.throttle.set_live(page.view.stock != before);
             }
-            let end = self.look(keys, &PageRequest::Users(&[]))?;
-            if !evidence.take(&end) {
-                return Ok(evidence.corrupt.is_some());
+            let end = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?;
+            if !self.evidence.take(&end) {
+                return Ok(self.evidence.corrupt.is_some());
             }
-            let seen = (stock, end.instant.stock, tally, digest);
-            evidence.held = tally;
-            evidence.settled = seen.0 == seen.1 && before == Some(seen);
-            if evidence.settled {
+            let seen = (stock, end.view.stock, tally, digest);
+            self.evidence.held = tally;
+            self.evidence.settled = seen.0 == seen.1 && before == Some(seen);
+            if self.evidence.settled {
                 break;
             }
             before = Some(seen);
         }
-        // A bare counter has nobody to be seen.
-        for user in evidence.ledger.unseen().into_iter().filter(|_| evidence.kind.has_users()).collect::<Vec<_>>() {
-            evidence.mismatches.extend(evidence.ledger.mismatch(user, Holding::Units(0), None, false));
+        for user in self.evidence.ledger.unseen() {
+            self.evidence.mismatches.extend(self.evidence.ledger.mismatch(user, Holding::Units(0), None, false));
         }
-        if !evidence.settled {
-            evidence.is_torn = true;
-            evidence.notes.push(
-                "it is being written and has no ledger, so no two scans were alike: audit it when nobody buys"
-                    .to_owned(),
-            );
-        } else if lost_beginning {
-            evidence.settled = false;
-            evidence.notes.push(
-                "its ledger does not begin with this sale's preheat, nor goes on behind a checkpoint, so no counter could be \
-                 compared with it"
-                    .to_owned(),
-            );
-        }
+        self.evidence.note_scans(lost_beginning);
         Ok(true)
     }
 }
 
 impl Evidence {
-    /// Forgets all that was found.
-    fn begin_again(&mut self) {
-        self.ledger.begin_again();
-        self.mismatches.clear();
-        self.notes.clear();
-        (self.end, self.corrupt) = (None, None);
-        (self.by_ledger, self.settled, self.is_torn) = (false, false, false);
-        (self.held, self.without_units) = (Tally::default(), 0);
-        (self.first_drift, self.drifts_on) = (None, false);
+    /// Notes why scans prove nothing, if they don't. `lost_beginning`: it has a ledger, which is not whole.
+    fn note_scans(&mut self, lost_beginning: bool) {
+        if !self.settled {
+            self.is_torn = true;
+            self.notes.push(
+                "it is being written and has no ledger, so no two scans were equal: audit it when nobody buys"
+                    .to_owned(),
+            );
+        } else if lost_beginning {
+            self.settled = false;
+            self.notes.push(
+                "its ledger does not begin with this sale's preheat, nor continues a checkpoint, so no counter could be \
+                 compared with it"
+                    .to_owned(),
+            );
+        }
     }
 
-    /// What a checkpoint cannot tell.
-    fn say_what_is_lost(&mut self) {
+    /// Notes what a checkpoint leaves unknown.
+    fn note_orders_too_old(&mut self) {
         let upto = self.end.as_ref().and_then(|end| end.checkpoint.as_ref()).map(|checkpoint| checkpoint.upto.at());
         if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old()) {
             self.notes.push(format!(
@@ -303,12 +312,12 @@ impl Evidence {
         }
     }
 
-    /// Takes over what a look says of the activity as a whole. False where there is nothing to go on with.
-    fn take(&mut self, look: &ParticipantsPage) -> bool {
-        self.corrupt.clone_from(&look.corrupt);
-        if look.status == Status::Ok {
-            self.end = Some(look.instant.clone());
+    /// Takes over what a page says of the activity as a whole. False if there is nothing to go on with.
+    fn take(&mut self, page: &ParticipantsPage) -> bool {
+        self.corrupt.clone_from(&page.corrupt);
+        if page.status == Status::Ok {
+            self.end = Some(page.view.clone());
         }
-        look.status == Status::Ok
+        page.status == Status::Ok
     }
 }

@@ -19,7 +19,7 @@ const PAGE: usize = 500;
 #[derive(Default)]
 pub struct Holders {
     users: Interner,
-    /// By number; `None` for a member of a set whose units nobody recorded.
+    /// By index; `None` for a member of a set whose units nobody recorded.
     units: Vec<Option<u64>>,
     /// The first record that is no number.
     pub corrupt: Option<Corrupt>,

@@ -3,8 +3,8 @@
 //!
 //! Each page comes with the ledger's end and the stock at that same instant: from the script, or, which takes half of the
 //! server's time, from the scan itself in one transaction, on a connection of its own. What the ledger has since the page
-//! before comes along; what seldom changes is looked at now and then. Where that cannot be (a proxy or a user without MULTI, a set with units beside it) or
-//! goes wrong, the script gives the page.
+//! before comes along; what seldom changes is read now and then. If that cannot be (a proxy or a user without MULTI, a set
+//! with units beside it) or goes wrong, the script gives the page.
 
 use super::connection::Connection;
 use super::keys::Keys;
@@ -18,33 +18,33 @@ use crate::inventory::layout::Kind;
 use crate::inventory::ledger::{Entry, EntryId};
 use crate::inventory::status::Status;
 
-/// Entries that come along with a page; where there are more, the rest is read by itself.
+/// Entries that come along with a page; if there are more, the rest is read by itself.
 const ENTRIES: usize = 256;
-/// After so many pages the activity is looked at whole again.
+/// After so many pages the activity is read whole again.
 const FRESH: usize = 64;
 
 /// Where pages come from.
-pub struct Pages {
-    /// `None` where they come from the script.
+pub struct PageReader {
+    /// `None` if they come from the script.
     connection: Option<Connection>,
     /// Whether the next page was asked for.
     asked: bool,
-    /// The activity when it was last looked at whole.
-    instant: ActivityView,
+    /// The activity when it was last read whole.
+    view: ActivityView,
     /// How many pages came since.
     since: usize,
 }
 
 /// A page as the scan itself gave it.
-pub struct Scanned {
+pub struct ScannedPage {
     texts: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
-    /// Whether units stand behind each user; else each holds one.
+    /// Whether units follow each user; else each holds one.
     has_units: bool,
 }
 
-impl Scanned {
+impl ScannedPage {
     /// Users and what each holds.
     pub fn pairs(&self) -> impl Iterator<Item = (&[u8], Holding)> {
         let text = |at: usize| &self.texts[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]];
@@ -57,24 +57,24 @@ impl Scanned {
 
 impl Store {
     /// Nothing is asked for yet.
-    pub(super) fn begin_pages(&self, instant: &ActivityView) -> Pages {
+    pub(super) fn page_reader(&self, view: &ActivityView) -> PageReader {
         let scans = matches!(self.layout.kind(), Kind::Hash | Kind::Coupon);
-        // Where there is no second connection, one does.
+        // If there is no second connection, one does.
         let connection = if scans { Connection::open(&self.server.target).ok() } else { None };
-        Pages { connection, asked: false, instant: instant.clone(), since: 0 }
+        PageReader { connection, asked: false, view: view.clone(), since: 0 }
     }
 
     /// Asks for the page of a cursor, and for some of the entries after one.
-    pub(super) fn ask_ahead(&mut self, keys: &Keys, pages: &mut Pages, cursor: &str, known: EntryId) {
+    pub(super) fn request_page(&mut self, keys: &Keys, reader: &mut PageReader, cursor: &str, known: EntryId) {
         if cursor == "0" {
             return;
         }
         self.throttle.wait();
-        let Some(connection) = &mut pages.connection else {
+        let Some(connection) = &mut reader.connection else {
             let names: Vec<&str> = keys.in_order().collect();
             let mut page = redis::cmd("EVALSHA");
             page.arg(AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
-            pages.asked = self.server.send(&page).is_ok();
+            reader.asked = self.server.send(&page).is_ok();
             return;
         };
         let mut pipe = redis::pipe();
@@ -82,49 +82,49 @@ impl Store {
         pipe.cmd("XRANGE").arg(&keys.ledger).arg(format!("({known}")).arg("+").arg("COUNT").arg(ENTRIES);
         pipe.cmd(if self.layout.kind() == Kind::Hash { "HSCAN" } else { "SSCAN" });
         pipe.arg(keys.participants.as_deref().unwrap_or_default()).arg(cursor).arg("COUNT").arg(PAGE);
-        pages.asked = connection.send(&pipe.get_packed_pipeline()).is_ok();
+        reader.asked = connection.send(&pipe.get_packed_pipeline()).is_ok();
     }
 
-    /// The page that was asked for. Where that went wrong, whatever it was, the script is asked, which says what it is.
-    pub(super) fn answer(
+    /// The page that was asked for. If that went wrong, whatever it was, the script is asked, which says what it is.
+    pub(super) fn receive_page(
         &mut self,
         keys: &Keys,
-        pages: &mut Pages,
+        reader: &mut PageReader,
         cursor: &str,
     ) -> Result<ParticipantsPage, StoreError> {
-        if std::mem::take(&mut pages.asked) {
-            let found = match &mut pages.connection {
-                Some(connection) => receive(connection, &pages.instant, self.layout.kind() == Kind::Hash).ok(),
+        if std::mem::take(&mut reader.asked) {
+            let found = match &mut reader.connection {
+                Some(connection) => receive(connection, &reader.view, self.layout.kind() == Kind::Hash).ok(),
                 None => match self.server.receive() {
                     Ok(value) => read(value, keys)?,
                     Err(_) => None,
                 },
             };
             self.throttle.took();
-            pages.since += 1;
-            if let Some(look) = found {
-                return if pages.connection.is_some() { self.refresh(keys, pages, look) } else { Ok(look) };
+            reader.since += 1;
+            if let Some(page) = found {
+                return if reader.connection.is_some() { self.refresh(keys, reader, page) } else { Ok(page) };
             }
         }
-        pages.connection = None;
-        self.look(keys, &PageRequest::Page(cursor))
+        reader.connection = None;
+        self.read_participants(keys, &PageRequest::Page(cursor))
     }
 
-    /// Looks at the activity whole, now and then. Where something is wrong with it, that is the answer.
+    /// Reads the activity whole, now and then. If something is wrong with it, that is the answer.
     fn refresh(
         &mut self,
         keys: &Keys,
-        pages: &mut Pages,
+        reader: &mut PageReader,
         page: ParticipantsPage,
     ) -> Result<ParticipantsPage, StoreError> {
-        if pages.since < FRESH {
+        if reader.since < FRESH {
             return Ok(page);
         }
-        let whole = self.look(keys, &PageRequest::Users(&[]))?;
+        let whole = self.read_participants(keys, &PageRequest::Users(&[]))?;
         if whole.status != Status::Ok {
             return Ok(whole);
         }
-        (pages.instant, pages.since) = (whole.instant, 0);
+        (reader.view, reader.since) = (whole.view, 0);
         Ok(page)
     }
 }
@@ -155,13 +155,13 @@ fn receive(
     }
     let cursor = String::from_utf8_lossy(&connection.texts(1)?.concat()).into_owned();
     let count = connection.array()?;
-    let mut page = Scanned { texts: Vec::new(), ends: Vec::with_capacity(count), has_units };
+    let mut page = ScannedPage { texts: Vec::new(), ends: Vec::with_capacity(count), has_units };
     for text in connection.texts(count)? {
         page.texts.extend_from_slice(text);
         page.ends.push(page.texts.len());
     }
     let withdrawn = before.rules.and_then(|rules| rules.withdrawn).unwrap_or_default();
     let stock = stock.map(|stock| stock.saturating_add(withdrawn));
-    let instant = ActivityView { stock, last, length: None, ..before.clone() };
-    Ok(ParticipantsPage { status: Status::Ok, corrupt: None, instant, entries, cursor, held: HeldBy::Scanned(page) })
+    let view = ActivityView { stock, last, length: None, ..before.clone() };
+    Ok(ParticipantsPage { status: Status::Ok, corrupt: None, view, entries, cursor, held: HeldBy::Scanned(page) })
 }

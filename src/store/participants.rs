@@ -1,11 +1,11 @@
-//! One look at an activity at one instant: a page of its participants, or some users, with the stock, the rules and the
+//! An activity at one instant: a page of its participants, or some users, with the stock, the rules and the
 //! ledger's end.
 
 use redis::Value;
 
 use super::call::Again;
 use super::keys::Keys;
-use super::page_reader::Scanned;
+use super::page_reader::ScannedPage;
 use super::reply::{Reply, corrupt};
 use super::scripts::AUDIT;
 use super::{Store, StoreError};
@@ -33,8 +33,8 @@ pub enum PageRequest<'a> {
 pub struct ParticipantsPage {
     pub status: Status,
     pub corrupt: Option<Corrupt>,
-    pub instant: ActivityView,
-    /// What the ledger has of late, where that comes along.
+    pub view: ActivityView,
+    /// What the ledger has of late, if that comes along.
     pub entries: Vec<Entry>,
     pub cursor: String,
     pub held: HeldBy,
@@ -47,14 +47,18 @@ pub enum HeldBy {
     /// Users and units in turn; or units alone, of users that were asked for.
     List(Vec<Value>),
     /// As the scan itself gave them.
-    Scanned(Scanned),
+    Scanned(ScannedPage),
 }
 
 impl Store {
     /// What the script says.
-    pub(super) fn look(&mut self, keys: &Keys, ask: &PageRequest<'_>) -> Result<ParticipantsPage, StoreError> {
+    pub(super) fn read_participants(
+        &mut self,
+        keys: &Keys,
+        ask: &PageRequest<'_>,
+    ) -> Result<ParticipantsPage, StoreError> {
         match self.call(keys, ask, false)? {
-            Some(look) => Ok(look),
+            Some(page) => Ok(page),
             // A user with a zero byte, which only a backend can have made.
             None => self.call(keys, ask, true)?.ok_or_else(|| Reply::of(&AUDIT).unfit("no list")),
         }
@@ -121,7 +125,7 @@ impl HeldBy {
         }
     }
 
-    /// Takes a joined reply apart; `None` where a user has a zero byte.
+    /// Takes a joined reply apart; `None` if a user has a zero byte.
     fn joined(mut bytes: Vec<u8>) -> Option<Self> {
         let space = bytes.iter().position(|byte| *byte == b' ')?;
         let count: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
@@ -134,31 +138,24 @@ impl HeldBy {
     }
 }
 
-/// Reads the script's reply; `None` where users and units cannot be told apart in it.
+/// Reads the script's reply; `None` if users and units cannot be told apart in it.
 pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>, StoreError> {
     let reply = Reply::of(&AUDIT);
     let mut values = reply.array(value)?;
     let status = reply.status(values.first())?;
-    let mut look = ParticipantsPage {
+    let mut page = ParticipantsPage {
         status,
         corrupt: None,
-        instant: ActivityView {
-            at: Millis::new(0),
-            stock: None,
-            rules: None,
-            last: None,
-            length: None,
-            checkpoint: None,
-        },
+        view: ActivityView { at: Millis::new(0), stock: None, rules: None, last: None, length: None, checkpoint: None },
         entries: Vec::new(),
         cursor: "0".to_owned(),
         held: HeldBy::List(Vec::new()),
     };
     if status == Status::Corrupt {
-        look.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok(Some(look));
+        page.corrupt = Some(reply.corrupt(&values, keys)?);
+        return Ok(Some(page));
     }
-    look.held = match values.pop() {
+    page.held = match values.pop() {
         Some(Value::Array(values)) => HeldBy::List(values),
         Some(Value::BulkString(bytes)) => match HeldBy::joined(bytes) {
             Some(held) => held,
@@ -169,19 +166,19 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>
     let [_, at, stock, Value::Array(meta), last, length, cursor] = &values[..] else {
         return Err(reply.unfit(&values));
     };
-    look.cursor = reply.text(Some(cursor))?.unwrap_or_default();
+    page.cursor = reply.text(Some(cursor))?.unwrap_or_default();
     let checkpoint = match reply.text(meta.get(2))? {
         None => None,
         Some(text) => match text.parse::<Checkpoint>() {
             Ok(checkpoint) => Some(checkpoint),
             Err(_) => {
-                look.status = Status::Corrupt;
-                look.corrupt = Some(corrupt(keys, 2, Some(&text)));
-                return Ok(Some(look));
+                page.status = Status::Corrupt;
+                page.corrupt = Some(corrupt(keys, 2, Some(&text)));
+                return Ok(Some(page));
             }
         },
     };
-    look.instant = ActivityView {
+    page.view = ActivityView {
         at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
         stock: reply.count(Some(stock))?,
         rules: match reply.text(meta.first())? {
@@ -205,10 +202,10 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>
         length: reply.count(Some(length))?,
         checkpoint: None,
     };
-    let epoch = look.instant.rules.map(|rules| rules.epoch);
+    let epoch = page.view.rules.map(|rules| rules.epoch);
     if let Some(checkpoint) = checkpoint.filter(|checkpoint| Some(checkpoint.epoch) == epoch) {
-        look.instant.length = look.instant.length.map(|length| length + checkpoint.removed);
-        look.instant.checkpoint = Some(checkpoint);
+        page.view.length = page.view.length.map(|length| length + checkpoint.removed);
+        page.view.checkpoint = Some(checkpoint);
     }
-    Ok(Some(look))
+    Ok(Some(page))
 }

@@ -81,8 +81,8 @@ impl Store {
     fn since_audit(&mut self, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
         let Some(mut after) = audited.last else { return Ok(None) };
         let keys = self.keys(activity);
-        let instant = self.look(&keys, &PageRequest::Users(&[]))?.instant;
-        let (Some(stock), Some(last)) = (instant.stock, instant.last) else { return Ok(None) };
+        let view = self.read_participants(&keys, &PageRequest::Users(&[]))?.view;
+        let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
         let mut expected = signed(audited.stock);
         while after < last {
             let page = self.ledger(activity, after)?;

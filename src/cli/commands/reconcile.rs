@@ -21,7 +21,6 @@ use crate::cli::output::{Format, Output};
 use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::judgement::{MissingOrders, judge};
-use seckill::inventory::ledger_state::Compared;
 use seckill::inventory::number::Units;
 use seckill::store::Store;
 
@@ -92,7 +91,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     let plan_file = args.fix.plan_file(&inputs)?;
     let mut store = session.store(session.layout(of_fixture)?)?;
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
-    let orders = args.orders.read(&named, &mut store, &session.out)?;
+    let orders = args.orders.begin(named, &mut store, &session.out)?;
     let wanted = match wanted.is_empty() {
         false => wanted,
         true => Wanted::all(orders.as_ref(), &mut store)?,
@@ -122,8 +121,9 @@ fn audit_all(
     for Wanted { activity, total } in wanted {
         let is_named = args.activities.contains(activity);
         let compared = orders.as_mut().map(|orders| orders.of(activity, is_named));
-        let is_unrecorded = compared.as_ref().is_some_and(|compared| compared.records.rows == 0);
-        let audit = audited(store, activity, *total, compared, args.fix.missing_orders())?;
+        let evidence = store.audit(activity, total.map(Units::get), compared)?;
+        let is_unrecorded = evidence.ledger.is_unrecorded();
+        let audit = judge(evidence, args.fix.missing_orders());
         if is_unrecorded && !is_named {
             left_out.note(&audit);
         }
@@ -131,6 +131,9 @@ fn audit_all(
         progress.inc(1);
     }
     progress.finish();
+    if let Some(orders) = orders {
+        orders.finish(&args.orders, out)?;
+    }
     Ok(audits)
 }
 
@@ -195,17 +198,7 @@ fn repairs_title(is_dry_run: bool) -> &'static str {
 /// # Errors
 /// Whatever keeps the server from answering.
 pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
-    Ok(audited(store, activity, total, None, MissingOrders::Repair)?.verdict)
-}
-
-fn audited(
-    store: &mut Store,
-    activity: &ActivityId,
-    total: Option<Units>,
-    compared: Option<Compared>,
-    missing_orders: MissingOrders,
-) -> Result<Audit> {
-    Ok(judge(store.audit(activity, total.map(Units::get), compared)?, missing_orders))
+    Ok(judge(store.audit(activity, total.map(Units::get), None)?, MissingOrders::Repair).verdict)
 }
 
 /// 7 if anything differs or cannot be proven, 3 if there is no such activity.

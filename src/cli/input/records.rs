@@ -1,40 +1,45 @@
-//! Order records for an audit: rows summed by activity and user, from a file, a pipe or a command.
+//! Order records for an audit, from a file, a pipe or a command: handed over while they are read, or summed by activity
+//! and user.
 
 use std::collections::HashMap;
-use std::process::{Command, Stdio};
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
 
 use super::columns;
 use super::orders::{Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape};
 use super::problem::Problems;
 use crate::cli::failure::Failure;
 use seckill::inventory::id::ActivityId;
+use seckill::inventory::interner::Interner;
 use seckill::inventory::ledger::EntryId;
-use seckill::inventory::order_sums::OrderSums;
+use seckill::inventory::order_sums::{OrderRows, OrderSums};
 use seckill::store::error::cause;
-
-/// How records are to be read.
-pub struct Reading<'a> {
-    /// Form and delimiter, as far as they are given.
-    pub format: RowFormat,
-    /// What the input calls our columns.
-    pub mapping: &'a Mapping,
-    /// Whether the layout records who bought.
-    pub has_users: bool,
-    /// The activities that are wanted; all where it is empty. Where it is one, rows need not name it.
-    pub wanted: &'a [ActivityId],
-}
 
 /// The most activities that one input may name when none are wanted in particular: more than any shop audits at
 /// once, and a bound on memory if another column was taken for the activity.
-const MOST_ACTIVITIES: usize = 100_000;
+const MAX_ACTIVITIES: usize = 100_000;
+/// Rows that are handed over at a time: about a page of participants, which takes the server longer.
+const ROWS: usize = 1000;
+/// How many such batches wait while the ledger is read.
+const BATCHES: usize = 64;
 
-/// All rows of an input.
+/// How records are to be read.
+pub struct Reading {
+    /// Form and delimiter, as far as they are given.
+    pub format: RowFormat,
+    /// What the input calls our columns.
+    pub mapping: Mapping,
+    /// Whether the layout records who bought.
+    pub has_users: bool,
+    /// The activities that are wanted; all if it is empty. If it is one, rows need not name it.
+    pub wanted: Vec<ActivityId>,
+}
+
+/// What is known of an input when all of it was read.
 #[derive(Default)]
-pub struct OrderRecords {
-    /// The activities that are wanted; if none are, those that rows name, in the order in which they come.
-    activities: Vec<(ActivityId, OrderSums)>,
-    /// Indexes into `activities`.
-    places: HashMap<String, usize>,
+pub struct Summary {
     /// How many rows there were, of whichever activity.
     pub rows: u64,
     /// How many of them were of activities that nobody wants.
@@ -43,89 +48,181 @@ pub struct OrderRecords {
     pub ignored: Option<String>,
 }
 
-impl OrderRecords {
-    fn of(wanted: &[ActivityId]) -> Self {
-        let mut records = Self::default();
-        for activity in wanted {
-            records.place_of(activity.clone());
-        }
-        records
-    }
+/// The records of several activities.
+#[derive(Default)]
+pub struct OrderRecords {
+    /// The activities that are wanted; if none are, those that rows name, in the order in which they come.
+    activities: Activities,
+    /// The users and the sums of each.
+    sums: Vec<(Interner, OrderSums)>,
+}
 
+impl OrderRecords {
     /// The activities that rows name.
     pub fn named(&self) -> impl Iterator<Item = &ActivityId> {
-        self.activities.iter().filter(|(_, records)| records.rows > 0).map(|(activity, _)| activity)
+        let named = self.activities.ids.iter().zip(&self.sums).filter(|(_, (_, sums))| sums.rows > 0);
+        named.map(|(activity, _)| activity)
     }
 
-    /// The records of an activity; none if no row names it.
-    pub fn take(&mut self, activity: &ActivityId) -> OrderSums {
-        let place = self.places.get(activity.as_str());
-        place.map(|place| std::mem::take(&mut self.activities[*place].1)).unwrap_or_default()
+    /// Users and sums of an activity; none if no row names it.
+    pub fn take(&mut self, activity: &ActivityId) -> (Interner, OrderSums) {
+        let index = self.activities.indexes.get(activity.as_str());
+        index.and_then(|index| self.sums.get_mut(*index)).map(std::mem::take).unwrap_or_default()
     }
+}
 
-    /// Where the records of an activity are kept.
-    fn place_of(&mut self, activity: ActivityId) -> usize {
-        let next = self.activities.len();
-        let place = *self.places.entry(activity.to_string()).or_insert(next);
-        if place == next {
-            self.activities.push((activity, OrderSums::default()));
+/// Activities by index.
+#[derive(Default)]
+struct Activities {
+    ids: Vec<ActivityId>,
+    indexes: HashMap<String, usize>,
+}
+
+impl Activities {
+    fn index_of(&mut self, activity: ActivityId) -> usize {
+        let next = self.ids.len();
+        let index = *self.indexes.entry(activity.to_string()).or_insert(next);
+        if index == next {
+            self.ids.push(activity);
         }
-        place
+        index
     }
 }
 
-/// Reads a file; `-` is standard input.
-///
-/// # Errors
-/// It cannot be read, or a row is not valid.
-pub fn of_file(path: &str, reading: &Reading<'_>) -> Result<OrderRecords, Failure> {
-    read(Blocks::open(path)?, reading)
+/// Where records come from.
+pub struct Source {
+    blocks: Blocks,
+    export: Option<Export>,
 }
 
-/// Reads what a shell command prints. Its exit status counts: an export that failed half-way is no export.
-///
-/// # Errors
-/// It cannot be started, it fails, or a row is not valid.
-pub fn of_command(line: &str, reading: &Reading<'_>) -> Result<OrderRecords, Failure> {
-    let failed = |what: String| Failure::failed(format!("the orders command `{}` {what}", line.escape_debug()));
-    let mut child = Command::new("sh")
-        .args(["-c", line])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(format!("cannot be started: {}", cause(&error))))?;
-    let Some(stdout) = child.stdout.take() else { return Err(failed("has no output".to_owned())) };
-    let records = read(Blocks::stream("<orders-cmd>", stdout), reading);
-    if records.is_err() {
+impl Source {
+    /// A file; `-` is standard input.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn file(path: &str) -> Result<Self, Failure> {
+        Ok(Self { blocks: Blocks::open(path)?, export: None })
+    }
+
+    /// What a shell command prints.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn command(line: &str) -> Result<Self, Failure> {
+        let spawned = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut export = match spawned {
+            Ok(child) => Export { line: line.to_owned(), child },
+            Err(error) => return Err(failed(line, &format!("cannot be started: {}", cause(&error)))),
+        };
+        let Some(stdout) = export.child.stdout.take() else { return Err(failed(line, "has no output")) };
+        Ok(Self { blocks: Blocks::stream("<orders-cmd>", stdout), export: Some(export) })
+    }
+
+    /// Reads all records, of several activities.
+    ///
+    /// # Errors
+    /// It cannot be read, a row is not valid, or the command failed.
+    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, Summary), Failure> {
+        let mut sums: Vec<(Interner, OrderSums)> = Vec::new();
+        let read = read(self.blocks, reading, &mut |index, rows| {
+            if index >= sums.len() {
+                sums.resize_with(index + 1, Default::default);
+            }
+            let (users, sums) = &mut sums[index];
+            sums.add(rows, users);
+        });
+        let (activities, summary) = end(read, self.export)?;
+        Ok((OrderRecords { activities, sums }, summary))
+    }
+
+    /// Begins to read the records of the only activity that is wanted, in a thread of their own.
+    pub fn read_beside(self, reading: Reading) -> (Receiver<OrderRows>, Unfinished) {
+        let (sender, rows) = sync_channel(BATCHES);
+        let blocks = self.blocks;
+        let thread = thread::spawn(move || {
+            // If nobody wants rows any more, what is wrong with them is still an error.
+            read(blocks, &reading, &mut |_, rows| drop(sender.send(std::mem::take(rows))))
+        });
+        (rows, Unfinished { thread, export: self.export })
+    }
+}
+
+/// Records that a thread is reading.
+pub struct Unfinished {
+    thread: JoinHandle<Result<(Activities, Summary), Failure>>,
+    export: Option<Export>,
+}
+
+impl Unfinished {
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// As [`Source::read`]: nothing that was handed over may be believed.
+    pub fn finish(self) -> Result<Summary, Failure> {
+        let read = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        end(read, self.export).map(|(_, summary)| summary)
+    }
+}
+
+/// A shell command that prints records. Dropped, it is ended.
+struct Export {
+    line: String,
+    child: Child,
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
         // It may wait for ever for somebody to read on.
-        let _ = child.kill();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
-    let status = child.wait().map_err(|error| failed(format!("cannot be waited for: {}", cause(&error))))?;
-    match records {
+}
+
+fn failed(line: &str, what: &str) -> Failure {
+    Failure::failed(format!("the orders command `{}` {what}", line.escape_debug()))
+}
+
+/// Ends the reading of a source. The exit status of a command counts: an export that failed half-way is no export.
+fn end<T>(read: Result<T, Failure>, export: Option<Export>) -> Result<T, Failure> {
+    let Some(mut export) = export else { return read };
+    if read.is_err() {
+        let _ = export.child.kill();
+    }
+    let hint = "run it by itself and see what it says";
+    let waited = export.child.wait();
+    let status =
+        waited.map_err(|error: io::Error| failed(&export.line, &format!("cannot be waited for: {}", cause(&error))))?;
+    match read {
         // A command that failed is why the rows are not valid.
-        Ok(_) if !status.success() => {
-            Err(failed(format!("failed ({status})")).hint("run it by itself and see what it says"))
-        }
+        Ok(_) if !status.success() => Err(failed(&export.line, &format!("failed ({status})")).hint(hint)),
         // Above 127 a signal ended it: it is we who stopped reading.
         Err(failure) if status.code().is_some_and(|code| (1..128).contains(&code)) => {
-            Err(failed(format!("failed ({status}); and {}", failure.message))
-                .hint("run it by itself and see what it says"))
+            Err(failed(&export.line, &format!("failed ({status}); and {}", failure.message)).hint(hint))
         }
-        records => records,
+        read => read,
     }
 }
 
-fn read(mut blocks: Blocks, reading: &Reading<'_>) -> Result<OrderRecords, Failure> {
-    let mut records = OrderRecords::of(reading.wanted);
+/// Reads all rows and hands them over with the index of their activity, some at a time.
+fn read(
+    mut blocks: Blocks,
+    reading: &Reading,
+    hand_over: &mut impl FnMut(usize, &mut OrderRows),
+) -> Result<(Activities, Summary), Failure> {
+    let (mut activities, mut summary) = (Activities::default(), Summary::default());
+    for activity in &reading.wanted {
+        activities.index_of(activity.clone());
+    }
     // Some exports of no rows, as those of sqlite3 and mysql, have no header either.
     if blocks.is_empty() {
-        return Ok(records);
+        return Ok((activities, summary));
     }
-    let mut rows = OrderReader::new(blocks, reading.format, reading.mapping, shape(reading))?;
+    let mut rows = OrderReader::new(blocks, reading.format, &reading.mapping, shape(reading))?;
     let mut row = OrderRow::default();
     let mut problems = Problems::of(rows.name());
     let only = reading.wanted.len() == 1;
     let mut last: Option<(String, Option<usize>)> = None;
+    let (mut batch, mut batch_index) = (OrderRows::default(), 0);
     loop {
         match rows.read(&mut row) {
             Ok(true) => (),
@@ -139,47 +236,52 @@ fn read(mut blocks: Blocks, reading: &Reading<'_>) -> Result<OrderRecords, Failu
                 continue;
             }
         }
-        records.rows += 1;
-        let place = match (row.get(Column::Activity), &last) {
+        summary.rows += 1;
+        let index = match (row.get(Column::Activity), &last) {
             // Rows of the only activity that is wanted need not name it.
             (None, _) => only.then_some(0),
             // Most rows are of the activity of the row before.
-            (Some(name), Some((known, place))) if known == name => *place,
+            (Some(name), Some((known, index))) if known == name => *index,
             (Some(name), _) => {
-                let place = match (records.places.get(name), reading.wanted.is_empty()) {
-                    (Some(place), _) => Some(*place),
-                    (None, true) => name.parse().ok().map(|activity| records.place_of(activity)),
+                let index = match (activities.indexes.get(name), reading.wanted.is_empty()) {
+                    (Some(index), _) => Some(*index),
+                    (None, true) => name.parse().ok().map(|activity| activities.index_of(activity)),
                     (None, false) => None,
                 };
-                last = Some((name.to_owned(), place));
-                place
+                last = Some((name.to_owned(), index));
+                index
             }
         };
-        if records.activities.len() > MOST_ACTIVITIES.max(reading.wanted.len()) {
+        if activities.ids.len() > MAX_ACTIVITIES.max(reading.wanted.len()) {
             return Err(Failure::usage(format!(
-                "{}:{}: the rows name more than {MOST_ACTIVITIES} activities",
+                "{}:{}: the rows name more than {MAX_ACTIVITIES} activities",
                 rows.name(),
                 row.line()
             ))
             .hint("is another column taken for the activity? else name the activities to audit"));
         }
-        match place {
-            None => records.passed_over += 1,
-            Some(place) => {
-                let entry: Option<EntryId> = row.get(Column::Ledger).and_then(|text| text.parse().ok());
-                // A bare counter sells to nobody in particular.
-                let user = if reading.has_users { row.text(Column::User) } else { "" };
-                records.activities[place].1.add(user, row.quantity(), entry);
-            }
+        let Some(index) = index else {
+            summary.passed_over += 1;
+            continue;
+        };
+        if !batch.is_empty() && (index != batch_index || batch.len() == ROWS) {
+            hand_over(batch_index, &mut batch);
+            batch.clear();
         }
+        batch_index = index;
+        let entry: Option<EntryId> = row.get(Column::Ledger).and_then(|text| text.parse().ok());
+        // A bare counter sells to nobody in particular.
+        let user = if reading.has_users { row.text(Column::User) } else { "" };
+        batch.push(user, row.quantity(), entry);
     }
-    records.ignored = columns::ignored(rows.ignored());
+    hand_over(batch_index, &mut batch);
+    summary.ignored = columns::ignored(rows.ignored());
     problems.end()?;
-    Ok(records)
+    Ok((activities, summary))
 }
 
 /// The columns of order records. If one activity is wanted, they need not name it.
-fn shape(reading: &Reading<'_>) -> Shape {
+fn shape(reading: &Reading) -> Shape {
     const ALL: [Column; 4] = [Column::Activity, Column::User, Column::Quantity, Column::Ledger];
     let (required, optional): (&[Column], &[Column]) = match (reading.wanted.len(), reading.has_users) {
         (1, true) => (&[Column::User], &[Column::Activity, Column::Quantity, Column::Ledger]),

@@ -1,12 +1,12 @@
 //! Judgement and plan of sales that are written down in a line each.
 
 use super::super::audit::{Audit, Proof, Verdict};
-use super::super::evidence::{ActivityView, Rules, Tally};
+use super::super::evidence::{ActivityView, Rules};
 use super::super::judgement::judge;
 use super::super::layout::Layout;
 use super::super::ledger::{Entry, EntryId};
-use super::super::ledger_state::{Compared, LedgerState};
-use super::super::order_sums::OrderSums;
+use super::super::ledger_state::Compared;
+use super::super::order_sums::OrderRows;
 use super::super::time::Millis;
 use super::*;
 
@@ -44,25 +44,25 @@ fn sale(layout: Layout) -> Sale {
 impl Sale {
     fn evidence(&self) -> Evidence {
         let kind = self.layout.kind();
+        let mut rows = OrderRows::default();
         let compared = self.orders.as_ref().map(|orders| {
-            let mut records = OrderSums::default();
-            orders.iter().for_each(|(user, units)| records.add(user, *units, None));
-            Compared { records, newer_from: EntryId::first_at(Millis::new(u64::MAX)), named: self.named }
+            orders.iter().for_each(|(user, units)| rows.push(user, *units, None));
+            Compared::unread(None, EntryId::first_at(Millis::new(u64::MAX)), self.named)
         });
-        let mut state = LedgerState::new(kind, compared);
+        let mut evidence = Evidence::new(&"1001".parse().unwrap(), self.layout, None, compared);
         let id = |at: u64| EntryId::first_at(Millis::new(at));
         let by_ledger = self.ledger.is_some();
         if let Some(users) = &self.ledger {
             let mut begin = Entry::new(id(1));
             (begin.op, begin.epoch) = (b"preheat".to_vec(), Some(b"1".to_vec()));
             begin.total = self.total.map(|total| total.to_string().into_bytes());
-            state.add(&begin);
+            evidence.ledger.add(&begin);
             for ((user, units), at) in users.iter().zip(2..) {
                 let mut entry = Entry::new(id(at));
                 entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
                 entry.users = Some(format!(r#"["{user}"]"#).into_bytes());
                 entry.quantity = Some(units.abs().to_string().into_bytes());
-                state.add(&entry);
+                evidence.ledger.add(&entry);
             }
         }
         let rules = self.total.map(|total| Rules {
@@ -75,25 +75,8 @@ impl Sale {
         });
         let at = Millis::new(1000);
         let end = ActivityView { at, stock: self.stock, rules, last: None, length: None, checkpoint: None };
-        let mut evidence = Evidence {
-            activity: "1001".parse().unwrap(),
-            layout: self.layout,
-            kind,
-            total: None,
-            end: Some(end),
-            corrupt: None,
-            ledger: state,
-            held: Tally::default(),
-            without_units: 0,
-            newest_named: None,
-            by_ledger,
-            settled: true,
-            is_torn: false,
-            first_drift: None,
-            drifts_on: false,
-            mismatches: Vec::new(),
-            notes: Vec::new(),
-        };
+        (evidence.end, evidence.by_ledger, evidence.settled) = (Some(end), by_ledger, true);
+        evidence.ledger.add_orders(&rows);
         for (user, units) in self.held.iter().filter(|_| kind.has_users()) {
             let holds = match units {
                 -1 => Holding::Unknown,
@@ -104,10 +87,16 @@ impl Sale {
             evidence.ledger.see(user);
             evidence.without_units += u64::from(holds == Holding::Unknown);
             evidence.held.add(&holds, &evidence.ledger, user);
-            evidence.mismatches.extend(evidence.ledger.mismatch(user, holds, None, by_ledger));
+            evidence.mismatches.extend(match by_ledger {
+                true => evidence.ledger.against_ledger(user, holds, None),
+                false => evidence.ledger.mismatch(user, holds, None, false),
+            });
         }
-        for user in evidence.ledger.unseen().into_iter().filter(|_| kind.has_users()).collect::<Vec<_>>() {
+        for user in evidence.ledger.unseen() {
             evidence.mismatches.extend(evidence.ledger.mismatch(user, Holding::Units(0), None, by_ledger));
+        }
+        if by_ledger {
+            evidence.compare_all();
         }
         evidence
     }

@@ -209,7 +209,7 @@ fn a_checkpoint_that_is_damaged_or_does_not_fit_is_unsettled_and_never_a_match()
         let (redis, time) = sale(SECKILL);
         trim(&redis, &time).code(0);
         spoil(&redis);
-        let audit = redis.seckill(["reconcile", "1001", "-o", "json"]).code(7).stderr_has("nor goes on behind");
+        let audit = redis.seckill(["reconcile", "1001", "-o", "json"]).code(7).stderr_has("nor continues a checkpoint");
         assert_eq!(audit.json()["verdict"], "unsettled");
         trim(&redis, LATER).code(1);
     };

@@ -1,17 +1,19 @@
 //! Where order records come from, and as of when they count.
 
 use std::os::fd::AsFd;
+use std::sync::mpsc::Receiver;
 use std::time::UNIX_EPOCH;
 
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
-use crate::cli::input::records::{self, OrderRecords, Reading};
+use crate::cli::input::records::{OrderRecords, Reading, Source, Summary, Unfinished};
 use crate::cli::output::Output;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::ledger_state::Compared;
 use seckill::inventory::number::{MOST_UNITS, between};
+use seckill::inventory::order_sums::OrderRows;
 use seckill::inventory::time::{GivenTime, Millis};
 use seckill::store::Store;
 
@@ -55,10 +57,17 @@ pub struct OrdersArgs {
     expect_rows: Option<u64>,
 }
 
-/// Order records of all activities, and the time as of which they count.
+/// Order records, and the time as of which they count.
 pub struct Orders {
-    records: OrderRecords,
-    newer_from: EntryId,
+    records: Records,
+    as_of: Millis,
+}
+
+enum Records {
+    /// Of several activities, read whole: which ones are audited may depend on them.
+    Read(OrderRecords),
+    /// Of one activity, read while the server is.
+    Beside { rows: Option<Receiver<OrderRows>>, unfinished: Unfinished },
 }
 
 impl OrdersArgs {
@@ -74,11 +83,10 @@ impl OrdersArgs {
         self.orders.as_deref()
     }
 
-    /// Reads the records, if any are given.
-    pub fn read(&self, wanted: &[ActivityId], store: &mut Store, out: &Output) -> Result<Option<Orders>> {
+    /// Begins to read the records, if any are given; [`Orders::finish`] must be called before anything is believed.
+    pub fn begin(&self, wanted: Vec<ActivityId>, store: &mut Store, out: &Output) -> Result<Option<Orders>> {
         let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
         let format = RowFormat { dialect: self.format, delimiter: self.delimiter };
-        let reading = Reading { format, mapping: &mapping, has_users: store.layout().kind().has_users(), wanted };
         let as_of = match (self.as_of, &self.orders, &self.orders_cmd) {
             (_, None, None) => return Ok(None),
             (Some(as_of), ..) => as_of.at(|| store.now())?,
@@ -88,37 +96,47 @@ impl OrdersArgs {
                 None => store.now()?,
             },
         };
-        let (records, source) = match (&self.orders, &self.orders_cmd) {
-            (Some(file), _) => (records::of_file(file, &reading)?, format!("`{file}`")),
-            (None, command) => {
-                let command = command.as_deref().unwrap_or_default();
-                (records::of_command(command, &reading)?, "`--orders-cmd`".to_owned())
-            }
+        let source = match (&self.orders, &self.orders_cmd) {
+            (Some(file), _) => Source::file(file)?,
+            (None, command) => Source::command(command.as_deref().unwrap_or_default())?,
         };
-        out.detail(format!("{} order records as of {as_of}", records.rows));
-        self.count(records.rows, &source)?;
-        if let Some(ignored) = &records.ignored {
-            out.note(ignored);
-        }
-        if records.passed_over > 0 {
-            out.note(format!("{} order records are of other activities", records.passed_over));
-        }
-        Ok(Some(Orders { records, newer_from: EntryId::first_at(Millis::new(as_of.get() + 1)) }))
+        let reading = Reading { format, mapping, has_users: store.layout().kind().has_users(), wanted };
+        let records = if reading.wanted.len() == 1 {
+            let (rows, unfinished) = source.read_beside(reading);
+            Records::Beside { rows: Some(rows), unfinished }
+        } else {
+            let (records, summary) = source.read(&reading)?;
+            self.check(&summary, as_of, out)?;
+            Records::Read(records)
+        };
+        Ok(Some(Orders { records, as_of }))
     }
 }
 
 impl OrdersArgs {
     /// Refuses an export that is empty or not of the expected length: every sale would differ from it, or none.
-    fn count(&self, rows: u64, source: &str) -> Result<(), Failure> {
+    fn check(&self, summary: &Summary, as_of: Millis, out: &Output) -> Result<(), Failure> {
+        let rows = summary.rows;
+        out.detail(format!("{rows} order records as of {as_of}"));
+        let source = self.orders.as_ref().map_or_else(|| "`--orders-cmd`".to_owned(), |file| format!("`{file}`"));
         match self.expect_rows {
             Some(expected) if expected != rows => {
-                Err(Failure::usage(format!("{source} has {rows} order records, expected {expected}"))
-                    .hint("was the export cut short? nothing was compared"))
+                return Err(Failure::usage(format!("{source} has {rows} order records, expected {expected}"))
+                    .hint("was the export cut short? nothing was compared"));
             }
-            None if rows == 0 => Err(Failure::usage(format!("{source} has no order records, so nothing was compared"))
-                .hint("is it the right database, table and query? `--expect-rows 0` if there are no orders yet")),
-            _ => Ok(()),
+            None if rows == 0 => {
+                return Err(Failure::usage(format!("{source} has no order records, so nothing was compared"))
+                    .hint("is it the right database, table and query? `--expect-rows 0` if there are no orders yet"));
+            }
+            _ => (),
         }
+        if let Some(ignored) = &summary.ignored {
+            out.note(ignored);
+        }
+        if summary.passed_over > 0 {
+            out.note(format!("{} order records are of other activities", summary.passed_over));
+        }
+        Ok(())
     }
 }
 
@@ -134,13 +152,34 @@ fn modified(path: &str) -> Option<Millis> {
 }
 
 impl Orders {
-    /// The activities that records name.
-    pub fn named(&self) -> impl Iterator<Item = &ActivityId> {
-        self.records.named()
+    /// The activities that records name, if that is known before they are audited.
+    pub fn named(&self) -> Vec<&ActivityId> {
+        match &self.records {
+            Records::Read(records) => records.named().collect(),
+            Records::Beside { .. } => Vec::new(),
+        }
     }
 
     /// What an activity is compared with.
     pub fn of(&mut self, activity: &ActivityId, named: bool) -> Compared {
-        Compared { records: self.records.take(activity), newer_from: self.newer_from, named }
+        let newer_from = EntryId::first_at(Millis::new(self.as_of.get() + 1));
+        match &mut self.records {
+            Records::Beside { rows, .. } => Compared::unread(rows.take(), newer_from, named),
+            Records::Read(records) => {
+                let (users, orders) = records.take(activity);
+                Compared { users, orders, unread: None, newer_from, named }
+            }
+        }
+    }
+
+    /// Waits for the end of the records.
+    ///
+    /// # Errors
+    /// They are not valid, not complete, or not as many as expected: what was compared with them means nothing.
+    pub fn finish(self, args: &OrdersArgs, out: &Output) -> Result<(), Failure> {
+        match self.records {
+            Records::Read(_) => Ok(()),
+            Records::Beside { unfinished, .. } => args.check(&unfinished.finish()?, self.as_of, out),
+        }
     }
 }
