@@ -1,4 +1,4 @@
-//! What an audit says: whether stock, participants, ledger and order records agree, and where they do not.
+//! What an audit says: whether stock, participants, ledger and order records agree, and what differs if not.
 
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ impl Class {
     }
 }
 
-/// What one side says: units, or, where it is no number, a text.
+/// What one side says: units, or a text that is no number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Held {
@@ -190,11 +190,11 @@ pub struct Audit {
     pub bought: Option<i64>,
     /// What the stock should be: the total less what was bought.
     pub expected_stock: Option<i64>,
-    /// How far the stock is from that: above zero where too many are for sale.
+    /// How far the stock is from that: above zero if too many are for sale.
     pub drift: Option<i64>,
     /// Everything that differs, sorted by class and user.
     pub differences: Vec<Difference>,
-    /// What people should know beside it.
+    /// Warnings.
     pub notes: Vec<String>,
     /// What would set it right.
     pub plan: Plan,

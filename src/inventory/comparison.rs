@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::evidence::{Evidence, Holding, Mismatch, limit, signed};
+use super::evidence::{Evidence, limit, signed};
 use super::ledger_state::LedgerState;
+use super::mismatch::{Holding, Mismatch};
 
 impl LedgerState {
     /// What a participant's record holds if it is what the ledger says.
@@ -56,7 +57,7 @@ impl LedgerState {
     }
 
     /// What the record of a mismatch holds at the instant at which the ledger state ends, if only our scripts changed it
-    /// since it was read: they change both alike.
+    /// since it was read: they change both.
     fn holding_now(&self, found: Mismatch) -> Holding {
         match (found.holds, found.ledger) {
             (Holding::Units(units), Some(ledger)) => {

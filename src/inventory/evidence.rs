@@ -1,11 +1,11 @@
 //! Audit evidence: what was found of one activity, before anybody judges it.
 
-use super::audit::Class;
 use super::checkpoint::Checkpoint;
 use super::id::ActivityId;
 use super::layout::{Kind, Layout};
 use super::ledger::EntryId;
-use super::ledger_state::{Compared, LedgerState, Newer};
+use super::ledger_state::{Compared, LedgerState};
+use super::mismatch::{Holding, Mismatch};
 use super::order::Corrupt;
 use super::time::Millis;
 
@@ -47,77 +47,6 @@ impl ActivityView {
     /// Whether somebody bought or gave back within the last second.
     pub fn is_live(&self) -> bool {
         self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
-    }
-}
-
-/// What a participant's record holds.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Holding {
-    /// So many units.
-    Units(u64),
-    /// A member of a set that another system's script recorded without units.
-    Unknown,
-    /// A text that is no number, cut short.
-    Invalid(String),
-}
-
-/// A user of whom not all is as it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
-    /// The user's index in the ledger state.
-    pub user: u32,
-    /// What the record holds.
-    pub holds: Holding,
-    /// What the ledger said at that same instant; `None` if it does not know.
-    pub ledger: Option<i64>,
-    /// What the order records say; `None` if there are none.
-    pub orders: Option<i64>,
-    /// What the ledger has that is newer than the order records.
-    pub newer: Newer,
-}
-
-impl Mismatch {
-    /// Units held. Of a record without units, what the order records say of the user.
-    pub fn units(&self) -> Option<i64> {
-        match &self.holds {
-            Holding::Units(units) => Some(signed(*units)),
-            Holding::Unknown => self.ordered_now().filter(|units| *units > 0),
-            Holding::Invalid(_) => None,
-        }
-    }
-
-    /// What the order records say, with what the ledger has that is newer.
-    pub fn ordered_now(&self) -> Option<i64> {
-        self.orders.map(|orders| orders.saturating_add(self.newer.net))
-    }
-
-    /// By how much the counter is above the ledger; `None` if either is unknown.
-    pub fn drift(&self) -> Option<i64> {
-        Some(self.units()?.saturating_sub(self.ledger?))
-    }
-
-    /// How the order records differ from Redis; `None` if they agree, or if nobody knows.
-    pub fn against_orders(&self) -> Option<Class> {
-        let orders = self.orders?;
-        let units = match &self.holds {
-            Holding::Invalid(_) => return None,
-            // The records do not know whoever it is.
-            Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
-            _ => self.units()?,
-        };
-        if orders == units {
-            return None;
-        }
-        // What Redis held when the records were written.
-        let then = units - self.newer.net;
-        if (then + self.newer.low..=then + self.newer.high).contains(&orders) {
-            return Some(Class::Timing);
-        }
-        Some(match (then, orders) {
-            (_, 0) => Class::MissingOrder,
-            (0, orders) if orders > 0 => Class::MissingPurchase,
-            _ => Class::QuantityMismatch,
-        })
     }
 }
 
@@ -174,13 +103,13 @@ pub struct Evidence {
     /// Whether its scans were of several instants, so that their sums never were.
     pub is_torn: bool,
     /// By how much the stock was off the ledger when it was first compared with it.
-    pub first_drift: Option<i64>,
+    pub stock_drift: Option<i64>,
     /// Whether that changed while the counters were read: somebody sells past the ledger right now, so counters and
     /// stock are not of one instant.
-    pub drifts_on: bool,
-    /// Users of whom not all is as it should be.
+    pub stock_drift_changed: bool,
+    /// Users of whom record, ledger, limit or order records differ.
     pub mismatches: Vec<Mismatch>,
-    /// What people should know beside it.
+    /// Warnings.
     pub notes: Vec<String>,
 }
 
@@ -201,8 +130,8 @@ impl Evidence {
             by_ledger: false,
             settled: false,
             is_torn: false,
-            first_drift: None,
-            drifts_on: false,
+            stock_drift: None,
+            stock_drift_changed: false,
             mismatches: Vec::new(),
             notes: Vec::new(),
         }
@@ -216,15 +145,44 @@ impl Evidence {
         (self.end, self.corrupt) = (None, None);
         (self.by_ledger, self.settled, self.is_torn) = (false, false, false);
         (self.held, self.without_units) = (Tally::default(), 0);
-        (self.first_drift, self.drifts_on) = (None, false);
+        (self.stock_drift, self.stock_drift_changed) = (None, false);
     }
 
     /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.
-    pub fn watch_stock(&mut self, instant: &ActivityView) {
-        let Some((stock, total)) = instant.stock.zip(self.ledger.total) else { return };
+    pub fn compare_stock(&mut self, view: &ActivityView) {
+        let Some((stock, total)) = view.stock.zip(self.ledger.total) else { return };
         let drift = signed(stock).saturating_add(self.ledger.sum).saturating_sub(signed(total));
-        self.drifts_on |= self.first_drift.is_some_and(|first| first != drift);
-        self.first_drift.get_or_insert(drift);
+        self.stock_drift_changed |= self.stock_drift.is_some_and(|first| first != drift);
+        self.stock_drift.get_or_insert(drift);
+    }
+
+    /// Notes why scans prove nothing, if they don't. `lost_beginning`: it has a ledger, which is not whole.
+    pub fn note_scans(&mut self, lost_beginning: bool) {
+        if !self.settled {
+            self.is_torn = true;
+            self.notes.push(
+                "it is being written and has no ledger, so no two scans were equal: audit it when nobody buys"
+                    .to_owned(),
+            );
+        } else if lost_beginning {
+            self.settled = false;
+            self.notes.push(
+                "its ledger does not begin with this sale's preheat, nor continues a checkpoint, so no counter could be \
+                 compared with it"
+                    .to_owned(),
+            );
+        }
+    }
+
+    /// Notes what a checkpoint leaves unknown.
+    pub fn note_orders_too_old(&mut self) {
+        let upto = self.end.as_ref().and_then(|end| end.checkpoint.as_ref()).map(|checkpoint| checkpoint.upto.at());
+        if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old()) {
+            self.notes.push(format!(
+                "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
+                 cannot be told from what is missing in them: they were not compared, export them again"
+            ));
+        }
     }
 
     /// Units it had to sell, as the caller or else its preheat says.
@@ -298,4 +256,95 @@ pub fn signed(units: u64) -> i64 {
 /// The limit, if the layout counts units by it.
 pub fn limit(kind: Kind, rules: Option<Rules>) -> Option<u64> {
     rules.and_then(|rules| rules.per_user_limit).filter(|_| kind == Kind::Hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::order_sums::OrderRows;
+    use super::*;
+
+    fn evidence(layout: Layout, compared: Option<Compared>) -> Evidence {
+        Evidence::new(&"1001".parse().unwrap(), layout, None, compared)
+    }
+
+    fn view(stock: u64) -> ActivityView {
+        let rules = Rules { total: 10, per_user_limit: None, epoch: 1, repairs: 0, ledger: true, withdrawn: None };
+        let at = Millis::new(5000);
+        ActivityView { at, stock: Some(stock), rules: Some(rules), last: None, length: None, checkpoint: None }
+    }
+
+    #[test]
+    fn a_sale_is_live_for_a_second_after_its_last_entry() {
+        let last = |at| ActivityView { last: Some(EntryId::first_at(Millis::new(at))), ..view(1) };
+        assert!(last(4001).is_live() && last(6000).is_live());
+        assert!(!last(4000).is_live() && !view(1).is_live());
+    }
+
+    #[test]
+    fn scans_that_differ_or_miss_the_ledgers_beginning_settle_nothing() {
+        for (settled, lost_beginning, after) in
+            [(true, false, (true, false, 0)), (true, true, (false, false, 1)), (false, true, (false, true, 1))]
+        {
+            let mut sale = evidence(Layout::Seckill, None);
+            sale.settled = settled;
+            sale.note_scans(lost_beginning);
+            assert_eq!((sale.settled, sale.is_torn, sale.notes.len()), after);
+        }
+    }
+
+    #[test]
+    fn order_records_older_than_the_checkpoint_are_named() {
+        let checkpoint: Checkpoint = "7 0a-b 2 1 1700-0 1699-5 12 50 3 1800 me".parse().unwrap();
+        for (newer_from, notes) in [(1699, 1), (1700, 0)] {
+            let newer_from = EntryId::first_at(Millis::new(newer_from));
+            let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, newer_from, true)));
+            sale.ledger.begin_at(&checkpoint);
+            sale.end = Some(ActivityView { checkpoint: Some(checkpoint.clone()), ..view(1) });
+            sale.note_orders_too_old();
+            assert_eq!(sale.notes.len(), notes, "{newer_from}");
+        }
+    }
+
+    #[test]
+    fn the_tail_is_lost_if_records_name_entries_behind_the_last() {
+        let id = |text: &str| text.parse::<EntryId>().unwrap();
+        for (last, ledger, lost) in [("5-0", true, true), ("5-1", true, false), ("5-0", false, false)] {
+            let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, id("9-0"), true)));
+            assert!(!sale.lost_tail());
+            let mut rows = OrderRows::default();
+            rows.push("a", 1, Some(id("5-1")));
+            sale.ledger.add_orders(&rows);
+            let mut end = ActivityView { last: Some(id(last)), ..view(1) };
+            end.rules = end.rules.map(|rules| Rules { ledger, ..rules });
+            sale.end = Some(end);
+            assert_eq!(sale.lost_tail(), lost, "{last} {ledger}");
+        }
+    }
+
+    #[test]
+    fn units_sold_are_known_unless_more_are_left_than_there_were() {
+        let mut sale = evidence(Layout::Product, None);
+        assert_eq!((sale.sold(), sale.bought()), (None, None));
+        for (stock, sold) in [(10, Some(0)), (7, Some(3)), (11, None)] {
+            sale.end = Some(view(stock));
+            assert_eq!((sale.sold(), sale.bought()), (sold, sold), "{stock}");
+        }
+    }
+
+    #[test]
+    fn beginning_again_keeps_the_order_records_only() {
+        let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, EntryId::ZERO, true)));
+        let mut rows = OrderRows::default();
+        rows.push("a", 2, None);
+        sale.ledger.add_orders(&rows);
+        (sale.end, sale.settled, sale.by_ledger, sale.is_torn) = (Some(view(1)), true, true, true);
+        (sale.stock_drift, sale.stock_drift_changed, sale.without_units) = (Some(1), true, 1);
+        let user = sale.ledger.user(b"a");
+        sale.ledger.see(user);
+        sale.notes.push(String::new());
+        sale.begin_again();
+        assert_eq!((sale.end.is_none(), sale.settled, sale.by_ledger, sale.is_torn), (true, false, false, false));
+        assert_eq!((sale.stock_drift, sale.stock_drift_changed, sale.without_units), (None, false, 0));
+        assert_eq!((sale.ledger.ordered(user), sale.ledger.unseen(), sale.notes.len()), (Some(2), vec![user], 0));
+    }
 }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::audit::{Audit, Class, Difference, Held, MissingOrder, Proof, Verdict};
-use super::evidence::{Evidence, Holding, Mismatch, limit, signed};
+use super::evidence::{Evidence, limit, signed};
 use super::id::StoredUser;
 use super::layout::Kind;
+use super::mismatch::{Holding, Mismatch};
 use super::plan::{self, Plan};
 use super::repair::Repair;
 

@@ -15,6 +15,7 @@ pub mod judgement;
 pub mod layout;
 pub mod ledger;
 pub mod ledger_state;
+pub mod mismatch;
 pub mod number;
 pub mod order;
 pub mod order_sums;

@@ -9,10 +9,11 @@ mod explained;
 use explained::{Explained, explained, is_evicted};
 
 use super::audit::Class;
-use super::evidence::{Evidence, Holding, Mismatch, limit, signed};
+use super::evidence::{Evidence, limit, signed};
 use super::id::StoredUser;
 use super::judgement::{MissingOrders, ledger_alone_differs};
 use super::layout::Kind;
+use super::mismatch::{Holding, Mismatch};
 use super::number::MOST_UNITS;
 use super::repair::{Audited, Repair, gate};
 
@@ -104,7 +105,7 @@ impl Steps<'_> {
             (None, _, Some(ledger)) if mismatch.is_some_and(ledger_alone_differs) => {
                 self.add(Class::CounterDrift, None, Some(ledger), sold, 0);
             }
-            // Sold past the ledger, so it is noted there.
+            // Sold past the ledger, so it is recorded there.
             (_, None, Some(ledger)) if ledger < sold => self.add(Class::Conservation, None, Some(ledger), sold, 0),
             // Too many are left: they would be sold twice.
             (_, None, Some(ledger)) if ledger > sold => {
@@ -149,7 +150,7 @@ impl Steps<'_> {
         self.whole(explained);
     }
 
-    /// What a user's units should be, if they are to change or to be noted, and why.
+    /// What a user's units should be, if they are to change or to be recorded, and why.
     fn target(&mut self, mismatch: &Mismatch, explained: Explained) -> Option<(Class, i64)> {
         let against = mismatch.against_orders().filter(|class| *class != Class::Timing);
         let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);
@@ -215,7 +216,7 @@ impl Steps<'_> {
             evidence.mismatches.iter().any(|mismatch| mismatch.ledger.is_some() && mismatch.drift() != Some(0));
         let is_proven = self.is_complete
             && (evidence.ledger.lists_users() || evidence.by_ledger && !drifts && evidence.has_units());
-        if is_proven && evidence.drifts_on && !evidence.ledger.lists_users() {
+        if is_proven && evidence.stock_drift_changed && !evidence.ledger.lists_users() {
             return self.plan.keep(Class::Conservation, DRIFTS_ON);
         }
         let left = self.held().map(|held| signed(total).saturating_sub(held));

@@ -14,10 +14,11 @@ use super::keys::Keys;
 use super::participants::{PageRequest, ParticipantsPage, holding};
 use super::throttle::Throttle;
 use super::{Store, StoreError};
-use crate::inventory::evidence::{ActivityView, Evidence, Holding, Tally, limit};
+use crate::inventory::evidence::{ActivityView, Evidence, Tally, limit};
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
 use crate::inventory::ledger_state::Compared;
+use crate::inventory::mismatch::Holding;
 use crate::inventory::order_sums::OrderRows;
 use crate::inventory::status::Status;
 
@@ -122,7 +123,7 @@ impl AuditRun<'_> {
             if !self.catch_up(&page.view, epoch)? {
                 return Ok(false);
             }
-            self.evidence.watch_stock(&page.view);
+            self.evidence.compare_stock(&page.view);
             self.store.request_page(&self.keys, &mut reader, &page.cursor, self.evidence.ledger.end);
             self.compare_page(&page);
             self.read_some_orders();
@@ -180,7 +181,7 @@ impl AuditRun<'_> {
         if !self.evidence.take(&page) || !self.catch_up(&page.view, epoch)? {
             return Ok(false);
         }
-        self.evidence.watch_stock(&page.view);
+        self.evidence.compare_stock(&page.view);
         let limit = limit(self.evidence.kind, page.view.rules);
         let ledger = &mut self.evidence.ledger;
         for (user, value) in users.iter().zip(page.held.units()) {
@@ -283,35 +284,6 @@ impl AuditRun<'_> {
 }
 
 impl Evidence {
-    /// Notes why scans prove nothing, if they don't. `lost_beginning`: it has a ledger, which is not whole.
-    fn note_scans(&mut self, lost_beginning: bool) {
-        if !self.settled {
-            self.is_torn = true;
-            self.notes.push(
-                "it is being written and has no ledger, so no two scans were equal: audit it when nobody buys"
-                    .to_owned(),
-            );
-        } else if lost_beginning {
-            self.settled = false;
-            self.notes.push(
-                "its ledger does not begin with this sale's preheat, nor continues a checkpoint, so no counter could be \
-                 compared with it"
-                    .to_owned(),
-            );
-        }
-    }
-
-    /// Notes what a checkpoint leaves unknown.
-    fn note_orders_too_old(&mut self) {
-        let upto = self.end.as_ref().and_then(|end| end.checkpoint.as_ref()).map(|checkpoint| checkpoint.upto.at());
-        if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old()) {
-            self.notes.push(format!(
-                "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
-                 cannot be told from what is missing in them: they were not compared, export them again"
-            ));
-        }
-    }
-
     /// Takes over what a page says of the activity as a whole. False if there is nothing to go on with.
     fn take(&mut self, page: &ParticipantsPage) -> bool {
         self.corrupt.clone_from(&page.corrupt);

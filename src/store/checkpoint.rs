@@ -23,7 +23,7 @@ const UNKNOWN: &str = "?";
 const AT_ONCE: u64 = 10;
 
 impl Store {
-    /// Begins a state at a checkpoint. False where not all of its pages are there as they were written.
+    /// Begins a ledger state at a checkpoint. False if not all of its pages are there as they were written.
     pub(super) fn begin_at(
         &mut self,
         keys: &Keys,
@@ -51,7 +51,7 @@ impl Store {
     }
 }
 
-/// What a state's users hold, as pages.
+/// What the users of a ledger state hold, as pages.
 pub(super) fn pages(state: &LedgerState) -> Vec<Vec<u8>> {
     let known = state.held().map(|(user, units)| (user, Some(units)));
     let held: Vec<(&[u8], Option<i64>)> = known.chain(state.unknown().map(|user| (user, None))).collect();
@@ -77,7 +77,7 @@ pub(super) fn encode_page(users: &[(&[u8], Option<i64>)]) -> Vec<u8> {
     page
 }
 
-/// Adds the users of a page to a state; false where it is none.
+/// Adds the users of a page to a ledger state; false if it is no page.
 fn carry(state: &mut LedgerState, page: &[u8]) -> bool {
     let Ok(rows) = serde_json::from_slice::<Vec<[Text; 2]>>(page) else { return false };
     for [Text(user), Text(held)] in rows {

@@ -1,19 +1,16 @@
-//! What all participants of an activity hold, scanned page by page: units in Redis, and none where nobody recorded them.
-
-use redis::Value;
+//! What all participants of an activity hold, scanned page by page: units in Redis, and none if nobody recorded them.
 
 use super::checkpoint::{USERS, encode_page};
-use super::reply::{Reply, corrupt};
-use super::scan::number;
+use super::reply::corrupt;
 use super::{Store, StoreError};
 use crate::inventory::evidence::signed;
 use crate::inventory::id::ActivityId;
 use crate::inventory::interner::Interner;
 use crate::inventory::layout::Kind;
-use crate::inventory::order::Corrupt;
+use crate::inventory::order::{Bought, Corrupt};
 
-/// Participants a page: about half a millisecond of the server's time.
-const PAGE: usize = 500;
+/// Participants between two reports of progress.
+const PROGRESS: u64 = 500;
 
 /// What participants hold.
 #[derive(Default)]
@@ -46,8 +43,8 @@ impl Holders {
         self.units.iter().flatten().filter(|units| **units > limit).count() as u64
     }
 
-    /// Notes a participant; a scan may report one twice.
-    fn note(&mut self, user: &[u8], units: Option<u64>) {
+    /// Records a participant; a scan may report one twice.
+    fn record(&mut self, user: &[u8], units: Option<u64>) {
         let number = self.users.number(user) as usize;
         if number == self.units.len() {
             self.units.push(units);
@@ -79,55 +76,28 @@ impl Holders {
 }
 
 impl Store {
-    /// What all participants hold.
+    /// What all participants hold. `each` is called with the number of participants read since the last call.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn holders(&mut self, activity: &ActivityId, each_page: impl Fn(u64)) -> Result<Holders, StoreError> {
+    pub fn holders(&mut self, activity: &ActivityId, each: impl Fn(u64)) -> Result<Holders, StoreError> {
         let keys = self.keys(activity);
+        let units_key = if self.layout.kind() == Kind::Hash { 5 } else { 6 };
         let mut holders = Holders::default();
-        let Some(participants) = &keys.participants else { return Ok(holders) };
-        let kind = self.layout.kind();
-        let scan = if kind == Kind::Hash { "HSCAN" } else { "SSCAN" };
-        let page = |cursor: &str| redis::cmd(scan).arg(participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned();
-        if kind == Kind::Hash {
-            self.walk(page, |members| {
-                for [user, units] in members.as_chunks().0 {
-                    match number(units) {
-                        Ok(units) => holders.note(user, Some(units)),
-                        Err(text) => holders.corrupt = Some(corrupt(&keys, 5, Some(&text))),
-                    }
-                }
-                each_page(members.len() as u64 / 2);
-                Ok(())
-            })?;
-            return Ok(holders);
-        }
-        // The units of a set are beside it, and read on a connection of their own: the set's next page is under way.
-        let mut beside = match &keys.units {
-            Some(units) => Some((self.another()?, units)),
-            None => None,
-        };
-        self.walk(page, |members| {
-            let units = match &mut beside {
-                Some((store, units)) if !members.is_empty() => {
-                    let command = redis::cmd("HMGET").arg(*units).arg(members).to_owned();
-                    Reply::of_command("HMGET").array(store.server.command(&command)?)?
-                }
-                _ => Vec::new(),
-            };
-            for (at, user) in members.iter().enumerate() {
-                match units.get(at) {
-                    Some(Value::BulkString(text)) => match number(text) {
-                        Ok(units) => holders.note(user, Some(units)),
-                        Err(text) => holders.corrupt = Some(corrupt(&keys, 6, Some(&text))),
-                    },
-                    _ => holders.note(user, (kind == Kind::Coupon).then_some(1)),
-                }
+        let mut count = 0;
+        self.participants(activity, |user, units| {
+            match units {
+                Ok(Bought::Units(units)) => holders.record(user, Some(units)),
+                Ok(Bought::Unknown) => holders.record(user, None),
+                Err(text) => _ = holders.corrupt.get_or_insert_with(|| corrupt(&keys, units_key, Some(&text))),
             }
-            each_page(members.len() as u64);
-            Ok(())
+            count += 1;
+            if count == PROGRESS {
+                each(std::mem::take(&mut count));
+            }
+            Ok::<_, StoreError>(())
         })?;
+        each(count);
         Ok(holders)
     }
 }

@@ -13,9 +13,10 @@ use super::participants::{HeldBy, PAGE, PageRequest, ParticipantsPage, holding, 
 use super::reply::Reply;
 use super::scripts::AUDIT;
 use super::{Store, StoreError};
-use crate::inventory::evidence::{ActivityView, Holding};
+use crate::inventory::evidence::ActivityView;
 use crate::inventory::layout::Kind;
 use crate::inventory::ledger::{Entry, EntryId};
+use crate::inventory::mismatch::Holding;
 use crate::inventory::status::Status;
 
 /// Entries that come along with a page; if there are more, the rest is read by itself.

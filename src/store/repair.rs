@@ -1,4 +1,4 @@
-//! Applies repairs: each where everything still is as the audit found it.
+//! Applies repairs: each only if everything still is as the audit found it.
 
 use redis::Value;
 

@@ -95,8 +95,8 @@ impl Store {
         })
     }
 
-    /// Every participant and the units held, in no order, page by page in constant memory. A user may be told
-    /// twice where the hash shrinks meanwhile, as SCAN promises no better. Units that are no number are told as text.
+    /// Every participant and the units held, in no order, page by page in constant memory. A user may be reported
+    /// twice if the hash shrinks meanwhile, as SCAN promises no better. Units that are no number are reported as text.
     /// Those of a member of a set that a plain script added are unknown.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ impl Store {
     }
 }
 
-/// The units a record holds, or its text where it is no number.
+/// The units a record holds, or its text if it is no number.
 pub(super) fn number(bytes: &[u8]) -> Result<u64, String> {
     std::str::from_utf8(bytes)
         .ok()

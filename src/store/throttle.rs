@@ -33,7 +33,7 @@ impl Throttle {
         self.is_live = is_live;
     }
 
-    /// Right before a call is sent: lets others go first, where there are any.
+    /// Right before a call is sent: lets others go first if there are any.
     pub fn wait(&mut self) {
         if self.is_live {
             sleep(self.rest.saturating_sub(self.sent.elapsed()));

@@ -1,5 +1,6 @@
-//! Removes old ledger entries. What they come to is written down first, piece by piece, where nobody reads it; then,
-//! in one step, an audit begins there; only then entries go, piece by piece. Wherever it ends, the next call goes on.
+//! Removes old ledger entries. Their sums are written first, page by page, to a draft that nobody reads; one step makes
+//! the draft the checkpoint at which audits begin; only then are entries removed, in pieces. After an interruption
+//! the next call resumes.
 
 use redis::Value;
 
@@ -26,7 +27,7 @@ pub struct Trim {
     pub status: Status,
     /// Which key is corrupt, and what it holds.
     pub corrupt: Option<Corrupt>,
-    /// The first entry that is kept; `None` where there is no ledger.
+    /// The first entry that is kept; `None` if there is no ledger.
     pub from: Option<EntryId>,
     /// The consumer group that has not read and acknowledged all that should go: less is removed, for its sake.
     pub held_by: Option<String>,
@@ -34,8 +35,8 @@ pub struct Trim {
     first: Option<EntryId>,
     /// Where an audit begins now.
     pub checkpoint: Option<Checkpoint>,
-    /// Whether pages are left that do not count.
-    litter: bool,
+    /// Whether pages of a draft are left behind.
+    has_draft: bool,
     epoch: String,
 }
 
@@ -48,15 +49,15 @@ impl Trim {
 
     /// Whether entries or pages are left that no audit reads: an earlier trim did not come to its end.
     pub fn is_unfinished(&self) -> bool {
-        self.litter
+        self.has_draft
             || self.checkpoint.as_ref().zip(self.first).is_some_and(|(checkpoint, first)| first < checkpoint.from)
     }
 }
 
-/// What the entries that should go come to.
+/// The sums of the entries that should be removed.
 pub struct Sums {
     state: LedgerState,
-    /// How many entries would go.
+    /// How many entries would be removed.
     pub entries: u64,
     /// Users who hold something by them.
     pub users: usize,
@@ -100,7 +101,7 @@ impl Store {
             held_by: text(3)?,
             first: id(4)?,
             // One that takes pages is somebody else's, who may be at work.
-            litter: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
+            has_draft: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
             checkpoint: match text(5)? {
                 None => None,
                 Some(words) => Some(words.parse().map_err(|_| reply.unfit(&words))?),
@@ -108,7 +109,7 @@ impl Store {
         })
     }
 
-    /// Adds up what would go. It never changes again, so that this is exact while the sale goes on.
+    /// Sums up the entries that would be removed. They never change, so this is exact during the sale.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -135,7 +136,7 @@ impl Store {
         Ok(Ok(Sums { state, entries, users }))
     }
 
-    /// Writes a checkpoint down, from which on audits begin there.
+    /// Writes a checkpoint, at which audits begin from then on.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -166,7 +167,7 @@ impl Store {
         Ok(done(value)?.map(|_| ()).ok_or(Untrimmed::Stale))
     }
 
-    /// Removes what no audit reads any more: how many entries went, and the group that needs the rest.
+    /// Removes what no audit reads any more. Returns how many entries were removed, and the group that needs the rest.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -193,7 +194,7 @@ impl Store {
         Ok((removed, None))
     }
 
-    /// Writes one page of a checkpoint that does not count yet; false if somebody else writes one.
+    /// Writes one page of a draft; false if somebody else writes one.
     pub(super) fn write_page(
         &mut self,
         keys: &Keys,
@@ -211,7 +212,7 @@ impl Store {
         Ok(done(value)?.is_some())
     }
 
-    /// Removes pages that do not count.
+    /// Removes the pages of a draft.
     pub(super) fn clear(&mut self, keys: &Keys, epoch: &str) -> Result<(), StoreError> {
         let reply = Reply::of(&TRIM);
         while let Some(values) = done(self.trim(keys, "clear", epoch, &[String::new()])?)? {
@@ -224,7 +225,7 @@ impl Store {
 
     fn trim(&mut self, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value, StoreError> {
         let names: Vec<&str> = keys.in_order().collect();
-        let settle = Some("trim it again: it goes on where this ended".to_owned());
+        let settle = Some("trim it again: it resumes where this ended".to_owned());
         let again = if step == "plan" { Again::Reads } else { Again::Safe };
         self.server.run(&TRIM, &names, again, settle, |_| {
             [step.to_owned(), epoch.to_owned()].into_iter().chain(more.iter().cloned()).collect()

@@ -1,4 +1,4 @@
-//! `seckill reconcile`: prove that stock, participants and ledger agree, or say where they do not.
+//! `seckill reconcile`: prove that stock, participants and ledger agree, or say what differs.
 
 mod emit;
 mod fix;
@@ -98,7 +98,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     };
     let mut left_out = LeftOut::default();
     let audits = audit_all(&wanted, orders, args, &mut left_out, &mut store, &session.out)?;
-    report::tell(&audits, args.accept.is_some(), &session.out);
+    report::warn(&audits, args.accept.is_some(), &session.out);
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     hints::other_layouts(missing.map(|audit| &audit.activity), &mut store, &session.out);
     hints::warn_of_replica(&mut store, &session.out);
@@ -125,7 +125,7 @@ fn audit_all(
         let is_unrecorded = evidence.ledger.is_unrecorded();
         let audit = judge(evidence, args.fix.missing_orders());
         if is_unrecorded && !is_named {
-            left_out.note(&audit);
+            left_out.record(&audit);
         }
         audits.push(audit);
         progress.inc(1);
@@ -161,7 +161,7 @@ fn finish(
         view(None).show(out)?;
     }
     if fix.fix || fix.emit.is_some() || fix.plan.is_some() {
-        left_out.tell(out);
+        left_out.report(out);
     }
     if !fix.fix {
         return Ok(exit(verdicts.iter().copied(), args.accept));

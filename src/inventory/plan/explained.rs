@@ -1,6 +1,7 @@
 //! What the stock of a sale moved with, if its counters differ from its ledger.
 
-use crate::inventory::evidence::{Evidence, Holding, Mismatch, signed};
+use crate::inventory::evidence::{Evidence, signed};
+use crate::inventory::mismatch::{Holding, Mismatch};
 
 /// What explains the stock while counters differ from the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

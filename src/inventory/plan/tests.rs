@@ -188,12 +188,12 @@ fn a_stock_that_moved_past_the_ledger_during_the_audit_is_not_raised() {
     let mut evidence = Sale { stock: Some(5), ..sale(Layout::Seckill) }.evidence();
     let at = |stock| ActivityView { stock: Some(stock), ..evidence.end.clone().unwrap() };
     let (same, other) = (at(5), at(8));
-    evidence.watch_stock(&same);
-    evidence.watch_stock(&same);
+    evidence.compare_stock(&same);
+    evidence.compare_stock(&same);
     let repairs = plan(&evidence, false, MissingOrders::Repair).repairs;
     assert_eq!((repairs[0].stock_change, repairs[0].audited), (2, Some(Audited { stock: 5, last: None })));
     // A page before, three more were left than when the audit ended.
-    evidence.watch_stock(&other);
+    evidence.compare_stock(&other);
     let plan = plan(&evidence, false, MissingOrders::Repair);
     assert_eq!((plan.repairs.len(), plan.kept.len()), (0, 1), "{:?}", plan.kept);
 }

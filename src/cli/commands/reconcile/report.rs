@@ -170,19 +170,19 @@ struct RepairDocument<'a> {
     dry_run: Option<bool>,
 }
 
-/// Says what stands in no row.
-pub fn tell(audits: &[Audit], accepts_unproven: bool, out: &Output) {
-    let mut said = 0;
+/// Prints what is in no row, on standard error.
+pub fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
+    let mut printed = 0;
     let total: usize = audits.iter().map(|audit| audit.notes.len()).sum();
     for audit in audits {
-        let most = MOST_NOTES_OF_ONE.min(MOST_NOTES - said);
+        let most = MOST_NOTES_OF_ONE.min(MOST_NOTES - printed);
         for note in audit.notes.iter().take(most) {
             out.warn(format!("{}: {note}", audit.activity));
-            said += 1;
+            printed += 1;
         }
     }
-    if total > said {
-        out.warn(format!("{} more such warnings are not shown", total - said));
+    if total > printed {
+        out.warn(format!("{} more such warnings are not shown", total - printed));
     }
     let has = |class| audits.iter().any(|audit| audit.differences.iter().any(|difference| difference.class == class));
     if has(Class::CounterDrift) {

@@ -14,14 +14,14 @@ pub struct LeftOut(Vec<ActivityId>);
 
 impl LeftOut {
     /// Adds an activity that neither the command line names nor any order row, if it has sales that are missing there.
-    pub fn note(&mut self, audit: &Audit) {
+    pub fn record(&mut self, audit: &Audit) {
         if audit.differences.iter().any(|difference| difference.class == Class::MissingOrder) {
             self.0.push(audit.activity.clone());
         }
     }
 
     /// Says which they are.
-    pub fn tell(&self, out: &Output) {
+    pub fn report(&self, out: &Output) {
         for activity in self.0.iter().take(MOST_NOTES) {
             out.note(format!("`{activity}` was left out: it has sales, and the order records have no row of it"));
         }

@@ -1,0 +1,141 @@
+//! What differs of one user, with what each side says.
+
+use super::audit::Class;
+use super::evidence::signed;
+use super::ledger_state::Newer;
+
+/// What a participant's record holds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Holding {
+    /// So many units.
+    Units(u64),
+    /// A member of a set that another system's script recorded without units.
+    Unknown,
+    /// A text that is no number, cut short.
+    Invalid(String),
+}
+
+/// A user of whom record, ledger, limit or order records differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The user's index in the ledger state.
+    pub user: u32,
+    /// What the record holds.
+    pub holds: Holding,
+    /// What the ledger said at that same instant; `None` if it does not know.
+    pub ledger: Option<i64>,
+    /// What the order records say; `None` if there are none.
+    pub orders: Option<i64>,
+    /// What the ledger has that is newer than the order records.
+    pub newer: Newer,
+}
+
+impl Mismatch {
+    /// Units held. Of a record without units, what the order records say of the user.
+    pub fn units(&self) -> Option<i64> {
+        match &self.holds {
+            Holding::Units(units) => Some(signed(*units)),
+            Holding::Unknown => self.ordered_now().filter(|units| *units > 0),
+            Holding::Invalid(_) => None,
+        }
+    }
+
+    /// What the order records say, with what the ledger has that is newer.
+    pub fn ordered_now(&self) -> Option<i64> {
+        self.orders.map(|orders| orders.saturating_add(self.newer.net))
+    }
+
+    /// By how much the counter is above the ledger; `None` if either is unknown.
+    pub fn drift(&self) -> Option<i64> {
+        Some(self.units()?.saturating_sub(self.ledger?))
+    }
+
+    /// How the order records differ from Redis; `None` if they agree, or if nobody knows.
+    pub fn against_orders(&self) -> Option<Class> {
+        let orders = self.orders?;
+        let units = match &self.holds {
+            Holding::Invalid(_) => return None,
+            // The records do not know whoever it is.
+            Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
+            _ => self.units()?,
+        };
+        if orders == units {
+            return None;
+        }
+        // What Redis held when the records were written.
+        let then = units - self.newer.net;
+        if (then + self.newer.low..=then + self.newer.high).contains(&orders) {
+            return Some(Class::Timing);
+        }
+        Some(match (then, orders) {
+            (_, 0) => Class::MissingOrder,
+            (0, orders) if orders > 0 => Class::MissingPurchase,
+            _ => Class::QuantityMismatch,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Units held, units of the order records, and how far the ledger is newer than they are.
+    fn found(units: u64, orders: i64, (net, low, high): (i64, i64, i64)) -> Mismatch {
+        Mismatch {
+            user: 0,
+            holds: Holding::Units(units),
+            ledger: Some(5),
+            orders: Some(orders),
+            newer: Newer { net, low, high },
+        }
+    }
+
+    #[test]
+    fn order_records_are_compared_with_what_was_held_when_they_were_written() {
+        use Class::{MissingOrder, MissingPurchase, QuantityMismatch, Timing};
+        let still = (0, 0, 0);
+        for (units, orders, newer, class) in [
+            (2, 2, still, None),
+            (2, 0, still, Some(MissingOrder)),
+            (0, 2, still, Some(MissingPurchase)),
+            (0, -2, still, Some(QuantityMismatch)),
+            (2, 3, still, Some(QuantityMismatch)),
+            // Three were taken since, and one of them returned: from 1 up to 4, then 3.
+            (3, 1, (2, 0, 3), Some(Timing)),
+            (3, 4, (2, 0, 3), Some(Timing)),
+            (3, 3, (2, 0, 3), None),
+            (3, 0, (2, 0, 3), Some(MissingOrder)),
+            (3, 5, (2, 0, 3), Some(QuantityMismatch)),
+            // All was taken since.
+            (2, 0, (2, 0, 2), Some(Timing)),
+            (2, -1, (2, 0, 2), Some(QuantityMismatch)),
+            (2, 3, (2, 0, 2), Some(MissingPurchase)),
+            // Two returned since.
+            (1, 3, (-2, -2, 0), Some(Timing)),
+            (1, 4, (-2, -2, 0), Some(QuantityMismatch)),
+        ] {
+            assert_eq!(found(units, orders, newer).against_orders(), class, "{units} {orders} {newer:?}");
+        }
+    }
+
+    #[test]
+    fn without_order_records_or_a_number_nothing_is_compared_with_them() {
+        let known = found(2, 0, (0, 0, 0));
+        assert_eq!(Mismatch { orders: None, ..known.clone() }.against_orders(), None);
+        let invalid = Mismatch { holds: Holding::Invalid("x".to_owned()), ..known.clone() };
+        assert_eq!((invalid.against_orders(), invalid.units(), invalid.drift()), (None, None, None));
+        assert_eq!((known.units(), known.drift()), (Some(2), Some(-3)));
+        assert_eq!(Mismatch { ledger: None, ..known }.drift(), None);
+    }
+
+    #[test]
+    fn a_member_without_units_holds_what_the_records_say_now() {
+        let member = |orders, newer| Mismatch { holds: Holding::Unknown, ..found(0, orders, newer) };
+        assert_eq!(member(4, (-1, -1, 0)).units(), Some(3));
+        assert_eq!((member(1, (-1, -1, 0)).units(), member(0, (0, 0, 0)).units()), (None, None));
+        assert_eq!(member(0, (0, 0, 0)).against_orders(), Some(Class::MissingOrder));
+        assert_eq!(member(4, (0, 0, 0)).against_orders(), None);
+        let unrecorded = Mismatch { orders: None, ..member(0, (0, 0, 0)) };
+        assert_eq!((unrecorded.units(), unrecorded.ordered_now()), (None, None));
+    }
+}
