@@ -21,6 +21,8 @@ pub(super) struct Separated {
     fed: usize,
     values_len: usize,
     ends_len: usize,
+    /// Whether the record has no quotes: its values are those of the line itself, with delimiters between them.
+    is_plain: bool,
     /// Where our columns stand.
     columns: Vec<(Column, usize)>,
     width: usize,
@@ -39,6 +41,7 @@ impl Separated {
             fed: 0,
             values_len: 0,
             ends_len: 0,
+            is_plain: false,
             columns: Vec::new(),
             width: 0,
             header: Vec::new(),
@@ -89,9 +92,10 @@ impl Separated {
             let message = format!("{}, where the header has {}", values(self.ends_len), self.width);
             return Err(lines.bad(0, message));
         }
-        let text = utf8(lines, &self.values[..self.values_len])?;
+        let values = if self.is_plain { lines.raw() } else { &self.values };
+        let text = utf8(lines, &values[..self.values_len])?;
         for (column, at) in &self.columns {
-            let start = if *at == 0 { 0 } else { self.ends[at - 1] };
+            let start = if *at == 0 { 0 } else { self.ends[at - 1] + usize::from(self.is_plain) };
             // Two halves of a character may meet where two values do.
             let value = text.get(start..self.ends[*at]).ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
             row.set(*column, value);
@@ -114,6 +118,10 @@ impl Separated {
                 if next != Next::Row {
                     return Ok(next);
                 }
+            }
+            self.is_plain = self.plain_record(lines);
+            if self.is_plain {
+                return Ok(Next::Row);
             }
         }
         let mut at_end = false;
@@ -155,12 +163,33 @@ impl Separated {
         }
     }
 
+    /// Reads a record that is one whole line without quotes, as nearly all are: several times as fast as the parser.
+    fn plain_record(&mut self, lines: &mut Lines) -> bool {
+        let rest = lines.rest();
+        let Some(length) = memchr::memchr(b'\n', rest) else { return false };
+        let line = rest[..length].strip_suffix(b"\r").unwrap_or(&rest[..length]);
+        if memchr::memchr2(b'"', b'\r', line).is_some() {
+            return false;
+        }
+        for end in memchr::memchr_iter(self.delimiter, line).chain([line.len()]) {
+            if self.ends_len == self.ends.len() {
+                self.ends.resize(self.ends.len() * 2, 0);
+            }
+            self.ends[self.ends_len] = end;
+            self.ends_len += 1;
+        }
+        self.values_len = line.len();
+        lines.take(length + 1);
+        true
+    }
+
     /// The values of the record that was read last.
-    fn texts(&self, lines: &Lines) -> Result<Vec<&str>, RowError> {
+    fn texts<'t>(&'t self, lines: &'t Lines) -> Result<Vec<&'t str>, RowError> {
+        let values = if self.is_plain { lines.raw() } else { &self.values };
         let mut start = 0;
         let texts = self.ends[..self.ends_len].iter().map(|end| {
-            let value = utf8(lines, &self.values[start..*end]);
-            start = *end;
+            let value = utf8(lines, &values[start..*end]);
+            start = *end + usize::from(self.is_plain);
             value
         });
         texts.collect()
