@@ -124,7 +124,7 @@ impl Run<SingleOrders> {
             has_users: kind.has_users(),
             has_rows,
             most_orders: limits.most_orders(),
-            window: Window::default(),
+            window: Window::new(has_rows),
             queues: Vec::new(),
             ready: VecDeque::new(),
             oldest: 0,
@@ -147,7 +147,8 @@ impl Run<SingleOrders> {
             self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
         let activity = self.states.name(row.activity);
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
-        Some(DecidedOrder { order, nth: row.activity as usize, status, stock: row.stock(), bought: row.bought() })
+        let [stock, bought] = self.orders.window.front_details();
+        Some(DecidedOrder { order, nth: row.activity as usize, status, stock, bought })
     }
 
     /// How many orders of each activity the job refused before this run, or in another one at the same time.
@@ -166,11 +167,11 @@ impl SingleOrders {
         match state.refusal {
             _ if is_decided => {
                 queue.pass(order.line);
-                self.window.row_mut(number).decide(Status::Replayed, None, None);
+                self.window.row_mut(number).state = State::Decided(Status::Replayed);
             }
             Some(status) => {
                 queue.pass(order.line);
-                self.window.row_mut(number).decide(status, None, None);
+                self.window.row_mut(number).state = State::Decided(status);
             }
             None => {
                 queue.append(number, &mut self.window);
@@ -216,10 +217,9 @@ impl SingleOrders {
     fn decided(&mut self, states: &mut JobStates, batch: &Batch, packed: &Packed<'_>) {
         let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
         let (operation, has_users) = (self.operation, self.has_users);
-        let mut orders = packed.orders();
-        each(batch, &mut self.window, |row| {
-            // There are as many as rows: that was checked.
-            let (status, bought) = orders.next().unwrap_or((Status::Corrupt, None));
+        let mut number = batch.first;
+        for (status, bought) in packed.orders() {
+            let row = self.window.row_mut(number);
             if status == Status::Ok {
                 let quantity = u64::from(row.quantity);
                 stock = match operation {
@@ -228,9 +228,12 @@ impl SingleOrders {
                 };
             }
             refused += u32::from(!status.is_done());
+            row.state = State::Decided(status);
             last = row.line;
-            row.decide(status, Some(stock), bought.filter(|_| has_users));
-        });
+            let next = number + u64::from(row.next);
+            self.window.set_details(number, stock, bought.filter(|_| has_users));
+            number = next;
+        }
         let state = states.get_mut(batch.activity);
         state.watermark = state.watermark.max(last);
         state.refused = state.refused.max(u32::try_from(packed.refused).unwrap_or(u32::MAX));
@@ -240,7 +243,7 @@ impl SingleOrders {
     /// The whole activity is refused, now and for the rest of the run. Lines up to the watermark were decided before.
     fn refused(&mut self, states: &mut JobStates, batch: &Batch, status: Status, watermark: u64) {
         each(batch, &mut self.window, |row: &mut Row| {
-            row.decide(if row.line <= watermark { Status::Replayed } else { status }, None, None);
+            row.state = State::Decided(if row.line <= watermark { Status::Replayed } else { status });
         });
         let state = states.get_mut(batch.activity);
         state.watermark = state.watermark.max(watermark);
@@ -314,7 +317,7 @@ impl Orders for SingleOrders {
 
     fn put_back(&mut self, states: &JobStates, batch: Batch, _may_have_run: bool) {
         if let Some(status) = states.get(batch.activity).refusal {
-            each(&batch, &mut self.window, |row| row.decide(status, None, None));
+            each(&batch, &mut self.window, |row| row.state = State::Decided(status));
             return;
         }
         self.queues[batch.activity as usize].put_back(&batch, &mut self.window);

@@ -99,7 +99,7 @@ impl Queue {
         while self.waiting > 0 {
             let row = window.row_mut(self.head);
             if row.state == State::Waiting {
-                row.decide(status, None, None);
+                row.state = State::Decided(status);
                 self.waiting -= 1;
             }
             self.before = row.line;

@@ -20,7 +20,7 @@ pub(super) enum State {
     Decided(Status),
 }
 
-/// One row.
+/// One row, in 32 bytes.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) line: u64,
@@ -28,30 +28,15 @@ pub(super) struct Row {
     /// The distance to the next row of the same activity; 0 if there is none yet.
     pub(super) next: u32,
     pub(super) quantity: u32,
-    pub(super) state: State,
-    request_len: u8,
+    /// Where its texts begin, as the low half of a number that only grows.
+    text: u32,
+    reason_len: u16,
     user_len: u16,
-    reason_len: u32,
-    text: u64,
-    stock: u64,
-    bought: u64,
+    request_len: u8,
+    pub(super) state: State,
 }
 
 impl Row {
-    pub(super) fn decide(&mut self, status: Status, stock: Option<u64>, bought: Option<u64>) {
-        self.state = State::Decided(status);
-        self.stock = stock.unwrap_or(NOTHING);
-        self.bought = bought.unwrap_or(NOTHING);
-    }
-
-    pub(super) fn stock(&self) -> Option<u64> {
-        Some(self.stock).filter(|stock| *stock != NOTHING)
-    }
-
-    pub(super) fn bought(&self) -> Option<u64> {
-        Some(self.bought).filter(|bought| *bought != NOTHING)
-    }
-
     pub(super) fn has_request(&self) -> bool {
         self.request_len > 0
     }
@@ -65,12 +50,18 @@ impl Row {
 #[derive(Debug, Default)]
 pub(super) struct Window {
     rows: VecDeque<Row>,
+    /// Stock and the user's units after each row, if they are wanted.
+    details: Option<VecDeque<[u64; 2]>>,
     first: u64,
     text: Vec<u8>,
-    text_start: u64,
+    text_start: u32,
 }
 
 impl Window {
+    pub(super) fn new(has_details: bool) -> Self {
+        Self { details: has_details.then(VecDeque::new), ..Self::default() }
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.rows.len() >= MOST_ROWS || self.text.len() >= MOST_BYTES
     }
@@ -84,14 +75,15 @@ impl Window {
         (self.first, self.first + self.rows.len() as u64)
     }
 
-    /// Adds a row and gives its number. All lengths are bounded by the reader.
+    /// Adds a row and gives its number. The reader bounds all lengths: a reason has 1024 bytes, an id 256.
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn push(&mut self, line: u64, activity: u32, quantity: u32, texts: [&str; 3]) -> u64 {
         let [user, request, reason] = texts;
-        let text = self.text_start + self.text.len() as u64;
+        let text = self.text_start.wrapping_add(self.text.len() as u32);
         for part in texts {
             self.text.extend_from_slice(part.as_bytes());
         }
+        self.details.iter_mut().for_each(|details| details.push_back([NOTHING; 2]));
         self.rows.push_back(Row {
             line,
             activity,
@@ -100,10 +92,8 @@ impl Window {
             state: State::Waiting,
             request_len: request.len() as u8,
             user_len: user.len() as u16,
-            reason_len: reason.len() as u32,
+            reason_len: reason.len() as u16,
             text,
-            stock: NOTHING,
-            bought: NOTHING,
         });
         self.first + self.rows.len() as u64 - 1
     }
@@ -122,7 +112,21 @@ impl Window {
         let rest = &self.text[self.offset(row.text)..];
         let (user, rest) = rest.split_at(usize::from(row.user_len));
         let (request, rest) = rest.split_at(usize::from(row.request_len));
-        [user, request, &rest[..row.reason_len as usize]]
+        [user, request, &rest[..usize::from(row.reason_len)]]
+    }
+
+    /// Records the stock and the user's units after a row.
+    pub(super) fn set_details(&mut self, number: u64, stock: u64, bought: Option<u64>) {
+        let index = self.index(number);
+        if let Some(details) = &mut self.details {
+            details[index] = [stock, bought.unwrap_or(NOTHING)];
+        }
+    }
+
+    /// The stock and the user's units after the first row.
+    pub(super) fn front_details(&self) -> [Option<u64>; 2] {
+        let details = self.details.as_ref().and_then(VecDeque::front).unwrap_or(&[NOTHING; 2]);
+        details.map(|number| Some(number).filter(|number| *number != NOTHING))
     }
 
     /// The first row, if it is decided.
@@ -134,23 +138,29 @@ impl Window {
     }
 
     /// Removes the first row and gives its line.
+    #[allow(clippy::cast_possible_truncation)] // So are the positions of texts.
     pub(super) fn pop(&mut self) -> Option<u64> {
         let line = self.rows.pop_front()?.line;
+        if let Some(details) = &mut self.details {
+            details.pop_front();
+        }
         self.first += 1;
         let used = self.rows.front().map_or(self.text.len(), |row| self.offset(row.text));
         // Moving what is left costs little if most is gone.
         if used >= 64 * 1024 && used * 2 >= self.text.len() {
             self.text.drain(..used);
-            self.text_start += used as u64;
+            self.text_start = self.text_start.wrapping_add(used as u32);
         }
         Some(line)
     }
 
     /// Removes all rows.
+    #[allow(clippy::cast_possible_truncation)]
     pub(super) fn clear(&mut self) {
         self.first += self.rows.len() as u64;
         self.rows.clear();
-        self.text_start += self.text.len() as u64;
+        self.details.iter_mut().for_each(VecDeque::clear);
+        self.text_start = self.text_start.wrapping_add(self.text.len() as u32);
         self.text.clear();
     }
 
@@ -160,8 +170,34 @@ impl Window {
         (number - self.first) as usize
     }
 
-    #[allow(clippy::cast_possible_truncation)]
-    fn offset(&self, text: u64) -> usize {
-        (text - self.text_start) as usize
+    fn offset(&self, text: u32) -> usize {
+        text.wrapping_sub(self.text_start) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_found_when_their_positions_wrap_around() {
+        let mut window = Window { text_start: u32::MAX - 100_000, ..Window::new(true) };
+        assert_eq!(size_of::<Row>(), 32);
+        for line in 0..200_000_u64 {
+            let user = format!("user-{line}");
+            let number = window.push(line, 0, 1, [&user, "r", "why"]);
+            window.row_mut(number).state = State::Decided(Status::Ok);
+            window.set_details(number, line, None);
+            if line >= 1000 {
+                let expected = format!("user-{}", line - 1000);
+                let (row, _) = window.front_decided().unwrap();
+                assert_eq!(window.texts(row), [expected.as_bytes(), b"r", b"why"]);
+                assert_eq!(window.front_details(), [Some(line - 1000), None]);
+                assert_eq!(window.pop(), Some(line - 1000));
+            }
+        }
+        window.clear();
+        let number = window.push(7, 0, 1, ["a", "", ""]);
+        assert_eq!(window.texts(window.row(number))[0], b"a");
     }
 }
