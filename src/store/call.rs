@@ -1,4 +1,4 @@
-//! Sends a script and settles what became of it: one round trip where nothing goes wrong.
+//! Sends one call of a script and retries it if that is safe: one round trip if nothing goes wrong.
 //!
 //! We retry, and only what is safe: what did not run, or what carries an id (or says what should be, not what to
 //! change). redis-rs itself never sends anything twice here.
@@ -100,8 +100,8 @@ impl Server {
         self.settle(Again::Reads, None, |connection, _| exchange(connection, command))
     }
 
-    /// Runs a script. `arguments` gets whether it may have been sent before. `settle` is what to tell the user
-    /// where the outcome stays unknown.
+    /// Runs a script. `arguments` gets whether it may have been sent before. `settle` is the hint if the outcome
+    /// stays unknown.
     pub fn run<A: ToRedisArgs>(
         &mut self,
         script: &Script,

@@ -97,7 +97,7 @@ pub trait Orders {
     /// Reads the reply to a call.
     ///
     /// # Errors
-    /// The run cannot go on.
+    /// The run must end.
     fn reply(&mut self, states: &mut JobStates, call: Self::Call, value: Value) -> Result<Verdict, StoreError>;
 
     /// The orders of a call wait again; it did not run, unless it `may_have_run`.

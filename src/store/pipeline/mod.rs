@@ -81,12 +81,11 @@ pub trait Call {
 pub enum Event<C> {
     /// The server replied to this call, and not with an error.
     Reply(C, Value),
-    /// These calls must be sent again, in this order; nothing else is in flight or nothing else is sent before it has
-    /// come back. If `may_have_run`, the connection broke, and nobody knows whether they ran.
+    /// These calls must be sent again, in this order. Nothing is sent before all that is in flight has come back.
     Retry {
         /// In the order in which they were sent.
         calls: Vec<C>,
-        /// Whether they may have run.
+        /// Whether the connection broke, so that nobody knows whether they ran.
         may_have_run: bool,
     },
     /// The server has been gone, or refused writes, for half a second; reported once for each outage.
@@ -119,8 +118,7 @@ pub struct Pipeline<C, L = Server> {
 }
 
 impl<C: Call, L: Link> Pipeline<C, L> {
-    /// Sends nothing. The server must know `script`, or will be told when it says that it does not. An outage longer
-    /// than `retry_for` is an error.
+    /// Sends nothing. `script` is loaded if the server has lost it. An outage longer than `retry_for` is an error.
     pub fn new(link: L, script: &'static Script, limits: Limits, retry_for: Duration) -> Self {
         Self {
             link,
@@ -282,7 +280,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         self.outage.as_ref().and_then(|outage| outage.unsettled(self.link.server()))
     }
 
-    /// Takes note that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
+    /// Records that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
     fn refused(&mut self, error: StoreError) -> Result<(), StoreError> {
         if !may_pass(&error) {
             return Err(error);

@@ -24,7 +24,7 @@ enum End {
     Done,
     /// The user asked to stop.
     Interrupted,
-    /// It cannot go on.
+    /// Something went wrong.
     Failed(Error),
 }
 

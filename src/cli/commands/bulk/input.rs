@@ -1,4 +1,4 @@
-//! The file of a run: what is read of it, and where its bad lines go.
+//! The file of a run: what is read of it, and what becomes of its bad lines.
 
 use super::args::{BulkArgs, RunArgs};
 use crate::cli::error::Result;

@@ -15,7 +15,7 @@ const UNKNOWN: u64 = u64::MAX;
 /// How an order counts: under its status, or as refused before this run.
 type Counted = Option<Status>;
 
-/// Orders that one activity ended alike.
+/// Orders of one activity that ended with the same status.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     orders: u64,
@@ -146,7 +146,7 @@ impl Summary {
     }
 }
 
-/// Orders of one activity that ended alike.
+/// What is shown of an entry.
 #[derive(Debug, Serialize)]
 struct SummaryRow<'a> {
     activity: &'a str,
