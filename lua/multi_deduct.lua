@@ -1,30 +1,36 @@
 --[[
-  multi_deduct: takes units of several activities for one user in one step, all or nothing; for one such order
-  or for several, one after the other.
+  multi_deduct: takes units of several activities for one user in one step, all or nothing; for one such order, or for
+  the orders of a job, one after the other.
 
   KEYS for each of the activities, in turn (4, 5 or 6 of them, by kind):
     KEYS[at + 1]  stock          string  units left
     KEYS[at + 2]  meta           hash    rules, withdrawn; may be absent
-    KEYS[at + 3]  requests       hash    request id -> digest of the order; <tab>j:multi_deduct:<job> -> line, or line and digest
+    KEYS[at + 3]  requests       hash    request id -> digest of the order; <tab>j:multi_deduct:<job> -> line, refused, digest
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
     KEYS[at + 6]  units          hash    units of a set's members; kind set only
 
   ARGV[1]  kind      hash, set, coupon or counter
   ARGV[2]  by        who runs this, for the ledger; may be empty
-  ARGV[3]  mode      `first`, `retry` (may have been sent before: a refusal is kept under its request id), or `dry`
-  ARGV[4]  job       empty, or: name, and then in ARGV[5..6] its digest (empty where the name tells), the last line of this
-                     call, and for each activity: its epoch, and the last line that the caller knows to be decided there
-  then     orders    user, request, reason, number of items, and for each item: which activity (from 1), quantity
+  ARGV[3]  mode      `first`, `retry` (one order: it may have been sent before, and a refusal is kept under its request
+                     id), or `dry` (nothing is written)
+  ARGV[4]  reason    why, for the ledger; may be empty
+  ARGV[5]  job       empty, or the name of a job
+  One order:
+  ARGV[6]  user
+  ARGV[7]  request   may be empty
+  ARGV[8..]          the quantity of each activity, in the order of KEYS
+  Orders of a job, each all items that have its line:
+  ARGV[6]  digest    of the job; empty if its name tells it
+  ARGV[7]  rows      1 if the reply should tell what each user holds
+  ARGV[8..]          for each activity seven arguments: its epoch; the line before these, the last one that the job is known to
+                     have decided there; the lines of its items in rising order (`first-last` if they follow each other, else
+                     all, joined by spaces); quantities, one number if all are equal, else a JSON array of texts; users, a JSON
+                     array of texts, and likewise requests and reasons, both of which may be empty
 
-  Returns one string an order, `status item item ...` with an item `status,stock,bought`; stock and bought are
-  those after it, empty where there are none (bought is `?` for a member of a set without units). An item that is corrupt is `-11,n,hex`: KEYS[n] holds the value
-  whose bytes are given in hexadecimal (`-`: it is of the wrong type).
-  With a job one string more: the numbers of the activities that refuse as a whole, and keep no line, joined by
-  spaces: an order that names one is not decided, and its refusal is not kept. The others keep the highest line so far. A call writes nothing where one of them does not know what the caller does:
-   -20 gap               {-20, n, line}: activity n (from 1) has decided up to that line, and no further
-   -21 other epoch       {-21, n, epoch}: activity n was reset since the job began
-   -22 other job         {-22, n}: the job's name was used with another digest in activity n
+  Returns for one order one string, `status item item ...` with an item `status,stock,bought`; stock and bought are those
+  after it, empty where there are none (bought is `?` for a member of a set without units). An item that is corrupt is
+  `-11,n,hex`: KEYS[n] holds the value whose bytes are given in hexadecimal (`-`: it is of the wrong type).
   The order is
      1 ok                all units are taken
      2 replayed          this request was applied before
@@ -33,20 +39,40 @@
      1 ok, 2 replayed, -1 refused (alone it would have been fine), -2 limit_exceeded, -3 out_of_stock,
     -4 not_preheated, -5 not_started, -6 ended, -7 paused, -9 request_conflict (the id was used for something
     else, or is known to some of the activities only), -11 corrupt
-  Only ok, a refused retry and the line of a job write; all stocks first, so that a cut leaves fewer units to sell, never more.
+  Returns for a job one string an activity, `letters stock refused whole corrupt [bought ...]`: a letter an item (o ok,
+  r replayed, d refused, l limit_exceeded, s out_of_stock, t not_preheated, n not_started, e ended, p paused,
+  q request_conflict, c corrupt), the stock before the call (`-` without one), how many of its items the job has refused so
+  far, the status that refuses the whole activity or 0, `n,hex` of one thing that is corrupt or `-`, and what each user holds
+  after the item. An order without a request id is decided, and replayed, if the job's lines in all its activities reached
+  its line. An activity that refuses as a whole keeps no line, so that its orders are not decided. A call writes nothing where
+  an activity does not know what the caller does:
+   -20 gap               {-20, n, line}: activity n (from 1) has decided up to that line, and no further
+   -21 other epoch       {-21, n, epoch}: activity n was reset since the job began
+   -22 other job         {-22, n}: the job's name was used with another digest in activity n
+  Only ok, a refused retry and the line of a job write, also that of a refused order; all stocks first, so that a cut leaves
+  fewer units to sell, never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY HSET
-  XADD; sets also SMISMEMBER SADD.
+  XADD; sets also SMISMEMBER SADD. The orders of a job are quicker where XLEN is allowed too.
 ]]
 --- @include "codes"
+
+-- Quick path: orders of a job, of kind hash, that all succeed. It replies, or leaves the call to the reference path before
+-- it has written anything; helpers cost more than an order to define, so it comes before them.
+--- @include "quick_multi"
+redis.setresp(3)
+local quick_reply = quick_multi()
+redis.setresp(2)
+if quick_reply then return quick_reply end
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
+--- @include "columns"
 
 -- Reference path.
-local MOST_ACTIVITIES, MOST_ORDERS = 512, 512
-local kind, by, mode, job = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local MOST_ACTIVITIES, MOST_ITEMS, WIDTH = 512, 2000, 7
+local kind, by, mode, reason, job = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local stride = KEYS_OF[kind]
 if not stride then return usage('multi_deduct: ARGV[1] is not hash, set, coupon or counter') end
 local activities = #KEYS / stride
@@ -55,6 +81,10 @@ if activities < 1 or activities ~= math.floor(activities) then
 end
 if activities > MOST_ACTIVITIES then return usage('multi_deduct: more than ' .. MOST_ACTIVITIES .. ' activities in one call') end
 if mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return usage('multi_deduct: ARGV[3] is not first, retry or dry') end
+if not reason or not job then return usage('multi_deduct: ARGV[4] and ARGV[5] are missing') end
+local is_job = job ~= ''
+local wanted = 7 + activities * (is_job and WIDTH or 1)
+if #ARGV ~= wanted then return usage('multi_deduct: ' .. wanted .. ' arguments are wanted, not ' .. #ARGV) end
 -- Each would be checked alone against a stock that both take from.
 local given = {}
 for which = 1, activities do
@@ -63,185 +93,172 @@ for which = 1, activities do
   given[stock_key] = which
 end
 
--- Nearly all numbers come again and again, and a table is quicker than a pattern.
-local numbers = setmetatable({}, {__index = function(known, text)
-  local number = whole(text) or false
-  known[text] = number
-  return number
-end})
-local function number_of(text)
-  return numbers[text] or nil
-end
 -- What a member of a set holds if no units are recorded, as a plain script leaves it: more than any number.
 local UNKNOWN = math.huge
-local texts = setmetatable({[UNKNOWN] = '?'}, {__index = function(known, number)
-  local text = digits(number)
-  known[number] = text
-  return text
-end})
-
--- The job: its field, its last line, and what it keeps.
-local field, last, digest, record, at = nil, nil, nil, nil, 5
-if job and job ~= '' then
-  field, last, digest, at = '\tj:multi_deduct:' .. job, numbers[ARGV[6] or ''], ARGV[5], 7 + 2 * activities
-  if not last or last < 1 or at > #ARGV then return usage('multi_deduct: lines of the job') end
-  digest = digest == '' and '' or ' ' .. digest
-  record = ARGV[6] .. digest
+local function units_text(units)
+  return units == UNKNOWN and '?' or digits(units)
 end
 
--- The orders: each with a digest of all it asks for.
-local orders = {}
-while at <= #ARGV do
-  local number = #orders + 1
-  local user, request, reason, size = ARGV[at], ARGV[at + 1], ARGV[at + 2], numbers[ARGV[at + 3] or '']
-  if not size or size < 1 or at + 3 + 2 * size > #ARGV then return usage('multi_deduct: order ' .. number .. ' is not complete') end
-  if not (is_user(user) or (kind == 'counter' and user == '')) then return usage('multi_deduct: user id of order ' .. number) end
-  if request ~= '' and not is_request(request) then return usage('multi_deduct: request id of order ' .. number) end
-  local items, asked, twice = {}, {}, {}
-  for i = 1, size do
-    local which, text = numbers[ARGV[at + 2 + 2 * i]], ARGV[at + 3 + 2 * i]
-    local quantity = numbers[text]
-    if not which or which < 1 or which > activities or twice[which] then return usage('multi_deduct: activity of item ' .. i .. ' of order ' .. number) end
-    if not quantity or quantity < 1 or quantity > MOST_QUANTITY then return usage('multi_deduct: quantity of item ' .. i .. ' of order ' .. number) end
-    twice[which] = true
-    items[i] = {which = which, quantity = quantity, text = text}
-    asked[i] = KEYS[(which - 1) * stride + 1] .. ' ' .. text
+-- The activities, each with its items; and the orders, by their lines. An item is {which, quantity, text, letter, bought}.
+local sales, orders, by_line = {}, {}, {}
+local function add(sale, line, user, request, why, text)
+  local number, quantity = #sale.items + 1, whole(text)
+  local place = is_job and 'item ' .. number .. ' of activity ' .. sale.which or 'item ' .. sale.which
+  if not is_user(user) and not (kind == 'counter' and user == '') then return 'user id of ' .. place end
+  if request ~= '' and not is_request(request) then return 'request id of ' .. place end
+  if not quantity or quantity < 1 or quantity > MOST_QUANTITY then return 'quantity of ' .. place end
+  local order = by_line[line]
+  if not order then
+    order = {line = line, user = user, request = request, reason = why, items = {}}
+    by_line[line], orders[#orders + 1] = order, order
+  elseif order.user ~= user or order.request ~= request or order.reason ~= why then
+    return 'user, request or reason of ' .. place .. ' is not that of its order'
   end
-  if size > 1 then table.sort(asked) end
-  orders[number] = {
-    user = user, request = request, reason = reason, items = items,
-    digest = 'multi_deduct ' .. redis.sha1hex(concat(asked, '\n')) .. '\t' .. user,
-  }
-  at = at + 4 + 2 * size
+  local item = {sale = sale, order = order, quantity = quantity, text = text}
+  sale.items[number], order.items[#order.items + 1] = item, item
 end
-if #orders < 1 then return usage('multi_deduct: no orders') end
-if #orders > MOST_ORDERS then return usage('multi_deduct: more than ' .. MOST_ORDERS .. ' orders in one call') end
+local count = 0
+for which = 1, activities do
+  local sale = {at = (which - 1) * stride, which = which, items = {}, users = {}, now = {}, names = {}, seen = {}, kept = {}, sold = {}, line = 0, refused = 0}
+  sales[which] = sale
+  local wrong
+  if not is_job then
+    wrong = add(sale, 1, ARGV[6], ARGV[7], '', ARGV[7 + which])
+  else
+    local epoch, before, lines, quantities, users, requests, reasons = unpack(ARGV, 8 + (which - 1) * WIDTH, 7 + which * WIDTH)
+    users = read_column(users)
+    local size = users and #users or 0
+    if size < 1 then return usage('multi_deduct: users of activity ' .. which) end
+    count = count + size
+    if count > MOST_ITEMS then return usage('multi_deduct: more than ' .. MOST_ITEMS .. ' items in one call') end
+    sale.epoch, sale.before, sale.lines = epoch, whole(before), read_lines(lines, size)
+    if not sale.before or not sale.lines then return usage('multi_deduct: lines of the job in activity ' .. which) end
+    sale.quantity = find(quantities, '[', 1, true) ~= 1 and quantities
+    local columns = {quantities = not sale.quantity and quantities, requests = requests ~= '' and requests, reasons = reasons ~= '' and reasons}
+    for name, text in pairs(columns) do
+      columns[name] = text and read_column(text)
+      if text and #(columns[name] or {}) ~= size then
+        return usage('multi_deduct: activity ' .. which .. ' has not as many ' .. name .. ' as users')
+      end
+    end
+    for i = 1, size do
+      local quantity = sale.quantity or columns.quantities[i]
+      local request, why = columns.requests and columns.requests[i] or '', columns.reasons and columns.reasons[i] or ''
+      wrong = wrong or add(sale, sale.lines[i], users[i], request, why, quantity)
+    end
+  end
+  if wrong then return usage('multi_deduct: ' .. wrong) end
+end
+table.sort(orders, function(one, other) return one.line < other.line end)
+for _, order in ipairs(orders) do
+  if order.request ~= '' then
+    local asked = {}
+    for i, item in ipairs(order.items) do asked[i] = KEYS[item.sale.at + 1] .. ' ' .. item.text end
+    table.sort(asked)
+    order.digest = 'multi_deduct ' .. redis.sha1hex(concat(asked, '\n')) .. '\t' .. order.user
+  end
+end
 
--- Read, and check, every activity. One that refuses on its own has a status (and, where corrupt, what it holds).
-local sales = {}
+-- Read, and check, every activity. One that refuses as a whole has a status; `key` and `value` are what is corrupt.
 local function broken(sale, value, key)
   if type(value) == 'table' and value.err and not find(value.err, 'WRONGTYPE', 1, true) then return value end
-  sale.status, sale.key, sale.value = CORRUPT, key, type(value) ~= 'table' and tostring(value)
-end
-for which = 1, activities do
-  local at = (which - 1) * stride
-  local sale = {at = at, which = which, users = {}, now = {}, touched = {}, is_touched = {}, names = {}, fields = {}, seen = {}, kept = {}, noted = {}}
-  sales[which] = sale
-  local fault
-  local stock_text = redis.pcall('GET', KEYS[at + 1])
-  local rules_found = redis.pcall('HGET', KEYS[at + 2], 'rules')
-  local rules, odd = rules_of(rules_found, not rules_found and redis.call('TYPE', KEYS[at + 2]).ok ~= 'none')
-  if not rules then
-    fault = broken(sale, odd, at + 2)
-  else
-    local unfit_ledger = ledger_unfit(redis.call('TYPE', KEYS[at + 4]).ok, rules)
-    sale.rules = rules
-    if unfit_ledger then
-      sale.status, sale.key, sale.value = CORRUPT, at + unfit_ledger[4], unfit_ledger[5]
-    elseif not stock_text then
-      sale.status = rules.state == 'archived' and ENDED or NOT_PREHEATED
-    else
-      sale.stock = whole(stock_text)
-      if not sale.stock then fault = broken(sale, stock_text, at + 1) else sale.shut = closed(rules) end
-      -- Nothing is sold of it now, but its stock is reported, and compared with the total.
-      if sale.stock and rules.state == 'paused' then
-        local withdrawn, text = withdrawn_units(redis.call('HGET', KEYS[at + 2], 'withdrawn'))
-        if text and not withdrawn then fault = broken(sale, text, at + 2) end
-        sale.stock = sale.stock + (withdrawn or 0)
-      end
-      sale.left = sale.stock
-    end
-  end
-  if fault then return fault end
+  sale.status, sale.key, sale.value = CORRUPT, sale.at + key, type(value) ~= 'table' and tostring(value)
 end
 
--- What is to be looked up in each activity: the requests and the users of its orders, each once.
-for _, order in ipairs(orders) do
-  local user, request = order.user, order.request
-  for _, item in ipairs(order.items) do
-    local sale = sales[item.which]
-    if not sale.status and request ~= '' and sale.seen[request] == nil then
-      sale.seen[request] = false
-      sale.names[#sale.names + 1], sale.fields[#sale.fields + 1] = request, request
-    end
-    if not sale.status and kind ~= 'counter' and sale.now[user] == nil then
-      sale.now[user] = 0
-      sale.users[#sale.users + 1] = user
-    end
-  end
-end
-
--- What an activity knows of the job: `kept`, or false. Returns a fault of the call itself, or what refuses it.
-local function read_job(sale, kept)
-  local which = sale.which
-  local epoch, text = ARGV[5 + 2 * which], ARGV[6 + 2 * which]
-  local before = numbers[text]
-  if not before then return usage('multi_deduct: lines of the job in activity ' .. which) end
-  sale.line = before
-  kept = kept or '0' .. digest
-  -- Nearly always it knows what the caller does, and no more.
-  if kept ~= text .. digest then
-    local line, rest = string.match(kept, '^(%d+)(.*)$')
-    sale.line = whole(line)
-    if not sale.line then return broken(sale, kept, sale.at + 3) end
-    if rest ~= digest then return {OTHER_JOB, which} end
-  end
-  local now = sale.rules.epoch and texts[sale.rules.epoch] or ''
-  if epoch ~= now then return {OTHER_EPOCH, which, now} end
-  if before > sale.line then return {GAP, which, sale.line} end
-end
-
--- What is known of the requests and the job of an activity. Returns a fault of the call itself, or what refuses it.
-local function read_requests(sale)
-  if field then sale.fields[#sale.fields + 1] = field end
-  if #sale.fields == 0 then return nil end
+-- Reads stock, rules and the ledger's type. Returns a fault of the call itself.
+local function read_activity(sale)
   local at = sale.at
-  local found = redis.pcall('HMGET', KEYS[at + 3], unpack(sale.fields))
-  if found.err then return broken(sale, found, at + 3) end
-  for i, request in ipairs(sale.names) do sale.seen[request] = found[i] end
-  if field then return read_job(sale, found[#sale.fields]) end
+  local stock_text, packed = redis.pcall('GET', KEYS[at + 1]), redis.pcall('HGET', KEYS[at + 2], 'rules')
+  local rules, odd = rules_of(packed, redis.call('TYPE', KEYS[at + 2]).ok ~= 'none')
+  if not rules then return broken(sale, odd, 2) end
+  sale.rules = rules
+  local unfit_ledger = ledger_unfit(redis.call('TYPE', KEYS[at + 4]).ok, rules)
+  if unfit_ledger then return broken(sale, unfit_ledger[5] or {}, unfit_ledger[4]) end
+  if not stock_text then
+    sale.status = NOT_PREHEATED
+    return nil
+  end
+  sale.stock = whole(stock_text)
+  if not sale.stock then return broken(sale, stock_text, 1) end
+  -- Nothing is sold of it now, but its stock is reported, and compared with the total.
+  if rules.state == 'paused' then
+    local withdrawn, text = withdrawn_units(redis.call('HGET', KEYS[at + 2], 'withdrawn'))
+    if text and not withdrawn then return broken(sale, text, 2) end
+    sale.stock = sale.stock + (withdrawn or 0)
+  end
+  sale.left, sale.shut = sale.stock, closed(rules)
 end
 
--- What the users of an activity hold. Returns a fault of the call itself.
+-- Reads what is known of the requests and the job of an activity. Returns a fault of the call itself, or what refuses it.
+local function read_requests(sale)
+  local fields = {}
+  for i, name in ipairs(sale.names) do fields[i] = name end
+  if is_job then fields[#fields + 1] = '\tj:multi_deduct:' .. job end
+  if #fields == 0 then return nil end
+  local found = redis.pcall('HMGET', KEYS[sale.at + 3], unpack(fields))
+  if found.err then return broken(sale, found, 3) end
+  for i, name in ipairs(sale.names) do sale.seen[name] = found[i] end
+  if not is_job then return nil end
+  local record = found[#fields]
+  if record then
+    local line, refused, digest = string.match(record, '^(%d+) (%d+) (.*)$')
+    line, refused = whole(line), whole(refused)
+    if not line or not refused then return broken(sale, record, 3) end
+    if digest ~= ARGV[6] then return {OTHER_JOB, sale.which} end
+    sale.line, sale.refused = line, refused
+  end
+  local epoch = sale.rules.epoch and digits(sale.rules.epoch) or ''
+  if sale.epoch ~= epoch then return {OTHER_EPOCH, sale.which, epoch} end
+  if sale.before > sale.line and not sale.shut then return {GAP, sale.which, sale.line} end
+end
+
+-- Reads what the users of an activity hold. Returns a fault of the call itself.
 local function read_held(sale)
-  if #sale.users == 0 then return nil end
-  local at, held = sale.at, nil
-  if kind == 'hash' then
-    held = redis.pcall('HMGET', KEYS[at + 5], unpack(sale.users))
-    if held.err then return broken(sale, held, at + 5) end
-  else
-    held = redis.pcall('SMISMEMBER', KEYS[at + 5], unpack(sale.users))
-    if held.err then return broken(sale, held, at + 5) end
+  if kind == 'counter' then return nil end
+  local at, users = sale.at, sale.users
+  local held = redis.pcall(kind == 'hash' and 'HMGET' or 'SMISMEMBER', KEYS[at + 5], unpack(users))
+  if held.err then return broken(sale, held, 5) end
+  if kind ~= 'hash' then
     local units = {}
     if kind == 'set' then
       -- Also of users who are no members: a wrong type must not be met after the first write.
-      units = redis.pcall('HMGET', KEYS[at + 6], unpack(sale.users))
-      if units.err then return broken(sale, units, at + 6) end
+      units = redis.pcall('HMGET', KEYS[at + 6], unpack(users))
+      if units.err then return broken(sale, units, 6) end
     end
     local alone = kind == 'set' and UNKNOWN or '1'
-    for i in ipairs(sale.users) do held[i] = held[i] == 1 and (units[i] or alone) end
+    for i in ipairs(users) do held[i] = held[i] == 1 and (units[i] or alone) end
   end
   local is_anybody_new = false
-  for i, user in ipairs(sale.users) do
+  for i, user in ipairs(users) do
     local text = held[i]
     if text then sale.now[user] = text == UNKNOWN and UNKNOWN or whole(text) or text else is_anybody_new = true end
   end
   if is_anybody_new and sale.rules.total and sale.rules.total > sale.stock and redis.call('EXISTS', KEYS[at + 5]) == 0 then
-    broken(sale, 'nothing, though units were sold', at + 5)
+    return broken(sale, 'nothing, though units were sold', 5)
   end
 end
 
 for _, sale in ipairs(sales) do
-  local fault
-  if not sale.status then fault = read_requests(sale) end
+  for _, item in ipairs(sale.items) do
+    local user, request = item.order.user, item.order.request
+    if request ~= '' and sale.seen[request] == nil then
+      sale.seen[request], sale.names[#sale.names + 1] = false, request
+    end
+    if kind ~= 'counter' and sale.now[user] == nil then
+      sale.now[user], sale.users[#sale.users + 1] = 0, user
+    end
+  end
+  local fault = read_activity(sale)
+  if not fault and not sale.status then fault = read_requests(sale) end
   if not fault and not sale.status then fault = read_held(sale) end
   if fault then return fault end
 end
 
 -- Why an item cannot be had, or nil.
-local function refusal(sale, order, item)
+local function refusal(item)
+  local sale = item.sale
   if sale.status then return sale.status end
-  local had = sale.now[order.user] or 0
+  local had = sale.now[item.order.user] or 0
   if type(had) == 'string' then return CORRUPT end
   if sale.shut then return sale.shut end
   if kind == 'hash' then
@@ -252,137 +269,189 @@ local function refusal(sale, order, item)
   if item.quantity > sale.left then return OUT_OF_STOCK end
 end
 
+-- What the request id of an order says: a status, or nil if it is new.
+local function past(order)
+  if order.request == '' then return nil end
+  local known, refused = 0, false
+  for _, item in ipairs(order.items) do
+    local found = item.sale.seen[order.request]
+    local status = found and settled(found, order.digest)
+    if status == REQUEST_CONFLICT then return REQUEST_CONFLICT end
+    if status == REPLAYED then known = known + 1 end
+    refused = refused or status == REFUSED
+  end
+  if known == #order.items then return REPLAYED end
+  if known > 0 then return REQUEST_CONFLICT end
+  return refused and REFUSED or nil
+end
+
+-- Keeps under the request id of an order what became of it, where an activity is there.
+local function keep(order, record)
+  for _, item in ipairs(order.items) do
+    local sale = item.sale
+    if not sale.status then
+      sale.kept[#sale.kept + 1], sale.kept[#sale.kept + 2] = order.request, record
+      sale.seen[order.request] = record
+    end
+  end
+end
+
+-- Decides an order. Each of its items gets a status, and what is left then.
+local function decide(order)
+  local is_decided, is_open, is_refused = is_job, true, false
+  for _, item in ipairs(order.items) do
+    local sale = item.sale
+    is_decided = is_decided and sale.line >= order.line
+    is_open = is_open and not sale.status and not sale.shut
+    item.status = refusal(item)
+    is_refused = is_refused or item.status ~= nil
+  end
+  local before = is_decided and REPLAYED or past(order)
+  local status = before == REPLAYED and REPLAYED or (before or is_refused) and REFUSED or OK
+  for _, item in ipairs(order.items) do
+    local sale = item.sale
+    if status ~= REFUSED then
+      item.status = status
+    elseif before == REQUEST_CONFLICT and item.status ~= NOT_PREHEATED and item.status ~= CORRUPT then
+      item.status = REQUEST_CONFLICT
+    else
+      item.status = item.status or REFUSED
+    end
+    if status == OK then
+      sale.left = sale.left - item.quantity
+      if kind ~= 'counter' then sale.now[order.user] = sale.now[order.user] + item.quantity end
+      sale.sold[#sale.sold + 1] = item
+    elseif status == REFUSED and is_open then
+      sale.refused = sale.refused + 1
+    end
+    item.left, item.bought = sale.left, sale.now[order.user]
+  end
+  -- A refusal of a retry is kept, because the first try, arriving late, could still do what was reported refused. A
+  -- job's line settles its own retries.
+  if order.request ~= '' and status == OK then
+    keep(order, order.digest)
+  elseif order.request ~= '' and status == REFUSED and mode == 'retry' and not is_job and not before then
+    keep(order, digits(REFUSED) .. '\t' .. order.digest)
+  end
+  return status
+end
+
+local last
+for _, order in ipairs(orders) do last = decide(order) end
+
+-- The reply.
+local LETTERS = {
+  [OK] = 'o', [REPLAYED] = 'r', [REFUSED] = 'd', [LIMIT_EXCEEDED] = 'l', [OUT_OF_STOCK] = 's', [NOT_PREHEATED] = 't',
+  [NOT_STARTED] = 'n', [ENDED] = 'e', [PAUSED] = 'p', [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c',
+}
 local function hex(text)
   if not text then return '-' end
   return (string.gsub(string.sub(text, 1, 64), '.', function(byte) return format('%02x', string.byte(byte)) end))
 end
-
--- One item of the reply.
-local function shown(sale, order, status)
-  local had = sale.now[order.user]
-  if status == CORRUPT then
-    if sale.status then return CORRUPT .. ',' .. sale.key .. ',' .. hex(sale.value) end
-    return CORRUPT .. ',' .. (sale.at + (kind == 'set' and 6 or 5)) .. ',' .. hex(had)
-  end
-  return status .. ',' .. (sale.left and texts[sale.left] or '') .. ',' .. (type(had) == 'number' and texts[had] or '')
+local function held_text(item)
+  return not item.sale.status and type(item.bought) == 'number' and units_text(item.bought) or ''
 end
-
--- Decide, one order after the other.
-local replies = {}
-for number, order in ipairs(orders) do
-  local whys, known, conflicts, any, undecided = {}, 0, false, false, false
-  for i, item in ipairs(order.items) do
-    local sale = sales[item.which]
-    local found = sale.seen[order.request]
-    local past = found and settled(found, order.digest)
-    if past == REPLAYED then known = known + 1 end
-    if past == REQUEST_CONFLICT then conflicts = true end
-    whys[i] = refusal(sale, order, item)
-    if field and (sale.status or sale.shut) then undecided = true end
-    if whys[i] or past == REFUSED then any = true end
-  end
-  local status = OK
-  if known == #order.items then
-    status = REPLAYED
-  elseif conflicts or known > 0 then
-    status = REFUSED
-    for i in ipairs(order.items) do
-      if whys[i] ~= NOT_PREHEATED and whys[i] ~= CORRUPT then whys[i] = REQUEST_CONFLICT end
-    end
-  elseif any then
-    status = REFUSED
-  end
-  if status == OK then
-    for _, item in ipairs(order.items) do
-      local sale = sales[item.which]
-      sale.left = sale.left - item.quantity
-      if kind ~= 'counter' then
-        sale.now[order.user] = sale.now[order.user] + item.quantity
-        if not sale.is_touched[order.user] then
-          sale.touched[#sale.touched + 1], sale.is_touched[order.user] = order.user, true
-        end
-      end
-      sale.noted[#sale.noted + 1] = {order.user, item.text, order.request, order.reason}
-    end
-  end
-  if order.request ~= '' and (status == OK or (status == REFUSED and mode == 'retry' and not undecided and not conflicts and known == 0)) then
-    local record = status == OK and order.digest or REFUSED .. '\t' .. order.digest
-    for _, item in ipairs(order.items) do
-      local sale = sales[item.which]
-      -- A refusal creates no key of an activity that is not there.
-      if not sale.status then
-        sale.kept[#sale.kept + 1] = order.request
-        sale.kept[#sale.kept + 1] = record
-        sale.seen[order.request] = record
-      end
-    end
-  end
-  local parts = {tostring(status)}
-  for i, item in ipairs(order.items) do
-    parts[i + 1] = shown(sales[item.which], order, status == REFUSED and (whys[i] or REFUSED) or status)
-  end
-  replies[number] = concat(parts, ' ')
+-- What is corrupt of an item, `n,hex`.
+local function corrupt_text(item)
+  local sale = item.sale
+  if sale.status then return sale.key .. ',' .. hex(sale.value) end
+  return (sale.at + (kind == 'set' and 6 or 5)) .. ',' .. hex(item.bought)
 end
-if field then
-  local unfit = {}
+local reply
+if is_job then
+  reply = {}
   for which, sale in ipairs(sales) do
-    if sale.status or sale.shut then
-      unfit[#unfit + 1] = which
-    elseif last > sale.line then
-      sale.kept[#sale.kept + 1], sale.kept[#sale.kept + 2] = field, record
+    local letters, bought, corrupt = {}, {}, '-'
+    for i, item in ipairs(sale.items) do
+      letters[i], bought[i] = LETTERS[item.status], held_text(item)
+      if bought[i] == '' then bought[i] = '0' end
+      if item.status == CORRUPT and corrupt == '-' then corrupt = corrupt_text(item) end
+    end
+    local parts = {concat(letters), sale.stock and digits(sale.stock) or '-', digits(sale.refused), sale.status or sale.shut or 0, corrupt}
+    if ARGV[7] == '1' then parts[6] = concat(bought, ' ') end
+    reply[which] = concat(parts, ' ')
+  end
+else
+  local parts = {last}
+  for i, item in ipairs(orders[1].items) do
+    if item.status == CORRUPT then
+      parts[i + 1] = CORRUPT .. ',' .. corrupt_text(item)
+    else
+      parts[i + 1] = item.status .. ',' .. (item.left and digits(item.left) or '') .. ',' .. held_text(item)
     end
   end
-  replies[#replies + 1] = concat(unfit, ' ')
+  reply = concat(parts, ' ')
 end
-if mode == 'dry' then return replies end
+if mode == 'dry' then return reply end
+
+-- The line of the job moves past all its items here, unless the activity refuses as a whole.
+for _, sale in ipairs(sales) do
+  local line = is_job and sale.lines[#sale.lines]
+  if line and line > sale.line and not sale.status and not sale.shut then
+    sale.kept[#sale.kept + 1] = '\tj:multi_deduct:' .. job
+    sale.kept[#sale.kept + 1] = digits(line) .. ' ' .. digits(sale.refused) .. ' ' .. ARGV[6]
+  end
+end
+
+-- The ledger's entry of what an activity sold: the columns of its items.
+local function sold_entry(sale)
+  local lines, quantities, users, requests, reasons, has_requests, has_reasons = {}, {}, {}, {}, {}, false, false
+  for i, item in ipairs(sale.sold) do
+    local order = item.order
+    lines[i], quantities[i], users[i], requests[i], reasons[i] = digits(order.line), item.text, order.user, order.request, order.reason
+    has_requests, has_reasons = has_requests or order.request ~= '', has_reasons or order.reason ~= ''
+  end
+  local row = entry('deduct', by, reason, digits(sale.left))
+  local function put(name, text)
+    row[#row + 1], row[#row + 2] = name, text
+  end
+  if is_job then
+    put('job', job)
+    put('lines', #sale.sold == #sale.items and ARGV[3 + sale.which * WIDTH] or concat(lines, ' '))
+  end
+  put('quantity', (not is_job or sale.quantity) and quantities[1] or column(quantities))
+  put('users', column(users))
+  if has_requests then put('requests', column(requests)) end
+  if has_reasons then put('reasons', column(reasons)) end
+  return row
+end
 
 -- Write: permissions, then all stocks, then the rest.
 for _, sale in ipairs(sales) do
   local at = sale.at
-  local writes = #sale.noted > 0 or #sale.kept > 0
+  local writes = #sale.sold > 0 or #sale.kept > 0
   if writes and redis.acl_check_cmd and not redis.acl_check_cmd('HSET', KEYS[at + 3], 'f', 'v') then return forbidden('HSET') end
-  if #sale.noted > 0 and redis.acl_check_cmd then
+  if #sale.sold > 0 and redis.acl_check_cmd then
     local denied = not redis.acl_check_cmd('DECRBY', KEYS[at + 1], '1') and 'DECRBY'
       or sale.rules.ledger and not redis.acl_check_cmd('XADD', KEYS[at + 4], '*', 'f', 'v') and 'XADD'
+      or kind == 'hash' and not redis.acl_check_cmd('HSET', KEYS[at + 5], 'f', 'v') and 'HSET'
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[at + 5], 'm') and 'SADD'
       or kind == 'set' and not redis.acl_check_cmd('HSET', KEYS[at + 6], 'f', 'v') and 'HSET'
     if denied then return forbidden(denied) end
   end
 end
 for _, sale in ipairs(sales) do
-  if #sale.noted > 0 then redis.call('DECRBY', KEYS[sale.at + 1], texts[sale.stock - sale.left]) end
+  if #sale.sold > 0 then redis.call('DECRBY', KEYS[sale.at + 1], digits(sale.stock - sale.left)) end
 end
 for _, sale in ipairs(sales) do
   local at = sale.at
-  if #sale.touched > 0 then
-    local units = {}
-    if kind ~= 'coupon' then
-      for _, user in ipairs(sale.touched) do
-        units[#units + 1], units[#units + 2] = user, texts[sale.now[user]]
+  if #sale.sold > 0 and kind ~= 'counter' then
+    local units, users, is_listed = {}, {}, {}
+    for _, item in ipairs(sale.sold) do
+      local user = item.order.user
+      if not is_listed[user] then
+        is_listed[user], users[#users + 1] = true, user
+        units[#units + 1], units[#units + 2] = user, digits(sale.now[user])
       end
     end
-    if kind == 'hash' then
-      redis.call('HSET', KEYS[at + 5], unpack(units))
-    else
-      -- Units first: a member without them would be unknown.
-      if kind == 'set' then redis.call('HSET', KEYS[at + 6], unpack(units)) end
-      redis.call('SADD', KEYS[at + 5], unpack(sale.touched))
-    end
+    if kind == 'hash' then redis.call('HSET', KEYS[at + 5], unpack(units)) end
+    -- Units first: a member without them would be unknown.
+    if kind == 'set' then redis.call('HSET', KEYS[at + 6], unpack(units)) end
+    if kind ~= 'hash' then redis.call('SADD', KEYS[at + 5], unpack(users)) end
   end
   if #sale.kept > 0 then redis.call('HSET', KEYS[at + 3], unpack(sale.kept)) end
-  if #sale.noted > 0 and sale.rules.ledger then
-    local columns, is_given = {{}, {}, {}, {}}, {}
-    for i, order in ipairs(sale.noted) do
-      for at, text in ipairs(order) do
-        columns[at][i] = text
-        is_given[at] = is_given[at] or text ~= ''
-      end
-    end
-    local row = entry('deduct', by, '', texts[sale.left], 'quantity', #sale.noted == 1 and columns[2][1] or column(columns[2]))
-    row[#row + 1], row[#row + 2] = 'users', column(columns[1])
-    if is_given[3] then row[#row + 1], row[#row + 2] = 'requests', column(columns[3]) end
-    if is_given[4] then row[#row + 1], row[#row + 2] = 'reasons', column(columns[4]) end
-    redis.call('XADD', KEYS[at + 4], '*', unpack(row))
+  if #sale.sold > 0 and sale.rules.ledger then
+    redis.call('XADD', KEYS[at + 4], '*', unpack(sold_entry(sale)))
   end
 end
-return replies
+return reply

@@ -29,7 +29,7 @@ const CASES: [Case; 8] = [
     Case { script: "deduct", args: &["t", "why", "", "first", "2", "", "8", "9", "1", "2", "r", "s"], before: nothing },
     Case { script: "refund", args: &["t", "", "", "first", "1", "", "7", "2", "r"], before: nothing },
     Case { script: "refund", args: &["t", "", "", "first", "1", "", "7", "1", "r"], before: withdraw },
-    Case { script: "multi_deduct", args: &["t", "first", "", "8", "r", "", "1", "1", "2"], before: nothing },
+    Case { script: "multi_deduct", args: &["t", "first", "", "", "8", "r", "2"], before: nothing },
     Case { script: "pause", args: &["t", "", "0", "1"], before: nothing },
     Case { script: "pause", args: &["t", "", "0", ""], before: withdraw },
     Case { script: "pause", args: &["t", "", "0", "1"], before: plain_refund_while_withdrawn },

@@ -5,6 +5,7 @@
 
 mod calls;
 mod damage;
+mod multi;
 mod twins;
 
 use std::cell::RefCell;
@@ -13,7 +14,7 @@ use proptest::prelude::*;
 
 use super::runner;
 use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU};
-use calls::{Call, Shape};
+use calls::Shape;
 use damage::{Damage, Edit};
 use twins::Twins;
 
@@ -71,8 +72,8 @@ pub const HOSTILE: [&[u8]; 48] = [
 
 /// One call, what is done to its arguments, and to the data before it.
 #[derive(Clone, Debug)]
-struct Step {
-    call: Call,
+struct Step<C> {
+    call: C,
     edits: Vec<Edit>,
     damage: Option<Damage>,
     /// A command that the caller may not run, by its place in the header.
@@ -83,14 +84,17 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![40 => proptest::sample::select(&HOSTILE[..]).prop_map(<[u8]>::to_vec), 1 => Just(vec![b'x'; 300])]
 }
 
-fn steps(layout: Layout) -> impl Strategy<Value = Vec<Step>> {
+fn steps<C: Clone + std::fmt::Debug>(
+    layout: Layout,
+    call: impl Strategy<Value = C>,
+) -> impl Strategy<Value = Vec<Step<C>>> {
     let edits = prop_oneof![
         14 => Just(Vec::new()),
         4 => proptest::collection::vec(damage::edit(), 1),
         1 => proptest::collection::vec(damage::edit(), 2..4),
     ];
     let damage = proptest::option::weighted(0.2, damage::damage(layout));
-    let step = (calls::call(layout), edits, damage, proptest::option::weighted(0.02, 0..20_usize));
+    let step = (call, edits, damage, proptest::option::weighted(0.02, 0..20_usize));
     let step = step.prop_map(|(call, edits, damage, denied)| Step { call, edits, damage, denied });
     proptest::collection::vec(step, 1..20)
 }
@@ -108,35 +112,56 @@ fn sales() -> impl Strategy<Value = Shape> {
         .prop_map(|(total, limit, window, ledger, paused)| Shape { total, limit, window, ledger, paused })
 }
 
-fn a_quick_path_does_what_the_reference_path_does(layout: Layout, cases: u32, share: u32) {
-    let twins = RefCell::new(Twins::of(layout));
+/// A call that can be made of the state of the sale: the script, its keys and arguments.
+trait AsArguments: Clone + std::fmt::Debug {
+    fn arguments(&self, layout: Layout, twins: &mut Twins) -> (&'static str, Vec<String>, Vec<Vec<u8>>);
+}
+
+fn a_quick_path_does_what_the_reference_path_does<C: AsArguments>(
+    layout: Layout,
+    activities: &'static [&'static str],
+    call: impl Strategy<Value = C>,
+    cases: u32,
+) -> RefCell<Twins> {
+    let twins = RefCell::new(Twins::of(layout, activities));
     let mut runner = runner(cases, layout.name);
     runner
-        .run(&(sales(), steps(layout)), |(shape, steps)| {
+        .run(&(sales(), steps(layout, call)), |(shape, steps)| {
             let mut twins = twins.borrow_mut();
             twins.preheat(&shape);
             for (nth, step) in steps.iter().enumerate() {
-                let mut args = twins.arguments(&step.call);
+                let (script, keys, mut args) = step.call.arguments(layout, &mut twins);
                 step.edits.iter().for_each(|edit| edit.apply(&mut args));
-                let found = twins.run(step, &args);
+                let found = twins.run((script, &keys, &args), step.damage.as_ref(), step.denied);
                 let shown: Vec<String> = args.iter().map(|arg| arg.escape_ascii().to_string()).collect();
                 prop_assert!(found.is_ok(), "{}\nin step {nth} of {steps:#?}\n{shown:?}", found.unwrap_err());
             }
             Ok(())
         })
         .unwrap();
-    twins.borrow().assert_both_paths_were_used(share);
+    twins
 }
 
 #[test]
 fn quick_paths_of_hashes_do_what_the_reference_path_does() {
-    a_quick_path_does_what_the_reference_path_does(SECKILL, 150, 15);
-    a_quick_path_does_what_the_reference_path_does(CLUSTER, 10, 5);
+    for (layout, cases) in [(SECKILL, 150), (CLUSTER, 10)] {
+        let twins = a_quick_path_does_what_the_reference_path_does(layout, &["1"], calls::call(layout), cases);
+        twins.borrow().assert_both_paths_were_used(15);
+    }
+}
+
+#[test]
+fn the_quick_path_of_multi_orders_does_what_the_reference_path_does() {
+    for (layout, cases) in [(SECKILL, 120), (CLUSTER, 10)] {
+        let twins = a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, multi::call(), cases);
+        twins.borrow().assert_both_paths_were_used(8);
+    }
 }
 
 #[test]
 fn quick_paths_leave_other_kinds_to_the_reference_path_or_agree() {
     for layout in [SKU, COUPON, PRODUCT] {
-        a_quick_path_does_what_the_reference_path_does(layout, 25, 0);
+        a_quick_path_does_what_the_reference_path_does(layout, &["1"], calls::call(layout), 25);
+        a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, multi::call(), 10);
     }
 }

@@ -1,4 +1,4 @@
-//! `deduct`, `refund` and `multi_deduct` as a job: what a call is answered.
+//! `deduct` and `refund` as a job: what a call is answered.
 
 use super::scripts;
 use crate::support::{LAYOUTS, Layout, Scripts};
@@ -78,86 +78,5 @@ fn what_refuses_the_whole_activity_moves_no_line_and_comes_before_a_gap() {
         let later = Batch { before: "9", lines: "10 11", ..FIRST };
         assert_eq!(send(&mut scripts, "deduct", &later, &orders), "-7 8 3", "{layout:?}");
         redis.assert_unchanged_since(&before);
-    }
-}
-
-/// A call of one multi-order, of a unit of `1` and one of `2`, at a line of a job; `known` are epoch and line of each.
-fn send_multi(scripts: &mut Scripts, digest: &str, line: &str, known: [&str; 2]) -> String {
-    let layout = scripts.layout;
-    let keys = [layout.keys("1"), layout.keys("2")].concat();
-    let mut args = vec![layout.kind, "tester", "retry", "j", digest, line];
-    args.extend(known.iter().flat_map(|words| words.split(' ')));
-    // The line is user and request too: some layouts record each user once.
-    args.extend([line, line, "", "2", "1", "1", "2", "1"]);
-    scripts.call("multi_deduct", &keys, &args)
-}
-
-#[test]
-fn a_call_of_multi_orders_keeps_its_highest_line_in_each_activity() {
-    for (layout, digest, more) in LAYOUTS.into_iter().flat_map(|layout| [(layout, "d", " d"), (layout, "", "")]) {
-        let (redis, mut scripts) = scripts(layout);
-        scripts.preheat("1", "10");
-        scripts.preheat("2", "2");
-        let kept = || ["1", "2"].map(|id| redis.hget(&layout.requests(id), "\tj:multi_deduct:j").unwrap_or_default());
-        let line = |line: u64| format!("{line}{more}");
-        let reply = send_multi(&mut scripts, digest, "5", ["1 0", "1 0"]);
-        assert!(reply.starts_with("1 1,9,") && reply.ends_with(' '), "{layout:?}: {reply}");
-        assert_eq!(kept(), [line(5), line(5)]);
-        send_multi(&mut scripts, digest, "9", ["1 5", "1 5"]);
-        // Sent again it changes nothing, and is behind nothing.
-        let before = redis.dump_all();
-        let reply = send_multi(&mut scripts, digest, "5", ["1 0", "1 4"]);
-        assert!(reply.starts_with("2 2,8,") && reply.ends_with(' '), "{layout:?}: {reply}");
-        redis.assert_unchanged_since(&before);
-        // A refused order is decided too.
-        let reply = send_multi(&mut scripts, digest, "11", ["1 9", "1 8"]);
-        assert!(reply.starts_with("-1 -1,8,") && reply.ends_with(' '), "{layout:?}: {reply}");
-        assert_eq!(kept(), [line(11), line(11)]);
-        assert_eq!((redis.int(&layout.stock("1")), redis.int(&layout.stock("2"))), (8, 0));
-    }
-}
-
-#[test]
-fn a_call_of_multi_orders_that_an_activity_knows_less_than_is_refused_whole() {
-    for layout in LAYOUTS {
-        let (redis, mut scripts) = scripts(layout);
-        scripts.preheat("1", "10");
-        scripts.preheat("2", "10");
-        send_multi(&mut scripts, "d", "5", ["1 0", "1 0"]);
-        let before = redis.dump_all();
-        for (digest, known, expected) in [
-            ("d", ["1 5", "1 6"], "-20 2 5"),
-            ("d", ["1 7", "1 5"], "-20 1 5"),
-            ("d", ["1 5", "2 5"], "-21 2 1"),
-            ("d", [" 0", "1 5"], "-21 1 1"),
-            ("e", ["1 5", "1 5"], "-22 1"),
-            ("", ["1 5", "1 5"], "-22 1"),
-        ] {
-            assert_eq!(send_multi(&mut scripts, digest, "9", known), expected, "{layout:?}");
-        }
-        redis.assert_unchanged_since(&before);
-        redis.cmd(("HSET", layout.requests("2"), "\tj:multi_deduct:j", "x d"));
-        let reply = send_multi(&mut scripts, "d", "9", ["1 5", "1 5"]);
-        let key = layout.key_count() + 3;
-        assert!(reply.starts_with("-1 -1,9,") && reply.ends_with(&format!(" -11,{key},782064 2")), "{reply}");
-    }
-}
-
-#[test]
-fn an_activity_that_refuses_multi_orders_as_a_whole_keeps_no_line_and_knows_of_no_gap() {
-    for layout in LAYOUTS {
-        let (redis, mut scripts) = scripts(layout);
-        scripts.preheat("1", "10");
-        let reply = send_multi(&mut scripts, "d", "5", ["1 0", " 3"]);
-        assert!(reply.starts_with("-1 -1,10,") && reply.ends_with(" -4,, 2"), "{layout:?}: {reply}");
-        assert_eq!(redis.hget(&layout.requests("1"), "\tj:multi_deduct:j").as_deref(), Some("5 d"));
-        assert!(!redis.exists(&layout.requests("2")));
-        // A pause refuses them too, and they stay undecided: nothing is kept of them either.
-        scripts.preheat("2", "10");
-        scripts.call("pause", &layout.keys("2"), &["paused", "tester", "", "0"]);
-        let reply = send_multi(&mut scripts, "d", "9", ["1 5", "1 0"]);
-        assert!(reply.starts_with("-1 -1,10,") && reply.ends_with(" 2"), "{layout:?}: {reply}");
-        assert_eq!(redis.hget(&layout.requests("1"), "\tj:multi_deduct:j").as_deref(), Some("9 d"));
-        assert!(!redis.exists(&layout.requests("2")));
     }
 }

@@ -7,6 +7,7 @@ mod deduct;
 mod headers;
 mod jobs;
 mod multi_deduct;
+mod multi_jobs;
 mod names;
 mod others;
 mod refund;

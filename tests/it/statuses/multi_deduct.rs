@@ -132,25 +132,3 @@ fn a_refused_retry_is_kept_on_every_activity_that_is_there() {
         assert_eq!(redis.int(&layout.stock("1")), 10);
     }
 }
-
-#[test]
-fn several_orders_are_decided_one_after_the_other() {
-    for layout in LAYOUTS {
-        let (redis, mut scripts) = scripts(layout);
-        scripts.preheat("1", "1");
-        scripts.preheat("2", "5");
-        let keys = [layout.keys("1"), layout.keys("2")].concat();
-        let orders =
-            ["7", "r1", "", "2", "1", "1", "2", "1", "8", "r2", "", "1", "1", "1", "8", "r3", "", "1", "2", "2"];
-        let args = [&[layout.kind, "tester", "first", ""], &orders[..]].concat();
-        let third = match layout.kind {
-            "coupon" => "-1 -2,4,0".to_owned(),
-            "counter" => "1 1,2,".to_owned(),
-            _ => "1 1,2,2".to_owned(),
-        };
-        let first = format!("1 {} {}", item(layout, 1, 0, 1), item(layout, 1, 4, 1));
-        let second = format!("-1 {}", item(layout, -3, 0, 0));
-        assert_eq!(scripts.call("multi_deduct", &keys, &args), format!("{first} {second} {third}"), "{layout:?}");
-        assert_eq!(redis.xrange(&layout.ledger("2")).len(), 2, "one entry a call and activity");
-    }
-}

@@ -161,12 +161,8 @@ impl Scripts {
     /// One order of several activities, `(activity, quantity)` each.
     pub fn multi_deduct(&mut self, mode: &str, user: &str, request: &str, items: &[(&str, &str)]) -> String {
         let keys: Vec<String> = items.iter().flat_map(|(activity, _)| self.layout.keys(activity)).collect();
-        let count = items.len().to_string();
-        let numbers: Vec<String> = (1..=items.len()).map(|number| number.to_string()).collect();
-        let mut args = vec![self.layout.kind, "tester", mode, "", user, request, "", &count];
-        for (number, (_, quantity)) in numbers.iter().zip(items) {
-            args.extend([number.as_str(), *quantity]);
-        }
+        let mut args = vec![self.layout.kind, "tester", mode, "", "", user, request];
+        args.extend(items.iter().map(|(_, quantity)| *quantity));
         self.call("multi_deduct", &keys, &args)
     }
 }

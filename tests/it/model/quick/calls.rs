@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use super::AsArguments;
+use super::twins::Twins;
 use crate::support::Layout;
 
 /// What an activity is preheated with.
@@ -55,7 +57,7 @@ const ODD_REQUESTS: [&str; 4] = ["with space", "q\"uote", "a,b", "\u{e9}"];
 const NOBODY: usize = 0;
 
 /// From 1 on; the last ones are unusual.
-fn user(number: usize) -> String {
+pub fn user(number: usize) -> String {
     match number {
         NOBODY => String::new(),
         1..=30 => (number + 6).to_string(),
@@ -63,7 +65,7 @@ fn user(number: usize) -> String {
     }
 }
 
-fn request(number: usize) -> String {
+pub fn request(number: usize) -> String {
     match number {
         0 => String::new(),
         1..=60 => format!("r{number}"),
@@ -116,11 +118,11 @@ pub fn call(layout: Layout) -> impl Strategy<Value = Call> {
         })
 }
 
-impl Call {
-    /// The arguments, with lines after the last one that the job decided.
-    pub fn arguments(&self, kind: &str, watermark: u64) -> Vec<Vec<u8>> {
+impl AsArguments for Call {
+    fn arguments(&self, layout: Layout, twins: &mut Twins) -> (&'static str, Vec<String>, Vec<Vec<u8>>) {
+        let watermark = twins.watermark("1", &format!("\tj:{}:j", self.script));
         let quantity = |order: &Order| (if self.is_uniform { self.orders[0].1 } else { order.1 }).to_string();
-        let mut args = [kind, self.by].map(str::to_owned).to_vec();
+        let mut args = [layout.kind, self.by].map(str::to_owned).to_vec();
         let is_single = self.job.is_none() && self.orders.len() == 1;
         let optional = if is_single {
             let (number, _, id) = self.orders[0];
@@ -146,9 +148,11 @@ impl Call {
         let needed =
             optional.iter().rposition(|text| !["", "first"].contains(&text.as_str())).map_or(0, |last| last + 1);
         args.extend(optional.into_iter().take(needed));
-        args.into_iter().map(String::into_bytes).collect()
+        (self.script, layout.keys("1"), args.into_iter().map(String::into_bytes).collect())
     }
+}
 
+impl Call {
     /// Name, digest, epoch, the line before, and lines.
     fn job_arguments(&self, job: &Job, watermark: u64) -> [String; 5] {
         let (before, first) = (watermark.saturating_add_signed(job.before), watermark.saturating_add_signed(job.first));
@@ -160,17 +164,12 @@ impl Call {
         };
         ["j".to_owned(), job.digest.to_owned(), job.epoch.to_owned(), before.to_string(), text]
     }
-
-    /// The field of the job in the activity's requests.
-    pub fn job_field(&self) -> String {
-        format!("\tj:{}:j", self.script)
-    }
 }
 
 /// Fields that a call may look up, to be damaged.
 pub fn fields(key: usize) -> Vec<&'static str> {
     match key {
-        3 => ["\tj:deduct:j", "\tj:refund:j", "r1", "r2", "r3", "r20"].to_vec(),
+        3 => ["\tj:deduct:j", "\tj:refund:j", "\tj:multi_deduct:j", "r1", "r2", "r3", "r20"].to_vec(),
         _ => ["7", "8", "9", "10", "11", "20"].to_vec(),
     }
 }

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 
 use redis::{RedisResult, Value};
 
-use super::Step;
-use super::calls::{Call, Shape};
-use crate::support::scripts::{commands, line, quick_only, reference_only};
+use super::calls::Shape;
+use super::damage::Damage;
+use crate::support::scripts::{SCRIPTS, commands, line, quick_only, reference_only};
 use crate::support::{Layout, Scripts, TestRedis};
 
 /// The keys of the activity as `DUMP` gives them.
 type Saved = Vec<(String, Option<Vec<u8>>)>;
 
 pub struct Twins {
+    activities: &'static [&'static str],
     redis: TestRedis,
     layout: Layout,
     scripts: Scripts,
@@ -27,13 +28,13 @@ pub struct Twins {
 }
 
 impl Twins {
-    pub fn of(layout: Layout) -> Self {
+    pub fn of(layout: Layout, activities: &'static [&'static str]) -> Self {
         let redis = TestRedis::start();
         let mut connection = redis.connection();
         let mut load =
             |text: &str| -> String { redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap() };
         let (mut hashes, mut users) = (HashMap::new(), HashMap::new());
-        for name in ["deduct", "refund"] {
+        for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some()) {
             hashes.insert(name, [quick_only(name), reference_only(name)].map(|text| load(&text.unwrap())));
             let mut rules = redis::cmd("ACL");
             rules.arg("SETUSER").arg(name).arg(&["reset", "on", "nopass", "~*", "+evalsha"]);
@@ -47,6 +48,7 @@ impl Twins {
         }
         let scripts = Scripts::of(&redis, layout);
         Self {
+            activities,
             layout,
             scripts,
             hashes,
@@ -59,7 +61,7 @@ impl Twins {
         }
     }
 
-    /// A new activity, and nothing else.
+    /// New activities, and nothing else.
     pub fn preheat(&mut self, shape: &Shape) {
         self.redis.cmd(&["FLUSHALL"]);
         let limit = shape.limit.map(|limit| limit.to_string()).unwrap_or_default();
@@ -70,43 +72,48 @@ impl Twins {
         for (name, text) in ["starts_at", "ends_at"].into_iter().zip(shape.window) {
             fields.extend(text.strip_prefix('=').map(|text| (name, text)));
         }
-        let reply = self.scripts.preheat_as("create", "1", &shape.total.to_string(), &fields);
-        assert!(reply.starts_with("1 create "), "{reply}");
+        for activity in self.activities {
+            let reply = self.scripts.preheat_as("create", activity, &shape.total.to_string(), &fields);
+            assert!(reply.starts_with("1 create "), "{reply}");
+        }
         if shape.paused {
             self.scripts.call("pause", &self.layout.keys("1"), &["paused", "tester", "", "0"]);
         }
     }
 
-    /// The arguments of a call, with lines after those that the job decided.
-    pub fn arguments(&mut self, call: &Call) -> Vec<Vec<u8>> {
-        let read = redis::cmd("HGET").arg(self.layout.requests("1")).arg(call.job_field()).query(&mut self.connection);
+    /// The last line that a job decided in an activity.
+    pub fn watermark(&mut self, activity: &str, field: &str) -> u64 {
+        let read = redis::cmd("HGET").arg(self.layout.requests(activity)).arg(field).query(&mut self.connection);
         let record: String = read.ok().flatten().unwrap_or_default();
-        let watermark = record.split(' ').next().and_then(|line| line.parse().ok()).unwrap_or_default();
-        call.arguments(self.layout.kind, watermark)
+        record.split(' ').next().and_then(|line| line.parse().ok()).unwrap_or_default()
     }
 
     /// Runs a call on equal data by both paths. An error says what differs.
-    pub fn run(&mut self, step: &Step, args: &[Vec<u8>]) -> Result<(), String> {
-        let script = step.call.script;
+    pub fn run(
+        &mut self,
+        (script, keys, args): (&'static str, &[String], &[Vec<u8>]),
+        damage: Option<&Damage>,
+        denied: Option<usize>,
+    ) -> Result<(), String> {
         let before = self.saved();
-        if let Some(damage) = &step.damage {
+        if let Some(damage) = damage {
             damage.apply(&self.redis, self.layout);
         }
         let damaged = self.saved();
         let names = commands(script, self.layout.kind);
-        let denied = step.denied.filter(|_| self.can_check);
+        let denied = denied.filter(|_| self.can_check);
         let denied = denied.map(|nth| names[nth % names.len()].as_str());
         self.allow(script, '-', denied);
-        let (quick, quick_data, after) = self.observe(script, 0, args);
+        let (quick, quick_data, after) = self.observe(script, 0, keys, args);
         // What the quick path does without a right is whole, or nothing.
         self.allow(script, '+', denied);
         self.restore(&damaged);
         let unchanged = self.data();
         self.restore(&damaged);
-        let (reference, reference_data, after_reference) = self.observe(script, 1, args);
+        let (reference, reference_data, after_reference) = self.observe(script, 1, keys, args);
         let is_error = quick.contains("ERROR");
         let is_left = is_error && (denied.is_some() || quick.trim_end().ends_with("GENERAL"));
-        self.restore(if step.damage.is_some() || denied.is_some() {
+        self.restore(if damage.is_some() || denied.is_some() {
             &before
         } else if is_left {
             &after_reference
@@ -149,17 +156,27 @@ impl Twins {
     }
 
     /// The reply of one of both texts of a script, and all data afterwards.
-    fn observe(&mut self, script: &'static str, which: usize, args: &[Vec<u8>]) -> (String, Vec<String>, Saved) {
-        let keys = self.layout.keys("1");
+    fn observe(
+        &mut self,
+        script: &'static str,
+        which: usize,
+        keys: &[String],
+        args: &[Vec<u8>],
+    ) -> (String, Vec<String>, Saved) {
         let mut command = redis::cmd("EVALSHA");
-        command.arg(&self.hashes[script][which]).arg(keys.len()).arg(&keys).arg(args);
+        command.arg(&self.hashes[script][which]).arg(keys.len()).arg(keys).arg(args);
         let reply = text(&command.query(self.users.get_mut(script).unwrap()));
         let saved = self.saved();
         (reply, self.data(), saved)
     }
 
+    /// The keys of all activities.
+    fn keys(&self) -> Vec<String> {
+        self.activities.iter().flat_map(|activity| self.layout.keys(activity)).collect()
+    }
+
     fn saved(&mut self) -> Saved {
-        let keys = self.layout.keys("1");
+        let keys = self.keys();
         let mut pipeline = redis::pipe();
         for key in &keys {
             pipeline.cmd("DUMP").arg(key);
@@ -181,7 +198,7 @@ impl Twins {
 
     /// What each key holds, a line each and one for the number of all keys.
     fn data(&mut self) -> Vec<String> {
-        let keys = self.layout.keys("1");
+        let keys = self.keys();
         let mut command = redis::cmd("EVAL");
         command.arg(READ_ALL).arg(keys.len()).arg(&keys);
         let found: Vec<(String, Value)> = command.query(&mut self.connection).unwrap();
