@@ -126,12 +126,13 @@ impl JobStates {
         &mut self.states[nth as usize]
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &JobState> {
-        self.states.iter()
-    }
-
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut JobState> {
         self.states.iter_mut()
+    }
+
+    /// How many lines of each activity the job refused before this run, or in another one at the same time.
+    pub(super) fn refused_before(&self) -> impl Iterator<Item = u64> {
+        self.states.iter().map(|state| u64::from(state.refused.saturating_sub(state.refused_now)))
     }
 
     /// The epoch of an activity whose state is loaded; empty if nothing was preheated.
@@ -176,7 +177,7 @@ impl JobStates {
             let epoch = rules.map(|rules| rules.epoch.to_string()).unwrap_or_default();
             let record = text(pair.get(1))?;
             if let Some(record) = record {
-                let (watermark, refused, digest) = self.parse(&record);
+                let (watermark, refused, digest) = Self::parse(&record);
                 if digest != self.expected_digest() {
                     return Err(self.other_job(nth));
                 }
@@ -189,13 +190,11 @@ impl JobStates {
         Ok(())
     }
 
-    /// Reads `watermark refused digest`, or of a multi-deduct `watermark digest`, with no digest if the name is one.
-    fn parse<'r>(&self, record: &'r str) -> (u64, u32, &'r str) {
-        let (watermark, rest) = record.split_once(' ').unwrap_or((record, ""));
-        let (refused, digest) = match self.operation {
-            Operation::MultiDeduct => ("0", rest),
-            Operation::Deduct | Operation::Refund => rest.split_once(' ').unwrap_or((rest, "")),
-        };
+    /// Reads `watermark refused digest`.
+    fn parse(record: &str) -> (u64, u32, &str) {
+        let mut words = record.splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let (watermark, refused, digest) = (word(), word(), word());
         let refused = whole(refused).and_then(|refused| u32::try_from(refused).ok());
         (whole(watermark).unwrap_or_default(), refused.unwrap_or(u32::MAX), digest)
     }
@@ -227,20 +226,19 @@ mod tests {
 
     #[test]
     fn a_record_is_of_the_job_whose_digest_it_has() {
-        for (name, digest, record, is_ours) in [
-            ("night", "a b", "7 a b", true),
-            ("night", "a b", "7 a", false),
-            ("night", "a b", "7", false),
-            ("a", "a", "7", true),
-            ("a", "a", "7 a", false),
+        for (operation, name, digest, record, is_ours) in [
+            (Operation::MultiDeduct, "night", "a b", "7 2 a b", true),
+            (Operation::MultiDeduct, "night", "a b", "7 2 a", false),
+            (Operation::MultiDeduct, "night", "a b", "7 2", false),
+            (Operation::MultiDeduct, "a", "a", "7 2 ", true),
+            (Operation::MultiDeduct, "a", "a", "7 2 a", false),
+            (Operation::Deduct, "a", "a", "7 2 a", true),
+            (Operation::Deduct, "night", "a b", "7 2", false),
         ] {
-            let states = states(Operation::MultiDeduct, name, digest);
-            let (watermark, _, found) = states.parse(record);
-            assert_eq!((watermark, found == states.expected_digest()), (7, is_ours), "{name} {record}");
+            let states = states(operation, name, digest);
+            let (watermark, refused, found) = JobStates::parse(record);
+            assert_eq!((watermark, refused, found == states.expected_digest()), (7, 2, is_ours), "{name} {record}");
         }
-        let states = states(Operation::Deduct, "night", "a b");
-        assert_eq!(states.parse("7 2 a b"), (7, 2, states.expected_digest()));
-        assert_ne!(states.parse("7 2").2, states.expected_digest());
     }
 
     #[test]

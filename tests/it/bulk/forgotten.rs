@@ -5,7 +5,7 @@ use super::multi::{pairs, sale};
 use super::{Orders, held, preheat, start_and_hold, statuses, summary};
 use crate::support::{Copy, Fault, Proxy, Running, TestRedis, When};
 
-/// Behind SCRIPT LOAD and two HGET for each of three activities. A call has 32 orders of two items, and as all of them
+/// Behind SCRIPT LOAD and two HGET for each of three activities. A call has 64 orders of two items, and as all of them
 /// name `a` there is one in flight at a time.
 const FIRST: usize = 8;
 
@@ -32,7 +32,7 @@ fn what_a_server_forgot_of_multi_orders_is_applied_again() {
     assert_eq!(statuses(&outcome), expected, "each line is told of once, in order");
     assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (500, 250, 250));
     outcome
-        .stderr_has("the server lost what it had decided of `a` after line 64; it is applied again")
+        .stderr_has("the server lost what it had decided of `a` after line 128; it is applied again")
         .stderr_lacks("refused now");
     redis.seckill(["reconcile", "a", "b", "c"]).code(0);
 }
@@ -66,9 +66,9 @@ fn an_order_that_was_told_to_be_refused_is_not_applied_the_second_time() {
     let orders = Orders::named("o.jsonl", (0..100).map(line).collect::<String>());
     let copy = Copy::of(&redis);
     let proxy = Proxy::before(&redis);
-    // Calls of 21 orders: four are through, and one is left.
+    // Calls of 42 orders: two are through, and one is left.
     let call = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
-    let call = start_and_hold(&proxy, FIRST + 3, call);
+    let call = start_and_hold(&proxy, FIRST + 1, call);
     copy.put_back(&redis);
     for activity in ["a", "b", "c"] {
         redis.seckill(["preheat", "--update", "--stock", "1000", "--id", activity]).code(0);
@@ -91,7 +91,7 @@ fn an_order_that_was_told_to_be_done_and_is_refused_the_second_time_is_counted()
     let copy = Copy::of(&redis);
     let proxy = Proxy::before(&redis);
     let call = proxy.seckill(["multi-deduct", "-o", "json", "--from", orders.path()]);
-    let call = start_and_hold(&proxy, FIRST + 1, call);
+    let call = start_and_hold(&proxy, FIRST, call);
     copy.put_back(&redis);
     redis.seckill(["deduct", "a", "--user", "somebody", "--quantity", "40"]).code(0);
     proxy.release();
@@ -129,7 +129,7 @@ fn a_reset_stops_multi_orders_that_began_before_it() {
     let orders = pairs(500);
     let proxy = Proxy::before(&redis);
     let call = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
-    let call = start_and_hold(&proxy, FIRST + 1, call);
+    let call = start_and_hold(&proxy, FIRST, call);
     redis.seckill(["preheat", "--id", "b", "--stock", "77", "--reset", "--yes"]).code(0);
     proxy.release();
     let outcome = call.wait().code(1).stderr_has("activity `b` was reset after this run began");

@@ -63,8 +63,8 @@ fn orders_are_decided_in_the_order_of_their_lines_and_the_watermarks_are_stored(
         assert_eq!(record(&scripts, &redis, "2").as_deref(), Some("7 1 d"));
         assert_eq!(redis.xrange(&layout.ledger("2")).len(), 2, "one entry a call and activity");
         let (_, entry) = &redis.xrange(&layout.ledger("2"))[1];
-        let columns = ["op", "stock", "job", "lines", "quantity", "users"].map(|name| &*entry[name]);
-        assert_eq!(columns, ["deduct", "3", "j", "2 7", "1", r#"["7","8"]"#]);
+        let fields = ["op", "stock", "job", "lines", "quantity", "users"].map(|name| &*entry[name]);
+        assert_eq!(fields, ["deduct", "3", "j", "2 7", "1", r#"["7","8"]"#]);
         // Sent again it changes nothing.
         let before = redis.dump_all();
         let reply = send(&mut scripts, "d", &[one, two]);

@@ -5,7 +5,8 @@ use super::check::check;
 use super::driver::{RunContext, apply, job};
 use super::input::Input;
 use super::kind::Kind;
-use super::report::Report;
+use super::report::{Report, shows_rows};
+use super::summary::Tallies;
 use crate::cli::commands::multi_rows::{LineDocument, LineItemRow};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -35,8 +36,9 @@ pub fn run(
     let context = RunContext::new(&checked, &job, &args.run, out);
     let multi = Multi { job: job.name.clone(), reason, is_nested: out.format() == Format::Jsonl };
     let names = checked.take_names();
+    let has_rows = shows_rows(out.format());
     let report = Report::new(out, names.count())?;
-    let run = MultiOrderRun::new(store, job, args.run.limits(), args.run.retry_for(), names)?;
+    let run = MultiOrderRun::new(store, job, args.run.limits(), args.run.retry_for(), has_rows, names)?;
     apply(checked, multi, run, report, context)?.show(store, out)
 }
 
@@ -65,21 +67,20 @@ impl Kind for Multi<'_> {
             reason: row.order.get(Column::Reason).or(self.reason).map(str::to_owned),
         };
         let line = row.order.line();
-        run.push(BulkMultiOrder { line, order, keeps_refusals: own.is_none(), activities: Vec::new() });
+        run.push(BulkMultiOrder { line, order, has_request: own.is_some(), activities: Vec::new() });
         Ok(())
     }
 
     fn report(&mut self, run: &MultiOrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
         let Some(decided) = run.front() else { return Ok(false) };
         let BulkMultiOrder { line, order, activities, .. } = decided.order;
-        let (outcome, is_refused_before) = (decided.outcome, decided.is_refused_before);
-        if !report.record(*line, outcome.status, is_refused_before) {
+        let outcome = decided.outcome;
+        if !report.record(*line, outcome.status) {
             return Ok(true);
         }
         for ((nth, (_, quantity)), item) in activities.iter().zip(&order.items).zip(&outcome.items) {
-            let counted = Some(item.status).filter(|_| !is_refused_before);
             // At most a thousand million.
-            report.tallies.add(*nth as usize, counted, u32::try_from(quantity.get()).unwrap_or(u32::MAX));
+            report.tallies.add(*nth as usize, Some(item.status), u32::try_from(quantity.get()).unwrap_or(u32::MAX));
         }
         let Some(rows) = &mut report.rows else { return Ok(true) };
         if self.is_nested {
@@ -88,5 +89,11 @@ impl Kind for Multi<'_> {
             LineItemRow::of(*line, order, outcome).try_for_each(|row| rows.push_borrowed(&row))?;
         }
         Ok(true)
+    }
+
+    fn complete(&self, run: &MultiOrderRun, tallies: &mut Tallies) {
+        for (nth, refused_before) in run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
+            tallies.split_replayed(nth, refused_before);
+        }
     }
 }

@@ -81,8 +81,8 @@ impl<'o, R: Row> Report<'o, R> {
     }
 
     /// Records how a line ended; false if it was reported before.
-    pub(super) fn record(&mut self, line: u64, status: Status, is_refused_before: bool) -> bool {
-        let is_new = self.lines.record(line, status.is_done() && !is_refused_before);
+    pub(super) fn record(&mut self, line: u64, status: Status) -> bool {
+        let is_new = self.lines.record(line, status.is_done());
         self.orders += u64::from(is_new);
         self.applied += u64::from(is_new && status == Status::Ok);
         is_new

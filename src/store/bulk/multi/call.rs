@@ -1,24 +1,15 @@
 //! Consecutive multi-orders as one call: how many fit, and which are refused without being sent.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::{BulkMultiOrder, MultiOrders, State};
-use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::inventory::order::{MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 use crate::store::bulk::job::JobStates;
-use crate::store::multi_orders::Asked;
 use crate::store::pipeline::Call;
 
-/// How orders are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attempt {
-    /// For the first time.
-    First,
-    /// So that a refusal is stored under the request id.
-    Retry,
-    /// Only to be looked up: the job decided them before this run.
-    Decided,
-}
+/// What an activity costs the server in a call, in items.
+const ACTIVITY_COST: usize = 4;
 
 /// Consecutive orders, sent in one call.
 #[derive(Debug)]
@@ -27,18 +18,50 @@ pub struct MultiCall {
     pub(super) first: u64,
     pub(super) count: usize,
     pub(super) items: usize,
-    pub(super) asked: Asked,
-    /// The line of the last order.
+    pub(super) columns: Vec<Column>,
+    /// The column of each activity.
+    by_activity: HashMap<u32, usize>,
+}
+
+/// The items of one activity in a call.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) nth: u32,
+    /// The last line.
     pub(super) last: u64,
-    pub(super) attempt: Attempt,
-    /// The activities in the order of the call, and as a set.
-    pub(super) activities: Vec<u32>,
-    named: HashSet<u32>,
+    /// Which order of the call each is of, and which item of that.
+    pub(super) items: Vec<(usize, usize)>,
 }
 
 impl MultiCall {
+    fn new(first: u64) -> Self {
+        Self { first, count: 0, items: 0, columns: Vec::new(), by_activity: HashMap::new() }
+    }
+
+    /// What it would cost with another order.
+    fn cost_with(&self, order: &BulkMultiOrder) -> usize {
+        let new = order.activities.iter().filter(|nth| !self.by_activity.contains_key(nth)).count();
+        (self.items + order.activities.len()).max(ACTIVITY_COST * (self.columns.len() + new))
+    }
+
+    fn push(&mut self, order: &BulkMultiOrder) {
+        for (item, nth) in order.activities.iter().enumerate() {
+            let next = self.columns.len();
+            let at = *self.by_activity.entry(*nth).or_insert(next);
+            if at == next {
+                self.columns.push(Column { nth: *nth, last: 0, items: Vec::new() });
+            }
+            let column = &mut self.columns[at];
+            column.last = order.line;
+            column.items.push((self.count, item));
+        }
+        self.count += 1;
+        self.items += order.activities.len();
+    }
+
     pub(super) fn is_disjoint(&self, other: &Self) -> bool {
-        self.named.is_disjoint(&other.named)
+        let (few, many) = if self.columns.len() <= other.columns.len() { (self, other) } else { (other, self) };
+        few.columns.iter().all(|column| !many.by_activity.contains_key(&column.nth))
     }
 }
 
@@ -48,7 +71,7 @@ impl Call for MultiCall {
     }
 
     fn weight(&self) -> usize {
-        2 * self.items
+        self.items.max(ACTIVITY_COST * self.columns.len())
     }
 }
 
@@ -62,35 +85,26 @@ impl MultiOrders {
         while self.refuse_unsent(states, from) {
             from += 1;
         }
-        let (mut count, mut items, mut is_full) = (0, 0, false);
-        let attempt = attempt(states, &self.rows.get(from)?.0);
+        self.rows.get(from)?;
+        let mut call = MultiCall::new(self.first + from as u64);
+        let mut is_full = false;
         for (order, state) in self.rows.range(from..) {
-            let more = order.activities.len();
-            // One order may have more items than a call should.
-            is_full = count > 0
-                && (items + more > self.most_items
-                    || self::attempt(states, order) != attempt
+            // One order may cost more than a call should.
+            is_full = call.count > 0
+                && (call.cost_with(order) > self.most_cost
                     || is_refused_unsent(states, order)
                     || !matches!(state, State::Waiting));
             if is_full {
                 break;
             }
-            (count, items) = (count + 1, items + more);
+            call.push(order);
         }
-        if !(is_full || flush || items >= self.most_items) {
+        if !(is_full || flush || call.weight() >= self.most_cost) {
             return None;
         }
-        let orders: Vec<&MultiOrder> = self.rows.range(from..from + count).map(|(order, _)| &order.order).collect();
-        let asked = Asked::of(states.layout, &orders);
-        let mut named = HashSet::new();
-        let activities = self.rows.range(from..from + count).flat_map(|(order, _)| &order.activities);
-        // In the order of `asked`: each when it is first named.
-        let activities: Vec<u32> = activities.copied().filter(|nth| named.insert(*nth)).collect();
-        let last = self.rows.get(from + count - 1).map_or(0, |(order, _)| order.line);
-        let first = self.first + from as u64;
-        self.next = first + count as u64;
-        self.waiting -= items;
-        Some(MultiCall { first, count, items, asked, last, attempt, activities, named })
+        self.next = call.first + call.count as u64;
+        self.waiting -= call.items;
+        Some(call)
     }
 
     /// Refuses a waiting order unsent, if it must be; false if it is to be sent.
@@ -108,27 +122,16 @@ impl MultiOrders {
         });
         let outcome = MultiOutcome { status: Status::Refused, items: items.collect() };
         self.waiting -= outcome.items.len();
-        self.rows[at].1 = State::Decided { outcome, is_refused_before: false };
+        self.rows[at].1 = State::Decided(outcome);
         self.next = self.next.max(self.first + at as u64 + 1);
         true
     }
 }
 
-fn attempt(states: &JobStates, order: &BulkMultiOrder) -> Attempt {
-    match order.keeps_refusals {
-        _ if is_decided(states, order) => Attempt::Decided,
-        true => Attempt::Retry,
-        false => Attempt::First,
-    }
-}
-
-/// Whether the job decided an order before: the watermarks of all its activities reached its line.
-fn is_decided(states: &JobStates, order: &BulkMultiOrder) -> bool {
-    order.activities.iter().all(|nth| states.get(*nth).watermark >= order.line)
-}
-
 /// Whether an order is refused without being sent, because an activity of it refused as a whole before: a later order
-/// would move the watermark there past one that is not decided.
+/// would move the watermark there past one that is not decided. The job decided an order before if the watermarks of
+/// all its activities reached its line.
 fn is_refused_unsent(states: &JobStates, order: &BulkMultiOrder) -> bool {
-    order.activities.iter().any(|nth| states.get(*nth).refusal.is_some()) && !is_decided(states, order)
+    let states = || order.activities.iter().map(|nth| states.get(*nth));
+    states().any(|state| state.refusal.is_some()) && !states().all(|state| state.watermark >= order.line)
 }

@@ -19,12 +19,13 @@ use super::{Job, Limits, Operation, Orders, Run, Verdict};
 use crate::inventory::interner::Interner;
 use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
+use crate::store::keys::Keys;
 use crate::store::pipeline::{Link, Pipeline};
 use crate::store::scripts::MULTI_DEDUCT;
 use crate::store::{Store, StoreError};
-use call::{Attempt, MultiCall};
-use decode::{Decoded, decode};
-use encode::encode;
+use call::MultiCall;
+use decode::{Decoded, DecodedColumn, decode};
+use encode::{Rows, encode};
 
 /// One order of the input.
 #[derive(Debug)]
@@ -33,9 +34,8 @@ pub struct BulkMultiOrder {
     pub line: u64,
     /// The order.
     pub order: MultiOrder,
-    /// Whether a refusal is stored under its request, so that another try gets the same answer: of orders that have no
-    /// request of their own.
-    pub keeps_refusals: bool,
+    /// Whether the order came with its request id; else that only names it, and watermarks settle it.
+    pub has_request: bool,
     /// Its activities by number, in the order of its items; [`Run::push`] fills them in.
     pub activities: Vec<u32>,
 }
@@ -47,22 +47,30 @@ pub struct DecidedMultiOrder<'a> {
     pub order: &'a BulkMultiOrder,
     /// How it ended.
     pub outcome: &'a MultiOutcome,
-    /// Whether it is `replayed` because it was refused before this run.
-    pub is_refused_before: bool,
 }
 
 #[derive(Debug)]
 enum State {
     Waiting,
     Sent,
-    Decided { outcome: MultiOutcome, is_refused_before: bool },
+    Decided(MultiOutcome),
+}
+
+/// What all calls of a run have in common.
+#[derive(Debug)]
+struct MultiOptions {
+    kind: String,
+    operator: String,
+    has_users: bool,
+    /// Whether replies say what users hold.
+    has_rows: bool,
 }
 
 /// Multi-orders, from the first that was not popped.
 pub struct MultiOrders {
-    kind: String,
-    operator: String,
-    most_items: usize,
+    options: MultiOptions,
+    /// What a call may cost, in items.
+    most_cost: usize,
     rows: VecDeque<(BulkMultiOrder, State)>,
     /// The number of the first.
     first: u64,
@@ -74,7 +82,7 @@ pub struct MultiOrders {
 }
 
 impl Run<MultiOrders> {
-    /// Loads the script. `names` are the activities that are known to come.
+    /// Loads the script. `has_rows`: outcomes say what users hold. `names` are the activities that are known to come.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -83,13 +91,17 @@ impl Run<MultiOrders> {
         job: Job,
         limits: Limits,
         retry_for: Duration,
+        has_rows: bool,
         names: Interner,
     ) -> Result<Self, StoreError> {
         let orders = MultiOrders {
-            kind: store.kind(),
-            operator: store.operator.clone(),
-            // An item takes the server longer than an order of one activity does.
-            most_items: (limits.most_orders() / 2).max(1),
+            options: MultiOptions {
+                kind: store.kind(),
+                operator: store.operator.clone(),
+                has_users: store.layout.kind().has_users(),
+                has_rows,
+            },
+            most_cost: limits.most_orders(),
             rows: VecDeque::new(),
             first: 0,
             next: 0,
@@ -111,38 +123,64 @@ impl Run<MultiOrders> {
     /// The first order, if it is decided.
     pub fn front(&self) -> Option<DecidedMultiOrder<'_>> {
         match self.orders.rows.front()? {
-            (order, State::Decided { outcome, is_refused_before }) => {
-                Some(DecidedMultiOrder { order, outcome, is_refused_before: *is_refused_before })
-            }
+            (order, State::Decided(outcome)) => Some(DecidedMultiOrder { order, outcome }),
             _ => None,
         }
     }
 }
 
+impl Run<MultiOrders> {
+    /// How many items of each activity the job refused before this run, or in another one at the same time.
+    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
+        self.states.refused_before()
+    }
+}
+
 impl MultiOrders {
-    /// Each order of a call was decided, but in activities that refuse as a whole the watermark has not moved.
-    fn decided(&mut self, states: &mut JobStates, call: &MultiCall, outcomes: Vec<MultiOutcome>, refusing: &[usize]) {
-        if call.attempt == Attempt::Decided {
-            self.mark(call, outcomes.into_iter().map(decided_before));
-            return;
-        }
-        let mut refuses = false;
-        for (which, nth) in call.activities.iter().enumerate() {
-            let state = states.get_mut(*nth);
-            if !refusing.contains(&which) {
-                state.watermark = call.last;
-                continue;
+    /// Each order of a call is decided, except that in activities that refuse as a whole the watermark has not moved.
+    fn decided(&mut self, states: &mut JobStates, call: &MultiCall, decoded: Vec<DecodedColumn>) {
+        let from = self.index(call.first);
+        let empty = |order: &BulkMultiOrder| vec![None; order.activities.len()];
+        let mut outcomes: Vec<Vec<Option<Outcome>>> =
+            self.rows.range(from..from + call.count).map(|(order, _)| empty(order)).collect();
+        let mut is_open = vec![true; call.count];
+        for (column, decoded) in call.columns.iter().zip(&decoded) {
+            let mut stock = decoded.stock;
+            for (i, (at, item)) in column.items.iter().enumerate() {
+                let (status, quantity) = (decoded.statuses[i], self.rows[from + at].0.order.items[*item].1.get());
+                if status == Status::Ok {
+                    stock = stock.map(|stock| stock.saturating_sub(quantity));
+                }
+                is_open[*at] &= decoded.refusal.is_none();
+                outcomes[*at][*item] = Some(Outcome {
+                    status,
+                    quantity: Some(quantity),
+                    stock,
+                    bought: decoded.bought.get(i).copied().flatten().filter(|_| self.options.has_users),
+                    corrupt: decoded.corrupt.clone().filter(|_| status == Status::Corrupt),
+                });
             }
-            let rows = self.rows_of(call).zip(&outcomes);
-            let mut items = rows.flat_map(|(order, outcome)| order.activities.iter().zip(&outcome.items));
-            let refusal = items.find(|(named, item)| *named == nth && refuses_as_a_whole(item.status));
-            state.refusal = refusal.map(|(_, item)| item.status);
-            refuses |= state.refusal.is_some();
+            let state = states.get_mut(column.nth);
+            state.refusal = state.refusal.or(decoded.refusal);
+            state.refused = state.refused.max(u32::try_from(decoded.refused).unwrap_or(u32::MAX));
+            if decoded.refusal.is_none() {
+                state.watermark = state.watermark.max(column.last);
+            }
         }
-        let decided = outcomes.into_iter().map(|outcome| State::Decided { outcome, is_refused_before: false });
-        self.mark(call, decided);
-        // The next call may name the activity.
-        if refuses {
+        for (at, items) in outcomes.into_iter().enumerate() {
+            // Each item is of one column.
+            let items: Vec<Outcome> = items.into_iter().flatten().collect();
+            let all = |status: Status| items.iter().all(|item| item.status == status);
+            let status = [Status::Ok, Status::Replayed].into_iter().find(|status| all(*status));
+            let status = status.unwrap_or(Status::Refused);
+            let (order, state) = &mut self.rows[from + at];
+            if status == Status::Refused && is_open[at] {
+                order.activities.iter().for_each(|nth| states.get_mut(*nth).refused_now += 1);
+            }
+            *state = State::Decided(MultiOutcome { status, items });
+        }
+        // The next call may name an activity that refuses.
+        if decoded.iter().any(|column| column.refusal.is_some()) {
             self.dissolve_ready();
         }
     }
@@ -153,11 +191,6 @@ impl MultiOrders {
             self.waiting += ready.items;
             self.next = self.next.min(ready.first);
         }
-    }
-
-    fn rows_of(&self, call: &MultiCall) -> impl Iterator<Item = &BulkMultiOrder> {
-        let from = self.index(call.first);
-        self.rows.range(from..from + call.count).map(|(order, _)| order)
     }
 
     fn mark(&mut self, call: &MultiCall, states: impl Iterator<Item = State>) {
@@ -177,7 +210,7 @@ impl Orders for MultiOrders {
 
     fn accepts_more(&self) -> bool {
         // One more than fits shows that the call is full.
-        self.waiting <= self.most_items
+        self.waiting <= self.most_cost
     }
 
     fn is_full(&self) -> bool {
@@ -203,28 +236,25 @@ impl Orders for MultiOrders {
     fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<MultiCall, L>, _flush: bool) {
         let Some(call) = self.ready.take() else { return };
         self.mark(&call, std::iter::repeat_with(|| State::Sent));
-        let known = call.activities.iter().map(|nth| (states.epoch(*nth), states.get(*nth).watermark));
-        let known: Vec<_> = known.collect();
-        let run = [self.kind.as_str(), &self.operator];
-        pipeline.push(call, |out, call| encode(out, run, &states.job, call, known.into_iter()));
+        let rows = Rows { rows: &self.rows, from: self.index(call.first) };
+        pipeline.push(call, |out, call| encode(out, &self.options, states, call, &rows));
     }
 
     fn reply(&mut self, states: &mut JobStates, call: MultiCall, value: Value) -> Result<Verdict, StoreError> {
-        let orders: Vec<&MultiOrder> = self.rows_of(&call).map(|order| &order.order).collect();
-        match decode(value, &call.asked, &orders)? {
-            Decoded::Decided { outcomes, refusing } => {
-                let items = outcomes.iter().flat_map(|outcome| &outcome.items);
-                let corrupt = items.filter_map(|item| item.corrupt.clone()).collect();
-                self.decided(states, &call, outcomes, &refusing);
+        let keys: Vec<Keys> = call.columns.iter().map(|column| states.keys(column.nth)).collect();
+        match decode(value, &keys, call.columns.iter().map(|column| column.items.len()))? {
+            Decoded::Columns(columns) => {
+                let corrupt = columns.iter().filter_map(|column| column.corrupt.clone()).collect();
+                self.decided(states, &call, columns);
                 Ok(Verdict::Decided(corrupt))
             }
             Decoded::Gap { nth, line } => {
-                let nth = call.activities[nth];
+                let nth = call.columns[nth].nth;
                 self.put_back(states, call, false);
                 Ok(Verdict::Rewind { nth, line })
             }
             Decoded::OtherEpoch { nth, epoch } => {
-                let nth = call.activities[nth];
+                let nth = call.columns[nth].nth;
                 self.put_back(states, call, false);
                 // It was preheated meanwhile, and nothing was sold before.
                 if states.epoch(nth).is_empty() && states.get(nth).watermark == 0 {
@@ -233,25 +263,19 @@ impl Orders for MultiOrders {
                 }
                 Err(StoreError::Reset { activity: states.name(nth).to_owned() })
             }
-            Decoded::OtherJob { nth } => Err(states.other_job(call.activities[nth])),
+            Decoded::OtherJob { nth } => Err(states.other_job(call.columns[nth].nth)),
         }
     }
 
-    /// If it may have run, what refuses an order now is stored: else the first try, arriving late, could still take
-    /// what is reported as refused.
-    fn put_back(&mut self, _states: &JobStates, call: MultiCall, may_have_run: bool) {
+    fn put_back(&mut self, _states: &JobStates, call: MultiCall, _may_have_run: bool) {
         self.mark(&call, std::iter::repeat_with(|| State::Waiting));
         self.next = self.next.min(call.first);
         self.waiting += call.items;
         self.dissolve_ready();
-        if may_have_run {
-            let from = self.index(call.first);
-            self.rows.range_mut(from..from + call.count).for_each(|(order, _)| order.keeps_refusals = true);
-        }
     }
 
     fn is_decided(&self) -> bool {
-        matches!(self.rows.front(), Some((_, State::Decided { .. })))
+        matches!(self.rows.front(), Some((_, State::Decided(_))))
     }
 
     fn pop(&mut self) {
@@ -267,22 +291,4 @@ impl Orders for MultiOrders {
         // All is sent again, so that nothing is known of what the server decided.
         states.iter_mut().for_each(|state| state.watermark = 0);
     }
-}
-
-/// The state of an order that the job decided before this run, from what looking it up gave: it is replayed, whatever
-/// it was then. Only an activity that is gone, or corrupt, keeps its status.
-fn decided_before(mut outcome: MultiOutcome) -> State {
-    let is_gone = |item: &Outcome| matches!(item.status, Status::NotPreheated | Status::Corrupt);
-    if outcome.items.iter().any(is_gone) {
-        return State::Decided { outcome, is_refused_before: false };
-    }
-    let is_refused_before = outcome.status != Status::Replayed;
-    outcome.status = Status::Replayed;
-    outcome.items.iter_mut().for_each(|item| item.status = Status::Replayed);
-    State::Decided { outcome, is_refused_before }
-}
-
-/// Whether a status is that of a whole activity.
-fn refuses_as_a_whole(status: Status) -> bool {
-    matches!(status, Status::NotPreheated | Status::Corrupt | Status::Paused | Status::NotStarted | Status::Ended)
 }

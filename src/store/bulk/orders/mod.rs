@@ -153,7 +153,7 @@ impl Run<SingleOrders> {
 
     /// How many orders of each activity the job refused before this run, or in another one at the same time.
     pub fn refused_before(&self) -> impl Iterator<Item = u64> {
-        self.states.iter().map(|state| u64::from(state.refused.saturating_sub(state.refused_now)))
+        self.states.refused_before()
     }
 }
 
