@@ -110,6 +110,7 @@ if quick_reply then return quick_reply end
 --- @include "values"
 --- @include "meta"
 --- @include "orders"
+--- @include "columns"
 --- @include "call"
 
 -- Reference path.

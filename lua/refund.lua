@@ -51,6 +51,7 @@ if quick_reply then return quick_reply end
 --- @include "meta"
 --- @include "stock"
 --- @include "orders"
+--- @include "columns"
 --- @include "call"
 
 -- Reference path.

@@ -24,12 +24,21 @@ struct Case {
     before: fn(&mut Scripts),
 }
 
-const CASES: [Case; 8] = [
-    Case { script: "deduct", args: &["t", "", "", "first", "1", "", "8", "2", "r"], before: nothing },
-    Case { script: "deduct", args: &["t", "why", "", "first", "2", "", "8", "9", "1", "2", "r", "s"], before: nothing },
-    Case { script: "refund", args: &["t", "", "", "first", "1", "", "7", "2", "r"], before: nothing },
-    Case { script: "refund", args: &["t", "", "", "first", "1", "", "7", "1", "r"], before: withdraw },
+const CASES: [Case; 9] = [
+    Case { script: "deduct", args: &["t", "8", "2", "r"], before: nothing },
+    Case {
+        script: "deduct",
+        args: &["t", r#"["8","9"]"#, r#"["1","2"]"#, "", "", "", "", "", r#"["r","s"]"#, "", "why"],
+        before: nothing,
+    },
+    Case { script: "refund", args: &["t", "7", "2", "r"], before: nothing },
+    Case { script: "refund", args: &["t", "7", "1", "r"], before: withdraw },
     Case { script: "multi_deduct", args: &["t", "first", "", "", "8", "r", "2"], before: nothing },
+    Case {
+        script: "multi_deduct",
+        args: &["t", "first", "", "j", "d", "", "1", "0", "1-2", "1", r#"["8","9"]"#, "", ""],
+        before: nothing,
+    },
     Case { script: "pause", args: &["t", "", "0", "1"], before: nothing },
     Case { script: "pause", args: &["t", "", "0", ""], before: withdraw },
     Case { script: "pause", args: &["t", "", "0", "1"], before: plain_refund_while_withdrawn },
@@ -137,7 +146,7 @@ fn a_script_cut_after_any_write_never_leaves_more_units_for_sale() {
 fn what_a_cut_withheld_is_found_and_returned() {
     for layout in [SECKILL, SKU] {
         // The stock is 0, and nothing else was written: a pause, and a deduct of all that is left.
-        for case in [&CASES[5], &CASES[0]] {
+        for case in [&CASES[6], &CASES[0]] {
             let (redis, mut scripts) = sale(layout, case);
             let text = CUT.replace("WRITES", "1") + shown(case.script);
             let cut = scripts.eval(&text, &layout.keys("1"), &case.args(layout));
