@@ -50,8 +50,9 @@ fn a_job_of_that_name_is_another_file() {
     redis.seckill(["deduct", "--job", "j", "--from", one.path()]).code(0);
     let before = redis.dump_all();
     redis
-        .seckill(["deduct", "--job", "j", "--from", other.path()])
+        .seckill(["deduct", "--job", "j", "-o", "csv", "--from", other.path()])
         .code(2)
+        .stdout_is("")
         .stderr_has("the job `j` was another input for activity `1001`");
     redis.assert_unchanged_since(&before);
     redis.seckill(["refund", "--job", "j", "--from", one.path()]).code(0); // a refund is another job

@@ -131,6 +131,11 @@ impl CheckedInput {
         }
     }
 
+    /// How many activities are named.
+    pub(super) fn activities(&self) -> usize {
+        self.totals.names.count()
+    }
+
     /// The activities that are named; none of what was not read yet.
     pub(super) fn take_names(&mut self) -> Interner {
         std::mem::take(&mut self.totals.names)

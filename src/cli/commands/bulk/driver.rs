@@ -31,6 +31,8 @@ enum End {
 /// What a run needs beside its lines.
 pub(super) struct RunContext {
     keep_going: bool,
+    /// How many activities are known to come.
+    activities: usize,
     /// How to resume a job that was stopped.
     how_to_resume: String,
     terminal: Terminal,
@@ -54,7 +56,14 @@ impl RunContext {
         }
         let progress = out.progress("applying", checked.rows);
         let (terminal, corrupt) = (out.terminal(), out.warnings());
-        Self { keep_going: args.keep_going, how_to_resume, terminal, progress, corrupt }
+        Self {
+            keep_going: args.keep_going,
+            activities: checked.activities(),
+            how_to_resume,
+            terminal,
+            progress,
+            corrupt,
+        }
     }
 }
 
@@ -78,19 +87,19 @@ pub(super) fn apply<K: Kind>(
     checked: CheckedInput,
     kind: K,
     mut run: Run<K::Orders>,
-    report: Report<'_, K::Row>,
     context: RunContext,
+    out: &mut Output,
 ) -> Result<Outcome> {
     let CheckedInput { input, content, bad, .. } = checked;
     if content.is_some() {
         while !interrupt::requested() && run.load_watermarks()? {}
     }
-    let input = Some(input);
     let mut driver = Driver {
         kind,
         run,
-        report,
-        input,
+        // Only now: it prints a header.
+        report: Report::new(out, context.activities)?,
+        input: Some(input),
         line: K::Line::default(),
         content,
         bad,
@@ -235,7 +244,7 @@ impl<K: Kind> Driver<'_, K> {
         if is_done && let Err(unwritable) = self.bad.commit() {
             error = Some(unwritable);
         }
-        let RunContext { keep_going, how_to_resume, terminal, progress, corrupt } = self.context;
+        let RunContext { keep_going, how_to_resume, terminal, progress, corrupt, .. } = self.context;
         progress.finish();
         corrupt.end();
         if let Some(text) = self.input.as_mut().and_then(Input::ignored) {

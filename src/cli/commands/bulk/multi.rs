@@ -35,11 +35,10 @@ pub fn run(
     let job = job(&checked, &args.run, Operation::MultiDeduct);
     let context = RunContext::new(&checked, &job, &args.run, out);
     let multi = Multi { job: job.name.clone(), reason, is_nested: out.format() == Format::Jsonl };
-    let names = checked.take_names();
     let has_rows = shows_rows(out.format());
-    let report = Report::new(out, names.count())?;
+    let names = checked.take_names();
     let run = MultiOrderRun::new(store, job, args.run.limits(), args.run.retry_for(), has_rows, names)?;
-    apply(checked, multi, run, report, context)?.show(store, out)
+    apply(checked, multi, run, context, out)?.show(store, out)
 }
 
 /// Orders of several activities each.

@@ -51,10 +51,8 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
         limits: args.run.limits(),
         retry_for: args.run.retry_for(),
     };
-    let names = checked.take_names();
-    let report = Report::new(out, names.count())?;
-    let run = OrderRun::new(store, options, names)?;
-    apply(checked, single, run, report, context)?.show(store, out)
+    let run = OrderRun::new(store, options, checked.take_names())?;
+    apply(checked, single, run, context, out)?.show(store, out)
 }
 
 /// Orders of one activity each.
