@@ -1,6 +1,6 @@
 # What people do with this repository, one command each. `make help` lists them.
 
-.PHONY: help demo build test torture lint deps msrv bench install clean
+.PHONY: help demo build test torture lint deps msrv bench mutants install clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ bench: ## Measure what README says about speed; PART=file measures one part
 		{ echo "bench: error: no $$tool here, which we are compared with; it comes with redis-tools" >&2; exit 1; }; done
 	@static=$(if $(filter process,$(or $(PART),process)),$$(scripts/build static),) || true; \
 	SECKILL_BENCH_STATIC="$$static" cargo bench --locked --bench speed -- $(PART)
+
+mutants: ## Change the code in many small ways, and list the changes that no test notices; PART=rust or lua
+	@scripts/mutants $(PART)
 
 install: ## Install seckill for this user
 	@scripts/build install
