@@ -1,10 +1,13 @@
 //! Every error that can end a command, and what each means to the user: its exit code and the next step.
 
+use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
+
 use seckill::store::StoreError;
 use seckill::store::embedded::EmbeddedError;
 use seckill::store::error::ServerKind;
 
 use super::failure::{Exit, Failure};
+use super::input::InputError;
 use super::output::OutputError;
 
 /// What a command returns.
@@ -16,6 +19,9 @@ pub enum Error {
     /// The server, or the connection to it.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A file, a pipe or a command that was read.
+    #[error(transparent)]
+    Input(#[from] InputError),
     /// Standard output.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -49,10 +55,27 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Store(error) => error.into(),
+            Error::Input(error) => error.into(),
             Error::Output(error) => error.into(),
             Error::Failure(failure) => failure,
             Error::Unexpected(_) => Self::failed(error.to_string()),
         }
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        let exit = match &error {
+            InputError::Invalid { .. } => Exit::Usage,
+            // A wrong path is a usage error. A disk that fails is not.
+            InputError::Unreadable { kind: NotFound | PermissionDenied | IsADirectory, .. } => Exit::Usage,
+            InputError::Interrupted { .. } => Exit::Interrupted,
+            InputError::Unreadable { .. }
+            | InputError::Changed { .. }
+            | InputError::NotRepeatable { .. }
+            | InputError::Command { .. } => Exit::Failed,
+        };
+        Self { hint: error.hint().map(str::to_owned), ..Self::new(exit, error.to_string()) }
     }
 }
 

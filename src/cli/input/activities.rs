@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use super::columns::{self, Columns, Mapping, Refusal};
+use super::error::InputError;
 use super::orders::{Dialect, RowFormat, after_quote, is_rounded};
 use super::problem::{Location, Problem, Problems, quoted};
 use super::source::Source;
-use crate::cli::failure::Failure;
 use seckill::inventory::activity::Plan;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::{Limit, Units};
@@ -28,14 +28,14 @@ pub struct List {
 ///
 /// # Errors
 /// One failure for all that is wrong with it.
-pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List, Failure> {
+pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List, InputError> {
     let columns = Columns::new(&COLUMNS[..2], &COLUMNS[2..], mapping)?;
     let source = Source::read(path)?;
     let first = source.text.lines().next().unwrap_or_default();
     let (dialect, delimiter) = format.of(&source.name, first.as_bytes())?;
     if !matches!(dialect, Dialect::Csv | Dialect::Tsv) {
-        return Err(Failure::usage(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))
-            .hint("a fixture in YAML can say the same"));
+        return Err(InputError::invalid(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))
+            .with_hint("a fixture in YAML can say the same"));
     }
     let mut problems = Problems::of(&source.name);
     let list = rows(&source, delimiter.get(), &columns, &mut problems);

@@ -3,9 +3,9 @@
 
 use std::str::FromStr;
 
+use super::error::InputError;
 use super::fields::listed;
 use super::problem::{did_you_mean, quoted};
-use crate::cli::failure::Failure;
 
 /// Ignored columns that are named; of more only the number.
 const MOST_NAMED: usize = 10;
@@ -198,17 +198,19 @@ impl Columns {
     ///
     /// # Errors
     /// Usage: the mapping names a column that is none of these, or says that a required one is not there.
-    pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self, Failure> {
+    pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self, InputError> {
         let known: Vec<&str> = required.iter().chain(optional).copied().collect();
         for (ours, theirs) in &mapping.0 {
             if !known.contains(&ours.as_str()) {
-                let failure = Failure::usage(format!("`--map`: no column {} is read here", quoted(ours)));
+                let error = InputError::invalid(format!("`--map`: no column {} is read here", quoted(ours)));
                 let hint = did_you_mean(ours, &known).unwrap_or_else(|| format!("expected one of {}", listed(&known)));
-                return Err(failure.hint(hint));
+                return Err(error.with_hint(hint));
             }
             if theirs.is_empty() && required.contains(&ours.as_str()) {
                 let message = format!("`--map {ours}=` names no column of the file, and `{ours}` is required");
-                return Err(Failure::usage(message).hint(format!("give its name, as in `--map {ours}=ITS_NAME`")));
+                return Err(
+                    InputError::invalid(message).with_hint(format!("give its name, as in `--map {ours}=ITS_NAME`"))
+                );
             }
         }
         let wanted = known.into_iter().enumerate().map(|(nth, ours)| {
@@ -420,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_mapping_is_of_columns_that_are_read() {
-        let new = |map: &str| Columns::new(&["user"], &["quantity"], &map.parse().unwrap()).unwrap_err().message;
+        let new = |map: &str| Columns::new(&["user"], &["quantity"], &map.parse().unwrap()).unwrap_err().to_string();
         assert_eq!(new("ledger=x"), "`--map`: no column `ledger` is read here");
         assert_eq!(new("user="), "`--map user=` names no column of the file, and `user` is required");
         assert!("user".parse::<Mapping>().is_err() && "user=a,user=b".parse::<Mapping>().is_err());

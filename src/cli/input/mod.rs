@@ -1,11 +1,12 @@
 //! The only code that reads files: fixtures in YAML, orders in csv, tsv and jsonl.
 //!
-//! Whatever is not valid ends as one [`Failure`](seckill::inventory::failure::Failure) with exit code 2 that says
-//! file, line and column, the offending text and what was expected.
+//! Whatever is not valid ends as one [`InputError`] that says file, line and column, the offending text and what was
+//! expected.
 
 pub mod activities;
 pub mod columns;
 mod encoding;
+mod error;
 mod fields;
 pub mod fixture;
 pub mod orders;
@@ -16,4 +17,5 @@ pub mod records;
 mod source;
 mod yaml;
 
+pub use error::InputError;
 pub use problem::{Problem, Problems};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::cli::failure::Failure;
+use super::error::InputError;
 use seckill::store::error::cause;
 
 /// The longest password; a device such as /dev/zero has no end.
@@ -14,9 +14,9 @@ const MOST_BYTES: u64 = 64 * 1024;
 ///
 /// # Errors
 /// Usage: it cannot be read, is empty, too long or not UTF-8.
-pub fn of_file(path: &Path) -> Result<String, Failure> {
+pub fn of_file(path: &Path) -> Result<String, InputError> {
     let shown = path.display();
-    let unread = |why: &str| Failure::usage(format!("cannot read the password file `{shown}`: {why}"));
+    let unread = |why: &str| InputError::invalid(format!("cannot read the password file `{shown}`: {why}"));
     let mut bytes = Vec::new();
     let reader: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin()),
@@ -30,7 +30,7 @@ pub fn of_file(path: &Path) -> Result<String, Failure> {
     let line = text.strip_suffix('\n').unwrap_or(&text);
     let password = line.strip_suffix('\r').unwrap_or(line);
     if password.is_empty() {
-        return Err(unread("it is empty").hint("it must hold the password, and nothing else"));
+        return Err(unread("it is empty").with_hint("it must hold the password, and nothing else"));
     }
     Ok(password.to_owned())
 }

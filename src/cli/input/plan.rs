@@ -1,8 +1,8 @@
 //! A plan of repairs: one JSON object a line, as an audit wrote it.
 
+use super::error::InputError;
 use super::problem::{Location, Problem, Problems, quoted};
 use super::source::Source;
-use crate::cli::failure::Failure;
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::number::MOST_UNITS;
 use seckill::inventory::repair::{Repair, incomplete};
@@ -11,7 +11,7 @@ use seckill::inventory::repair::{Repair, incomplete};
 ///
 /// # Errors
 /// It cannot be read, or a line is no repair.
-pub fn read(path: &str) -> Result<Vec<Repair>, Failure> {
+pub fn read(path: &str) -> Result<Vec<Repair>, InputError> {
     let source = Source::read(path)?;
     let mut problems = Problems::of(&source.name);
     let mut repairs = Vec::new();
@@ -25,11 +25,11 @@ pub fn read(path: &str) -> Result<Vec<Repair>, Failure> {
     }
     problems.end()?;
     if let Some(raise) = incomplete(&repairs) {
-        return Err(Failure::usage(format!(
+        return Err(InputError::invalid(format!(
             "`{}` is not a whole plan: `{}` of activity `{}` raises the stock, and repairs that come before it are missing",
             source.name, raise.id, raise.activity
         ))
-        .hint("write the plan again with `seckill reconcile --plan FILE`, and apply all of it"));
+        .with_hint("write the plan again with `seckill reconcile --plan FILE`, and apply all of it"));
     }
     Ok(repairs)
 }

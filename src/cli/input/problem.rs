@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cli::failure::Failure;
+use super::error::InputError;
 
 /// How many problems of one file are told; of the others only the number.
 const MOST_TOLD: usize = 10;
@@ -62,6 +62,11 @@ impl Problems {
         Self { file: file.into(), told: Vec::new(), untold: 0 }
     }
 
+    /// The error of a file that has one problem.
+    pub fn only(file: &str, problem: Problem) -> InputError {
+        InputError::Invalid { message: format!("{file}:{}: {}", problem.at, problem.message), hint: problem.hint }
+    }
+
     /// Whether only the number of further problems matters.
     pub fn is_full(&self) -> bool {
         self.told.len() >= MOST_TOLD
@@ -77,19 +82,16 @@ impl Problems {
         Told
     }
 
-    /// One failure for all of them, in the order of the file; nothing where nothing is wrong.
-    pub fn end(mut self) -> Result<(), Failure> {
+    /// One error for all of them, in the order of the file.
+    ///
+    /// # Errors
+    /// There is at least one problem.
+    pub fn end(mut self) -> Result<(), InputError> {
         self.told.sort_by_key(|problem| (problem.at.line, problem.at.column));
         let shown = |problem: &Problem| format!("{}:{}: {}", self.file, problem.at, problem.message);
         match self.told.as_slice() {
             [] => Ok(()),
-            [only] => {
-                let failure = Failure::usage(shown(only));
-                Err(match &only.hint {
-                    Some(hint) => failure.hint(hint),
-                    None => failure,
-                })
-            }
+            [only] => Err(InputError::Invalid { message: shown(only), hint: only.hint.clone() }),
             several => {
                 let mut message = format!("{} problems in `{}`", several.len() + self.untold, self.file);
                 // One hint for all of them is said once.
@@ -107,11 +109,7 @@ impl Problems {
                 if self.untold > 0 {
                     message.push_str(&format!("\n  … and {} more", self.untold));
                 }
-                let failure = Failure::usage(message);
-                Err(match common {
-                    Some(hint) => failure.hint(hint),
-                    None => failure,
-                })
+                Err(InputError::Invalid { message, hint: common })
             }
         }
     }
@@ -157,9 +155,9 @@ mod tests {
     fn a_single_problem_reads_as_an_editor_wants_it() {
         let mut problems = Problems::of("sale.yaml");
         problems.tell(Problem::new(at(7), "stock: `-5` is wrong").hint("count again".to_owned()));
-        let failure = problems.end().unwrap_err();
-        assert_eq!(failure.message, "sale.yaml:7:3: stock: `-5` is wrong");
-        assert_eq!(failure.hint.as_deref(), Some("count again"));
+        let error = problems.end().unwrap_err();
+        assert_eq!(error.to_string(), "sale.yaml:7:3: stock: `-5` is wrong");
+        assert_eq!(error.hint(), Some("count again"));
     }
 
     #[test]
@@ -168,7 +166,7 @@ mod tests {
         for line in (1..=12).rev() {
             problems.tell(Problem::new(at(line), "no"));
         }
-        let message = problems.end().unwrap_err().message;
+        let message = problems.end().unwrap_err().to_string();
         let lines: Vec<&str> = message.lines().collect();
         assert_eq!(lines[0], "12 problems in `sale.yaml`");
         assert_eq!(lines[1], "  sale.yaml:3:3: no");

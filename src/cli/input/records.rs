@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use super::columns;
+use super::error::InputError;
 use super::orders::{Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape};
 use super::problem::Problems;
-use crate::cli::failure::Failure;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::interner::Interner;
 use seckill::inventory::ledger::EntryId;
@@ -100,7 +100,7 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn file(path: &str) -> Result<Self, Failure> {
+    pub fn file(path: &str) -> Result<Self, InputError> {
         Ok(Self { blocks: Blocks::open(path)?, export: None })
     }
 
@@ -108,7 +108,7 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn command(line: &str) -> Result<Self, Failure> {
+    pub fn command(line: &str) -> Result<Self, InputError> {
         let spawned = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut export = match spawned {
             Ok(child) => Export { line: line.to_owned(), child },
@@ -122,7 +122,7 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be read, a row is not valid, or the command failed.
-    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, Summary), Failure> {
+    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, Summary), InputError> {
         let mut sums: Vec<(Interner, OrderSums)> = Vec::new();
         let read = read(self.blocks, reading, &mut |index, rows| {
             if index >= sums.len() {
@@ -149,7 +149,7 @@ impl Source {
 
 /// Records that a thread is reading.
 pub struct Unfinished {
-    thread: JoinHandle<Result<(Activities, Summary), Failure>>,
+    thread: JoinHandle<Result<(Activities, Summary), InputError>>,
     export: Option<Export>,
 }
 
@@ -158,7 +158,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// As [`Source::read`]: nothing that was handed over may be believed.
-    pub fn finish(self) -> Result<Summary, Failure> {
+    pub fn finish(self) -> Result<Summary, InputError> {
         let read = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         end(read, self.export).map(|(_, summary)| summary)
     }
@@ -178,12 +178,12 @@ impl Drop for Export {
     }
 }
 
-fn failed(line: &str, what: &str) -> Failure {
-    Failure::failed(format!("the orders command `{}` {what}", line.escape_debug()))
+fn failed(line: &str, what: &str) -> InputError {
+    InputError::Command { command: line.to_owned(), what: what.to_owned(), hint: None }
 }
 
 /// Ends the reading of a source. The exit status of a command counts: an export that failed half-way is no export.
-fn end<T>(read: Result<T, Failure>, export: Option<Export>) -> Result<T, Failure> {
+fn end<T>(read: Result<T, InputError>, export: Option<Export>) -> Result<T, InputError> {
     let Some(mut export) = export else { return read };
     if read.is_err() {
         let _ = export.child.kill();
@@ -194,10 +194,10 @@ fn end<T>(read: Result<T, Failure>, export: Option<Export>) -> Result<T, Failure
         waited.map_err(|error: io::Error| failed(&export.line, &format!("cannot be waited for: {}", cause(&error))))?;
     match read {
         // A command that failed is why the rows are not valid.
-        Ok(_) if !status.success() => Err(failed(&export.line, &format!("failed ({status})")).hint(hint)),
+        Ok(_) if !status.success() => Err(failed(&export.line, &format!("failed ({status})")).with_hint(hint)),
         // Above 127 a signal ended it: it is we who stopped reading.
-        Err(failure) if status.code().is_some_and(|code| (1..128).contains(&code)) => {
-            Err(failed(&export.line, &format!("failed ({status}); and {}", failure.message)).hint(hint))
+        Err(error) if status.code().is_some_and(|code| (1..128).contains(&code)) => {
+            Err(failed(&export.line, &format!("failed ({status}); and {error}")).with_hint(hint))
         }
         read => read,
     }
@@ -208,7 +208,7 @@ fn read(
     mut blocks: Blocks,
     reading: &Reading,
     hand_over: &mut impl FnMut(usize, &mut OrderRows),
-) -> Result<(Activities, Summary), Failure> {
+) -> Result<(Activities, Summary), InputError> {
     let (mut activities, mut summary) = (Activities::default(), Summary::default());
     for activity in &reading.wanted {
         activities.index_of(activity.clone());
@@ -253,12 +253,12 @@ fn read(
             }
         };
         if activities.ids.len() > MAX_ACTIVITIES.max(reading.wanted.len()) {
-            return Err(Failure::usage(format!(
+            return Err(InputError::invalid(format!(
                 "{}:{}: the rows name more than {MAX_ACTIVITIES} activities",
                 rows.name(),
                 row.line()
             ))
-            .hint("is another column taken for the activity? else name the activities to audit"));
+            .with_hint("is another column taken for the activity? else name the activities to audit"));
         }
         let Some(index) = index else {
             summary.passed_over += 1;

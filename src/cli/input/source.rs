@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Read};
 
 use super::encoding;
+use super::error::InputError;
 use super::problem::{Location, Problem, Problems, quoted};
-use crate::cli::failure::{Exit, Failure};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
 const LARGEST: u64 = 256 * 1024 * 1024;
@@ -21,7 +21,7 @@ pub struct Source {
 
 impl Source {
     /// Reads a file whole; `-` is standard input.
-    pub fn read(path: &str) -> Result<Self, Failure> {
+    pub fn read(path: &str) -> Result<Self, InputError> {
         let mut bytes = Vec::new();
         let (name, read) = match path {
             "-" => {
@@ -30,32 +30,29 @@ impl Source {
             }
             _ => (path, fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))),
         };
-        read.map_err(|error| unreadable(name, &error))?;
+        read.map_err(|error| InputError::unreadable(name, &error))?;
         if bytes.len() as u64 > LARGEST {
             let most = LARGEST / 1024 / 1024;
-            let failure = Failure::usage(format!("{} is larger than {most} MB, which are read at once", quoted(name)));
-            return Err(failure.hint("split it"));
+            let message = format!("{} is larger than {most} MB, which are read at once", quoted(name));
+            return Err(InputError::invalid(message).with_hint("split it"));
         }
         Self::of(name, bytes)
     }
 
     /// Takes bytes as UTF-8.
-    fn of(name: &str, bytes: Vec<u8>) -> Result<Self, Failure> {
+    fn of(name: &str, bytes: Vec<u8>) -> Result<Self, InputError> {
         if encoding::is_utf16(&bytes[..bytes.len().min(4)]) {
-            let message = format!("{name}:1:1: the file is UTF-16, expected UTF-8");
-            return Err(Failure::usage(message).hint(encoding::hint("UTF-16")));
+            return Err(InputError::utf16(name));
         }
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
                 let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let byte = error.as_bytes()[good.len()];
-                let mut problems = Problems::of(name);
                 let is_gbk = encoding::is_gbk(&error.as_bytes()[good.len()..]);
                 let guess = if is_gbk { ": the file seems to be GBK" } else { "" };
                 let problem = Problem::new(end_of(good), format!("byte `0x{byte:02x}` is not UTF-8{guess}"));
-                problems.tell(problem.hint(is_gbk.then(|| encoding::hint("GBK"))));
-                return Err(problems.end().err().unwrap_or_else(|| Failure::usage("not UTF-8")));
+                return Err(Problems::only(name, problem.hint(is_gbk.then(|| encoding::hint("GBK")))));
             }
         };
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
@@ -77,37 +74,15 @@ fn end_of(text: &[u8]) -> Location {
     Location { line: text.matches('\n').count() + 1, column: last.chars().count() + 1 }
 }
 
-pub(super) fn unreadable(name: &str, error: &io::Error) -> Failure {
-    // A wrong path is a usage error; a disk that fails is not.
-    let exit = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::IsADirectory => Exit::Usage,
-        _ => Exit::Failed,
-    };
-    let failure = Failure::new(exit, format!("cannot read {}: {}", quoted(name), reason(error)));
-    match error.kind() {
-        io::ErrorKind::NotFound => failure.hint("give the path of a file, or `-` for standard input"),
-        _ => failure,
-    }
-}
-
-/// The system's words without the number that Rust puts behind them.
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((words, _)) => words.to_lowercase(),
-        None => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::failure::{Exit, Failure};
 
     #[test]
     fn a_byte_that_is_not_utf8_is_named_with_its_place() {
-        let failure = Source::of("f", b"layout: sku\n# \xe5\x8f\x8c\xff".to_vec()).unwrap_err();
-        assert_eq!(failure.message, "f:2:4: byte `0xff` is not UTF-8");
-        assert_eq!(failure.exit, Exit::Usage);
+        let error = Source::of("f", b"layout: sku\n# \xe5\x8f\x8c\xff".to_vec()).unwrap_err();
+        assert_eq!(error.to_string(), "f:2:4: byte `0xff` is not UTF-8");
     }
 
     #[test]
@@ -117,8 +92,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_a_usage_error() {
-        let failure = Source::read("/no/such/file").unwrap_err();
-        assert_eq!(failure.message, "cannot read `/no/such/file`: no such file or directory");
-        assert_eq!(failure.exit, Exit::Usage);
+        let error = Source::read("/no/such/file").unwrap_err();
+        assert_eq!(error.to_string(), "cannot read `/no/such/file`: no such file or directory");
+        assert_eq!(Failure::from(error).exit, Exit::Usage);
     }
 }

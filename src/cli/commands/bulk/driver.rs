@@ -183,8 +183,8 @@ impl<K: Kind> Driver<'_, K> {
                         self.has_ended = !self.context.keep_going;
                     }
                 }
-                Err(RowError::Fatal(failure)) => {
-                    self.stopped = Some(failure);
+                Err(RowError::Fatal(error)) => {
+                    self.stopped = Some(error.into());
                     self.has_ended = true;
                 }
             }

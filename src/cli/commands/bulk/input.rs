@@ -163,12 +163,12 @@ impl BadLines {
             Rejects::Written(path) => format!("correct them in `{path}` and apply that file alone"),
             _ => "correct them and apply them alone: the whole file, corrected, would be another job".to_owned(),
         };
-        self.problems.end().err().map(|failure| failure.hint(correct))
+        self.problems.end().err().map(|error| Failure::from(error).hint(correct))
     }
 
     /// The failure if nothing of the file was applied.
     pub(super) fn refusal(self) -> Option<Failure> {
-        self.problems.end().err().map(|failure| match failure.hint {
+        self.problems.end().err().map(Failure::from).map(|failure| match failure.hint {
             Some(_) => failure,
             None => failure.hint("nothing was applied; `--keep-going` applies the other lines"),
         })

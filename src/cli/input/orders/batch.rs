@@ -10,7 +10,7 @@ use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape};
 use super::separated::{header_failure, places};
 use super::{Next, RowError};
-use crate::cli::failure::Failure;
+use crate::cli::input::InputError;
 
 /// The rows of one input.
 pub(super) struct Batch {
@@ -23,7 +23,7 @@ pub(super) struct Batch {
 
 impl Batch {
     /// Reads the header.
-    pub(super) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
+    pub(super) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
         let found = loop {
             match line(lines)? {
                 Next::NotYet => lines.wait_or_stop()?,
@@ -31,9 +31,7 @@ impl Batch {
             }
         };
         let wrong = |message: String, hint: Option<String>| {
-            let mut problems = Problems::of(lines.name());
-            problems.tell(Problem::new(Location { line: 1, column: 1 }, message).hint(hint));
-            problems.end().err().unwrap_or_else(|| Failure::usage("no header"))
+            Problems::only(lines.name(), Problem::new(Location { line: 1, column: 1 }, message).hint(hint))
         };
         if found != Next::Row {
             return Err(wrong(super::separated::no_header(names, shape), None));

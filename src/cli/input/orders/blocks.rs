@@ -8,9 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use super::super::problem::quoted;
-use super::super::source::unreadable;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::InputError;
 use crate::cli::interrupt;
 
 /// Bytes of a block. Digests are made of whole blocks, so another size makes another digest.
@@ -71,7 +69,7 @@ impl Blocks {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn open(path: &str) -> Result<Self, Failure> {
+    pub fn open(path: &str) -> Result<Self, InputError> {
         if path == "-" {
             return Ok(Self::standard_input());
         }
@@ -81,10 +79,10 @@ impl Blocks {
             let name = path.to_owned();
             return Ok(Self::stream_of(path, move || File::open(name)));
         }
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        let about = file.metadata().map_err(|error| unreadable(path, &error))?;
+        let file = File::open(path).map_err(|error| InputError::unreadable(path, &error))?;
+        let about = file.metadata().map_err(|error| InputError::unreadable(path, &error))?;
         if about.is_dir() {
-            return Err(unreadable(path, &io::ErrorKind::IsADirectory.into()));
+            return Err(InputError::unreadable(path, &io::ErrorKind::IsADirectory.into()));
         }
         Ok(if about.is_file() { Self::of(path, Source::File(file)) } else { Self::stream(path, file) })
     }
@@ -175,10 +173,10 @@ impl Blocks {
     ///
     /// # Errors
     /// Not a regular file, or it cannot be read.
-    pub fn again(mut self, expected: Checked) -> Result<Self, Failure> {
+    pub fn again(mut self, expected: Checked) -> Result<Self, InputError> {
         match &mut self.source {
-            Source::File(file) => file.rewind().map_err(|error| unreadable(&self.name, &error))?,
-            Source::Stream { .. } => return Err(Failure::failed(format!("`{}` cannot be read again", self.name))),
+            Source::File(file) => file.rewind().map_err(|error| InputError::unreadable(&self.name, &error))?,
+            Source::Stream { .. } => return Err(InputError::NotRepeatable { name: self.name }),
         }
         Ok(Self { digests: Vec::new(), bytes: 0, expected: Some(expected), ..self })
     }
@@ -188,12 +186,12 @@ impl Blocks {
     }
 
     /// Appends the next block.
-    pub(super) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled, Failure> {
+    pub(super) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled, InputError> {
         match &mut self.source {
             Source::File(file) => {
                 let start = buffer.len();
                 let read = file.by_ref().take(BLOCK as u64).read_to_end(buffer);
-                read.map_err(|error| unreadable(&self.name, &error))?;
+                read.map_err(|error| InputError::unreadable(&self.name, &error))?;
                 self.note(&buffer[start..])
             }
             Source::Stream { blocks, peeked, ended } => {
@@ -209,7 +207,7 @@ impl Blocks {
                         }
                     },
                 };
-                let block = block.map_err(|error| unreadable(&self.name, &error))?;
+                let block = block.map_err(|error| InputError::unreadable(&self.name, &error))?;
                 self.bytes += block.len() as u64;
                 buffer.extend_from_slice(&block);
                 Ok(Filled::Bytes)
@@ -232,17 +230,16 @@ impl Blocks {
     }
 
     /// The same, unless the user asks to stop: for what must be there before anything else is done.
-    pub(super) fn wait_or_stop(&mut self) -> Result<(), Failure> {
+    pub(super) fn wait_or_stop(&mut self) -> Result<(), InputError> {
         if interrupt::requested() {
-            let message = format!("interrupted while waiting for {}: nothing was applied", quoted(&self.name));
-            return Err(Failure::new(Exit::Interrupted, message));
+            return Err(InputError::Interrupted { name: self.name.clone() });
         }
         self.wait(Duration::from_millis(100));
         Ok(())
     }
 
     /// Takes note of a block of a file, and holds it against what it was.
-    fn note(&mut self, block: &[u8]) -> Result<Filled, Failure> {
+    fn note(&mut self, block: &[u8]) -> Result<Filled, InputError> {
         let nth = self.digests.len();
         let is_end = block.is_empty();
         if !is_end {
@@ -255,9 +252,7 @@ impl Blocks {
             let same =
                 if is_end { nth == expected.digests.len() } else { expected.digests.get(nth) == self.digests.last() };
             if !same {
-                return Err(Failure::new(Exit::Failed, format!("`{}` changed after it was checked", self.name)).hint(
-                    "nothing of what changed was applied; undo the change and give the same command again to go on",
-                ));
+                return Err(InputError::Changed { name: self.name.clone() });
             }
         }
         Ok(if is_end { Filled::End } else { Filled::Bytes })

@@ -12,7 +12,7 @@ use super::super::columns::{Columns, Named, Refusal};
 use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape, expected};
 use super::{Next, RowError};
-use crate::cli::failure::Failure;
+use crate::cli::input::InputError;
 
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
 const MOST_KNOWN: usize = 64;
@@ -78,12 +78,12 @@ impl JsonLines {
 
 impl Names {
     /// Refuses an input no object of which has a column that was mapped: its name is misspelt.
-    fn check_mapped(&self, input: &str) -> Result<(), Failure> {
+    fn check_mapped(&self, input: &str) -> Result<(), InputError> {
         let unseen = |(nth, column): &(usize, Column)| self.columns.is_mapped(*nth) && !self.seen[*column as usize];
         match self.shape.columns().enumerate().find(unseen) {
             Some((nth, _)) if self.has_rows => {
                 let name = self.columns.name(nth);
-                Err(Failure::usage(format!("{input}: no object has `{name}`, and `--map` says that it is there")))
+                Err(InputError::invalid(format!("{input}: no object has `{name}`, and `--map` says that it is there")))
             }
             _ => Ok(()),
         }
@@ -146,7 +146,7 @@ impl Names {
 }
 
 /// Passes to the next line that holds something.
-pub(super) fn line(lines: &mut Lines) -> Result<Next, Failure> {
+pub(super) fn line(lines: &mut Lines) -> Result<Next, InputError> {
     loop {
         if lines.skip_empty() {
             match memchr::memchr(b'\n', lines.rest()) {

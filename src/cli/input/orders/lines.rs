@@ -6,7 +6,7 @@ use super::super::encoding;
 use super::super::problem::{Location, Problem};
 use super::blocks::{Blocks, Checked, Filled};
 use super::{Next, RowError};
-use crate::cli::failure::Failure;
+use crate::cli::input::InputError;
 
 /// The longest record. Without a bound, a file that lacks its line ends would be read into memory whole.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -31,13 +31,12 @@ impl Lines {
     }
 
     /// Waits for the first bytes, and passes a byte order mark.
-    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+    pub(super) fn begin(&mut self) -> Result<(), InputError> {
         while self.data.len() < 3 && self.fill()? != Next::End {
             self.wait_or_stop()?;
         }
         if encoding::is_utf16(&self.data[..self.data.len().min(4)]) {
-            let message = format!("{}:1:1: the file is UTF-16, expected UTF-8", self.name());
-            return Err(Failure::usage(message).hint(encoding::hint("UTF-16")));
+            return Err(InputError::utf16(self.name()));
         }
         if self.data.starts_with(b"\xef\xbb\xbf") {
             self.start = 3;
@@ -46,7 +45,7 @@ impl Lines {
     }
 
     /// The first line, or as much of it as is there.
-    pub(super) fn first_line(&mut self) -> Result<&[u8], Failure> {
+    pub(super) fn first_line(&mut self) -> Result<&[u8], InputError> {
         while !self.data[self.start..].contains(&b'\n') && self.data.len() < LONGEST && self.fill()? != Next::End {
             self.wait_or_stop()?;
         }
@@ -82,7 +81,7 @@ impl Lines {
     ///
     /// # Errors
     /// The user asked to stop.
-    pub(super) fn wait_or_stop(&mut self) -> Result<(), Failure> {
+    pub(super) fn wait_or_stop(&mut self) -> Result<(), InputError> {
         self.blocks.wait_or_stop()
     }
 
@@ -113,7 +112,7 @@ impl Lines {
     }
 
     /// Reads on: [`Next::Row`] says that there is more in [`rest`](Self::rest).
-    pub(super) fn fill(&mut self) -> Result<Next, Failure> {
+    pub(super) fn fill(&mut self) -> Result<Next, InputError> {
         if self.ended {
             return Ok(Next::End);
         }
@@ -121,7 +120,7 @@ impl Lines {
         self.start = 0;
         self.record = 0..0;
         if self.data.len() > LONGEST {
-            return Err(Failure::usage(format!(
+            return Err(InputError::invalid(format!(
                 "{}:{}: a row is longer than {LONGEST} bytes: is a quote not closed?",
                 self.name(),
                 self.next_line

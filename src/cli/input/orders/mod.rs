@@ -26,7 +26,7 @@ pub(super) use separated::after_quote;
 
 use super::columns::Columns;
 use super::problem::Problem;
-use crate::cli::failure::Failure;
+use crate::cli::input::InputError;
 use batch::Batch;
 use jsonl::JsonLines;
 use lines::Lines;
@@ -49,12 +49,12 @@ pub enum RowError {
     /// This line is not valid; the next one may be.
     Bad(Problem),
     /// The input cannot be read on.
-    Fatal(Failure),
+    Fatal(InputError),
 }
 
-impl From<Failure> for RowError {
-    fn from(failure: Failure) -> Self {
-        Self::Fatal(failure)
+impl From<InputError> for RowError {
+    fn from(error: InputError) -> Self {
+        Self::Fatal(error)
     }
 }
 
@@ -78,7 +78,7 @@ impl OrderReader {
     ///
     /// # Errors
     /// Usage, where the header lacks a column that is wanted; or the input cannot be read.
-    pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self, Failure> {
+    pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self, InputError> {
         let columns = shape.names(mapping)?;
         let mut lines = Lines::new(blocks);
         lines.begin()?;

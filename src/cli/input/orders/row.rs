@@ -2,7 +2,7 @@
 
 use super::super::columns::{Columns, Mapping};
 use super::super::problem::quoted;
-use crate::cli::failure::Failure;
+use crate::cli::input::InputError;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
@@ -73,7 +73,7 @@ impl Shape {
     }
 
     /// What an input calls them, numbered as they come in [`columns`](Self::columns).
-    pub(super) fn names(&self, mapping: &Mapping) -> Result<Columns, Failure> {
+    pub(super) fn names(&self, mapping: &Mapping) -> Result<Columns, InputError> {
         let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
         let columns = Columns::new(&names(self.required), &names(self.optional), mapping)?;
         // Orders of several activities come from backends, and have no `--map`.

@@ -8,7 +8,7 @@ use super::super::problem::{Location, Problem, Problems};
 use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape};
 use super::{Next, RowError};
-use crate::cli::failure::Failure;
+use crate::cli::input::InputError;
 
 /// The records of one input.
 pub(super) struct Separated {
@@ -32,7 +32,7 @@ pub(super) struct Separated {
 
 impl Separated {
     /// Reads the header.
-    pub(super) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
+    pub(super) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
         let mut separated = Self {
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
             delimiter,
@@ -221,14 +221,10 @@ pub(super) fn no_header(names: &Columns, shape: &Shape) -> String {
 }
 
 /// A header that cannot be read, as a failure.
-pub(super) fn header_failure(lines: &Lines, error: RowError) -> Failure {
+pub(super) fn header_failure(lines: &Lines, error: RowError) -> InputError {
     match error {
         RowError::Fatal(failure) => failure,
-        RowError::Bad(problem) => {
-            let mut problems = Problems::of(lines.name());
-            problems.tell(problem);
-            problems.end().err().unwrap_or_else(|| Failure::usage("no header"))
-        }
+        RowError::Bad(problem) => Problems::only(lines.name(), problem),
     }
 }
 

@@ -18,7 +18,7 @@ fn read(text: impl AsRef<[u8]>, dialect: Dialect, map: &str) -> (Vec<String>, Op
     let blocks = Blocks::stream("f", std::io::Cursor::new(text.as_ref().to_vec()));
     let mut reader = match OrderReader::new(blocks, format(dialect), &mapping, SHAPE) {
         Ok(reader) => reader,
-        Err(failure) => return (Vec::new(), Some(failure.message)),
+        Err(failure) => return (Vec::new(), Some(failure.to_string())),
     };
     let (mut row, mut rows) = (OrderRow::default(), Vec::new());
     loop {
@@ -35,9 +35,9 @@ fn read(text: impl AsRef<[u8]>, dialect: Dialect, map: &str) -> (Vec<String>, Op
             Err(RowError::Bad(problem)) => {
                 let mut problems = super::super::problem::Problems::of("f");
                 problems.tell(problem);
-                return (rows, problems.end().err().map(|failure| failure.message));
+                return (rows, problems.end().err().map(|error| error.to_string()));
             }
-            Err(RowError::Fatal(failure)) => return (rows, Some(failure.message)),
+            Err(RowError::Fatal(failure)) => return (rows, Some(failure.to_string())),
         }
     }
 }
@@ -167,7 +167,7 @@ fn a_file_is_held_against_what_it_was() {
 
     std::fs::write(&path, text.replacen("1001", "1002", 90_000)).unwrap();
     let failure = all(blocks.again(checked.clone()).unwrap()).err().unwrap();
-    assert!(failure.message.ends_with("changed after it was checked"), "{}", failure.message);
+    assert!(failure.to_string().ends_with("changed after it was checked"), "{failure}");
     std::fs::write(&path, &text[..300_000]).unwrap();
     assert!(all(Blocks::open(&path).unwrap().again(checked).unwrap()).is_err());
     let mut rest = String::new();
