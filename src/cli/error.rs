@@ -4,7 +4,7 @@ use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
 
 use seckill::store::StoreError;
 use seckill::store::embedded::EmbeddedError;
-use seckill::store::error::ServerKind;
+use seckill::store::error::{ServerKind, Settle};
 
 use super::failure::{Exit, Failure};
 use super::input::InputError;
@@ -115,7 +115,13 @@ impl From<StoreError> for Failure {
             Some(advice) if error.is_refusal() => Some(format!("nothing was changed; {advice}{again}")),
             advice => advice,
         };
-        Self { hint, ..Self::new(exit_of(&error), error.to_string()) }
+        let message = match &error {
+            StoreError::OtherLimit { limit } => {
+                format!("`--per-user-limit` is not the limit of the activity, which is {limit}")
+            }
+            other => other.to_string(),
+        };
+        Self { hint, ..Self::new(exit_of(&error), message) }
     }
 }
 
@@ -153,7 +159,17 @@ pub fn advice(error: &StoreError) -> Option<String> {
             "grant the user these commands: ACL SETUSER, or ask who administers the server"
         }
         StoreError::Server { kind, .. } => advice_of_kind(*kind)?,
-        StoreError::Unknown { settle, .. } => return settle.clone(),
+        StoreError::Unknown { settle, .. } => {
+            return settle.as_ref().map(|settle| match settle {
+                Settle::SameRequest(id) => {
+                    format!("send the same command again with `--request {id}`: it changes nothing if it was applied")
+                }
+                Settle::SameCall => "send the same command again: what was applied is not applied twice".to_owned(),
+                Settle::Inspect(activity) => {
+                    format!("look at it with `seckill inspect {activity}` before anything is sent again")
+                }
+            });
+        }
         StoreError::OtherLimit { .. } => "leave `--per-user-limit` out, or change the limit by `preheat --update`",
         StoreError::Reset { .. } => {
             "the rest was not applied; the same command again would apply the whole input to the new sale"

@@ -4,7 +4,7 @@ use super::call::Again;
 use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::PAUSE;
-use super::{Store, StoreError};
+use super::{Settle, Store, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
@@ -75,7 +75,7 @@ impl Store {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
         let by = self.operator.clone();
-        let settle = Some("send the same command again: it changes nothing if it was applied".to_owned());
+        let settle = Some(Settle::SameCall);
         let value = self.server.run(&PAUSE, &names, Again::Safe, settle, |_| {
             let (state, withdraw) = match to {
                 Pause::Pause { withdraw_stock } => ("paused", withdraw_stock),

@@ -10,7 +10,7 @@ use super::holders::Holders;
 use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::ADOPT;
-use super::{Store, StoreError};
+use super::{Settle, Store, StoreError};
 use crate::inventory::activity::Plan;
 use crate::inventory::adoption::Adopted;
 use crate::inventory::evidence::signed;
@@ -211,7 +211,7 @@ impl Store {
     ) -> Result<Value, StoreError> {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
-        let settle = Some("adopt it again: that resumes where this ended".to_owned());
+        let settle = Some(Settle::SameCall);
         let first = [self.kind(), step.to_owned(), self.operator.clone()];
         self.server.run(&ADOPT, &names, again, settle, |_| {
             first.iter().cloned().chain(arguments.iter().cloned()).collect::<Vec<String>>()

@@ -10,7 +10,7 @@ use redis::{Cmd, Pipeline, RedisError, ToRedisArgs, Value};
 
 use super::connect::Target;
 use super::connection::Connection;
-use super::error::StoreError;
+use super::error::{Settle, StoreError};
 use super::scripts::Script;
 
 /// What sending a script again would do.
@@ -100,14 +100,14 @@ impl Server {
         self.settle(Again::Reads, None, |connection, _| exchange(connection, command))
     }
 
-    /// Runs a script. `arguments` gets whether it may have been sent before. `settle` is the hint if the outcome
-    /// stays unknown.
+    /// Runs a script. `arguments` gets whether it may have been sent before. `settle` is for the
+    /// error if the outcome stays unknown.
     pub fn run<A: ToRedisArgs>(
         &mut self,
         script: &Script,
         keys: &[&str],
         again: Again,
-        settle: Option<String>,
+        settle: Option<Settle>,
         arguments: impl Fn(Try) -> Vec<A>,
     ) -> Result<Value, StoreError> {
         let ran = self.settle(again, settle, |connection, nth| {
@@ -134,7 +134,7 @@ impl Server {
     fn settle(
         &mut self,
         again: Again,
-        settle: Option<String>,
+        settle: Option<Settle>,
         mut send: impl FnMut(&mut Connection, Try) -> Result<Value, StoreError>,
     ) -> Result<Value, StoreError> {
         let deadline = Instant::now() + self.target.timeout * 3;

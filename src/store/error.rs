@@ -28,7 +28,7 @@ pub enum StoreError {
     #[error(
         "the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}"
     )]
-    Unknown { server: String, why: String, settle: Option<String> },
+    Unknown { server: String, why: String, settle: Option<Settle> },
     /// The caller's limit is not the activity's own.
     #[error("the given limit per user is not the activity's own, which is {limit}")]
     OtherLimit { limit: String },
@@ -49,6 +49,17 @@ pub enum StoreError {
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
     Reply { what: String, reply: String },
+}
+
+/// How to find out what became of a write whose reply was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settle {
+    /// Send the same order with this request id: it is applied at most once.
+    SameRequest(String),
+    /// Make the same call: what was applied is not applied twice.
+    SameCall,
+    /// Look at this activity first: the same call could change it a second time.
+    Inspect(String),
 }
 
 /// Errors that a server is known to answer with.

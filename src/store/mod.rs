@@ -40,7 +40,7 @@ use connect::Target;
 use keys::Keys;
 use throttle::Throttle;
 
-pub use error::StoreError;
+pub use error::{Settle, StoreError};
 
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;

@@ -3,7 +3,7 @@
 use super::call::{Again, Try};
 use super::reply::Reply;
 use super::scripts::{DEDUCT, REFUND, Script};
-use super::{Store, StoreError};
+use super::{Settle, Store, StoreError};
 use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Order, Outcome, Refund, RefundOf};
@@ -30,8 +30,8 @@ pub(super) fn mode(dry_run: bool, nth: Try) -> &'static str {
 }
 
 /// What to tell where the outcome of a request stays unknown.
-pub(super) fn settle(request: &RequestId) -> Option<String> {
-    Some(format!("send the same command again with `--request {request}`: it changes nothing if it was applied"))
+pub(super) fn settle(request: &RequestId) -> Option<Settle> {
+    Some(Settle::SameRequest(request.to_string()))
 }
 
 /// The text of an optional user: only the layout `product` does without.

@@ -9,7 +9,7 @@ use super::keys::Keys;
 use super::reply::Reply;
 use super::scan::Unanswered;
 use super::scripts::PREHEAT;
-use super::{Store, StoreError};
+use super::{Settle, Store, StoreError};
 use crate::inventory::activity::{Action, Difference, Plan, Preheat, Preheated};
 use crate::inventory::id::ActivityId;
 use crate::inventory::status::Status;
@@ -157,9 +157,9 @@ impl Store {
     }
 }
 
-/// What to tell where it stays unknown whether a reset happened.
-fn settle_preheat(plan: &Plan) -> String {
-    format!("look at it with `seckill inspect {}` before anything is sent again", plan.id)
+/// How to find out whether a reset happened.
+fn settle_preheat(plan: &Plan) -> Settle {
+    Settle::Inspect(plan.id.to_string())
 }
 
 /// What the script preheat takes after its keys.

@@ -7,7 +7,7 @@ use super::keys::Keys;
 use super::participants::PageRequest;
 use super::reply::Reply;
 use super::scripts::REPAIR;
-use super::{Store, StoreError};
+use super::{Settle, Store, StoreError};
 use crate::inventory::evidence::signed;
 use crate::inventory::id::{ActivityId, StoredUser};
 use crate::inventory::repair::{Audited, Repair, Repaired};
@@ -108,7 +108,7 @@ impl Store {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
         let (kind, by) = (self.kind(), self.operator.clone());
-        let settle = Some("apply the same repairs again: what was applied is `replayed`".to_owned());
+        let settle = Some(Settle::SameCall);
         let value = self.server.run(&REPAIR, &names, Again::Safe, settle, |_| {
             let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
             let first = repairs.first();

@@ -10,7 +10,7 @@ use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::TRIM;
 use super::throttle::Throttle;
-use super::{Store, StoreError};
+use super::{Settle, Store, StoreError};
 use crate::inventory::checkpoint::Checkpoint;
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
@@ -205,7 +205,7 @@ impl Store {
     ) -> Result<bool, StoreError> {
         let names: Vec<&str> = keys.in_order().collect();
         let number = number.to_string();
-        let settle = Some("send the same command again: it resumes where this ended".to_owned());
+        let settle = Some(Settle::SameCall);
         let value = self.server.run(&TRIM, &names, Again::Safe, settle, |_| {
             vec![b"page".to_vec(), epoch.into(), name.into(), number.clone().into_bytes(), page.clone()]
         })?;
@@ -225,7 +225,7 @@ impl Store {
 
     fn trim(&mut self, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value, StoreError> {
         let names: Vec<&str> = keys.in_order().collect();
-        let settle = Some("trim it again: it resumes where this ended".to_owned());
+        let settle = Some(Settle::SameCall);
         let again = if step == "plan" { Again::Reads } else { Again::Safe };
         self.server.run(&TRIM, &names, again, settle, |_| {
             [step.to_owned(), epoch.to_owned()].into_iter().chain(more.iter().cloned()).collect()

@@ -17,6 +17,7 @@ mod fixtures;
 mod harness;
 mod input;
 mod interrupted;
+mod layers;
 mod ledger;
 mod limits;
 mod model;

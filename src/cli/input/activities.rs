@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use super::columns::{self, Columns, Mapping, Refusal};
 use super::error::InputError;
+use super::names::quoted;
 use super::orders::{Dialect, RowFormat, after_quote, is_rounded};
-use super::problem::{Location, Problem, Problems, quoted};
+use super::problem::{Location, Problem, Problems};
 use super::source::Source;
 use seckill::inventory::activity::Plan;
 use seckill::inventory::id::ActivityId;

@@ -4,8 +4,8 @@
 use std::str::FromStr;
 
 use super::error::InputError;
-use super::fields::listed;
-use super::problem::{did_you_mean, quoted};
+use super::names::listed;
+use super::names::{did_you_mean, quoted};
 
 /// Ignored columns that are named; of more only the number.
 const MOST_NAMED: usize = 10;

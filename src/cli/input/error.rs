@@ -3,7 +3,7 @@
 use std::io;
 
 use super::encoding;
-use super::problem::quoted;
+use super::names::quoted;
 use seckill::store::error::cause;
 
 /// Why an input cannot be used.

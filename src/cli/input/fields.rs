@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::problem::{Location, Problem, Problems, Told, did_you_mean, quoted};
+use super::names::{did_you_mean, listed, quoted};
+use super::problem::{Location, Problem, Problems, Told};
 use super::source::Source;
 use super::yaml::{Node, Value};
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
@@ -238,9 +239,4 @@ pub fn unknown_field(context: &mut Context, what: &str, known: &[&str], name: &s
         _ => did_you_mean(name, known),
     };
     context.tell_hint(at, format!("{what}: unknown field {}, expected one of {}", quoted(name), listed(known)), hint)
-}
-
-/// Names in backticks, with commas.
-pub fn listed(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

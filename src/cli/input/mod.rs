@@ -9,6 +9,7 @@ mod encoding;
 mod error;
 mod fields;
 pub mod fixture;
+mod names;
 pub mod orders;
 pub mod password;
 pub mod plan;

@@ -1,7 +1,8 @@
 //! A plan of repairs: one JSON object a line, as an audit wrote it.
 
 use super::error::InputError;
-use super::problem::{Location, Problem, Problems, quoted};
+use super::names::quoted;
+use super::problem::{Location, Problem, Problems};
 use super::source::Source;
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::number::MOST_UNITS;

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 
 use super::encoding;
 use super::error::InputError;
-use super::problem::{Location, Problem, Problems, quoted};
+use super::names::quoted;
+use super::problem::{Location, Problem, Problems};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
 const LARGEST: u64 = 256 * 1024 * 1024;

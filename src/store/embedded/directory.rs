@@ -11,14 +11,8 @@ use tempfile::TempDir;
 
 use super::super::error::cause;
 use super::error::EmbeddedError;
-use super::{Wait, stale};
+use super::{LOCK, PREFIX, SOCKET, Wait, stale};
 
-/// The socket's name within the directory.
-pub const SOCKET: &str = "server.sock";
-/// Held for as long as a command uses the directory.
-pub const LOCK: &str = "seckill.lock";
-/// How the names of discarded directories begin.
-pub const PREFIX: &str = "seckill-";
 /// A socket address holds 108 bytes, with its final zero.
 const MOST_SOCKET: usize = 100;
 

@@ -14,6 +14,12 @@ use super::error::cause;
 use directory::Directory;
 pub use error::EmbeddedError;
 
+/// The socket's name within the directory.
+const SOCKET: &str = "server.sock";
+/// Held for as long as a command uses the directory.
+const LOCK: &str = "seckill.lock";
+/// How the names of discarded directories begin.
+const PREFIX: &str = "seckill-";
 /// How long a server may take to start; with much data it takes longer, and says so in its log.
 const START: Duration = Duration::from_secs(60);
 
@@ -98,14 +104,7 @@ fn spawn(server: &Path, directory: &Directory) -> Result<Child, EmbeddedError> {
     let log = File::create(directory.data().join("server.log")).map_err(cannot)?;
     let mut command = Command::new(server);
     // A relative socket: its path may be longer than the 108 bytes that a socket address holds.
-    command.current_dir(directory.data()).args([
-        "--port",
-        "0",
-        "--unixsocket",
-        directory::SOCKET,
-        "--unixsocketperm",
-        "700",
-    ]);
+    command.current_dir(directory.data()).args(["--port", "0", "--unixsocket", SOCKET, "--unixsocketperm", "700"]);
     command.args(["--dir", ".", "--save", "", "--daemonize", "no", "--maxmemory-policy", "noeviction"]);
     if directory.is_kept() {
         command.args(["--appendonly", "yes", "--appendfsync", "always"]);

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use redis::{Client, ConnectionAddr, ConnectionLike, IntoConnectionInfo};
 
-use super::directory::{LOCK, PREFIX, SOCKET};
+use super::{LOCK, PREFIX, SOCKET};
 
 /// A directory younger than this may be about to get its lock.
 const YOUNG: Duration = Duration::from_secs(10);

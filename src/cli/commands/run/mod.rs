@@ -1,6 +1,7 @@
 //! `seckill run`: drive YAML fixtures: preheat, steps, expectations.
 
 mod existing;
+mod observed;
 mod perform;
 mod preheat;
 mod report;
@@ -16,7 +17,7 @@ use crate::cli::failure::Exit;
 use crate::cli::input::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use perform::Observed;
+use observed::Observed;
 use report::{Report, StepRow};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::reason;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::perform::{Observed, in_words};
+use super::observed::{Observed, in_words};
 use super::sale;
 use crate::cli::commands::inspect::look::Sight;
 use crate::cli::error::Result;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::existing;
-use super::perform::{Observed, in_words, known};
+use super::observed::{Observed, in_words, known};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Failure;
 use crate::cli::input::fixture::Rush;

@@ -1,7 +1,7 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
 use super::super::columns::{Columns, Mapping};
-use super::super::problem::quoted;
+use super::super::names::quoted;
 use crate::cli::input::InputError;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::ledger::EntryId;

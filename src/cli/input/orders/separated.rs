@@ -3,7 +3,7 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::super::columns::{Columns, Refusal};
-use super::super::fields::listed;
+use super::super::names::listed;
 use super::super::problem::{Location, Problem, Problems};
 use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape};

@@ -1,0 +1,170 @@
+//! Modules depend in one direction: the command line on the store, the store on the inventory, and no two modules of one
+//! level on each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What each module of a directory uses of its siblings.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+fn source_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(source_files(&path)),
+            false if path.extension().is_some_and(|extension| extension == "rs") => files.push(path),
+            false => (),
+        }
+    }
+    files
+}
+
+/// The module path of a file below `src`: `store/bulk/mod.rs` is `[store, bulk]`.
+fn module(file: &Path) -> Vec<String> {
+    let mut parts: Vec<String> = file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+    if parts.last().is_some_and(|last| last == "mod") {
+        parts.pop();
+    }
+    parts
+}
+
+/// Absolute paths of all modules that a file names by `crate::`, `super::` or `seckill::`.
+fn used(module: &[String], text: &str) -> BTreeSet<Vec<String>> {
+    // Tests may look at everything.
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    let code: String =
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).map(|l| format!("{l}\n")).collect();
+    let mut found = BTreeSet::new();
+    for (root, prefix) in [("crate", Vec::new()), ("seckill", Vec::new()), ("super", module.to_vec())] {
+        for (at, _) in code.match_indices(&format!("{root}::")) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                continue;
+            }
+            expand(&code[at..], &prefix, &mut found);
+        }
+    }
+    found
+}
+
+/// Adds every path of a use tree: `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn expand(tree: &str, base: &[String], found: &mut BTreeSet<Vec<String>>) {
+    let mut path = base.to_vec();
+    let mut rest = tree;
+    loop {
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        match &rest[..end] {
+            "super" => drop(path.pop()),
+            "crate" | "seckill" | "self" => (),
+            name => path.push(name.to_owned()),
+        }
+        rest = &rest[end..];
+        let Some(next) = rest.strip_prefix("::") else { break };
+        if let Some(group) = next.strip_prefix('{') {
+            let mut depth = 0;
+            let end = group.find(|c| {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                depth < 0
+            });
+            let (mut depth, mut start) = (0, 0);
+            let group = &group[..end.unwrap()];
+            for (at, c) in group.char_indices().chain([(group.len(), ',')]) {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                if c == ',' && depth == 0 {
+                    expand(group[start..at].trim(), &path, found);
+                    start = at + 1;
+                }
+            }
+            return;
+        }
+        rest = next;
+    }
+    found.insert(path);
+}
+
+/// For each directory below `src`: which of its modules use which.
+fn uses() -> BTreeMap<Vec<String>, Uses> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files: Vec<(Vec<String>, String)> = source_files(&root)
+        .iter()
+        .map(|file| (module(file.strip_prefix(&root).unwrap()), fs::read_to_string(file).unwrap()))
+        .collect();
+    let modules: BTreeSet<&Vec<String>> = files.iter().map(|(module, _)| module).collect();
+    let mut levels: BTreeMap<Vec<String>, Uses> = BTreeMap::new();
+    for (module, text) in files.iter().filter(|(module, _)| module.last().is_some_and(|last| last != "tests")) {
+        for path in used(module, text) {
+            let shared = module.iter().zip(&path).take_while(|(one, other)| one == other).count();
+            // A module and what is in it belong together, in both directions.
+            let (Some(own), Some(other)) = (module.get(shared), path.get(shared)) else { continue };
+            if modules.contains(&path[..=shared].to_vec()) {
+                levels
+                    .entry(path[..shared].to_vec())
+                    .or_default()
+                    .entry(own.clone())
+                    .or_default()
+                    .insert(other.clone());
+            }
+        }
+    }
+    levels
+}
+
+/// A path from a module back to itself.
+fn circle(uses: &Uses) -> Option<Vec<String>> {
+    fn walk(at: &str, uses: &Uses, path: &mut Vec<String>, done: &mut BTreeSet<String>) -> bool {
+        if let Some(start) = path.iter().position(|seen| seen == at) {
+            path.drain(..start);
+            return true;
+        }
+        if !done.insert(at.to_owned()) {
+            return false;
+        }
+        path.push(at.to_owned());
+        let found = uses.get(at).into_iter().flatten().any(|next| walk(next, uses, path, done));
+        if !found {
+            path.pop();
+        }
+        found
+    }
+    let mut done = BTreeSet::new();
+    uses.keys().find_map(|start| {
+        let mut path = Vec::new();
+        walk(start, uses, &mut path, &mut done).then_some(path)
+    })
+}
+
+#[test]
+fn a_use_tree_is_every_path_in_it() {
+    let module = ["store".to_owned(), "bulk".to_owned()];
+    let code =
+        "use super::{keys::Keys, call::{self, Again}};\nfn f() { crate::inventory::id::of(1) }\n// crate::cli::x\n";
+    let paths: Vec<String> = used(&module, code).iter().map(|path| path.join("::")).collect();
+    assert_eq!(paths, ["inventory::id::of", "store::call", "store::call::Again", "store::keys::Keys"]);
+    let circular = Uses::from([("a".into(), ["b".into()].into()), ("b".into(), ["a".into()].into())]);
+    assert_eq!(circle(&circular).unwrap(), ["a", "b"]);
+}
+
+#[test]
+fn the_command_line_uses_the_store_which_uses_the_inventory_and_never_back() {
+    let levels = uses();
+    let of = |name: &str| levels[&Vec::new()].get(name).cloned().unwrap_or_default();
+    assert_eq!(of("inventory"), BTreeSet::new());
+    assert_eq!(of("store"), BTreeSet::from(["inventory".to_owned()]));
+    assert!(of("cli").is_subset(&["inventory".to_owned(), "store".to_owned()].into()), "{:?}", of("cli"));
+}
+
+/// Circles that are being taken apart.
+const KNOWN: [&str; 3] =
+    ["inventory: audit → drift → plan", "store: connect → link → wire", "store::bulk::multi: call → encode"];
+
+#[test]
+fn no_modules_of_one_level_use_each_other_in_a_circle() {
+    let circles: Vec<String> = uses()
+        .iter()
+        .filter_map(|(level, uses)| Some(format!("{}: {}", level.join("::"), circle(uses)?.join(" → "))))
+        .collect();
+    let new: Vec<&String> = circles.iter().filter(|circle| !KNOWN.contains(&circle.as_str())).collect();
+    assert!(new.is_empty(), "{new:#?}");
+}
