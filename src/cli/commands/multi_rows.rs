@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, Row};
+use crate::cli::output::{Cell, columns};
 use seckill::inventory::id::{RequestId, UserId};
 use seckill::inventory::order::{Bought, MultiOrder, MultiOutcome};
 use seckill::inventory::status::Status;
@@ -75,26 +75,15 @@ impl<'a> ItemRow<'a> {
     }
 }
 
-impl Row for ItemRow<'_> {
-    const FIELDS: &'static [&'static str] = &["user", "activity", "quantity", "status", "stock", "bought", "request"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.user.unwrap_or_default()).flexible(),
-            Cell::text(self.activity).flexible(),
-            Cell::number(self.quantity),
-            Cell::status(self.status),
-            Cell::known(self.stock),
-            Cell::bought(self.bought),
-            self.request.map_or_else(Cell::unknown, Cell::text),
-        ]
-    }
-
-    fn is_change(&self) -> bool {
-        self.status == Status::Ok
-    }
-}
+columns!(row: ItemRow<'_> {
+    user => Cell::text(row.user.unwrap_or_default()).flexible();
+    activity => Cell::text(row.activity).flexible();
+    quantity;
+    status;
+    stock;
+    bought;
+    request;
+}, changed if row.status == Status::Ok);
 
 /// An order of a file. A table shows the summary of a file instead, so there are no cells.
 #[derive(Debug, Serialize)]
@@ -126,21 +115,21 @@ impl<'a> LineItemRow<'a> {
     }
 }
 
-impl Row for LineItemRow<'_> {
-    const FIELDS: &'static [&'static str] =
-        &["line", "user", "activity", "quantity", "status", "stock", "bought", "request"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
+columns!(_row: LineItemRow<'_> {
+    data line;
+    data user;
+    data activity;
+    data quantity;
+    data status;
+    data stock;
+    data bought;
+    data request;
+});
 
-    fn cells(&self) -> Vec<Cell> {
-        Vec::new()
-    }
-}
-
-impl Row for LineDocument<'_> {
-    const FIELDS: &'static [&'static str] = &["line", "user", "status", "request", "items"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn cells(&self) -> Vec<Cell> {
-        Vec::new()
-    }
-}
+columns!(_row: LineDocument<'_> {
+    data line;
+    data user;
+    data status;
+    data request;
+    data items;
+});

@@ -6,7 +6,7 @@ use super::hints;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::{Cell, Output, Row};
+use crate::cli::output::{Cell, Output, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::reason;
 use seckill::inventory::status::Status;
@@ -57,22 +57,11 @@ struct PauseRow<'a> {
     state: Option<String>,
 }
 
-impl Row for PauseRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "status", "state"];
-    const HEADINGS: &'static [&'static str] = &["activity", "status", "state"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.activity).flexible(),
-            Cell::status(self.status),
-            Cell::text(self.state.as_deref().unwrap_or_default()),
-        ]
-    }
-
-    fn is_change(&self) -> bool {
-        matches!(self.status, Status::Ok | Status::PausedHereOnly)
-    }
-}
+columns!(row: PauseRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    status;
+    state => Cell::text(row.state.as_deref().unwrap_or_default());
+}, changed if matches!(row.status, Status::Ok | Status::PausedHereOnly));
 
 /// Pauses.
 pub fn pause(args: &PauseArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {

@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 
 use anyhow::Context;
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::Serialize;
 
 use super::session::Session;
-use super::stored_user::{self, has_hex_column, serialize_hex};
+use super::stored_user::{self, UserHex, user_hex};
 use crate::cli::Mutating;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
-use crate::cli::output::{Cell, Format, Output, Row, Terminal, Tone};
-use seckill::inventory::id::ActivityId;
+use crate::cli::output::{Cell, Format, Output, Terminal, Tone, columns};
+use seckill::inventory::audit::Class;
+use seckill::inventory::id::{ActivityId, StoredUser};
 use seckill::inventory::reason;
 use seckill::inventory::repair::{Repair, Repaired};
 use seckill::store::Store;
@@ -35,74 +36,64 @@ pub struct RepairArgs {
 }
 
 /// One repair, and what became of it.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct RepairRow {
-    repair: Repair,
+    activity: String,
+    user: Option<StoredUser>,
+    class: Class,
+    from: Option<u64>,
+    to: u64,
+    stock_change: i64,
     status: Repaired,
-    has_hex_column: bool,
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: UserHex,
 }
 
 impl RepairRow {
     /// The row of a repair.
     pub fn new(repair: &Repair, status: Repaired, format: Format) -> Self {
-        Self { repair: repair.clone(), status, has_hex_column: has_hex_column(format) }
+        let Repair { activity, user, class, from, to, stock_change, id, .. } = repair.clone();
+        let user_hex = user_hex(user.as_ref(), format);
+        Self { activity, user, class, from, to, stock_change, status, id, user_hex }
     }
 
     /// Whether it is in force.
     pub fn is_done(&self) -> bool {
         self.status.is_done()
     }
-}
 
-impl Serialize for RepairRow {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Repair { activity, user, class, from, to, stock_change, id, .. } = &self.repair;
-        let mut row = serializer.serialize_struct("RepairRow", Self::FIELDS.len())?;
-        row.serialize_field("activity", activity)?;
-        row.serialize_field("user", user)?;
-        row.serialize_field("class", class)?;
-        row.serialize_field("from", from)?;
-        row.serialize_field("to", to)?;
-        row.serialize_field("stock_change", stock_change)?;
-        row.serialize_field("status", &self.status)?;
-        row.serialize_field("id", id)?;
-        serialize_hex(&mut row, user.as_ref(), self.has_hex_column)?;
-        row.end()
-    }
-}
-
-impl Row for RepairRow {
-    const FIELDS: &'static [&'static str] =
-        &["activity", "user", "class", "from", "to", "stock_change", "status", "id", "user_hex"];
-    const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "units", "stock", "status"];
-
-    fn cells(&self) -> Vec<Cell> {
-        let Repair { activity, user, class, from, to, stock_change, .. } = &self.repair;
-        let units = match (user, from) {
+    /// `2 → 3`: the user's units before and after it.
+    fn units_cell(&self) -> Cell {
+        let Self { user, from, to, .. } = self;
+        match (user, from) {
             (None, Some(from)) if from == to => Cell::unknown(),
             (_, Some(from)) if from == to => Cell::text(format!("{to} recorded")),
             (_, Some(from)) => Cell::text(format!("{from} → {to}")),
             (_, None) => Cell::text(format!("? → {to}")),
-        };
-        let tone = match self.status {
-            Repaired::Ok => Tone::Good,
-            Repaired::Replayed | Repaired::Planned => Tone::Info,
-            _ => Tone::Bad,
-        };
-        vec![
-            Cell::text(activity).flexible(),
-            stored_user::cell(user.as_ref()),
-            Cell::text(class.name()),
-            units,
-            Cell::number(if *stock_change == 0 { "0".to_owned() } else { format!("{stock_change:+}") }),
-            Cell::text(self.status.name()).tone(tone),
-        ]
-    }
-
-    fn is_change(&self) -> bool {
-        self.status == Repaired::Ok
+        }
     }
 }
+
+columns!(row: RepairRow {
+    activity => Cell::text(&row.activity).flexible();
+    user => stored_user::cell(row.user.as_ref());
+    class => Cell::text(row.class.name());
+    table "units" => row.units_cell();
+    data from;
+    data to;
+    stock_change as "stock" => Cell::number(match row.stock_change {
+        0 => "0".to_owned(),
+        change => format!("{change:+}"),
+    });
+    status => Cell::text(row.status.name()).tone(match row.status {
+        Repaired::Ok => Tone::Good,
+        Repaired::Replayed | Repaired::Planned => Tone::Info,
+        _ => Tone::Bad,
+    });
+    data id;
+    data user_hex;
+}, changed if row.status == Repaired::Ok);
 
 /// Applies a plan.
 pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
@@ -145,7 +136,7 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     if rows.iter().any(|row| row.status == Repaired::Stale) {
         out.hint("it was reset or repaired since the audit: run `seckill reconcile` again");
     }
-    if rows.iter().any(|row| row.status == Repaired::Changed && row.repair.user.is_none()) {
+    if rows.iter().any(|row| row.status == Repaired::Changed && row.user.is_none()) {
         out.hint(
             "units were sold or given back since the audit: pause the sale (`--withdraw-stock` if a backend sells with \
              a plain script), then run `seckill reconcile` again",

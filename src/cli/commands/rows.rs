@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Output, Row, Warnings};
+use crate::cli::output::{Cell, Field, Output, Warnings, columns};
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::layout::Layout;
 use seckill::inventory::number::Limit;
@@ -56,51 +56,40 @@ impl<'a> OrderRow<'a> {
         let (text, user_hex) = (user.and_then(StoredUser::text), user.and_then(StoredUser::user_hex));
         Self { user: text, user_hex, ..Self::new(activity, None, request, outcome) }
     }
-}
 
-impl Row for OrderRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "quantity", "status", "stock", "bought", "request"];
-    const HEADINGS: &'static [&'static str] = &["activity", "user", "quantity", "status", "stock", "bought", "request"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.activity).flexible(),
-            match &self.user_hex {
-                Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
-                None => Cell::text(self.user.unwrap_or_default()).flexible(),
-            },
-            Cell::known(self.quantity),
-            Cell::status(self.status),
-            Cell::known(self.stock),
-            Cell::bought(self.bought),
-            self.request.map_or_else(Cell::unknown, Cell::text),
-        ]
-    }
-
-    fn is_change(&self) -> bool {
-        self.status == Status::Ok
+    fn user_cell(&self) -> Cell {
+        match &self.user_hex {
+            Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
+            None => Cell::text(self.user.unwrap_or_default()).flexible(),
+        }
     }
 }
+
+columns!(row: OrderRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    user => row.user_cell();
+    quantity;
+    status;
+    stock;
+    bought;
+    request;
+}, changed if row.status == Status::Ok);
 
 /// An order of a user who was given as bytes: csv has a column for them.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct HexOrderRow<'a>(pub OrderRow<'a>);
 
-impl Row for HexOrderRow<'_> {
-    const FIELDS: &'static [&'static str] =
-        &["activity", "user", "quantity", "status", "stock", "bought", "request", "user_hex"];
-    const IS_SPARSE: bool = true;
-    const HEADINGS: &'static [&'static str] = OrderRow::HEADINGS;
-
-    fn cells(&self) -> Vec<Cell> {
-        self.0.cells()
-    }
-
-    fn is_change(&self) -> bool {
-        self.0.is_change()
-    }
-}
+columns!(row: HexOrderRow<'_> {
+    activity => Cell::text(row.0.activity).flexible();
+    user => row.0.user_cell();
+    quantity => row.0.quantity.cell();
+    status => row.0.status.cell();
+    stock => row.0.stock.cell();
+    bought => row.0.bought.cell();
+    request => row.0.request.cell();
+    data user_hex;
+}, sparse = true, changed if row.0.is_change());
 
 /// 0 where nothing was refused, else 3.
 pub fn exit_of(status: Status) -> Exit {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Row};
+use crate::cli::output::{Cell, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::store::keys::Keys;
@@ -34,14 +34,11 @@ struct ScriptRow {
     keys: String,
 }
 
-impl Row for ScriptRow {
-    const FIELDS: &'static [&'static str] = &["name", "sha1", "keys"];
-    const HEADINGS: &'static [&'static str] = &["name", "sha1", "keys"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(self.name), Cell::text(self.sha1), Cell::text(&self.keys).flexible()]
-    }
-}
+columns!(row: ScriptRow {
+    name;
+    sha1;
+    keys => Cell::text(&row.keys).flexible();
+});
 
 /// Does what is asked of the scripts; only `load` needs a server.
 pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {

@@ -1,6 +1,7 @@
 //! The only code that prints. Data goes to stdout; notes, progress, questions and errors to stderr.
 
 pub mod cell;
+pub mod columns;
 pub mod confirm;
 pub mod error;
 pub mod escape;
@@ -26,6 +27,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 pub use cell::{Cell, Tone};
+pub use columns::Field;
+pub(crate) use columns::columns;
 pub use error::{report, report_usage};
 pub use file::OutputFile;
 pub use format::Format;

@@ -9,7 +9,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Checked, Next, RowError};
 use crate::cli::interrupt;
-use crate::cli::output::{Cell, Output, Row};
+use crate::cli::output::{Cell, Output, columns};
 use seckill::inventory::interner::Interner;
 
 /// A file that may be applied.
@@ -30,14 +30,11 @@ struct TotalRow<'a> {
     units: u64,
 }
 
-impl Row for TotalRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "orders", "units"];
-    const HEADINGS: &'static [&'static str] = &["activity", "orders", "units"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(self.activity).flexible(), Cell::number(self.orders), Cell::number(self.units)]
-    }
-}
+columns!(row: TotalRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    orders;
+    units;
+});
 
 /// The activities of a file, in the order in which they are named first.
 #[derive(Default)]

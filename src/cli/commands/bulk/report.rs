@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::reported::ReportedLines;
 use super::summary::Tallies;
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream};
+use crate::cli::output::{Cell, Format, Output, OutputError, RowStream, columns};
 use seckill::inventory::status::Status;
 use seckill::store::bulk::DecidedOrder;
 
@@ -38,24 +38,16 @@ impl<'a> LineRow<'a> {
     }
 }
 
-impl Row for LineRow<'_> {
-    const FIELDS: &'static [&'static str] =
-        &["line", "activity", "user", "quantity", "status", "stock", "bought", "request"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::number(self.line),
-            Cell::text(self.activity).flexible(),
-            Cell::text(self.user.unwrap_or_default()).flexible(),
-            Cell::number(self.quantity),
-            Cell::status(self.status),
-            Cell::known(self.stock),
-            Cell::known(self.bought),
-            Cell::text(self.request),
-        ]
-    }
-}
+columns!(row: LineRow<'_> {
+    line;
+    activity => Cell::text(row.activity).flexible();
+    user => Cell::text(row.user.unwrap_or_default()).flexible();
+    quantity;
+    status;
+    stock;
+    bought;
+    request;
+});
 
 /// Whether a format shows a row an order.
 pub(super) fn shows_rows(format: Format) -> bool {

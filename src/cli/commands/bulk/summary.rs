@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, Output, OutputError, Row, Tone};
+use crate::cli::output::{Cell, Output, OutputError, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::interner::Interner;
 use seckill::inventory::status::Status;
@@ -170,19 +170,12 @@ impl<'a> SummaryRow<'a> {
     }
 }
 
-impl Row for SummaryRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "status", "orders", "units"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn cells(&self) -> Vec<Cell> {
-        let status = self.counted.map_or_else(|| Cell::text(self.status).tone(Tone::Bad), Cell::status);
-        vec![Cell::text(self.activity).flexible(), status, Cell::number(self.orders), Cell::known(self.units)]
-    }
-
-    fn is_change(&self) -> bool {
-        self.counted == Some(Status::Ok)
-    }
-}
+columns!(row: SummaryRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    status => row.counted.map_or_else(|| Cell::text(row.status).tone(Tone::Bad), Cell::status);
+    orders;
+    units;
+}, changed if row.counted == Some(Status::Ok));
 
 #[cfg(test)]
 mod tests {

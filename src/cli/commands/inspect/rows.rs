@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, Row, Tone};
+use crate::cli::output::{Cell, Field, Tone, columns};
 use seckill::inventory::activity::{Snapshot, State};
 use seckill::inventory::id::StoredUser;
 use seckill::inventory::order::Bought;
@@ -74,31 +74,25 @@ fn less(total: u64, stock: u64) -> Option<i64> {
     i64::try_from(total).ok()?.checked_sub(i64::try_from(stock).ok()?)
 }
 
-impl Row for ActivityRow {
-    const FIELDS: &'static [&'static str] =
-        &["activity", "title", "state", "total", "stock", "sold", "buyers", "per_user_limit", "starts_at", "ends_at"];
-    const IS_SPARSE: bool = true;
-    const HEADINGS: &'static [&'static str] = &["activity", "title", "state", "total", "stock", "sold", "", "limit"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(&self.activity).tone(Tone::Strong),
-            Cell::text(self.title.as_deref().unwrap_or_default()).flexible(),
-            self.state_cell(),
-            Cell::known(self.total),
-            match self.stock {
-                Some(0) => Cell::number(0).tone(Tone::Warn),
-                stock => Cell::known(stock),
-            },
-            match self.sold {
-                Some(sold) if sold < 0 => Cell::number(sold).tone(Tone::Bad),
-                sold => Cell::known(sold),
-            },
-            self.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info)),
-            Cell::known(self.per_user_limit),
-        ]
-    }
-}
+columns!(row: ActivityRow {
+    activity => Cell::text(&row.activity).tone(Tone::Strong);
+    title => Cell::text(row.title.as_deref().unwrap_or_default()).flexible();
+    state => row.state_cell();
+    total;
+    stock => match row.stock {
+        Some(0) => Cell::number(0).tone(Tone::Warn),
+        stock => stock.cell(),
+    };
+    sold => match row.sold {
+        Some(sold) if sold < 0 => Cell::number(sold).tone(Tone::Bad),
+        sold => sold.cell(),
+    };
+    table "" => row.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
+    data buyers;
+    per_user_limit as "limit";
+    data starts_at;
+    data ends_at;
+}, sparse = true);
 
 impl ActivityRow {
     /// The state, and when an upcoming activity starts.
@@ -148,15 +142,12 @@ impl ParticipantRow {
     }
 }
 
-impl Row for ParticipantRow {
-    const FIELDS: &'static [&'static str] = &["user", "bought", "left", "user_hex"];
-    const IS_SPARSE: bool = true;
-    const HEADINGS: &'static [&'static str] = &["user", "bought", "left"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(self.user.to_string()).flexible(), Cell::bought(Some(self.bought)), left_cell(self.left)]
-    }
-}
+columns!(row: ParticipantRow {
+    user => Cell::text(row.user.to_string()).flexible();
+    bought;
+    left => left_cell(row.left);
+    data user_hex;
+}, sparse = true);
 
 /// One participant among all of them.
 #[derive(Debug, Serialize)]
@@ -177,18 +168,19 @@ impl<'a> BuyerRow<'a> {
         let hex = text.is_none().then(|| StoredUser::new(user).hex());
         Self { activity, user: text, bought, user_hex: if is_flat { Some(hex) } else { hex.map(Some) } }
     }
-}
 
-impl Row for BuyerRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "bought", "user_hex"];
-    const HEADINGS: &'static [&'static str] = &["activity", "user", "bought"];
-
-    fn cells(&self) -> Vec<Cell> {
+    fn user_cell(&self) -> Cell {
         let hex = || self.user_hex.clone().flatten().map(|hex| format!("hex:{hex}"));
-        let user = self.user.map(str::to_owned).or_else(hex).unwrap_or_default();
-        vec![Cell::text(self.activity), Cell::text(user), Cell::bought(self.bought)]
+        Cell::text(self.user.map(str::to_owned).or_else(hex).unwrap_or_default())
     }
 }
+
+columns!(row: BuyerRow<'_> {
+    activity;
+    user => row.user_cell();
+    bought;
+    data user_hex;
+});
 
 /// What a user who was asked for holds of an activity.
 #[derive(Debug, Serialize)]
@@ -219,21 +211,13 @@ impl HolderRow {
     }
 }
 
-impl Row for HolderRow {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "bought", "per_user_limit", "left"];
-    const IS_SPARSE: bool = true;
-    const HEADINGS: &'static [&'static str] = &["activity", "user", "bought", "limit", "left"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(&self.activity).tone(Tone::Strong),
-            Cell::text(&self.user).flexible(),
-            Cell::bought(self.bought),
-            Cell::known(self.per_user_limit),
-            left_cell(self.left),
-        ]
-    }
-}
+columns!(row: HolderRow {
+    activity => Cell::text(&row.activity).tone(Tone::Strong);
+    user => Cell::text(&row.user).flexible();
+    bought;
+    per_user_limit as "limit";
+    left => left_cell(row.left);
+}, sparse = true);
 
 /// What a user may still buy: nothing if the units are unknown, because then the limit is one order.
 fn left(limit: Option<u64>, bought: Bought) -> Option<u64> {

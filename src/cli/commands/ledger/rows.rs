@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, Row};
+use crate::cli::output::{Cell, columns};
 use seckill::inventory::id::{ActivityId, StoredUser, UserId};
 use seckill::inventory::ledger::{Entry, EntryId, Op, OrderTexts};
 use seckill::inventory::time::Millis;
@@ -26,29 +26,30 @@ pub struct LedgerRow {
     user_hex: Option<String>,
 }
 
-impl Row for LedgerRow {
-    const FIELDS: &'static [&'static str] =
-        &["activity", "id", "n", "time", "op", "user", "quantity", "stock", "request", "by", "reason"];
-    const IS_SPARSE: bool = true;
-    /// Without the key of the row, which is for programs: a terminal needs the room for the reason.
-    const HEADINGS: &'static [&'static str] =
-        &["activity", "time", "op", "user", "quantity", "stock", "request", "by", "reason"];
+// Without `id` and `n` in tables: they give the reason room, and only machines need them.
+columns!(row: LedgerRow {
+    activity => Cell::text(&row.activity).flexible();
+    data id;
+    data n;
+    time => Cell::text(row.time.to_second().to_string());
+    op => Cell::text(&row.op);
+    user => row.user_cell();
+    quantity;
+    stock;
+    request => text(row.request.as_ref());
+    by => text(row.by.as_ref());
+    reason => text(row.reason.as_ref());
+}, sparse = true);
 
-    fn cells(&self) -> Vec<Cell> {
-        let text = |text: Option<&String>| Cell::text(text.map(String::as_str).unwrap_or_default()).flexible();
+impl LedgerRow {
+    fn user_cell(&self) -> Cell {
         let hex = self.user_hex.as_ref().map(|hex| format!("hex:{hex}"));
-        vec![
-            Cell::text(&self.activity).flexible(),
-            Cell::text(self.time.to_second().to_string()),
-            Cell::text(&self.op),
-            text(self.user.as_ref().or(hex.as_ref())),
-            Cell::known(self.quantity),
-            Cell::known(self.stock),
-            text(self.request.as_ref()),
-            text(self.by.as_ref()),
-            text(self.reason.as_ref()),
-        ]
+        text(self.user.as_ref().or(hex.as_ref()))
     }
+}
+
+fn text(text: Option<&String>) -> Cell {
+    Cell::text(text.map(String::as_str).unwrap_or_default()).flexible()
 }
 
 /// The rows of an entry, of all users or of one, each given to `each`.

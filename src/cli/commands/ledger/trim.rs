@@ -6,7 +6,7 @@ use crate::cli::Mutating;
 use crate::cli::commands::rows::tell_corrupt;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Output, Row, Tone};
+use crate::cli::output::{Cell, Output, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::reason;
@@ -51,25 +51,14 @@ struct TrimRow<'a> {
     time: Option<Millis>,
 }
 
-impl Row for TrimRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "status", "removed", "users", "from", "time"];
-    const HEADINGS: &'static [&'static str] = &["activity", "status", "removed", "users", "begins at", "time"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.activity).flexible(),
-            Cell::text(self.status).tone(if self.status == OK { Tone::Good } else { Tone::Bad }),
-            Cell::number(self.removed),
-            Cell::known(self.users),
-            Cell::known(self.from),
-            Cell::known(self.time),
-        ]
-    }
-
-    fn is_change(&self) -> bool {
-        self.removed > 0
-    }
-}
+columns!(row: TrimRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    status => Cell::text(row.status).tone(if row.status == OK { Tone::Good } else { Tone::Bad });
+    removed;
+    users;
+    from as "begins at";
+    time;
+}, changed if row.removed > 0);
 
 const OK: &str = "ok";
 /// A consumer group still needs what should go.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, Row};
+use crate::cli::output::{Cell, columns};
 use seckill::inventory::activity::{Action, Preheated};
 use seckill::inventory::status::Status;
 
@@ -44,29 +44,19 @@ impl<'a> PreheatRow<'a> {
     }
 }
 
-impl Row for PreheatRow<'_> {
-    const FIELDS: &'static [&'static str] =
-        &["activity", "action", "status", "total_before", "total", "stock_before", "stock", "per_user_limit"];
-    const HEADINGS: &'static [&'static str] = &["activity", "action", "status", "total", "stock", "limit"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.activity).flexible(),
-            Cell::text(self.action.name()),
-            match self.status {
-                Status::Ok if self.is_planned => Cell::text("planned"),
-                status => Cell::status(status),
-            },
-            moved(self.total_before, self.total),
-            moved(self.stock_before, self.stock),
-            Cell::known(self.per_user_limit),
-        ]
-    }
-
-    fn is_change(&self) -> bool {
-        !self.is_planned && self.status == Status::Ok && self.action != Action::Unchanged
-    }
-}
+columns!(row: PreheatRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    action => Cell::text(row.action.name());
+    status => match row.status {
+        Status::Ok if row.is_planned => Cell::text("planned"),
+        status => Cell::status(status),
+    };
+    data total_before;
+    total => moved(row.total_before, row.total);
+    data stock_before;
+    stock => moved(row.stock_before, row.stock);
+    per_user_limit as "limit";
+}, changed if row.status == Status::Ok && row.action != Action::Unchanged);
 
 /// `50 → 80` where a number moves, else the number.
 fn moved(before: Option<u64>, after: Option<u64>) -> Cell {

@@ -1,11 +1,12 @@
 //! `--emit`: units that no order record has, as order rows to be delivered again.
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::Serialize;
 
-use crate::cli::commands::stored_user::{self, has_hex_column, serialize_hex};
+use crate::cli::commands::stored_user::{self, UserHex, user_hex};
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, Format, Output, OutputError, Row};
+use crate::cli::output::{Format, Output, OutputError, columns};
 use seckill::inventory::audit::{Audit, MissingOrder};
+use seckill::inventory::id::StoredUser;
 
 /// Differences that can be printed as order rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -16,39 +17,35 @@ pub enum Emit {
 }
 
 /// An order that no record has.
+#[derive(Serialize)]
 struct EmittedRow<'a> {
     activity: &'a str,
-    missing: &'a MissingOrder,
-    has_hex_column: bool,
+    user: Option<&'a StoredUser>,
+    quantity: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: UserHex,
 }
 
-impl Serialize for EmittedRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_struct("EmittedRow", Self::FIELDS.len())?;
-        row.serialize_field("activity", self.activity)?;
-        row.serialize_field("user", &self.missing.user)?;
-        row.serialize_field("quantity", &self.missing.quantity)?;
-        serialize_hex(&mut row, self.missing.user.as_ref(), self.has_hex_column)?;
-        row.end()
+impl<'a> EmittedRow<'a> {
+    fn new(activity: &'a str, missing: &'a MissingOrder, format: Format) -> Self {
+        let user = missing.user.as_ref();
+        Self { activity, user, quantity: missing.quantity, user_hex: user_hex(user, format) }
     }
 }
 
-impl Row for EmittedRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "quantity", "user_hex"];
-    const HEADINGS: &'static [&'static str] = &["activity", "user", "quantity"];
-
-    fn cells(&self) -> Vec<Cell> {
-        let user = stored_user::cell(self.missing.user.as_ref());
-        vec![Cell::text(self.activity), user, Cell::number(self.missing.quantity)]
-    }
-}
+columns!(row: EmittedRow<'_> {
+    activity;
+    user => stored_user::cell(row.user);
+    quantity;
+    data user_hex;
+});
 
 /// Prints what is to be delivered again, a JSON object a line unless another format is asked for.
 pub fn print(audits: &[Audit], out: &mut Output) -> Result<(), OutputError> {
-    let has_hex_column = has_hex_column(out.format());
+    let format = out.format();
     let mut rows = audits.iter().flat_map(|audit| {
         let activity = audit.activity.as_str();
-        audit.missing_orders.iter().map(move |missing| EmittedRow { activity, missing, has_hex_column })
+        audit.missing_orders.iter().map(move |missing| EmittedRow::new(activity, missing, format))
     });
     if out.format() == Format::Table {
         return rows.try_for_each(|row| out.line(&serde_json::to_string(&row)?));

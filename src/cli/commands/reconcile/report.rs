@@ -1,13 +1,13 @@
 //! How an audit is shown: a row of each activity, then everything that differs.
 
 use serde::Serialize;
-use serde::ser::{SerializeStruct, Serializer};
 
 use crate::cli::commands::repair::RepairRow;
-use crate::cli::commands::stored_user::{self, has_hex_column, serialize_hex};
+use crate::cli::commands::stored_user::{self, UserHex, user_hex};
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, Format, Output, OutputError, Row, Tone};
+use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone, columns};
 use seckill::inventory::audit::{Audit, Class, Difference, Held, Proof, Verdict};
+use seckill::inventory::id::StoredUser;
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
 const MOST_NOTES: usize = 50;
@@ -46,35 +46,24 @@ impl<'a> ActivityRow<'a> {
     }
 }
 
-impl Row for ActivityRow<'_> {
-    const FIELDS: &'static [&'static str] =
-        &["activity", "verdict", "proof", "total", "stock", "bought", "expected_stock", "stock_drift", "differences"];
-    const HEADINGS: &'static [&'static str] =
-        &["activity", "verdict", "proof", "total", "stock", "bought", "expected", "drift", "differences"];
-
-    fn cells(&self) -> Vec<Cell> {
-        let tone = match self.verdict {
-            Verdict::Match => Tone::Good,
-            Verdict::Unproven | Verdict::Unsettled => Tone::Warn,
-            Verdict::Drift | Verdict::NotPreheated => Tone::Bad,
-        };
-        let drift = match self.stock_drift {
-            Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
-            drift => Cell::known(drift),
-        };
-        vec![
-            Cell::text(self.activity).flexible(),
-            Cell::text(self.verdict.name()).tone(tone),
-            Cell::text(self.proof.name()),
-            Cell::known(self.total),
-            Cell::known(self.stock),
-            Cell::known(self.bought),
-            Cell::known(self.expected_stock),
-            drift,
-            Cell::number(self.differences),
-        ]
-    }
-}
+columns!(row: ActivityRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
+        Verdict::Match => Tone::Good,
+        Verdict::Unproven | Verdict::Unsettled => Tone::Warn,
+        Verdict::Drift | Verdict::NotPreheated => Tone::Bad,
+    });
+    proof => Cell::text(row.proof.name());
+    total;
+    stock;
+    bought;
+    expected_stock as "expected";
+    stock_drift as "drift" => match row.stock_drift {
+        Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
+        drift => drift.cell(),
+    };
+    differences;
+});
 
 /// How many differences of a class an activity has.
 #[derive(Debug, Serialize)]
@@ -84,70 +73,65 @@ struct ClassRow<'a> {
     differences: u64,
 }
 
-impl Row for ClassRow<'_> {
-    const FIELDS: &'static [&'static str] = &["activity", "class", "differences"];
-    const HEADINGS: &'static [&'static str] = &["activity", "class", "differences", "it means"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(self.activity).flexible(),
-            class(self.class),
-            Cell::number(self.differences),
-            Cell::text(self.class.meaning()).flexible(),
-        ]
-    }
-}
+columns!(row: ClassRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    class => class_cell(row.class);
+    differences;
+    table "it means" => Cell::text(row.class.meaning()).flexible();
+});
 
 /// One thing that differs.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 struct DifferenceRow<'a> {
     activity: &'a str,
-    difference: &'a Difference,
-    has_hex_column: bool,
+    user: Option<&'a StoredUser>,
+    class: Class,
+    redis: Option<&'a Held>,
+    ledger: Option<&'a Held>,
+    orders: Option<&'a Held>,
+    count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: UserHex,
 }
 
-impl Serialize for DifferenceRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Difference { user, class, redis, ledger, orders, count } = self.difference;
-        let mut row = serializer.serialize_struct("DifferenceRow", Self::FIELDS.len())?;
-        row.serialize_field("activity", self.activity)?;
-        row.serialize_field("user", user)?;
-        row.serialize_field("class", class)?;
-        row.serialize_field("redis", redis)?;
-        row.serialize_field("ledger", ledger)?;
-        row.serialize_field("orders", orders)?;
-        row.serialize_field("count", count)?;
-        serialize_hex(&mut row, user.as_ref(), self.has_hex_column)?;
-        row.end()
+impl<'a> DifferenceRow<'a> {
+    fn new(activity: &'a str, difference: &'a Difference, format: Format) -> Self {
+        let Difference { user, class, redis, ledger, orders, count } = difference;
+        Self {
+            activity,
+            user: user.as_ref(),
+            class: *class,
+            redis: redis.as_ref(),
+            ledger: ledger.as_ref(),
+            orders: orders.as_ref(),
+            count: *count,
+            user_hex: user_hex(user.as_ref(), format),
+        }
     }
 }
 
-impl Row for DifferenceRow<'_> {
-    const FIELDS: &'static [&'static str] =
-        &["activity", "user", "class", "redis", "ledger", "orders", "count", "user_hex"];
-    const HEADINGS: &'static [&'static str] = &["activity", "user", "class", "redis", "ledger", "orders"];
+columns!(row: DifferenceRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    user => match row.count {
+        Some(count) => Cell::text(format!("({count} users)")).flexible(),
+        None => stored_user::cell(row.user),
+    };
+    class => class_cell(row.class);
+    redis => held_cell(row.redis);
+    ledger => held_cell(row.ledger);
+    orders => held_cell(row.orders);
+    data count;
+    data user_hex;
+});
 
-    fn cells(&self) -> Vec<Cell> {
-        let said = |held: &Option<Held>| match held {
-            Some(Held::Text(text)) => Cell::text(text).flexible(),
-            units => Cell::known(units.as_ref()),
-        };
-        let user = match self.difference.count {
-            Some(count) => Cell::text(format!("({count} users)")).flexible(),
-            None => stored_user::cell(self.difference.user.as_ref()),
-        };
-        vec![
-            Cell::text(self.activity).flexible(),
-            user,
-            class(self.difference.class),
-            said(&self.difference.redis),
-            said(&self.difference.ledger),
-            said(&self.difference.orders),
-        ]
+fn held_cell(held: Option<&Held>) -> Cell {
+    match held {
+        Some(Held::Text(text)) => Cell::text(text).flexible(),
+        units => Cell::known(units),
     }
 }
 
-fn class(class: Class) -> Cell {
+fn class_cell(class: Class) -> Cell {
     Cell::text(class.name()).tone(if class == Class::Timing { Tone::Info } else { Tone::Bad })
 }
 
@@ -260,10 +244,9 @@ impl View<'_> {
     }
 
     fn rows(&self, format: Format) -> impl Iterator<Item = DifferenceRow<'_>> {
-        let has_hex_column = has_hex_column(format);
         self.audits.iter().flat_map(move |audit| {
             let activity = audit.activity.as_str();
-            audit.differences.iter().map(move |difference| DifferenceRow { activity, difference, has_hex_column })
+            audit.differences.iter().map(move |difference| DifferenceRow::new(activity, difference, format))
         })
     }
 }

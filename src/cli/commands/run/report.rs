@@ -7,7 +7,7 @@ use super::sale;
 use crate::cli::commands::inspect::look::Sight;
 use crate::cli::error::Result;
 use crate::cli::input::fixture::{Expectation, Fixture, Operation, Step};
-use crate::cli::output::{Cell, Format, Output, Row, Tone};
+use crate::cli::output::{Cell, Format, Output, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Quantity;
 use seckill::inventory::order::RefundOf;
@@ -67,32 +67,21 @@ impl StepRow {
     }
 }
 
-impl Row for StepRow {
-    const FIELDS: &'static [&'static str] = &["step", "operation", "status", "expected", "passed"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn is_change(&self) -> bool {
-        self.operation != "reconcile" && self.status.and_then(Status::named).is_none_or(|status| status == Status::Ok)
-    }
-
-    fn cells(&self) -> Vec<Cell> {
-        let passed = match self.passed {
-            Some(true) => Cell::text("✓").tone(Tone::Good),
-            Some(false) => Cell::text("✗").tone(Tone::Bad),
-            None => Cell::unknown(),
-        };
-        vec![
-            Cell::number(self.step),
-            Cell::text(&self.told).flexible(),
-            self.status.map_or_else(Cell::unknown, |word| self.ended(word)),
-            match self.told_expected.as_str() {
-                "" => Cell::unknown(),
-                expected => Cell::text(expected).tone(Tone::Dim).flexible(),
-            },
-            passed,
-        ]
-    }
-}
+columns!(row: StepRow {
+    step;
+    operation => Cell::text(&row.told).flexible();
+    status => row.status.map_or_else(Cell::unknown, |word| row.ended(word));
+    expected => match row.told_expected.as_str() {
+        "" => Cell::unknown(),
+        expected => Cell::text(expected).tone(Tone::Dim).flexible(),
+    };
+    passed => match row.passed {
+        Some(true) => Cell::text("✓").tone(Tone::Good),
+        Some(false) => Cell::text("✗").tone(Tone::Bad),
+        None => Cell::unknown(),
+    };
+}, changed if row.operation != "reconcile"
+    && row.status.and_then(Status::named).is_none_or(|status| status == Status::Ok));
 
 impl StepRow {
     /// `refused: phone out_of_stock`: the status, and what the expectation leaves open. A refusal that was expected
