@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::reported::ReportedLines;
 use super::summary::Tallies;
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, Format, Output, OutputError, RowStream, columns};
+use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream, columns};
 use seckill::inventory::status::Status;
 use seckill::store::bulk::DecidedOrder;
 
