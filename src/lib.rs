@@ -1,6 +1,48 @@
-//! Stock of flash sales in Redis or Valkey, for Rust backends and for the operator's command line.
+//! Stock of flash sales in Redis or Valkey: atomic, idempotent, auditable.
 //!
-//! [`inventory`] has the values and rules of a sale and knows no server; [`store`] runs the atomic Lua scripts.
+//! The library is for backends in Rust. The command line of the same name is built on it, so both see the same data.
+//! `examples/backend.rs` in the repository sells, refunds and audits.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use seckill::inventory::id::{RequestId, UserId};
+//! use seckill::inventory::layout::Layout;
+//! use seckill::inventory::number::Quantity;
+//! use seckill::inventory::order::Order;
+//! use seckill::inventory::status::Status;
+//! use seckill::store::connect::Target;
+//! use seckill::store::Store;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let target = Target::new("redis://127.0.0.1:6379", "the configuration", Duration::from_secs(5))?;
+//! let mut store = Store::new(target, Layout::Seckill, "checkout".to_owned());
+//! let order = Order {
+//!     activity: "1001".parse()?,
+//!     user: Some("7".parse::<UserId>()?),
+//!     quantity: Quantity::new(1).ok_or("no units")?,
+//!     request: RequestId::unique(),
+//!     reason: None,
+//!     per_user_limit: None,
+//! };
+//! match store.deduct(&order, false)?.status {
+//!     Status::Ok | Status::Replayed => println!("yours"),
+//!     refused => println!("refused: {refused}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`inventory`]: values and rules. It knows no server, so all of it can be tested without one.
+//! - [`store`]: one [`Store`](store::Store) is one connection to one server, made with the first call. It is not shared
+//!   between threads: give each thread its own. A call waits at most three times the timeout of its
+//!   [`Target`](store::connect::Target).
+//!
+//! **Units** are whole numbers up to 2^53 - 1, which Lua holds exactly. **Times** are Unix milliseconds by the server's
+//! clock. **Answers** such as "sold out" are a [`Status`](inventory::status::Status). A
+//! [`StoreError`](store::StoreError) means that there is no answer. After
+//! [`StoreError::Unknown`](store::StoreError::Unknown) the write may have happened: its field `settle` says how to find
+//! out. Every order carries a request id, so sending it again is always safe.
 
 pub mod inventory;
 pub mod store;

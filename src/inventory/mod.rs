@@ -3,21 +3,26 @@
 //! No Redis, no clap, no printing: everything here can be tested without a server.
 
 pub mod activity;
+#[doc(hidden)]
 pub mod adoption;
 pub mod audit;
+#[doc(hidden)]
 pub mod checkpoint;
 pub mod column;
 mod comparison;
 pub mod evidence;
 pub mod id;
+#[doc(hidden)]
 pub mod interner;
 pub mod judgement;
 pub mod layout;
 pub mod ledger;
+#[doc(hidden)]
 pub mod ledger_state;
 pub mod mismatch;
 pub mod number;
 pub mod order;
+#[doc(hidden)]
 pub mod order_sums;
 pub mod plan;
 pub mod reason;

@@ -1,7 +1,8 @@
-//! The only code that speaks Redis.
+//! The only code that speaks Redis: a [`Store`] runs the scripts of one layout on one server.
 
 pub mod activities;
 mod address;
+#[doc(hidden)]
 pub mod adopt;
 mod audit;
 pub mod bulk;
@@ -12,6 +13,7 @@ mod connection;
 mod elsewhere;
 pub mod embedded;
 pub mod error;
+#[doc(hidden)]
 pub mod holders;
 mod index;
 pub mod keys;

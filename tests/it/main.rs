@@ -19,6 +19,7 @@ mod input;
 mod interrupted;
 mod layers;
 mod ledger;
+mod library;
 mod limits;
 mod model;
 mod one_round_trip;

@@ -1,7 +1,7 @@
 //! Many orders of one job, as fast as the server accepts them, each applied exactly once.
 //!
 //! Orders are pushed in the order of the input and come out decided in the same order. A [`Run`] connects what is
-//! waiting ([`SingleOrders`] or [`MultiOrders`]) with a [`Pipeline`]. The script keeps a watermark of the job in each
+//! waiting ([`SingleOrders`] or [`MultiOrders`]) with a `Pipeline`. The script keeps a watermark of the job in each
 //! activity: it decides no line twice and refuses a call that would leave a gap, so a call whose reply was lost is sent
 //! again.
 

@@ -1,0 +1,94 @@
+//! A backend in Rust: preheat an activity, sell, refund, and audit the sale.
+//!
+//! ```sh
+//! cargo run --example backend -- redis://127.0.0.1:6379
+//! ```
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use seckill::inventory::activity::{Plan, Preheat};
+use seckill::inventory::audit::Verdict;
+use seckill::inventory::id::{RequestId, StoredUser, UserId};
+use seckill::inventory::judgement::{MissingOrders, judge};
+use seckill::inventory::layout::Layout;
+use seckill::inventory::number::{Limit, Quantity, Units};
+use seckill::inventory::order::{Order, Refund, RefundOf};
+use seckill::inventory::status::Status;
+use seckill::store::connect::Target;
+use seckill::store::{Settle, Store, StoreError};
+
+fn main() -> Result<()> {
+    let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
+    sell(&url, &mut std::io::stdout())
+}
+
+/// Runs a small sale on the server at `url`, and writes what happens to `log`.
+pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
+    let target = Target::new(url, "the first argument", Duration::from_secs(5))?;
+    let mut store = Store::new(target, Layout::Seckill, "backend".to_owned());
+
+    let plan = Plan {
+        id: "phone".parse()?,
+        title: Some("Phone".to_owned()),
+        total: Units::new(3).context("units to sell")?,
+        per_user_limit: Limit::new(2),
+        starts_at: None,
+        ends_at: None,
+        ledger: None,
+    };
+    let mut preheated = None;
+    store.preheat_all(&[&plan], Preheat::Create, false, None, |_, result| preheated = Some(result))?;
+    let preheated = preheated.context("preheat did not answer")?;
+    writeln!(log, "preheat: {}, stock {}", preheated.status, preheated.stock.unwrap_or_default())?;
+
+    let mut order = Order {
+        activity: plan.id.clone(),
+        user: Some("7".parse::<UserId>()?),
+        quantity: Quantity::new(2).context("units to take")?,
+        // Keep the id with the order: whatever happens, the same order can be sent again.
+        request: RequestId::unique(),
+        reason: None,
+        per_user_limit: None,
+    };
+    buy(&mut store, &order, log)?;
+    buy(&mut store, &order, log)?;
+    order.request = RequestId::unique();
+    buy(&mut store, &order, log)?;
+
+    let refund = Refund {
+        activity: plan.id.clone(),
+        user: Some(StoredUser::new(b"7")),
+        of: RefundOf::Quantity(Quantity::new(1).context("units to return")?),
+        request: RequestId::unique(),
+        reason: Some("damaged".to_owned()),
+    };
+    let outcome = store.refund(&refund, false)?;
+    writeln!(log, "refund: {}, stock {}", outcome.status, outcome.stock.unwrap_or_default())?;
+
+    // Evidence comes from the server page by page. Judging it needs no server.
+    let audit = judge(store.audit(&plan.id, None, None)?, MissingOrders::Repair);
+    writeln!(log, "audit: {}", audit.verdict.name())?;
+    match audit.verdict {
+        Verdict::Match => Ok(()),
+        _ => bail!("{} differences", audit.differences.len()),
+    }
+}
+
+/// Takes units. "Sold out" is an answer, not an error, and an order whose reply was lost is sent again.
+fn buy(store: &mut Store, order: &Order, log: &mut impl Write) -> Result<()> {
+    let outcome = match store.deduct(order, false) {
+        Err(StoreError::Unknown { settle: Some(Settle::SameRequest(_)), .. }) => store.deduct(order, false)?,
+        outcome => outcome?,
+    };
+    let answer = match outcome.status {
+        Status::Ok => "sold",
+        Status::Replayed => "sold before, by the same request",
+        Status::OutOfStock | Status::LimitExceeded => "refused",
+        other => bail!("unexpected: {other}"),
+    };
+    writeln!(log, "deduct: {answer} ({}), stock {}", outcome.status, outcome.stock.unwrap_or_default())?;
+    Ok(())
+}
