@@ -117,7 +117,7 @@ impl From<StoreError> for Failure {
         };
         let message = match &error {
             StoreError::OtherLimit { limit } => {
-                format!("`--per-user-limit` is not the limit of the activity, which is {limit}")
+                format!("`--per-user-limit` is not the activity's own, which is {limit}")
             }
             other => other.to_string(),
         };
