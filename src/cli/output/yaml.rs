@@ -1,8 +1,8 @@
 //! YAML whose strings are strings to every reader.
 //!
-//! serde_yaml writes for YAML 1.2, where a user called `no` needs no quotes. PyYAML and others still read 1.1, where it
-//! is false, `12:30` is 750 and `1_000` a thousand. So whatever is not clearly a word is quoted, as in JSON, which both
-//! versions read alike.
+//! serde_yaml writes the document, but quotes for YAML 1.2, where a user called `no` needs no quotes. PyYAML and others
+//! still read 1.1, where it is false, `12:30` is 750 and `1_000` a thousand. So whatever is not clearly a word is quoted
+//! as in JSON, which both versions read as the same text.
 
 use serde::Serialize;
 use serde_yaml::Value;
@@ -10,74 +10,46 @@ use serde_yaml::Value;
 use super::escape::escape_data;
 use super::sink::OutputError;
 
-/// Appends a value as a block that begins where the text ends.
+/// Stands for a quoted text until serde_yaml has written the document. No word has a capital letter.
+const MARK: char = 'Q';
+
+/// Appends a value as a document.
 pub(super) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
-    block(&serde_yaml::to_value(value)?, 0, text)
+    let mut quoted = Vec::new();
+    let value = mark(serde_yaml::to_value(value)?, &mut quoted)?;
+    let written = serde_yaml::to_string(&value)?;
+    let mut parts = written.split(MARK);
+    text.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+    for (quoted, part) in quoted.iter().zip(parts) {
+        text.extend_from_slice(quoted.as_bytes());
+        text.extend_from_slice(part.as_bytes());
+    }
+    Ok(())
 }
 
 /// Appends a value as one item of a sequence.
 pub(super) fn encode_item(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
-    text.extend_from_slice(b"- ");
-    block(&serde_yaml::to_value(value)?, 2, text)
+    encode(&[value], text)
 }
 
-/// Appends a value whose first line is indented already.
-fn block(value: &Value, indent: usize, text: &mut Vec<u8>) -> Result<(), OutputError> {
-    match value {
-        Value::Mapping(fields) if !fields.is_empty() => {
-            for (place, (name, field)) in fields.iter().enumerate() {
-                if place > 0 {
-                    blank(indent, text);
-                }
-                scalar(name, text)?;
-                text.push(b':');
-                if is_scalar(field) {
-                    text.push(b' ');
-                    block(field, indent, text)?;
-                } else {
-                    text.push(b'\n');
-                    blank(indent + 2, text);
-                    block(field, indent + 2, text)?;
-                }
-            }
+/// Replaces each text that is no plain word by a mark, and keeps it, quoted, in the order of the document.
+fn mark(value: Value, quoted: &mut Vec<String>) -> Result<Value, OutputError> {
+    Ok(match value {
+        Value::String(text) if !is_word(&text) => {
+            quoted.push(escape_data(&serde_json::to_string(&text)?).into_owned());
+            Value::String(MARK.to_string())
         }
-        Value::Sequence(items) if !items.is_empty() => {
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
-                    blank(indent, text);
-                }
-                text.extend_from_slice(b"- ");
-                block(item, indent + 2, text)?;
-            }
+        Value::Sequence(items) => {
+            Value::Sequence(items.into_iter().map(|item| mark(item, quoted)).collect::<Result<_, _>>()?)
         }
-        _ => {
-            scalar(value, text)?;
-            text.push(b'\n');
-        }
-    }
-    Ok(())
-}
-
-fn blank(indent: usize, text: &mut Vec<u8>) {
-    text.resize(text.len() + indent, b' ');
-}
-
-/// Whether a value takes no lines of its own.
-fn is_scalar(value: &Value) -> bool {
-    match value {
-        Value::Mapping(fields) => fields.is_empty(),
-        Value::Sequence(items) => items.is_empty(),
-        _ => true,
-    }
-}
-
-/// Appends what JSON writes in the same way; a word goes without quotes.
-fn scalar(value: &Value, text: &mut Vec<u8>) -> Result<(), OutputError> {
-    match value {
-        Value::String(word) if is_word(word) => text.extend_from_slice(word.as_bytes()),
-        _ => text.extend_from_slice(escape_data(&serde_json::to_string(value)?).as_bytes()),
-    }
-    Ok(())
+        Value::Mapping(fields) => Value::Mapping(
+            fields
+                .into_iter()
+                .map(|(name, field)| Ok((mark(name, quoted)?, mark(field, quoted)?)))
+                .collect::<Result<_, OutputError>>()?,
+        ),
+        other => other,
+    })
 }
 
 /// Whether no version of YAML reads a text as something else than itself.
@@ -102,7 +74,7 @@ mod tests {
         encode(&value, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert_eq!(serde_yaml::from_str::<Value>(&text).unwrap(), value, "{text}");
-        assert!(text.starts_with("activity:\n  id: \"1\"\n  title: null\nrows:\n  - user: \"no\"\n"), "{text}");
+        assert!(text.starts_with("activity:\n  id: \"1\"\n  title: null\nrows:\n- user: \"no\"\n"), "{text}");
     }
 
     #[test]
