@@ -175,7 +175,7 @@ local function read_activity(sale)
   local unfit_ledger = ledger_unfit(redis.call('TYPE', KEYS[at + 4]).ok, rules)
   if unfit_ledger then return broken(sale, unfit_ledger[5] or {}, unfit_ledger[4]) end
   if not stock_text then
-    sale.status = NOT_PREHEATED
+    sale.status = rules.state == 'archived' and ENDED or NOT_PREHEATED
     return nil
   end
   sale.stock = whole(stock_text)
