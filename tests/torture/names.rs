@@ -37,18 +37,10 @@ pub fn names<'a>(schedule: &'a Schedule, events: &[Event], segments: &[Segment])
         }
     }
     let jobs = jobs(schedule, events, segments);
-    let rows = schedule.files.iter().enumerate().map(|(nth, file)| {
-        let job = jobs.iter().find(|(_, of)| **of == nth).and_then(|(job, _)| job.split_once(':'));
-        let named = |line: u64, order: &Order| {
-            let mut order = order.clone();
-            // The name by which a multi-order of a file is known to have been decided.
-            if let (Operation::Multi, "", Some((_, job))) = (order.operation, order.request.as_str(), job) {
-                order.request = format!("{job}:{line}");
-            }
-            (line, Rc::new(order))
-        };
-        file.rows.iter().map(|(line, order)| named(*line, order)).collect::<Vec<_>>()
-    });
+    let rows = schedule
+        .files
+        .iter()
+        .map(|file| file.rows.iter().map(|(line, order)| (*line, Rc::new(order.clone()))).collect::<Vec<_>>());
     let rows: Vec<_> = rows.collect();
     let ids = rows.iter().enumerate().flat_map(|(nth, rows)| rows.iter().map(move |(_, order)| (nth, order)));
     let multi = ids.filter(|(_, order)| order.operation == Operation::Multi && !order.request.is_empty());
