@@ -31,6 +31,7 @@ pub fn all(names: &Names<'_>, events: &[Event], segments: &[Segment], redis: &Te
             Ok(model) => {
                 let decided = model.rows.iter().filter(|(_, all)| all.iter().any(|it| it.answer.status != "ok"));
                 known.extend(decided.map(|(row, _)| *row));
+                known.extend(events.iter().filter(|event| event.from.segment <= nth).flat_map(reported_refused));
             }
             Err(problem) => return vec![format!("segment {nth}: {problem}")],
         }
@@ -64,6 +65,14 @@ pub fn all(names: &Names<'_>, events: &[Event], segments: &[Segment], redis: &Te
         problems.extend(adoption::adopt(schedule, sale.total, activity, redis));
     }
     problems
+}
+
+/// Lines of a file of multi-orders that a call reported refused: they stay so, also if a paused activity kept no line.
+fn reported_refused(event: &Event) -> Vec<(usize, u64)> {
+    let What::File { file, .. } = event.what else { return Vec::new() };
+    let rows = event.stdout.lines().filter_map(|line| json(line).ok());
+    let refused = rows.filter(|row| row["items"].is_array() && row["status"] == "refused");
+    refused.filter_map(|row| Some((file, row["line"].as_u64()?))).collect()
 }
 
 fn follow<'a>(
