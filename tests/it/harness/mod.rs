@@ -2,5 +2,6 @@
 
 mod backends;
 mod binary;
+mod cluster;
 mod network;
 mod servers;

@@ -2,6 +2,7 @@
 //! demand, and the scripts of a shop's own backend.
 
 pub mod backend;
+mod cluster;
 mod copy;
 mod dump;
 pub mod layout;
@@ -16,6 +17,7 @@ mod server;
 mod server_binary;
 mod terminal;
 
+pub use cluster::TestCluster;
 pub use copy::Copy;
 pub use dump::Dump;
 pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};

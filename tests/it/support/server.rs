@@ -70,6 +70,20 @@ impl TestRedis {
         panic!("no free port in ten tries; the server's log:\n{}", redis.log());
     }
 
+    /// One node of a cluster, which finds there what it knows of the others.
+    pub(super) fn on_port(port: u16, args: &[&str], nodes_conf: &str) -> Result<Self, String> {
+        let args = args.iter().copied().map(String::from).collect();
+        let mut redis = Self { dir: short_temp_dir(), args, port: Some(port), server: None };
+        fs::write(redis.dir.path().join("nodes.conf"), nodes_conf).unwrap();
+        redis.launch(Until::Ready)?;
+        Ok(redis)
+    }
+
+    /// Whether it was started and not stopped or killed since.
+    pub fn is_running(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// Runs the tool against this server.
     pub fn seckill<const N: usize>(&self, args: [&str; N]) -> Call {
         seckill(args).env("SECKILL_URL", &self.url())

@@ -1,0 +1,284 @@
+//! A real cluster for one test: three primaries or more, each with a replica if wanted, ready in about two seconds.
+//!
+//! Nobody introduces the nodes to each other (`CLUSTER MEET` takes long): each starts from a `nodes.conf` that names all.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use redis::{FromRedisValue, ToRedisArgs, Value};
+
+use super::seckill::{Call, seckill};
+use super::server::TestRedis;
+use super::{Dump, wait_until};
+
+/// All slots of a cluster.
+const SLOTS: u16 = 16384;
+/// How far a node's port for other nodes is from its port for clients.
+const BUS: u16 = 10_000;
+/// A node is taken for dead after so many milliseconds, so a failover takes about two seconds.
+const NODE_TIMEOUT: &str = "1000";
+/// The user as whom replicas follow their primaries, so that a test can cut them off.
+const FOLLOWER: &str = "follower on >secret +psync +replconf +ping";
+
+/// A cluster that nobody else uses. All its nodes are killed when this value goes.
+pub struct TestCluster {
+    nodes: Vec<TestRedis>,
+    primaries: usize,
+}
+
+impl TestCluster {
+    /// So many primaries, without replicas.
+    #[track_caller]
+    pub fn start(primaries: usize) -> Self {
+        Self::with(primaries, false, &[])
+    }
+
+    /// So many primaries with a replica each: node `primaries + n` follows node `n`.
+    #[track_caller]
+    pub fn with_replicas(primaries: usize) -> Self {
+        Self::with(primaries, true, &[])
+    }
+
+    /// The same with more arguments for each node.
+    #[track_caller]
+    pub fn with(primaries: usize, replicas: bool, args: &[&str]) -> Self {
+        let count = if replicas { 2 * primaries } else { primaries };
+        // Between finding free ports and using them, somebody else may take one.
+        let mut why = String::new();
+        for _ in 0..10 {
+            match launch(primaries, count, args) {
+                Ok(nodes) => {
+                    let cluster = Self { nodes, primaries };
+                    cluster.wait_until_ok();
+                    cluster.wait_for_replicas();
+                    return cluster;
+                }
+                Err(failed) => why = failed,
+            }
+        }
+        panic!("no cluster in ten tries: {why}");
+    }
+
+    /// What `--url` takes: all primaries.
+    pub fn url(&self) -> String {
+        let seeds: Vec<String> =
+            self.nodes[..self.primaries].iter().map(|node| format!("127.0.0.1:{}", node.port().unwrap())).collect();
+        format!("redis://{}", seeds.join(","))
+    }
+
+    /// Runs the tool against this cluster, in the layout that fits it.
+    pub fn seckill<const N: usize>(&self, args: [&str; N]) -> Call {
+        seckill(args).env("SECKILL_URL", &self.url()).env("SECKILL_LAYOUT", "cluster")
+    }
+
+    pub fn node(&self, nth: usize) -> &TestRedis {
+        &self.nodes[nth]
+    }
+
+    pub fn node_mut(&mut self, nth: usize) -> &mut TestRedis {
+        &mut self.nodes[nth]
+    }
+
+    pub fn nodes(&self) -> &[TestRedis] {
+        &self.nodes
+    }
+
+    /// The slot of a key or an activity's tag, as the servers compute it.
+    #[track_caller]
+    pub fn slot(&self, key: &str) -> u16 {
+        self.first_alive().ask(("CLUSTER", "KEYSLOT", key))
+    }
+
+    /// The slot of an activity in layout `cluster`.
+    #[track_caller]
+    pub fn slot_of(&self, activity: &str) -> u16 {
+        self.slot(&format!("{{{activity}}}"))
+    }
+
+    /// Which node serves a slot, as a living node sees it.
+    #[track_caller]
+    pub fn owner(&self, slot: u16) -> usize {
+        let ranges: Vec<Vec<Value>> = self.first_alive().ask(("CLUSTER", "SLOTS"));
+        for range in ranges {
+            let (first, last) = (u16::from_redis_value_ref(&range[0]).unwrap(), u16::from_redis_value_ref(&range[1]).unwrap());
+            if (first..=last).contains(&slot) {
+                let Value::Array(node) = &range[2] else { panic!("no node: {range:?}") };
+                let port = u16::from_redis_value_ref(&node[1]).unwrap();
+                return self.nodes.iter().position(|node| node.port() == Some(port)).expect("one of ours");
+            }
+        }
+        panic!("nobody serves slot {slot}");
+    }
+
+    /// The node that serves an activity.
+    #[track_caller]
+    pub fn owner_of(&self, activity: &str) -> usize {
+        self.owner(self.slot_of(activity))
+    }
+
+    /// An activity id, beginning with `prefix`, that a node serves.
+    #[track_caller]
+    pub fn activity_on(&self, node: usize, prefix: &str) -> String {
+        (0..).map(|n| format!("{prefix}{n}")).find(|id| self.owner_of(id) == node).expect("one of many")
+    }
+
+    /// Sends one command to the node that serves a key.
+    #[track_caller]
+    pub fn ask<T: FromRedisValue>(&self, key: &str, args: impl ToRedisArgs) -> T {
+        self.nodes[self.owner(self.slot(key))].ask(args)
+    }
+
+    /// A node's own id.
+    #[track_caller]
+    pub fn id(&self, node: usize) -> String {
+        self.nodes[node].ask(("CLUSTER", "MYID"))
+    }
+
+    /// Moves a slot with all its keys to another node, as `redis-cli --cluster reshard` does.
+    #[track_caller]
+    pub fn move_slot(&self, slot: u16, to: usize) {
+        let from = self.owner(slot);
+        self.begin_move(slot, to);
+        self.move_keys(slot, from, to, usize::MAX);
+        self.end_move(slot, from, to);
+    }
+
+    /// Opens a slot for a move: what is not there any more is asked for (`ASK`) at the other node.
+    #[track_caller]
+    pub fn begin_move(&self, slot: u16, to: usize) {
+        let from = self.owner(slot);
+        let () = self.nodes[to].ask(("CLUSTER", "SETSLOT", slot, "IMPORTING", self.id(from)));
+        let () = self.nodes[from].ask(("CLUSTER", "SETSLOT", slot, "MIGRATING", self.id(to)));
+    }
+
+    /// Moves some keys of a slot that was opened, the first ones by name.
+    #[track_caller]
+    pub fn move_keys(&self, slot: u16, from: usize, to: usize, count: usize) {
+        let keys: BTreeSet<String> = self.nodes[from].ask(("CLUSTER", "GETKEYSINSLOT", slot, 1_000_000));
+        for key in keys.iter().take(count) {
+            self.move_key(key, from, to);
+        }
+    }
+
+    /// Moves one key of a slot that was opened.
+    #[track_caller]
+    pub fn move_key(&self, key: &str, from: usize, to: usize) {
+        let port = self.nodes[to].port().unwrap();
+        let moved: String = self.nodes[from].ask(("MIGRATE", "127.0.0.1", port, key, 0, 20_000));
+        assert!(moved == "OK" || moved == "NOKEY", "{moved}");
+    }
+
+    /// Ends a move: the slot is the other node's. The one that takes it hears it first.
+    #[track_caller]
+    pub fn end_move(&self, slot: u16, from: usize, to: usize) {
+        let id = self.id(to);
+        for node in [to, from] {
+            let () = self.nodes[node].ask(("CLUSTER", "SETSLOT", slot, "NODE", &id));
+        }
+    }
+
+    /// From now on a primary's replica gets nothing any more, and would lose what comes when it is promoted.
+    #[track_caller]
+    pub fn cut_replication(&self, primary: usize) {
+        let () = self.nodes[primary].ask(("ACL", "SETUSER", "follower", "off"));
+        let _: i64 = self.nodes[primary].ask(("CLIENT", "KILL", "TYPE", "replica"));
+    }
+
+    /// Lets a replica take its primary's slots at once, asking nobody.
+    #[track_caller]
+    pub fn take_over(&self, replica: usize) {
+        let () = self.nodes[replica].ask(("CLUSTER", "FAILOVER", "TAKEOVER"));
+        wait_until("the replica is a primary", || self.role(replica) == "master");
+    }
+
+    /// `master` or `slave`.
+    #[track_caller]
+    pub fn role(&self, node: usize) -> String {
+        let role: Vec<Value> = self.nodes[node].ask("ROLE");
+        String::from_redis_value_ref(&role[0]).unwrap()
+    }
+
+    /// Waits until a node serves all the cluster again after one is gone.
+    #[track_caller]
+    pub fn wait_until_ok(&self) {
+        for node in self.nodes.iter().filter(|node| node.is_running()) {
+            wait_until("the cluster is up", || {
+                let info: String = node.ask(("CLUSTER", "INFO"));
+                info.contains("cluster_state:ok") && info.contains(&format!("cluster_slots_ok:{SLOTS}"))
+            });
+        }
+    }
+
+    /// Waits until each replica has all that its primary has.
+    #[track_caller]
+    fn wait_for_replicas(&self) {
+        for replica in &self.nodes[self.primaries..] {
+            wait_until("the replica is connected", || {
+                replica.ask::<String>(("INFO", "replication")).contains("master_link_status:up")
+            });
+        }
+    }
+
+    /// Everything that the primaries hold, to compare before and after.
+    #[track_caller]
+    pub fn dump_all(&self) -> Vec<Dump> {
+        self.nodes[..self.primaries].iter().map(TestRedis::dump_all).collect()
+    }
+
+    #[track_caller]
+    fn first_alive(&self) -> &TestRedis {
+        self.nodes.iter().find(|node| node.is_running()).expect("a node that runs")
+    }
+}
+
+/// Starts all nodes on free ports.
+fn launch(primaries: usize, count: usize, args: &[&str]) -> Result<Vec<TestRedis>, String> {
+    let ports = free_ports(count);
+    let mut all = args.to_vec();
+    all.extend(["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"]);
+    all.extend(["--cluster-node-timeout", NODE_TIMEOUT, "--cluster-replica-validity-factor", "0"]);
+    all.extend(["--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"]);
+    all.push("--user");
+    all.extend(FOLLOWER.split(' '));
+    all.extend(["--masteruser", "follower", "--masterauth", "secret"]);
+    (0..count).map(|node| TestRedis::on_port(ports[node], &all, &nodes_conf(node, primaries, &ports))).collect()
+}
+
+/// What a node knows when it starts, in the form in which servers keep it.
+fn nodes_conf(own: usize, primaries: usize, ports: &[u16]) -> String {
+    let mut text = String::new();
+    for (node, port) in ports.iter().enumerate() {
+        let myself = if node == own { "myself," } else { "" };
+        let address = format!("127.0.0.1:{port}@{}", port + BUS);
+        let primary = node % primaries;
+        let role = if node < primaries { "master -".to_owned() } else { format!("slave {}", node_id(primary, ports)) };
+        text += &format!("{} {address} {myself}{role} 0 0 {} connected", node_id(node, ports), primary + 1);
+        if node < primaries {
+            let first = |nth: usize| nth * usize::from(SLOTS) / primaries;
+            text += &format!(" {}-{}", first(node), first(node + 1) - 1);
+        }
+        text.push('\n');
+    }
+    text + &format!("vars currentEpoch {primaries} lastVoteEpoch 0\n")
+}
+
+/// Forty hexadecimal digits, another for each cluster of this machine: a port may have been another test's before.
+fn node_id(nth: usize, ports: &[u16]) -> String {
+    format!("{:024x}{:08x}{nth:08x}", std::process::id(), ports[0])
+}
+
+/// Ports for clients that are free, as are their ports for other nodes. They are below those that clients get.
+fn free_ports(count: usize) -> Vec<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mut ports = Vec::new();
+    while ports.len() < count {
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(7919));
+        let port = 10_000 + u16::try_from(nth % 11_000).expect("below 11000");
+        let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if free(port) && free(port + BUS) {
+            ports.push(port);
+        }
+    }
+    ports
+}
