@@ -7,7 +7,8 @@ use crate::support::{TestCluster, wait_until};
 #[test]
 fn a_cluster_serves_all_slots_and_moves_one_key_by_key() {
     let cluster = TestCluster::start(3);
-    assert_eq!(cluster.nodes().len(), 3);
+    assert_eq!((cluster.nodes().len(), cluster.url().matches("127.0.0.1:").count()), (3, 3));
+    cluster.seckill(["script", "list"]).code(0);
     let served: Vec<usize> = [0, 6000, 16383].map(|slot| cluster.owner(slot)).into();
     assert_eq!(served, [0, 1, 2]);
 

@@ -10,7 +10,7 @@ use redis::{FromRedisValue, ToRedisArgs, Value};
 
 use super::seckill::{Call, seckill};
 use super::server::TestRedis;
-use super::{Dump, wait_until};
+use super::wait_until;
 
 /// All slots of a cluster.
 const SLOTS: u16 = 16384;
@@ -101,7 +101,8 @@ impl TestCluster {
     pub fn owner(&self, slot: u16) -> usize {
         let ranges: Vec<Vec<Value>> = self.first_alive().ask(("CLUSTER", "SLOTS"));
         for range in ranges {
-            let (first, last) = (u16::from_redis_value_ref(&range[0]).unwrap(), u16::from_redis_value_ref(&range[1]).unwrap());
+            let (first, last) =
+                (u16::from_redis_value_ref(&range[0]).unwrap(), u16::from_redis_value_ref(&range[1]).unwrap());
             if (first..=last).contains(&slot) {
                 let Value::Array(node) = &range[2] else { panic!("no node: {range:?}") };
                 let port = u16::from_redis_value_ref(&node[1]).unwrap();
@@ -218,12 +219,6 @@ impl TestCluster {
                 replica.ask::<String>(("INFO", "replication")).contains("master_link_status:up")
             });
         }
-    }
-
-    /// Everything that the primaries hold, to compare before and after.
-    #[track_caller]
-    pub fn dump_all(&self) -> Vec<Dump> {
-        self.nodes[..self.primaries].iter().map(TestRedis::dump_all).collect()
     }
 
     #[track_caller]
