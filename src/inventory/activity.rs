@@ -1,10 +1,9 @@
 //! Activities: what a fixture wishes for, and what stands in Redis.
 
-use serde::Serialize;
-
 use super::checkpoint::Checkpoint;
 use super::id::ActivityId;
 use super::layout::Layout;
+use super::names::names;
 use super::number::{Limit, Units};
 use super::rules::StoredState;
 use super::status::Status;
@@ -83,35 +82,21 @@ pub enum Preheat {
     Reset,
 }
 
-/// What preheat did, or would do, to one activity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Action {
-    /// It was not there.
-    Create,
-    /// It is as the plan says.
-    Unchanged,
-    /// Its total, limit, title or window moves.
-    Update,
-    /// It starts over.
-    Reset,
-    /// It is taken over, with its purchases.
-    Adopt,
-    /// Nothing is done.
-    Refused,
-}
-
-impl Action {
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Unchanged => "unchanged",
-            Self::Update => "update",
-            Self::Reset => "reset",
-            Self::Adopt => "adopt",
-            Self::Refused => "refused",
-        }
+names! {
+    /// What preheat did, or would do, to one activity.
+    pub enum Action {
+        /// It was not there.
+        Create = "create",
+        /// It is as the plan says.
+        Unchanged = "unchanged",
+        /// Its total, limit, title or window moves.
+        Update = "update",
+        /// It starts over.
+        Reset = "reset",
+        /// It is taken over, with its purchases.
+        Adopt = "adopt",
+        /// Nothing is done.
+        Refused = "refused",
     }
 }
 
@@ -191,32 +176,19 @@ impl Preheated {
     }
 }
 
-/// Where an activity is in its life, by the server's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Its window has not begun.
-    Upcoming,
-    /// It sells.
-    Live,
-    /// It would sell, but nothing is left.
-    SoldOut,
-    /// The operator paused it.
-    Paused,
-    /// Its window is over, or it is archived.
-    Ended,
-}
-
-impl State {
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Upcoming => "upcoming",
-            Self::Live => "live",
-            Self::SoldOut => "sold_out",
-            Self::Paused => "paused",
-            Self::Ended => "ended",
-        }
+names! {
+    /// Where an activity is in its life, by the server's clock.
+    pub enum State {
+        /// Its window has not begun.
+        Upcoming = "upcoming",
+        /// It sells.
+        Live = "live",
+        /// It would sell, but nothing is left.
+        SoldOut = "sold_out",
+        /// The operator paused it.
+        Paused = "paused",
+        /// Its window is over, or it is archived.
+        Ended = "ended",
     }
 }
 

@@ -1,38 +1,30 @@
 //! What an audit says: whether stock, participants, ledger and order records agree, and what differs if not.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::class::Class;
 use super::id::{ActivityId, StoredUser};
+use super::names::names;
 use super::plan::Plan;
 
-/// The outcome of an audit, the best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Everything agrees, and something proves it.
-    Match,
-    /// There is no such activity.
-    NotPreheated,
-    /// Nothing differs, but nothing proves that all is well: no whole ledger, no order records, no conclusive total.
-    Unproven,
-    /// It has no ledger and changed during the audit, or its ledger lost its beginning.
-    Unsettled,
-    /// Something differs.
-    Drift,
+names! {
+    /// The outcome of an audit, the best first.
+    #[derive(PartialOrd, Ord)]
+    pub enum Verdict {
+        /// Everything agrees, and something proves it.
+        Match = "match",
+        /// There is no such activity.
+        NotPreheated = "not_preheated",
+        /// Nothing differs, but nothing proves that all is well: no whole ledger, no order records, no conclusive total.
+        Unproven = "unproven",
+        /// It has no ledger and changed during the audit, or its ledger lost its beginning.
+        Unsettled = "unsettled",
+        /// Something differs.
+        Drift = "drift",
+    }
 }
 
 impl Verdict {
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Match => "match",
-            Self::NotPreheated => "not_preheated",
-            Self::Unproven => "unproven",
-            Self::Unsettled => "unsettled",
-            Self::Drift => "drift",
-        }
-    }
-
     /// The verdict about several activities: drift, unsettled, unproven and not_preheated each outweigh what comes
     /// after them.
     pub fn worst(verdicts: impl IntoIterator<Item = Self>) -> Self {
@@ -40,91 +32,17 @@ impl Verdict {
     }
 }
 
-/// What a verdict rests on, the strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Proof {
-    /// The ledger of this sale, without a gap from its beginning on.
-    Ledger,
-    /// Order records.
-    Orders,
-    /// The total: every user's units are known, and with the stock they make it.
-    Total,
-    /// Nothing.
-    None,
-}
-
-impl Proof {
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ledger => "ledger",
-            Self::Orders => "orders",
-            Self::Total => "total",
-            Self::None => "none",
-        }
-    }
-}
-
-impl std::fmt::Display for Proof {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
-/// What a difference means, in the order in which differences are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// The total is not stock plus what participants hold.
-    Conservation,
-    /// A user's counter and the ledger differ.
-    CounterDrift,
-    /// Units were taken, and no order record has them.
-    MissingOrder,
-    /// An order record, and Redis does not know it.
-    MissingPurchase,
-    /// Both know the user, the numbers differ.
-    QuantityMismatch,
-    /// A user holds more than the limit allows.
-    OverLimit,
-    /// Order records name ledger entries newer than the ledger's last.
-    LostTail,
-    /// A key or field holds what it must not.
-    Corrupt,
-    /// Newer than the order records: no drift.
-    Timing,
-}
-
-impl Class {
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Conservation => "conservation",
-            Self::CounterDrift => "counter_drift",
-            Self::MissingOrder => "missing_order",
-            Self::MissingPurchase => "missing_purchase",
-            Self::QuantityMismatch => "quantity_mismatch",
-            Self::OverLimit => "over_limit",
-            Self::LostTail => "lost_tail",
-            Self::Corrupt => "corrupt",
-            Self::Timing => "timing",
-        }
-    }
-
-    /// What it means, for people.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::Conservation => "stock and what participants hold do not make the total",
-            Self::CounterDrift => "a user's units are not what the ledger says",
-            Self::MissingOrder => "units were taken, and no order record has them",
-            Self::MissingPurchase => "an order record that Redis does not know: oversell ahead",
-            Self::QuantityMismatch => "Redis and the order records both know the user, with other numbers",
-            Self::OverLimit => "a user holds more than the limit allows",
-            Self::LostTail => "order records name ledger entries that are gone",
-            Self::Corrupt => "a key or field holds what it must not",
-            Self::Timing => "newer than the order records: no drift",
-        }
+names! {
+    /// What a verdict rests on, the strongest first.
+    pub enum Proof {
+        /// The ledger of this sale, without a gap from its beginning on.
+        Ledger = "ledger",
+        /// Order records.
+        Orders = "orders",
+        /// The total: every user's units are known, and with the stock they make it.
+        Total = "total",
+        /// Nothing.
+        None = "none",
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::evidence::{Evidence, limit, signed};
+use super::evidence::{Evidence, limit};
 use super::ledger_state::LedgerState;
 use super::mismatch::{Holding, Mismatch};
+use super::number::signed;
 
 impl LedgerState {
     /// What a participant's record holds if it is what the ledger says.
@@ -92,7 +93,7 @@ impl Evidence {
 
 #[cfg(test)]
 mod tests {
-    use super::super::audit::Class;
+    use super::super::class::Class;
     use super::super::evidence::{ActivityView, Rules};
     use super::super::layout::Layout;
     use super::super::ledger::{Entry, EntryId};

@@ -6,6 +6,7 @@ use super::layout::{Kind, Layout};
 use super::ledger::EntryId;
 use super::ledger_state::{Compared, LedgerState};
 use super::mismatch::{Holding, Mismatch};
+use super::number::signed;
 use super::order::Corrupt;
 use super::time::Millis;
 
@@ -246,11 +247,6 @@ impl Evidence {
         end.rules.is_some_and(|rules| rules.ledger)
             && self.ledger.newest_named().is_some_and(|named| end.last.is_none_or(|last| named > last))
     }
-}
-
-/// Units as a number that may be compared with one below zero.
-pub fn signed(units: u64) -> i64 {
-    i64::try_from(units).unwrap_or(i64::MAX)
 }
 
 /// The limit, if the layout counts units by it.

@@ -2,22 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::audit::{Audit, Class, Difference, Held, MissingOrder, Proof, Verdict};
-use super::evidence::{Evidence, limit, signed};
+use super::audit::{Audit, Difference, Held, MissingOrder, Proof, Verdict};
+use super::class::Class;
+use super::evidence::{Evidence, limit};
 use super::id::StoredUser;
 use super::layout::Kind;
 use super::mismatch::{Holding, Mismatch};
-use super::plan::{self, Plan};
+use super::number::signed;
+use super::plan::{self, MissingOrders, Plan};
 use super::repair::Repair;
-
-/// What is done about units that no order record has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissingOrders {
-    /// They are among the repairs, which give them back.
-    Repair,
-    /// They are delivered again, so they are no repairs.
-    Emit,
-}
 
 /// Says what the evidence means.
 pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
@@ -133,7 +126,7 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
     }
     let Some(instant) = &evidence.end else { return };
     // Of a bare counter, records that agree with the stock say that only the ledger differs.
-    let only_ledger = evidence.kind == Kind::Counter && evidence.mismatches.iter().any(ledger_alone_differs);
+    let only_ledger = evidence.kind == Kind::Counter && evidence.mismatches.iter().any(Mismatch::is_of_ledger_alone);
     let off = drift.is_some_and(|drift| drift != 0) || instant.stock > evidence.total().or(instant.stock);
     if instant.stock.is_none() || evidence.settled && (off && !only_ledger || evidence.totals_differ()) {
         let by_ledger = evidence
@@ -148,12 +141,6 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
             "order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"
         ));
     }
-}
-
-/// Whether the order records agree with Redis, and the ledger does not.
-pub fn ledger_alone_differs(mismatch: &Mismatch) -> bool {
-    let is_recorded = mismatch.orders.is_some() && mismatch.against_orders().is_none_or(|class| class == Class::Timing);
-    is_recorded && mismatch.drift().is_some_and(|drift| drift != 0)
 }
 
 /// Of an activity that the order records don't mention: its users in one difference, and those who are newer than the
@@ -218,7 +205,7 @@ fn of_user(mismatch: &Mismatch, evidence: &Evidence, limit: Option<u64>, differe
     };
     let is_counter = evidence.kind == Kind::Counter;
     let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);
-    if if is_counter { ledger_alone_differs(mismatch) } else { drifts } {
+    if if is_counter { mismatch.is_of_ledger_alone() } else { drifts } {
         say(Class::CounterDrift, held.clone());
     }
     if let (Holding::Units(units), Some(limit)) = (&mismatch.holds, limit)

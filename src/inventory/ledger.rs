@@ -1,14 +1,18 @@
 //! The ledger: one entry for everything that changed an activity.
 
+mod order_texts;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
+use super::names::names;
 use super::number::whole;
 use super::time::Millis;
+pub use order_texts::OrderTexts;
+use order_texts::{Text, column, fill};
 
 /// Names an entry: the server's clock in Unix ms, and a number within that millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,43 +75,25 @@ impl Serialize for EntryId {
     }
 }
 
-/// What an entry says was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    /// The activity began, with a total.
-    Preheat,
-    /// It was taken over, with a total: what was before is in a checkpoint, or in the ledger.
-    Adopt,
-    /// Its total, limit, title or window moved.
-    Update,
-    /// Units were taken.
-    Deduct,
-    /// Units came back.
-    Refund,
-    /// Purchases were refused from here on.
-    Pause,
-    /// Purchases were allowed again.
-    Resume,
-    /// What users hold was set right.
-    Repair,
-}
-
-impl Op {
-    /// Every operation and its name.
-    pub const ALL: [(Self, &'static str); 8] = [
-        (Self::Preheat, "preheat"),
-        (Self::Adopt, "adopt"),
-        (Self::Update, "update"),
-        (Self::Deduct, "deduct"),
-        (Self::Refund, "refund"),
-        (Self::Pause, "pause"),
-        (Self::Resume, "resume"),
-        (Self::Repair, "repair"),
-    ];
-
-    /// The operation of that name.
-    pub fn named(name: &[u8]) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known)| known.as_bytes() == name).map(|(op, _)| *op)
+names! {
+    /// What an entry says was done.
+    pub enum Op {
+        /// The activity began, with a total.
+        Preheat = "preheat",
+        /// It was taken over, with a total: what was before is in a checkpoint, or in the ledger.
+        Adopt = "adopt",
+        /// Its total, limit, title or window moved.
+        Update = "update",
+        /// Units were taken.
+        Deduct = "deduct",
+        /// Units came back.
+        Refund = "refund",
+        /// Purchases were refused from here on.
+        Pause = "pause",
+        /// Purchases were allowed again.
+        Resume = "resume",
+        /// What users hold was set right.
+        Repair = "repair",
     }
 }
 
@@ -172,6 +158,11 @@ impl Entry {
         }
     }
 
+    /// What was done, if the name of it is known.
+    pub fn known_op(&self) -> Option<Op> {
+        Op::named(std::str::from_utf8(&self.op).ok()?)
+    }
+
     /// A field of digits.
     pub fn count(field: Option<&[u8]>) -> Option<u64> {
         whole(std::str::from_utf8(field?).ok()?)
@@ -180,7 +171,7 @@ impl Entry {
     /// By how much it moved the stock, if it is an order, a pause or what ends one; `None` of anything else, and if it
     /// cannot be read.
     pub fn stock_change(&self) -> Option<i64> {
-        let sign = match Op::named(&self.op)? {
+        let sign = match self.known_op()? {
             Op::Deduct => -1,
             Op::Refund => 1,
             // The stock counts what is withdrawn.
@@ -229,22 +220,6 @@ impl Entry {
     }
 }
 
-/// The texts of a column.
-fn column<'a>(name: &str, json: &'a [u8]) -> Result<Vec<Text<'a>>, String> {
-    serde_json::from_slice(json).map_err(|error| format!("{name}: {error}"))
-}
-
-/// Puts the texts of a column, if there is one, at a place of the rows.
-fn fill<'a>(rows: &mut [OrderTexts<'a>], at: usize, name: &str, json: Option<&'a [u8]>) -> Result<(), String> {
-    let Some(json) = json else { return Ok(()) };
-    let texts = column(name, json)?;
-    if texts.len() != rows.len() {
-        return Err(format!("{name}: {} texts for {} users", texts.len(), rows.len()));
-    }
-    rows.iter_mut().zip(texts).for_each(|(row, Text(text))| row.0[at] = Some(text));
-    Ok(())
-}
-
 /// The lines that a text names: `first-last`, or each of them; nothing if they are not that many.
 fn lines(text: &str, count: usize) -> Vec<u64> {
     let lines: Option<Vec<u64>> = match text.split_once('-') {
@@ -254,52 +229,6 @@ fn lines(text: &str, count: usize) -> Vec<u64> {
         None => text.split(' ').map(whole).collect(),
     };
     lines.filter(|lines| lines.len() == count).unwrap_or_default()
-}
-
-/// One order of an entry, as texts. They are bytes: a backend may name its users in another encoding than UTF-8.
-#[derive(Debug, Clone)]
-pub struct OrderTexts<'a>(pub [Option<Cow<'a, [u8]>>; 4]);
-
-impl OrderTexts<'_> {
-    /// The user; empty where none is recorded.
-    pub fn user(&self) -> &[u8] {
-        self.0[0].as_deref().unwrap_or_default()
-    }
-
-    /// The count at a place.
-    pub fn count(&self, at: usize) -> Option<i64> {
-        whole(self.text(at)?).and_then(|count| i64::try_from(count).ok())
-    }
-
-    /// The text at a place; `None` if it is empty, missing or not UTF-8.
-    pub fn text(&self, at: usize) -> Option<&str> {
-        std::str::from_utf8(self.0.get(at)?.as_deref()?).ok().filter(|text| !text.is_empty())
-    }
-}
-
-/// A text that is borrowed if JSON has it as it is.
-struct Text<'a>(Cow<'a, [u8]>);
-
-impl<'de> Deserialize<'de> for Text<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl<'de> Visitor<'de> for Bytes {
-            type Value = Text<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a text")
-            }
-
-            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(bytes)))
-            }
-
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(bytes.to_owned())))
-            }
-        }
-        deserializer.deserialize_bytes(Bytes)
-    }
 }
 
 #[cfg(test)]

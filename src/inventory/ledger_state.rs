@@ -2,15 +2,17 @@
 //!
 //! Memory grows with the users, not with the length of the ledger: about 40 bytes each.
 
+mod compared;
+
 use std::collections::HashSet;
-use std::sync::mpsc::Receiver;
 
 use super::checkpoint::Checkpoint;
 use super::column::Column;
 use super::interner::Interner;
 use super::layout::Kind;
 use super::ledger::{Entry, EntryId, Op};
-use super::order_sums::{OrderRows, OrderSums};
+use super::order_sums::OrderSums;
+pub use compared::{Compared, Newer};
 
 /// What the ledger says up to one entry, beside what order records say of the same users.
 pub struct LedgerState {
@@ -52,39 +54,6 @@ pub struct LedgerState {
     newer: Column<3>,
 }
 
-/// How far a user's units moved since the order records were written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Newer {
-    /// In total.
-    pub net: i64,
-    /// The lowest they were in between, from where they began.
-    pub low: i64,
-    /// The highest.
-    pub high: i64,
-}
-
-/// Order records and how far the ledger may be newer than they are.
-pub struct Compared {
-    /// The users of the records that were read.
-    pub users: Interner,
-    /// The records that were read.
-    pub orders: OrderSums,
-    /// Those that are still being read, in another thread, which ends the channel at their end or at an error.
-    pub unread: Option<Receiver<OrderRows>>,
-    /// The first ledger entry that they cannot know.
-    pub newer_from: EntryId,
-    /// Whether the caller named the activity. Otherwise, if no row mentions it, its users are counted and not listed:
-    /// the export may simply be of other activities.
-    pub named: bool,
-}
-
-impl Compared {
-    /// Records of which none was read yet.
-    pub fn unread(unread: Option<Receiver<OrderRows>>, newer_from: EntryId, named: bool) -> Self {
-        Self { users: Interner::default(), orders: OrderSums::default(), unread, newer_from, named }
-    }
-}
-
 impl LedgerState {
     /// Nothing was read yet.
     pub fn new(kind: Kind, compared: Option<Compared>) -> Self {
@@ -110,13 +79,6 @@ impl LedgerState {
             epoch: None,
             expected: None,
             unreadable: Vec::new(),
-        }
-    }
-
-    /// Adds order records.
-    pub fn add_orders(&mut self, rows: &OrderRows) {
-        if let Some(orders) = &mut self.orders {
-            orders.add(rows, &mut self.users);
         }
     }
 
@@ -167,7 +129,7 @@ impl LedgerState {
         self.unknown.contains(&user)
     }
 
-    /// Interner who hold something by the ledger, and nobody knows how much.
+    /// Users who hold something by the ledger, and nobody knows how much.
     pub fn unknown(&self) -> impl Iterator<Item = &[u8]> {
         self.unknown.iter().map(|user| self.users.name(*user))
     }
@@ -177,15 +139,10 @@ impl LedgerState {
         self.epoch == Some(epoch) && self.expected.is_none()
     }
 
-    /// Interner who hold something by the ledger, and how much.
+    /// Users who hold something by the ledger, and how much.
     pub fn held(&self) -> impl Iterator<Item = (&[u8], i64)> {
         let held = self.units.iter().filter(|(_, [units])| *units != 0);
         held.map(|(user, [units])| (self.users.name(user), units))
-    }
-
-    /// Whether order records were given that are older than the ledger's beginning.
-    pub fn orders_too_old(&self) -> bool {
-        self.orders_too_old
     }
 
     /// The index of a user, who is now known.
@@ -193,46 +150,9 @@ impl LedgerState {
         self.users.number(name)
     }
 
-    /// Whether there are order records.
-    pub fn has_orders(&self) -> bool {
-        self.orders.is_some() && !self.orders_too_old
-    }
-
-    /// Whether order records were given, and no row of them mentions the activity.
-    pub fn is_unrecorded(&self) -> bool {
-        self.orders.as_ref().is_some_and(|orders| orders.rows == 0)
-    }
-
-    /// Whether users are compared with the order records one by one.
-    pub fn lists_users(&self) -> bool {
-        self.has_orders() && (self.named || !self.is_unrecorded())
-    }
-
-    /// The newest ledger entry that an order record names.
-    pub fn newest_named(&self) -> Option<EntryId> {
-        self.orders.as_ref().and_then(|orders| orders.newest)
-    }
-
     /// The indexes of all users so far.
     pub fn everybody(&self) -> impl Iterator<Item = u32> + use<> {
         (0u32..).take(self.users.count())
-    }
-
-    /// What the order records say a user bought; `None` if there are none.
-    pub fn ordered(&self, user: u32) -> Option<i64> {
-        self.orders.as_ref().filter(|_| !self.orders_too_old).map(|orders| orders.of(user))
-    }
-
-    /// What the order records say a user bought, with what the ledger has that is newer; 0 if there are none.
-    pub fn ordered_now(&self, user: u32) -> i64 {
-        let ordered = self.orders.as_ref().map_or(0, |orders| orders.of(user));
-        ordered.saturating_add(self.newer(user).net)
-    }
-
-    /// How far a user's units moved since the order records were written.
-    pub fn newer(&self, user: u32) -> Newer {
-        let [net, low, high] = self.newer.get(user);
-        Newer { net, low, high }
     }
 
     /// What the ledger says a user holds.
@@ -274,7 +194,8 @@ impl LedgerState {
     }
 
     fn fold(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
-        let op = Op::named(&entry.op)
+        let op = entry
+            .known_op()
             .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
         if matches!(op, Op::Preheat | Op::Adopt | Op::Update) {
             self.total = Some(Entry::count(entry.total.as_deref()).ok_or("no total")?);
@@ -330,6 +251,7 @@ impl LedgerState {
 
 #[cfg(test)]
 mod tests {
+    use super::super::order_sums::OrderRows;
     use super::*;
 
     /// An entry of orders as `user units` (of a repair `user from to`), with a comma between.

@@ -1,8 +1,8 @@
 //! What differs of one user, with what each side says.
 
-use super::audit::Class;
-use super::evidence::signed;
+use super::class::Class;
 use super::ledger_state::Newer;
+use super::number::signed;
 
 /// What a participant's record holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -72,6 +72,12 @@ impl Mismatch {
             (0, orders) if orders > 0 => Class::MissingPurchase,
             _ => Class::QuantityMismatch,
         })
+    }
+
+    /// Whether the order records agree with Redis, and the ledger does not.
+    pub fn is_of_ledger_alone(&self) -> bool {
+        let is_recorded = self.orders.is_some() && self.against_orders().is_none_or(|class| class == Class::Timing);
+        is_recorded && self.drift().is_some_and(|drift| drift != 0)
     }
 }
 

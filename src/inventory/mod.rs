@@ -8,6 +8,7 @@ pub mod adoption;
 pub mod audit;
 #[doc(hidden)]
 pub mod checkpoint;
+pub mod class;
 pub mod column;
 mod comparison;
 pub mod evidence;
@@ -20,6 +21,8 @@ pub mod ledger;
 #[doc(hidden)]
 pub mod ledger_state;
 pub mod mismatch;
+#[doc(hidden)]
+pub mod names;
 pub mod number;
 pub mod order;
 #[doc(hidden)]
@@ -29,4 +32,6 @@ pub mod reason;
 pub mod repair;
 pub mod rules;
 pub mod status;
+#[cfg(test)]
+mod tests;
 pub mod time;

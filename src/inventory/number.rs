@@ -30,6 +30,11 @@ pub fn whole(text: &str) -> Option<u64> {
     if plain { text.parse().ok() } else { None }
 }
 
+/// Units as a number that may be compared with one below zero.
+pub fn signed(units: u64) -> i64 {
+    i64::try_from(units).unwrap_or(i64::MAX)
+}
+
 /// Reads plain digits within bounds, for options whose number is no count of units.
 pub fn between<T: TryFrom<u64>>(
     least: u64,

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
-
-use super::audit::Class;
+use super::class::Class;
 use super::id::StoredUser;
 use super::layout::Layout;
 use super::ledger::EntryId;
+use super::names::names;
 
 /// What an audit saw of an activity as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +17,8 @@ pub struct Audited {
     pub last: Option<EntryId>,
 }
 
-/// One repair, as a plan keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "PlanRow", into = "PlanRow")]
+/// One repair.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
     /// Names it, so that it is applied once.
     pub id: String,
@@ -50,140 +48,33 @@ pub struct Repair {
     pub repairs: Option<u64>,
 }
 
-/// A repair in a plan file.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlanRow {
-    id: String,
-    layout: Layout,
-    activity: String,
-    class: Class,
-    user: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_hex: Option<String>,
-    from: Option<u64>,
-    to: u64,
-    stock_change: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    after: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    audited_stock: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    audited_entry: Option<String>,
-    epoch: Option<u64>,
-    repairs: Option<u64>,
-}
-
-impl From<Repair> for PlanRow {
-    fn from(repair: Repair) -> Self {
-        let user = repair.user.as_ref();
-        Self {
-            user: user.and_then(StoredUser::text).map(str::to_owned),
-            user_hex: user.and_then(StoredUser::user_hex),
-            id: repair.id,
-            layout: repair.layout,
-            activity: repair.activity,
-            class: repair.class,
-            from: repair.from,
-            to: repair.to,
-            stock_change: repair.stock_change,
-            after: repair.after,
-            audited_stock: repair.audited.map(|audited| audited.stock),
-            audited_entry: repair.audited.and_then(|audited| audited.last).map(|last| last.to_string()),
-            epoch: repair.epoch,
-            repairs: repair.repairs,
-        }
+names! {
+    /// What became of a repair.
+    pub enum Repaired {
+        /// It was only planned.
+        Planned = "planned",
+        /// It was applied.
+        Ok = "ok",
+        /// It was applied before.
+        Replayed = "replayed",
+        /// The user holds something else by now.
+        Changed = "changed",
+        /// Fewer units are left than would have to be taken.
+        OutOfStock = "out_of_stock",
+        /// The stock would pass the total.
+        ExceedsTotal = "exceeds_total",
+        /// Its id was used for something else.
+        RequestConflict = "request_conflict",
+        /// The activity was reset or repaired since it was audited.
+        Stale = "stale",
+        /// There is no such activity.
+        NotPreheated = "not_preheated",
+        /// A key holds what it must not.
+        Corrupt = "corrupt",
     }
-}
-
-impl TryFrom<PlanRow> for Repair {
-    type Error = String;
-
-    fn try_from(row: PlanRow) -> Result<Self, Self::Error> {
-        let user = match (row.user.clone(), row.user_hex.clone()) {
-            (Some(_), Some(_)) => return Err("user and user_hex: give one of them".to_owned()),
-            (user, None) => user.map(StoredUser::new),
-            (None, Some(hex)) => match StoredUser::of_hex(&hex) {
-                Some(user) => Some(user),
-                None => {
-                    let hex = hex.escape_debug();
-                    return Err(format!("user_hex: `{hex}` is not hexadecimal digits, two a byte"));
-                }
-            },
-        };
-        let last = row.audited_entry.map(|entry| entry.parse::<EntryId>()).transpose();
-        let last = last.map_err(|why| format!("audited_entry: {why}"))?;
-        let audited = row.audited_stock.map(|stock| Audited { stock, last });
-        if audited.is_none()
-            && row.user.is_none()
-            && row.user_hex.is_none()
-            && row.stock_change > 0
-            && row.from.is_some()
-        {
-            return Err(
-                "audited_stock is missing: a repair that raises the stock needs the stock as it was audited".to_owned()
-            );
-        }
-        Ok(Self {
-            user,
-            audited,
-            id: row.id,
-            layout: row.layout,
-            activity: row.activity,
-            class: row.class,
-            from: row.from,
-            to: row.to,
-            stock_change: row.stock_change,
-            after: row.after,
-            epoch: row.epoch,
-            repairs: row.repairs,
-        })
-    }
-}
-
-/// What became of a repair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Repaired {
-    /// It was only planned.
-    Planned,
-    /// It was applied.
-    Ok,
-    /// It was applied before.
-    Replayed,
-    /// The user holds something else by now.
-    Changed,
-    /// Fewer units are left than would have to be taken.
-    OutOfStock,
-    /// The stock would pass the total.
-    ExceedsTotal,
-    /// Its id was used for something else.
-    RequestConflict,
-    /// The activity was reset or repaired since it was audited.
-    Stale,
-    /// There is no such activity.
-    NotPreheated,
-    /// A key holds what it must not.
-    Corrupt,
 }
 
 impl Repaired {
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::Ok => "ok",
-            Self::Replayed => "replayed",
-            Self::Changed => "changed",
-            Self::OutOfStock => "out_of_stock",
-            Self::ExceedsTotal => "exceeds_total",
-            Self::RequestConflict => "request_conflict",
-            Self::Stale => "stale",
-            Self::NotPreheated => "not_preheated",
-            Self::Corrupt => "corrupt",
-        }
-    }
-
     /// Whether it is in force, now or before.
     pub fn is_done(self) -> bool {
         matches!(self, Self::Ok | Self::Replayed)
@@ -297,24 +188,5 @@ mod tests {
         assert_eq!(incomplete(&[raise.clone()]), Some(&raise));
         let elsewhere = Repair { activity: "1002".to_owned(), ..two.clone() };
         assert_eq!(incomplete(&[one, elsewhere, raise.clone()]), Some(&raise));
-    }
-
-    #[test]
-    fn a_plan_row_holds_a_user_that_is_not_utf_8_as_hex() {
-        let row = serde_json::to_string(&repair().named(7)).unwrap();
-        assert!(row.contains(r#""user":null,"user_hex":"c4e3""#), "{row}");
-        assert_eq!(serde_json::from_str::<Repair>(&row).unwrap(), repair().named(7));
-        let mut plain = repair().named(7);
-        plain.user = Some(StoredUser::new("a"));
-        (plain.from, plain.after) = (None, gate(["x"]));
-        let row = serde_json::to_string(&plain).unwrap();
-        assert!(row.contains(r#""user":"a","from":null,"to":1"#), "{row}");
-        assert_eq!(serde_json::from_str::<Repair>(&row).unwrap(), plain);
-        for (from, to) in [
-            ("\"user\":\"a\"", "\"user\":\"a\",\"user_hex\":\"61\""),
-            ("\"user\":\"a\"", "\"user\":null,\"user_hex\":\"6\""),
-        ] {
-            assert!(serde_json::from_str::<Repair>(&row.replace(from, to)).is_err(), "{to}");
-        }
     }
 }

@@ -3,23 +3,20 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::names::names;
 use super::number::{MOST_UNITS, whole};
 use super::time::Millis;
 
-/// Whether an activity sells, as it is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoredState {
-    /// It sells within its window.
-    Live,
-    /// The operator paused it.
-    Paused,
-    /// Its keys were written to files and removed; only its meta is left.
-    Archived,
-}
-
-impl StoredState {
-    const NAMES: [(Self, &'static str); 3] =
-        [(Self::Live, "live"), (Self::Paused, "paused"), (Self::Archived, "archived")];
+names! {
+    /// Whether an activity sells, as it is stored.
+    pub enum StoredState {
+        /// It sells within its window.
+        Live = "live",
+        /// The operator paused it.
+        Paused = "paused",
+        /// Its keys were written to files and removed; only its meta is left.
+        Archived = "archived",
+    }
 }
 
 /// `state ledger epoch limit total starts ends`, separated by single spaces, `-` for none.
@@ -55,9 +52,8 @@ impl FromStr for PackedRules {
         let optional = |text: &str| if text == "-" { Ok(None) } else { number(text).map(Some) };
         let words: Vec<&str> = text.split(' ').collect();
         let &[name, ledger, epoch, limit, total, starts, ends] = &words[..] else { return Err(InvalidRules) };
-        let (state, _) = StoredState::NAMES.into_iter().find(|(_, known)| *known == name).ok_or(InvalidRules)?;
         Ok(Self {
-            state,
+            state: StoredState::named(name).ok_or(InvalidRules)?,
             ledger: match ledger {
                 "0" => false,
                 "1" => true,
@@ -74,11 +70,10 @@ impl FromStr for PackedRules {
 
 impl fmt::Display for PackedRules {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = StoredState::NAMES.into_iter().find(|(state, _)| *state == self.state).map_or("", |(_, name)| name);
         let optional = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let (ledger, limit) = (u8::from(self.ledger), optional(self.per_user_limit));
         let (starts, ends) = (optional(self.starts_at.map(Millis::get)), optional(self.ends_at.map(Millis::get)));
-        write!(formatter, "{name} {ledger} {} {limit} {} {starts} {ends}", self.epoch, self.total)
+        write!(formatter, "{} {ledger} {} {limit} {} {starts} {ends}", self.state, self.epoch, self.total)
     }
 }
 

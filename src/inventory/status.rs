@@ -1,89 +1,71 @@
 //! How an operation ended: the one place where the scripts' codes get their names.
 
-use serde::{Serialize, Serializer};
+use super::names::names;
 
-/// The outcome of one operation on one activity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Status {
-    /// Applied now.
-    Ok,
-    /// Applied before under this request id, or decided before in this job; nothing changed now.
-    Replayed,
-    /// Of an order of several activities, and of an item of it that alone would have been fine.
-    Refused,
-    /// The user would hold more than the limit.
-    LimitExceeded,
-    /// Fewer units are left than were asked for.
-    OutOfStock,
-    /// The activity has no stock key.
-    NotPreheated,
-    /// Before the window.
-    NotStarted,
-    /// After the window.
-    Ended,
-    /// The operator paused it.
-    Paused,
-    /// A refund of more than the user holds.
-    ExceedsBought,
-    /// The request id was used for something else.
-    RequestConflict,
-    /// Preheat: the activity is there and differs.
-    Exists,
-    /// A key holds what it must not.
-    Corrupt,
-    /// Pause: purchases are refused here, but a backend goes on selling with a script of its own.
-    PausedHereOnly,
+names! {
+    /// The outcome of one operation on one activity.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum Status {
+        /// Applied now.
+        Ok = "ok",
+        /// Applied before under this request id, or decided before in this job; nothing changed now.
+        Replayed = "replayed",
+        /// Of an order of several activities, and of an item of it that alone would have been fine.
+        Refused = "refused",
+        /// The user would hold more than the limit.
+        LimitExceeded = "limit_exceeded",
+        /// Fewer units are left than were asked for.
+        OutOfStock = "out_of_stock",
+        /// The activity has no stock key.
+        NotPreheated = "not_preheated",
+        /// Before the window.
+        NotStarted = "not_started",
+        /// After the window.
+        Ended = "ended",
+        /// The operator paused it.
+        Paused = "paused",
+        /// A refund of more than the user holds.
+        ExceedsBought = "exceeds_bought",
+        /// The request id was used for something else.
+        RequestConflict = "request_conflict",
+        /// Preheat: the activity is there and differs.
+        Exists = "exists",
+        /// A key holds what it must not.
+        Corrupt = "corrupt",
+        /// Pause: purchases are refused here, but a backend still sells with a script of its own.
+        PausedHereOnly = "paused_here_only",
+    }
 }
 
 impl Status {
-    /// Every status with the code the scripts reply and its name: the table that all else is derived from.
-    pub const ALL: [(Self, i64, &'static str); 14] = [
-        (Self::Ok, 1, "ok"),
-        (Self::Replayed, 2, "replayed"),
-        (Self::Refused, -1, "refused"),
-        (Self::LimitExceeded, -2, "limit_exceeded"),
-        (Self::OutOfStock, -3, "out_of_stock"),
-        (Self::NotPreheated, -4, "not_preheated"),
-        (Self::NotStarted, -5, "not_started"),
-        (Self::Ended, -6, "ended"),
-        (Self::Paused, -7, "paused"),
-        (Self::ExceedsBought, -8, "exceeds_bought"),
-        (Self::RequestConflict, -9, "request_conflict"),
-        (Self::Exists, -10, "exists"),
-        (Self::Corrupt, -11, "corrupt"),
-        (Self::PausedHereOnly, -16, "paused_here_only"),
-    ];
+    /// The code that scripts reply.
+    pub fn code(self) -> i64 {
+        match self {
+            Self::Ok => 1,
+            Self::Replayed => 2,
+            Self::Refused => -1,
+            Self::LimitExceeded => -2,
+            Self::OutOfStock => -3,
+            Self::NotPreheated => -4,
+            Self::NotStarted => -5,
+            Self::Ended => -6,
+            Self::Paused => -7,
+            Self::ExceedsBought => -8,
+            Self::RequestConflict => -9,
+            Self::Exists => -10,
+            Self::Corrupt => -11,
+            Self::PausedHereOnly => -16,
+        }
+    }
 
     /// The status of a script's code; `None` for a code that no header names.
     pub fn of_code(code: i64) -> Option<Self> {
-        Self::ALL.iter().find(|(_, known, _)| *known == code).map(|(status, _, _)| *status)
-    }
-
-    /// The status of that name, as fixtures write it.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, _, known)| *known == name).map(|(status, _, _)| *status)
-    }
-
-    /// Its name in every output.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(status, _, _)| *status == self).map_or("", |(_, _, name)| name)
+        Self::ALL.iter().copied().find(|status| status.code() == code)
     }
 
     /// Whether nothing was refused: done now or before.
     pub fn is_done(self) -> bool {
         matches!(self, Self::Ok | Self::Replayed)
-    }
-}
-
-impl Serialize for Status {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl std::fmt::Display for Status {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.pad(self.name())
     }
 }
 
@@ -107,10 +89,10 @@ mod tests {
 
     #[test]
     fn codes_and_names_are_each_used_once_and_only_success_is_positive() {
-        for (status, code, name) in Status::ALL {
-            assert_eq!(Status::of_code(code), Some(status));
-            assert_eq!(Status::named(name), Some(status));
-            assert_eq!(code > 0, status.is_done());
+        for status in Status::ALL.iter().copied() {
+            assert_eq!(Status::of_code(status.code()), Some(status));
+            assert_eq!(Status::named(status.name()), Some(status));
+            assert_eq!(status.code() > 0, status.is_done());
         }
         assert_eq!(Status::of_code(0), None);
     }

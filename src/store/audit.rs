@@ -10,8 +10,9 @@ use std::sync::mpsc::Receiver;
 
 use redis::Value;
 
+use super::held_by::holding;
 use super::keys::Keys;
-use super::participants::{PageRequest, ParticipantsPage, holding};
+use super::participants::{PageRequest, ParticipantsPage};
 use super::throttle::Throttle;
 use super::{Store, StoreError};
 use crate::inventory::evidence::{ActivityView, Evidence, Tally, limit};

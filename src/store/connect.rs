@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
-use super::connection::Socket;
 use super::error::StoreError;
+use super::socket::Socket;
 use super::{address, tls};
 
 /// Where the server is and how to log in.

@@ -9,6 +9,7 @@ use redis::{Cmd, RedisError, Value};
 use super::connect::Target;
 use super::error::StoreError;
 use super::reply::Reply;
+use super::socket::Socket;
 
 /// Bytes read at once; a text that is borrowed from the buffer may make it grow.
 const BUFFER: usize = 64 * 1024;
@@ -19,11 +20,6 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 const MOST_LINE: usize = 64 * 1024;
 /// How deep lists may be in each other.
 const MOST_DEPTH: usize = 16;
-
-/// What bytes go through.
-pub trait Socket: Read + Write + Send {}
-
-impl<S: Read + Write + Send> Socket for S {}
 
 /// A connection, and what came in on it and was not read yet.
 pub struct Connection {

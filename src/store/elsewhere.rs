@@ -12,7 +12,7 @@ use crate::inventory::layout::Layout;
 impl Store {
     /// The other layouts in which each of these activities exists.
     pub fn layouts_with(&mut self, activities: &[&ActivityId]) -> Vec<Vec<Layout>> {
-        let others: Vec<Layout> = Layout::ALL.into_iter().filter(|layout| *layout != self.layout).collect();
+        let others: Vec<Layout> = Layout::ALL.iter().copied().filter(|layout| *layout != self.layout).collect();
         let mut pipeline = redis::pipe();
         for activity in activities {
             for layout in &others {

@@ -3,10 +3,10 @@
 use super::checkpoint::{USERS, encode_page};
 use super::reply::corrupt;
 use super::{Store, StoreError};
-use crate::inventory::evidence::signed;
 use crate::inventory::id::ActivityId;
 use crate::inventory::interner::Interner;
 use crate::inventory::layout::Kind;
+use crate::inventory::number::signed;
 use crate::inventory::order::{Bought, Corrupt};
 
 /// Participants between two reports of progress.

@@ -15,7 +15,7 @@ impl Store {
     /// cannot be read counts as empty, because this is only asked for a hint.
     pub fn other_layouts(&mut self) -> Vec<(Layout, i64)> {
         let mut found = Vec::new();
-        for layout in Layout::ALL.into_iter().filter(|layout| *layout != self.layout) {
+        for layout in Layout::ALL.iter().copied().filter(|layout| *layout != self.layout) {
             let size = self.server.command(redis::cmd("SCARD").arg(Keys::index(layout)));
             if let Ok(redis::Value::Int(count)) = size
                 && count > 0

@@ -13,6 +13,7 @@ mod connection;
 mod elsewhere;
 pub mod embedded;
 pub mod error;
+mod held_by;
 #[doc(hidden)]
 pub mod holders;
 mod index;
@@ -23,8 +24,6 @@ mod orders;
 mod page_reader;
 mod participants;
 mod pipeline;
-mod throttle;
-
 mod preheat;
 mod repair;
 mod reply;
@@ -32,6 +31,8 @@ mod resp;
 mod scan;
 pub mod scripts;
 mod snapshot;
+mod socket;
+mod throttle;
 mod tls;
 pub mod trim;
 

@@ -7,16 +7,16 @@
 //! with units beside it) or goes wrong, the script gives the page.
 
 use super::connection::Connection;
+use super::held_by::{HeldBy, ScannedPage};
 use super::keys::Keys;
 use super::ledger::entry;
-use super::participants::{HeldBy, PAGE, PageRequest, ParticipantsPage, holding, read};
+use super::participants::{PAGE, PageRequest, ParticipantsPage, read};
 use super::reply::Reply;
 use super::scripts::AUDIT;
 use super::{Store, StoreError};
 use crate::inventory::evidence::ActivityView;
 use crate::inventory::layout::Kind;
 use crate::inventory::ledger::{Entry, EntryId};
-use crate::inventory::mismatch::Holding;
 use crate::inventory::status::Status;
 
 /// Entries that come along with a page; if there are more, the rest is read by itself.
@@ -34,26 +34,6 @@ pub struct PageReader {
     view: ActivityView,
     /// How many pages came since.
     since: usize,
-}
-
-/// A page as the scan itself gave it.
-pub struct ScannedPage {
-    texts: Vec<u8>,
-    /// Where each text ends.
-    ends: Vec<usize>,
-    /// Whether units follow each user; else each holds one.
-    has_units: bool,
-}
-
-impl ScannedPage {
-    /// Users and what each holds.
-    pub fn pairs(&self) -> impl Iterator<Item = (&[u8], Holding)> {
-        let text = |at: usize| &self.texts[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]];
-        let width = if self.has_units { 2 } else { 1 };
-        (0..self.ends.len() / width).map(move |nth| {
-            (text(nth * width), if width == 2 { holding(text(nth * 2 + 1)) } else { Holding::Units(1) })
-        })
-    }
 }
 
 impl Store {

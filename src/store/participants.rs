@@ -4,16 +4,14 @@
 use redis::Value;
 
 use super::call::Again;
+use super::held_by::HeldBy;
 use super::keys::Keys;
-use super::page_reader::ScannedPage;
 use super::reply::{Reply, corrupt};
 use super::scripts::AUDIT;
 use super::{Store, StoreError};
 use crate::inventory::checkpoint::Checkpoint;
 use crate::inventory::evidence::{ActivityView, Rules};
 use crate::inventory::ledger::Entry;
-use crate::inventory::mismatch::Holding;
-use crate::inventory::number::whole;
 use crate::inventory::order::Corrupt;
 use crate::inventory::rules::PackedRules;
 use crate::inventory::status::Status;
@@ -39,16 +37,6 @@ pub struct ParticipantsPage {
     pub entries: Vec<Entry>,
     pub cursor: String,
     pub held: HeldBy,
-}
-
-/// Who holds what, as the script tells it.
-pub enum HeldBy {
-    /// Users and units in turn, joined by zero bytes.
-    Joined(Vec<u8>),
-    /// Users and units in turn; or units alone, of users that were asked for.
-    List(Vec<Value>),
-    /// As the scan itself gave them.
-    Scanned(ScannedPage),
 }
 
 impl Store {
@@ -89,53 +77,6 @@ impl Store {
             arguments
         })?;
         read(value, keys)
-    }
-}
-
-/// What a record holds: `?` stands for a member of a set without units.
-pub(super) fn holding(bytes: &[u8]) -> Holding {
-    const SHOWN: usize = 64;
-    match std::str::from_utf8(bytes).ok().and_then(whole) {
-        Some(units) => Holding::Units(units),
-        None if bytes == b"?" => Holding::Unknown,
-        None => Holding::Invalid(String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned()),
-    }
-}
-
-impl HeldBy {
-    /// Users and what each holds.
-    pub fn pairs(&self) -> Box<dyn Iterator<Item = (&[u8], Holding)> + '_> {
-        match self {
-            Self::Joined(bytes) => {
-                let mut parts = bytes.split(|byte| *byte == 0);
-                Box::new(std::iter::from_fn(move || Some((parts.next()?, holding(parts.next()?)))))
-            }
-            Self::List(values) => Box::new(values.chunks(2).filter_map(|pair| match pair {
-                [Value::BulkString(user), Value::BulkString(units)] => Some((&user[..], holding(units))),
-                _ => None,
-            })),
-            Self::Scanned(page) => Box::new(page.pairs()),
-        }
-    }
-
-    /// The units of users that were asked for.
-    pub fn units(&self) -> &[Value] {
-        match self {
-            Self::Joined(_) | Self::Scanned(_) => &[],
-            Self::List(values) => values,
-        }
-    }
-
-    /// Takes a joined reply apart; `None` if a user has a zero byte.
-    fn joined(mut bytes: Vec<u8>) -> Option<Self> {
-        let space = bytes.iter().position(|byte| *byte == b' ')?;
-        let count: usize = std::str::from_utf8(&bytes[..space]).ok()?.parse().ok()?;
-        bytes.drain(..=space);
-        if count == 0 {
-            return Some(Self::List(Vec::new()));
-        }
-        let parts = bytes.iter().filter(|byte| **byte == 0).count() + 1;
-        (parts == count).then_some(Self::Joined(bytes))
     }
 }
 

@@ -24,7 +24,7 @@ pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, stor
         }
     }
     for layout in Layout::ALL {
-        let Some(activities) = of_layout.get(&layout) else { continue };
+        let Some(activities) = of_layout.get(layout) else { continue };
         let (first, others) = (activities[0], activities.len() - 1);
         let which = match others {
             0 => format!("`{first}` exists"),

@@ -2,6 +2,7 @@
 
 use super::error::InputError;
 use super::names::quoted;
+use super::plan_row::PlanRow;
 use super::problem::{Location, Problem, Problems};
 use super::source::Source;
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
@@ -37,7 +38,8 @@ pub fn read(path: &str) -> Result<Vec<Repair>, InputError> {
 
 /// Reads one line: a repair, or where and why it is none.
 fn repair(text: &str) -> Result<Repair, (usize, String)> {
-    let repair: Repair = serde_json::from_str(text).map_err(|error| unreadable(text, &error))?;
+    let row: PlanRow = serde_json::from_str(text).map_err(|error| unreadable(text, &error))?;
+    let repair = Repair::try_from(row).map_err(|why| (text.len(), why))?;
     let wrong = if !ActivityId::fits(&repair.activity) {
         format!("activity: `{}` is not {}", repair.activity.escape_debug(), ActivityId::EXPECTED)
     } else if !RequestId::fits(&repair.id) {

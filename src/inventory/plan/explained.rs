@@ -1,7 +1,8 @@
 //! What the stock of a sale moved with, if its counters differ from its ledger.
 
-use crate::inventory::evidence::{Evidence, signed};
+use crate::inventory::evidence::Evidence;
 use crate::inventory::mismatch::{Holding, Mismatch};
+use crate::inventory::number::signed;
 
 /// What explains the stock while counters differ from the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -123,7 +123,7 @@ fn codes_have_one_home() {
         let numbers = numbers.split(", ").map(|number| number.parse().unwrap());
         codes.extend(names.split(", ").map(str::to_owned).zip(numbers));
     }
-    let named = Status::ALL.into_iter().map(|(_, code, name)| (name.to_uppercase(), code));
+    let named = Status::ALL.iter().map(|status| (status.name().to_uppercase(), status.code()));
     let of_calls = [
         ("GAP", call_code::GAP),
         ("OTHER_EPOCH", call_code::OTHER_EPOCH),

@@ -64,7 +64,7 @@ pub fn each_row<E>(
 ) -> Result<(), E> {
     let text = |field: &Option<Vec<u8>>| field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let (op, by, reason) = (String::from_utf8_lossy(&entry.op).into_owned(), text(&entry.by), text(&entry.reason));
-    let known = Op::named(&entry.op);
+    let known = entry.known_op();
     let is_repair = known == Some(Op::Repair);
     // What cannot be read is shown as far as it goes; an audit names it.
     let orders = entry.rows().unwrap_or_default();

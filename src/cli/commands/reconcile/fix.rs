@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use super::emit::Emit;
-use crate::cli::Mutating;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::plan_row::PlanRow;
 use crate::cli::output::{Output, OutputFile};
 use seckill::inventory::audit::{Audit, Verdict};
-use seckill::inventory::judgement::MissingOrders;
 use seckill::inventory::number::between;
+use seckill::inventory::plan::MissingOrders;
 use seckill::inventory::reason;
 use seckill::inventory::repair::Repair;
 use seckill::store::Store;
@@ -41,8 +41,12 @@ pub struct FixArgs {
     /// Reason, kept in the ledger
     #[arg(long, value_name = "TEXT", value_parser = reason::given, requires = "fix")]
     pub reason: Option<String>,
-    #[command(flatten)]
-    pub mutating: Mutating,
+    /// Print what would happen; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 /// What became of the repairs.
@@ -63,7 +67,7 @@ impl FixArgs {
     /// Refuses `--fix` if it could only be answered on a terminal that is not there: before the audit, and not only on
     /// the night on which something differs.
     pub fn check(&self, out: &Output) -> Result<(), Failure> {
-        if self.fix && !self.mutating.yes && !self.mutating.dry_run && !out.terminal().asks {
+        if self.fix && !self.yes && !self.dry_run && !out.terminal().asks {
             return Err(Failure::usage("`--fix` asks before it repairs, and there is no terminal to ask on")
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
@@ -79,7 +83,7 @@ impl FixArgs {
     pub fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
         let mut count = 0;
         for repair in repairs(audits) {
-            let mut line = serde_json::to_vec(repair).context("cannot encode a repair")?;
+            let mut line = serde_json::to_vec(&PlanRow::from(repair)).context("cannot encode a repair")?;
             line.push(b'\n');
             file.append(&line)?;
             count += 1;
@@ -116,8 +120,8 @@ impl FixArgs {
             .hint("look at them first (`--plan FILE`), then raise `--max-repairs`")
             .into());
         }
-        let is_dry = self.mutating.dry_run;
-        if !repairs.is_empty() && !is_dry && !self.mutating.yes {
+        let is_dry = self.dry_run;
+        if !repairs.is_empty() && !is_dry && !self.yes {
             confirm(&repairs, out)?;
         }
         let Applied { rows, error } = apply(&repairs, is_dry, self.reason.as_deref(), out.format(), store);
@@ -137,7 +141,7 @@ impl FixArgs {
             rest = others;
             let is_emitted = self.emit.is_some() && !audit.missing_orders.is_empty();
             let is_repaired = audit.verdict == Verdict::Drift
-                && !self.mutating.dry_run
+                && !self.dry_run
                 && !is_emitted
                 && audit.plan.kept.is_empty()
                 && wanted > 0

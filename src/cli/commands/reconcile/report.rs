@@ -6,7 +6,8 @@ use crate::cli::commands::repair::RepairRow;
 use crate::cli::commands::stored_user::{self, UserHex, user_hex};
 use crate::cli::error::Result;
 use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone, columns};
-use seckill::inventory::audit::{Audit, Class, Difference, Held, Proof, Verdict};
+use seckill::inventory::audit::{Audit, Difference, Held, Proof, Verdict};
+use seckill::inventory::class::Class;
 use seckill::inventory::id::StoredUser;
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.

@@ -2,7 +2,8 @@
 //! export that is at fault: so it is one difference with a count, and nothing is done about it unasked.
 
 use crate::cli::output::Output;
-use seckill::inventory::audit::{Audit, Class};
+use seckill::inventory::audit::Audit;
+use seckill::inventory::class::Class;
 use seckill::inventory::id::ActivityId;
 
 /// Notes about single activities; of more only the number is said.

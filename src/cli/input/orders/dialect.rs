@@ -4,18 +4,21 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::cli::input::InputError;
+use seckill::names;
 
-/// The form of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Dialect {
-    /// Comma separated, with a header
-    Csv,
-    /// Tab separated, with a header
-    Tsv,
-    /// One JSON object a line
-    Jsonl,
-    /// What `mysql --batch` prints: tabs, backslash escapes, NULL
-    Mysql,
+names! {
+    /// The form of an input.
+    #[derive(clap::ValueEnum)]
+    pub enum Dialect {
+        /// Comma separated, with a header
+        Csv = "csv",
+        /// Tab separated, with a header
+        Tsv = "tsv",
+        /// One JSON object a line
+        Jsonl = "jsonl",
+        /// What `mysql --batch` prints: tabs, backslash escapes, NULL
+        Mysql = "mysql",
+    }
 }
 
 /// What separates the values of csv.
@@ -77,16 +80,6 @@ impl RowFormat {
 }
 
 impl Dialect {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::Tsv => "tsv",
-            Self::Jsonl => "jsonl",
-            Self::Mysql => "mysql",
-        }
-    }
-
     /// Its name in the digest of a job. It is stored: another name would apply a file a second time.
     pub fn stored_name(self) -> &'static str {
         match self {

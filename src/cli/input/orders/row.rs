@@ -1,48 +1,32 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
-use super::super::columns::{Columns, Mapping};
+use super::super::columns::Columns;
+use super::super::mapping::Mapping;
 use super::super::names::quoted;
 use crate::cli::input::InputError;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
 use seckill::inventory::reason::{MOST_REASON, Reason};
+use seckill::names;
 
-/// A column that we know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column {
-    /// What is sold.
-    Activity,
-    /// Who buys.
-    User,
-    /// How many units.
-    Quantity,
-    /// Names the order.
-    Request,
-    /// Why.
-    Reason,
-    /// The ledger entry that an order record was made of.
-    Ledger,
-    /// Units by activity, of a multi-order in jsonl.
-    Items,
-}
-
-impl Column {
-    /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Activity, Self::User, Self::Quantity, Self::Request, Self::Reason, Self::Ledger, Self::Items];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Activity => "activity",
-            Self::User => "user",
-            Self::Quantity => "quantity",
-            Self::Request => "request",
-            Self::Reason => "reason",
-            Self::Ledger => "ledger",
-            Self::Items => "items",
-        }
+names! {
+    /// A column that we know.
+    pub enum Column {
+        /// What is sold.
+        Activity = "activity",
+        /// Who buys.
+        User = "user",
+        /// How many units.
+        Quantity = "quantity",
+        /// Names the order.
+        Request = "request",
+        /// Why.
+        Reason = "reason",
+        /// The ledger entry that an order record was made of.
+        Ledger = "ledger",
+        /// Units by activity, of a multi-order in jsonl.
+        Items = "items",
     }
 }
 
@@ -159,7 +143,7 @@ impl OrderRow {
         }
         let name = |column| shape.number(column).map_or("", |nth| columns.name(nth));
         self.quantity = 1;
-        for column in Column::ALL {
+        for column in Column::ALL.iter().copied() {
             let Some((start, end)) = self.values[column as usize] else { continue };
             let text = &self.text[start as usize..end as usize];
             let is_id = matches!(column, Column::Activity | Column::User | Column::Request);

@@ -1,0 +1,100 @@
+use super::*;
+
+#[test]
+fn a_match_names_its_proof_and_without_one_it_is_unproven() {
+    for layout in [Layout::Seckill, Layout::Sku, Layout::Product] {
+        let whole = sale(layout);
+        assert_eq!(whole.judged(), (Verdict::Match, Proof::Ledger, Vec::new()), "{layout:?}");
+        let recorded = Sale { ledger: None, orders: whole.ledger.clone(), ..whole.clone() };
+        let recorded = match layout {
+            Layout::Product => Sale { orders: Some(vec![("", 3)]), ..recorded },
+            _ => recorded,
+        };
+        assert_eq!(recorded.judged(), (Verdict::Match, Proof::Orders, Vec::new()), "{layout:?}");
+        let bare = Sale { ledger: None, ..whole.clone() };
+        let by_total =
+            if layout == Layout::Product { (Verdict::Unproven, Proof::None) } else { (Verdict::Match, Proof::Total) };
+        assert_eq!((bare.audit().verdict, bare.audit().proof), by_total, "{layout:?}");
+        let foreign = Sale { total: None, ..bare };
+        assert_eq!((foreign.audit().verdict, foreign.audit().proof), (Verdict::Unproven, Proof::None), "{layout:?}");
+    }
+}
+
+#[test]
+fn members_without_units_are_unproven_and_never_repaired() {
+    // Ten units, sold out by a script that records no quantities.
+    let plain = Sale {
+        stock: Some(0),
+        ledger: None,
+        held: vec![("a", -1), ("b", -1), ("c", -1), ("d", -1), ("e", -1)],
+        ..sale(Layout::Sku)
+    };
+    assert_eq!(plain.judged(), (Verdict::Unproven, Proof::None, Vec::new()));
+    assert_eq!((plain.audit().bought, plain.audit().drift, plain.repairs()), (None, None, vec![]));
+    // Order records tell what they hold.
+    let orders = Some(["a", "b", "c", "d", "e"].map(|user| (user, 2)).to_vec());
+    let recorded = Sale { orders, ..plain.clone() };
+    assert_eq!(recorded.judged(), (Verdict::Match, Proof::Orders, Vec::new()));
+    assert_eq!(recorded.audit().bought, Some(10));
+    // One of them has no order: the units return, and the user is no member any more.
+    let orders = Some(["a", "b", "c", "d"].map(|user| (user, 2)).to_vec());
+    let missing = Sale { orders, ..plain.clone() };
+    assert_eq!(missing.judged().2, ["missing_order e - - 0"]);
+    assert_eq!(missing.repairs(), ["conservation - 0 0 +2", "missing_order e ? 0 +0"]);
+    // With a ledger that doesn't know them, they differ from it.
+    let beside = Sale { ledger: Some(vec![]), held: vec![("c", -1)], stock: Some(8), ..sale(Layout::Sku) };
+    assert_eq!(beside.judged(), (Verdict::Drift, Proof::Ledger, vec!["counter_drift c - 0 -".to_owned()]));
+    assert_eq!(beside.repairs(), NONE);
+    // With one that does, they hold what it says.
+    let known = Sale { held: vec![("a", -1), ("b", -1)], ..sale(Layout::Sku) };
+    assert_eq!(known.judged(), (Verdict::Match, Proof::Ledger, Vec::new()));
+}
+
+#[test]
+fn an_activity_that_the_records_dont_mention_is_one_difference_with_a_count() {
+    let unnamed = Sale { orders: Some(vec![]), named: false, ..sale(Layout::Seckill) };
+    assert_eq!(unnamed.judged(), (Verdict::Drift, Proof::Ledger, vec!["missing_order - 3 3 0 of 2".to_owned()]));
+    assert_eq!((unnamed.repairs(), unnamed.kept()), (vec![], vec![]));
+    assert_eq!(unnamed.audit().missing_orders, []);
+    let named = Sale { named: true, ..unnamed.clone() };
+    assert_eq!(named.judged().2, ["missing_order - 3 3 0 of 2"]);
+    assert_eq!(named.repairs(), ["missing_order b 2 0 +2", "missing_order a 1 0 +1"]);
+    assert_eq!(named.audit().missing_orders.len(), 2);
+    let scanned = Sale { ledger: None, ..unnamed.clone() };
+    assert_eq!(scanned.judged(), (Verdict::Drift, Proof::Total, vec!["missing_order - 3 - 0 of 2".to_owned()]));
+    let unsold = Sale { ledger: Some(vec![]), held: vec![], stock: Some(10), ..unnamed.clone() };
+    assert_eq!(unsold.judged(), (Verdict::Match, Proof::Ledger, Vec::new()));
+    let counter = Sale { layout: Layout::Product, ..unnamed };
+    assert_eq!(counter.judged().2, ["missing_order - 3 3 0"]);
+    assert_eq!(counter.repairs(), NONE);
+}
+
+#[test]
+fn missing_orders_are_what_the_records_lack_and_emitted_ones_are_no_repairs() {
+    let orders = Some(vec![("a", 3), ("c", 1)]);
+    let repeat = Sale {
+        held: vec![("a", 5), ("b", 2)],
+        ledger: Some(vec![("a", 5), ("b", 2)]),
+        stock: Some(3),
+        orders,
+        ..sale(Layout::Seckill)
+    };
+    let missing = |audit: &Audit| {
+        let row = |missing: &super::super::audit::MissingOrder| {
+            format!("{} {}", missing.user.as_ref().unwrap(), missing.quantity)
+        };
+        let mut rows: Vec<String> = audit.missing_orders.iter().map(row).collect();
+        rows.sort();
+        rows
+    };
+    assert_eq!(missing(&repeat.audit()), ["a 2", "b 2"]);
+    assert_eq!(repeat.repairs(), ["missing_purchase c 0 1 -1", "quantity_mismatch a 5 3 +2", "missing_order b 2 0 +2"]);
+    let emitted = judge(repeat.evidence(), MissingOrders::Emit);
+    assert_eq!(
+        (missing(&emitted), shown(&emitted)),
+        (missing(&repeat.audit()), vec!["missing_purchase c 0 1 -1".to_owned()])
+    );
+    let counter = Sale { orders: Some(vec![("", 1)]), ..sale(Layout::Product) };
+    let emitted = judge(counter.evidence(), MissingOrders::Emit);
+    assert_eq!((emitted.missing_orders[0].quantity, shown(&emitted)), (2, vec![]));
+}
