@@ -23,6 +23,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::ColorChoice;
 use crate::cli::output::Format;
 use seckill::inventory::layout::Layout;
+use seckill::inventory::reason;
 use seckill::inventory::time::{UnknownZone, Zone};
 
 /// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
@@ -122,7 +123,7 @@ impl Global {
     fn complete(&mut self) -> Result<(), Failure> {
         if self.output.is_none() {
             let expected = "expected table, json, jsonl, csv, tsv or yaml";
-            self.output = environment::parsed("SECKILL_OUTPUT", |name| Format::from_str(name, false).ok(), expected)?;
+            self.output = environment::parsed("SECKILL_OUTPUT", Format::named, expected)?;
         }
         if self.timeout.is_none() {
             let expected = "expected a duration above zero, such as 500ms or 5s";
@@ -166,7 +167,7 @@ pub fn asked_for(arguments: impl Iterator<Item = OsString>) -> (Format, ColorCho
     };
     let format = value("--output", Some("-o")).or_else(|| std::env::var("SECKILL_OUTPUT").ok());
     (
-        format.and_then(|name| Format::from_str(&name, false).ok()).unwrap_or(Format::Table),
+        format.and_then(|name| Format::named(&name)).unwrap_or_default(),
         value("--color", None).and_then(|name| ColorChoice::from_str(&name, false).ok()).unwrap_or_default(),
     )
 }
@@ -177,8 +178,12 @@ pub fn correction(error: &clap::Error) -> Option<String> {
 }
 
 /// Flags of every command that changes something.
-#[derive(Debug, Args, Clone, Copy, Default)]
+#[derive(Debug, Args)]
 pub struct Mutating {
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    pub reason: Option<String>,
+
     /// Print what would happen; change nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -1,8 +1,7 @@
 //! `seckill deduct`: take units of one activity for a user.
 
 use super::bulk::{self, BulkArgs, Task};
-use super::hints;
-use super::rows::{OrderRow, exit_of, required_user, tell_corrupt};
+use super::rows::{OrderRow, required_user, show};
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
@@ -10,8 +9,6 @@ use crate::cli::output::Output;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::number::{Limit, Quantity};
 use seckill::inventory::order::Order;
-use seckill::inventory::reason;
-use seckill::inventory::status::Status;
 use seckill::store::Store;
 use seckill::store::bulk::Operation;
 
@@ -42,9 +39,6 @@ pub struct DeductArgs {
     /// For an activity that another system created. One that has its own limit refuses any other.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     per_user_limit: Option<Limit>,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
     #[command(flatten)]
@@ -58,7 +52,7 @@ pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         (Some(from), _) => {
             let task = Task {
                 operation: Operation::Deduct,
-                reason: args.reason.as_deref(),
+                reason: args.mutating.reason.as_deref(),
                 limit: args.per_user_limit,
                 dry_run: args.mutating.dry_run,
             };
@@ -80,17 +74,11 @@ fn one(activity: &ActivityId, args: &DeductArgs, store: &mut Store, out: &mut Ou
         user: args.user.clone(),
         quantity: args.quantity,
         request: args.request.clone().unwrap_or_else(RequestId::unique),
-        reason: args.reason.clone(),
+        reason: args.mutating.reason.clone(),
         per_user_limit: args.per_user_limit,
     };
     let outcome = store.deduct(&order, args.mutating.dry_run)?;
-    out.set_dry_run(args.mutating.dry_run);
-    tell_corrupt(out, outcome.corrupt.as_ref());
     let request = (!args.mutating.dry_run).then_some(&order.request);
-    out.object(&OrderRow::new(&order.activity, order.user.as_ref(), request, &outcome))?;
-    if outcome.status == Status::NotPreheated {
-        hints::other_layouts([&order.activity], store, out);
-    }
-    hints::window(activity, outcome.status, store, out);
-    Ok(exit_of(outcome.status))
+    let row = OrderRow::new(activity, order.user.as_ref(), request, &outcome);
+    show(&row, activity, &outcome, args.mutating.dry_run, store, out)
 }

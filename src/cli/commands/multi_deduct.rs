@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::bulk::{self, MultiBulkArgs};
 use super::hints;
 use super::multi_rows::{ItemRow, MultiDocument};
-use super::rows::{exit_of, required_user, warn_of_corrupt};
+use super::rows::{exit_of, required_user, warn_of_one_corrupt};
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -13,7 +13,6 @@ use crate::cli::output::{Format, Output, OutputError};
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::number::Quantity;
 use seckill::inventory::order::{MultiOrder, MultiOutcome};
-use seckill::inventory::reason;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 
@@ -36,9 +35,6 @@ pub struct MultiDeductArgs {
     /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
     #[command(flatten)]
@@ -68,7 +64,7 @@ impl FromStr for Item {
 /// Takes all the units, or none and says why.
 pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if let Some(from) = &args.bulk.from {
-        return bulk::run_multi(from, &args.bulk, args.reason.as_deref(), args.mutating.dry_run, store, out);
+        return bulk::run_multi(from, &args.bulk, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out);
     }
     args.bulk.all_fit()?;
     required_user(args.user.as_ref(), store.layout())?;
@@ -76,7 +72,7 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
         user: args.user.clone(),
         items: summed(&args.items)?,
         request: args.request.clone().unwrap_or_else(RequestId::unique),
-        reason: args.reason.clone(),
+        reason: args.mutating.reason.clone(),
     };
     let outcome = store.multi_deduct(&order, args.mutating.dry_run)?;
     out.set_dry_run(args.mutating.dry_run);
@@ -97,7 +93,7 @@ fn show(
     out: &mut Output,
 ) -> Result<(), OutputError> {
     let mut warnings = out.warnings();
-    outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
+    outcome.items.iter().for_each(|item| warn_of_one_corrupt(&mut warnings, item.corrupt.as_ref()));
     warnings.end();
     let rows: Vec<ItemRow<'_>> = ItemRow::of(order, request, outcome).collect();
     if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {

@@ -8,7 +8,6 @@ use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::{Cell, Output, columns};
 use seckill::inventory::id::ActivityId;
-use seckill::inventory::reason;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 use seckill::store::activities::{Pause, Paused};
@@ -42,9 +41,6 @@ struct Which {
     /// Activities to pause or resume
     #[arg(required = true, value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
 }
@@ -79,9 +75,9 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
     let mut failed = None;
     let mut warnings = out.warnings();
     for activity in &which.activities {
-        match store.set_paused(activity, to, which.reason.as_deref(), dry_run) {
+        match store.set_paused(activity, to, which.mutating.reason.as_deref(), dry_run) {
             Ok(paused) => {
-                super::rows::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
+                super::rows::warn_of_one_corrupt(&mut warnings, paused.corrupt.as_ref());
                 explain(activity, &paused, to, dry_run, out);
                 rows.push(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state });
             }

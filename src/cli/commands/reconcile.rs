@@ -20,8 +20,9 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
 use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::id::ActivityId;
-use seckill::inventory::judgement::{MissingOrders, judge};
+use seckill::inventory::judgement::judge;
 use seckill::inventory::number::Units;
+use seckill::inventory::plan::MissingOrders;
 use seckill::store::Store;
 
 /// Compare stock, participants, ledger and order records
@@ -146,14 +147,14 @@ fn finish(
     out: &mut Output,
 ) -> Result<Exit> {
     let fix = &args.fix;
-    out.set_dry_run(fix.mutating.dry_run);
+    out.set_dry_run(fix.dry_run);
     let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
     let view = |repairs| View {
         verdict: Verdict::worst(verdicts.iter().copied()),
         audits,
         differences: args.differences,
         repairs,
-        is_dry_run: fix.mutating.dry_run,
+        is_dry_run: fix.dry_run,
     };
     if fix.emit.is_some() {
         emit::print(audits, out)?;
@@ -171,14 +172,14 @@ fn finish(
         let rows = fixed.as_ref().ok().map(|fixed| fixed.rows.as_slice());
         match (out.format(), rows) {
             (Format::Table, None | Some([])) => (),
-            (Format::Table, Some(rows)) => out.table(Some(repairs_title(fix.mutating.dry_run)), rows)?,
+            (Format::Table, Some(rows)) => out.table(Some(repairs_title(fix.dry_run)), rows)?,
             (_, rows) => view(rows).show(out)?,
         }
     }
     let Fixed { rows, verdicts, error } = fixed?;
     let done = rows.iter().filter(|row| row.is_done()).count();
     let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len()).sum();
-    out.note(match (wanted, fix.mutating.dry_run) {
+    out.note(match (wanted, fix.dry_run) {
         (0, _) => "there is nothing to repair".to_owned(),
         (_, true) => format!("dry run: {done} of {wanted} repairs would be applied"),
         (_, false) => format!("{done} of {wanted} repairs are in force"),

@@ -1,8 +1,7 @@
 //! `seckill refund`: give units back.
 
 use super::bulk::{self, BulkArgs, Task};
-use super::hints;
-use super::rows::{HexOrderRow, OrderRow, exit_of, required_user, tell_corrupt};
+use super::rows::{HexOrderRow, OrderRow, required_user, show};
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -10,7 +9,6 @@ use crate::cli::output::Output;
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::number::Quantity;
 use seckill::inventory::order::{Bought, Refund, RefundOf};
-use seckill::inventory::reason;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 use seckill::store::bulk::Operation;
@@ -49,9 +47,6 @@ pub struct RefundArgs {
     /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
     #[command(flatten)]
@@ -62,7 +57,7 @@ pub struct RefundArgs {
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     match (&args.bulk.from, &args.activity) {
         (Some(from), _) => {
-            let (reason, dry_run) = (args.reason.as_deref(), args.mutating.dry_run);
+            let (reason, dry_run) = (args.mutating.reason.as_deref(), args.mutating.dry_run);
             let task = Task { operation: Operation::Refund, reason, limit: None, dry_run };
             bulk::run(from, &args.bulk, &task, store, out)
         }
@@ -92,25 +87,19 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
             None => RefundOf::Default,
         },
         request: args.request.clone().unwrap_or_else(RequestId::unique),
-        reason: args.reason.clone(),
+        reason: args.mutating.reason.clone(),
     };
     let outcome = store.refund(&refund, args.mutating.dry_run)?;
     let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
     if is_unknown && args.quantity.is_none() {
         return Err(unknown_units(&refund, store)?.into());
     }
-    out.set_dry_run(args.mutating.dry_run);
-    tell_corrupt(out, outcome.corrupt.as_ref());
     let request = (!args.mutating.dry_run).then_some(&refund.request);
-    let row = OrderRow::stored(&refund.activity, refund.user.as_ref(), request, &outcome);
+    let row = OrderRow::stored(activity, refund.user.as_ref(), request, &outcome);
     match args.user_hex {
-        Some(_) => out.object(&HexOrderRow(row))?,
-        None => out.object(&row)?,
+        Some(_) => show(&HexOrderRow(row), activity, &outcome, args.mutating.dry_run, store, out),
+        None => show(&row, activity, &outcome, args.mutating.dry_run, store, out),
     }
-    if outcome.status == Status::NotPreheated {
-        hints::other_layouts([&refund.activity], store, out);
-    }
-    Ok(exit_of(outcome.status))
 }
 
 /// Reads `--user-hex`.

@@ -13,9 +13,8 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Terminal, Tone, columns};
-use seckill::inventory::audit::Class;
+use seckill::inventory::class::Class;
 use seckill::inventory::id::{ActivityId, StoredUser};
-use seckill::inventory::reason;
 use seckill::inventory::repair::{Repair, Repaired};
 use seckill::store::Store;
 
@@ -28,9 +27,6 @@ pub struct RepairArgs {
     /// Plan of `reconcile --plan`; - is standard input
     #[arg(value_name = "FILE")]
     file: String,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
 }
@@ -120,7 +116,8 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
         confirm(&repairs, out)?;
     }
     out.set_dry_run(is_dry_run);
-    let Applied { rows, error } = apply(&repairs, is_dry_run, args.reason.as_deref(), out.format(), &mut store);
+    let Applied { rows, error } =
+        apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), out.format(), &mut store);
     if error.is_none() || !rows.is_empty() {
         out.array(&rows)?;
     }

@@ -2,14 +2,16 @@
 
 use serde::Serialize;
 
+use super::hints;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Field, Output, Warnings, columns};
+use crate::cli::output::{Cell, Field, Output, Row, Warnings, columns};
 use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::layout::Layout;
 use seckill::inventory::number::Limit;
 use seckill::inventory::order::{Bought, Corrupt, Outcome};
 use seckill::inventory::status::Status;
+use seckill::store::Store;
 
 /// One order or refund, and how it ended.
 #[derive(Debug, Serialize)]
@@ -91,24 +93,43 @@ columns!(row: HexOrderRow<'_> {
     data user_hex;
 }, sparse = true, changed if row.0.is_change());
 
-/// 0 where nothing was refused, else 3.
+/// 0 if nothing was refused, else 3.
 pub fn exit_of(status: Status) -> Exit {
     if status.is_done() { Exit::Done } else { Exit::Refused }
 }
 
-/// Names the key that is corrupt, and what it holds.
-pub fn tell_corrupt(out: &Output, corrupt: Option<&Corrupt>) {
-    warn_of_corrupt(&mut out.warnings(), corrupt);
+/// Warns of a key that is corrupt.
+pub fn warn_of_corrupt(out: &Output, corrupt: Option<&Corrupt>) {
+    warn_of_one_corrupt(&mut out.warnings(), corrupt);
 }
 
 /// The same for one of many.
-pub fn warn_of_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
+pub fn warn_of_one_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
     if let Some(Corrupt { key, what }) = corrupt {
         warnings.warn(format!("key `{key}` {what}; nothing was changed"));
     }
 }
 
-/// A user is wanted, but where the layout records none.
+/// Shows how an order or a refund ended, with what helps to read that.
+pub fn show<T: Row>(
+    row: &T,
+    activity: &ActivityId,
+    outcome: &Outcome,
+    dry_run: bool,
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
+    out.set_dry_run(dry_run);
+    warn_of_corrupt(out, outcome.corrupt.as_ref());
+    out.object(row)?;
+    if outcome.status == Status::NotPreheated {
+        hints::other_layouts([activity], store, out);
+    }
+    hints::window(activity, outcome.status, store, out);
+    Ok(exit_of(outcome.status))
+}
+
+/// Refuses an order without a user, unless the layout records none.
 ///
 /// # Errors
 /// Usage, with a hint.
@@ -121,7 +142,7 @@ pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
     Ok(())
 }
 
-/// The caller's limit, where the layout can keep one.
+/// Refuses a limit that the layout cannot keep.
 ///
 /// # Errors
 /// Usage, with a hint.

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use super::columns::{self, Columns, Mapping, Refusal};
+use super::columns::{self, Columns, Refusal};
 use super::error::InputError;
+use super::mapping::Mapping;
 use super::names::quoted;
 use super::orders::{Dialect, RowFormat, after_quote, is_rounded};
 use super::problem::{Location, Problem, Problems};

@@ -4,15 +4,18 @@
 //! expected.
 
 pub mod activities;
+mod column_names;
 pub mod columns;
 mod encoding;
 mod error;
 mod fields;
 pub mod fixture;
+mod mapping;
 mod names;
 pub mod orders;
 pub mod password;
 pub mod plan;
+pub mod plan_row;
 mod problem;
 pub mod records;
 mod source;

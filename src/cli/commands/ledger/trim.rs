@@ -3,13 +3,12 @@
 use serde::Serialize;
 
 use crate::cli::Mutating;
-use crate::cli::commands::rows::tell_corrupt;
+use crate::cli::commands::rows::warn_of_corrupt;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Output, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
-use seckill::inventory::reason;
 use seckill::inventory::status::Status;
 use seckill::inventory::time::{GivenTime, Millis};
 use seckill::store::Store;
@@ -33,9 +32,6 @@ pub struct TrimArgs {
     /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
     #[arg(long, value_name = "TIME")]
     before: GivenTime,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
 }
@@ -78,7 +74,7 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
         time: None,
     };
     if trim.status != Status::Ok {
-        tell_corrupt(out, trim.corrupt.as_ref());
+        warn_of_corrupt(out, trim.corrupt.as_ref());
         out.array(std::slice::from_ref(&row))?;
         return Ok(Exit::Refused);
     }
@@ -95,7 +91,9 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     } else if sums.is_some() || trim.is_unfinished() {
         out.confirm(&question(activity, &trim, sums.as_ref()), args.mutating.yes)?;
         if let Some(sums) = &sums {
-            store.switch(activity, &trim, sums, args.reason.as_deref())?.map_err(|why| untrimmed(activity, why))?;
+            store
+                .switch(activity, &trim, sums, args.mutating.reason.as_deref())?
+                .map_err(|why| untrimmed(activity, why))?;
         }
         let (removed, group) = store.cut(activity, &trim)?;
         row.removed = removed;

@@ -99,7 +99,7 @@ impl Adoption<'_> {
             return self.done(found, adopted, Status::Ok);
         }
         self.ask(found, adopted, &format!("its ledger is whole: {} units are sold", adopted.held))?;
-        let reason = self.args.reason.as_deref();
+        let reason = self.args.mutating.reason.as_deref();
         match self.store.finish_adoption(&self.plan, found, adopted, &self.name, None, is_paused, reason)? {
             Finished::Done(_) => self.done(found, adopted, Status::Ok),
             Finished::Replayed(_) => self.done(found, adopted, Status::Replayed),
@@ -142,7 +142,7 @@ impl Adoption<'_> {
             else {
                 continue;
             };
-            let reason = self.args.reason.as_deref();
+            let reason = self.args.mutating.reason.as_deref();
             let plan = &self.plan;
             let pages = Some(pages);
             match self.store.finish_adoption(plan, &found, adopted, &self.name, pages, false, reason)? {

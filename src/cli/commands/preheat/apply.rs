@@ -22,8 +22,8 @@ pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Ou
         (_, true) => Preheat::Reset,
         _ => Preheat::Create,
     };
-    let reason = args.reason.as_deref();
-    let planned = plan(plans, how, reason, store, out)?;
+    let reason = args.mutating.reason.as_deref();
+    let planned = plan(plans, how, store, out)?;
     let mut results = planned.clone();
     let mut failed = None;
     let mut is_explained = false;
@@ -53,11 +53,11 @@ pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Ou
 }
 
 /// What would become of each activity.
-fn plan(plans: &[Plan], how: Preheat, reason: Option<&str>, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
+pub fn plan(plans: &[Plan], how: Preheat, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
     let progress = out.progress("planning", plans.len() as u64);
     let all: Vec<&Plan> = plans.iter().collect();
     let mut looked = BTreeMap::new();
-    store.preheat_all(&all, how, true, reason, |nth, result| {
+    store.preheat_all(&all, how, true, None, |nth, result| {
         progress.inc(1);
         looked.insert(nth, result);
     })?;
@@ -65,7 +65,7 @@ fn plan(plans: &[Plan], how: Preheat, reason: Option<&str>, store: &mut Store, o
     Ok(looked.into_values().collect())
 }
 
-/// Shows a person what will be done, before it is: false where only the result is shown, once.
+/// Shows a person what will be done, before it is: false if only the result is shown, once.
 fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bool> {
     if out.format() != Format::Table || !out.terminal().shows_data {
         return Ok(false);
@@ -84,7 +84,7 @@ fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bo
     Ok(true)
 }
 
-/// Does what was planned. Where that fails, only the results of what was done, or needed nothing, are left.
+/// Does what was planned. If that fails, only the results of what was done, or needed nothing, are left.
 fn carry_out(
     plans: &[Plan],
     how: Preheat,

@@ -18,9 +18,9 @@ use seckill::inventory::activity::Plan;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::inventory::number::{Limit, Units};
-use seckill::inventory::reason;
 use seckill::inventory::time::{GivenTime, Millis};
 
+pub use apply::plan;
 pub use explain::explain;
 
 /// Create or change activities from YAML fixtures, or from flags
@@ -93,9 +93,6 @@ pub struct PreheatArgs {
     /// Needed if not all that was sold is recorded: in the layout `product`, and for members of a set without units.
     #[arg(long, value_name = "N", requires = "adopt", allow_hyphen_values = true)]
     total: Option<Units>,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
 }

@@ -20,7 +20,6 @@ use crate::cli::output::Output;
 use observed::Observed;
 use report::{Report, StepRow};
 use seckill::inventory::id::ActivityId;
-use seckill::inventory::reason;
 use seckill::store::Store;
 
 /// Run a fixture: preheat, steps, expectations
@@ -39,9 +38,6 @@ pub struct RunArgs {
     /// Continue after an unmet expectation
     #[arg(long)]
     keep_going: bool,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    reason: Option<String>,
     #[command(flatten)]
     mutating: Mutating,
 }
@@ -49,7 +45,7 @@ pub struct RunArgs {
 /// Runs all fixtures. All are read and checked before the first one is.
 pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     let mut fixtures = args.files.iter().map(|file| fixture::read(file)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(reason) = &args.reason {
+    if let Some(reason) = &args.mutating.reason {
         fixtures.iter_mut().flat_map(|fixture| &mut fixture.steps).for_each(|step| step.operation.explain(reason));
     }
     let layout = session.layout(fixture::layout(&fixtures)?)?;
@@ -94,7 +90,8 @@ fn drive(
     let mut left: usize = fixtures.iter().map(|fixture| fixture.steps.len()).sum();
     let mut created = HashSet::new();
     for (fixture, results) in fixtures.iter().zip(planned) {
-        let preheated = preheat::preheat(fixture, results, args.reason.as_deref(), args.mutating.dry_run, store, out)?;
+        let preheated =
+            preheat::preheat(fixture, results, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out)?;
         if preheated.refused {
             return Ok(Exit::Refused);
         }
@@ -110,7 +107,7 @@ fn drive(
             }
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
             let observed = perform::perform(&step.operation, may_rush, store, out)?;
-            super::rows::tell_corrupt(out, observed.corrupt.as_ref());
+            super::rows::warn_of_corrupt(out, observed.corrupt.as_ref());
             let number = report.steps.len() + 1;
             let differences = differences(step, &observed);
             let passed = (!observed.cut_short).then_some(differences.is_empty());

@@ -1,7 +1,5 @@
 //! The activities of a fixture, made what they should be before its steps are done.
 
-use std::collections::BTreeMap;
-
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::fixture::Fixture;
@@ -23,15 +21,7 @@ pub struct Summary {
 /// What would become of a fixture's activities.
 pub fn plan(fixture: &Fixture, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
     let plans = fitted(fixture, store)?;
-    let all: Vec<&Plan> = plans.iter().collect();
-    let progress = out.progress("planning", plans.len() as u64);
-    let mut looked = BTreeMap::new();
-    store.preheat_all(&all, Preheat::Create, true, None, |nth, result| {
-        progress.inc(1);
-        looked.insert(nth, result);
-    })?;
-    progress.finish();
-    Ok(looked.into_values().collect())
+    crate::cli::commands::preheat::plan(&plans, Preheat::Create, store, out)
 }
 
 fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {

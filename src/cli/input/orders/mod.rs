@@ -15,7 +15,7 @@ mod tests;
 
 use std::time::Duration;
 
-pub use super::columns::Mapping;
+pub use super::mapping::Mapping;
 pub use blocks::{Blocks, Checked};
 pub use dialect::{Delimiter, Dialect, RowFormat};
 pub use multi::MultiRow;
