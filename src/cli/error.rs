@@ -4,7 +4,7 @@ use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
 
 use seckill::store::StoreError;
 use seckill::store::embedded::EmbeddedError;
-use seckill::store::error::{ServerKind, Settle};
+use seckill::store::error::{CertificateFault, ServerKind, Settle, TlsFault};
 
 use super::failure::{Exit, Failure};
 use super::input::InputError;
@@ -128,10 +128,11 @@ impl From<StoreError> for Failure {
 fn exit_of(error: &StoreError) -> Exit {
     match error {
         StoreError::Url { .. }
+        | StoreError::Certificate { .. }
         | StoreError::Server { kind: ServerKind::Usage, .. }
         | StoreError::OtherJob { .. }
         | StoreError::OtherLimit { .. } => Exit::Usage,
-        StoreError::Unreachable { .. } | StoreError::Timeout { .. } => Exit::Unreachable,
+        StoreError::Unreachable { .. } | StoreError::Timeout { .. } | StoreError::Tls { .. } => Exit::Unreachable,
         StoreError::Login { .. } | StoreError::Permission { .. } => Exit::Denied,
         StoreError::Server { .. }
         | StoreError::Reset { .. }
@@ -152,6 +153,8 @@ pub fn advice(error: &StoreError) -> Option<String> {
             "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`"
         }
         StoreError::Timeout { .. } => "is it paused, or busy? give it longer with `--timeout 30s`",
+        StoreError::Tls { fault, .. } => advice_of_tls(*fault)?,
+        StoreError::Certificate { fault, .. } => advice_of_certificate(fault),
         StoreError::Login { .. } => {
             "give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL"
         }
@@ -182,6 +185,45 @@ pub fn advice(error: &StoreError) -> Option<String> {
         StoreError::Reply { .. } => "does another version of the scripts run there?",
     };
     Some(advice.to_owned())
+}
+
+fn advice_of_tls(fault: TlsFault) -> Option<&'static str> {
+    Some(match fault {
+        TlsFault::UnknownCa => {
+            "give the CA that signed it by `--cacert FILE`; `#insecure` at the end of the URL accepts any certificate"
+        }
+        TlsFault::OtherHost => {
+            "use a name of the certificate in the URL, or a certificate that names the host as subjectAltName; \
+             `#insecure` at the end of the URL accepts any certificate"
+        }
+        TlsFault::Certificate => "look at it: openssl s_client -connect HOST:PORT; the server needs another one",
+        TlsFault::WantsCertificate => {
+            "give one by `--cert FILE` and `--key FILE`, signed by a CA that the server trusts (tls-ca-cert-file)"
+        }
+        TlsFault::RefusesCertificate => {
+            "give `--cert` a certificate that is valid now and signed by a CA that the server trusts (tls-ca-cert-file)"
+        }
+        TlsFault::NoTls => "is it the port for TLS (tls-port)? without TLS, the URL begins with redis://",
+        TlsFault::Other => return None,
+    })
+}
+
+fn advice_of_certificate(fault: &CertificateFault) -> &'static str {
+    match fault {
+        CertificateFault::NoCertificate => {
+            "expected a file with -----BEGIN CERTIFICATE-----; other forms: openssl x509 -inform DER -in FILE"
+        }
+        CertificateFault::NoKey => {
+            "expected a file with -----BEGIN PRIVATE KEY-----, as `openssl genpkey` and `openssl req -nodes` write it"
+        }
+        CertificateFault::EncryptedKey => "decrypt it: openssl pkey -in FILE -out FILE.key, readable by you alone",
+        CertificateFault::Damaged(_) => "expected PEM, as openssl writes it",
+        CertificateFault::Mismatch => {
+            "give the pair: openssl x509 -noout -pubkey -in CERT and openssl pkey -pubout -in KEY print the same"
+        }
+        CertificateFault::Insecure => "leave `#insecure` or `--cacert` out",
+        CertificateFault::NoTls => "write rediss:// for TLS",
+    }
 }
 
 fn advice_of_kind(kind: ServerKind) -> Option<&'static str> {

@@ -85,6 +85,18 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
     pub password_file: Option<PathBuf>,
 
+    /// CA to trust for rediss:// [default: the system's]
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    pub cacert: Option<PathBuf>,
+
+    /// Client certificate for rediss://, with --key
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    pub cert: Option<PathBuf>,
+
+    /// Private key of --cert
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    pub key: Option<PathBuf>,
+
     /// seckill, sku, coupon, product or cluster
     #[arg(short, long, global = true, value_name = "NAME", value_enum)]
     pub layout: Option<Layout>,

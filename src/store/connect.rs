@@ -4,13 +4,16 @@
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
-use super::error::StoreError;
+use super::address;
+use super::error::{CertificateFault, StoreError};
 use super::socket::Socket;
-use super::{address, tls};
+pub use super::tls::{Certificates, Pem};
+use super::tls::{Tls, fault};
 
 /// Where the server is and how to log in.
 #[derive(Debug, Clone)]
@@ -19,6 +22,8 @@ pub struct Target {
     username: Option<String>,
     password: Option<String>,
     database: i64,
+    /// Of a server with TLS.
+    tls: Option<Arc<Tls>>,
     /// As it may be shown: without the password.
     pub shown: String,
     /// How long to wait for a connection, and for each reply.
@@ -38,6 +43,7 @@ impl Target {
             username: settings.username().map(str::to_owned),
             password: settings.password().map(str::to_owned),
             database: settings.db(),
+            tls: encryption(info.addr()),
             shown: address::shown(&info),
             timeout,
             address: bare(info),
@@ -54,6 +60,27 @@ impl Target {
         self.password = Some(password);
     }
 
+    /// Whether the server is spoken to over TLS.
+    pub fn has_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The CAs to trust instead of the system's, and the client's own certificate.
+    ///
+    /// # Errors
+    /// One of them is of no use, or the URL is without TLS. Nothing is connected yet.
+    pub fn set_certificates(&mut self, certificates: &Certificates) -> Result<(), StoreError> {
+        let given = certificates.ca.as_ref().or(certificates.client.as_ref().map(|(certificate, _)| certificate));
+        match (&self.tls, given) {
+            (_, None) => {}
+            (Some(tls), Some(_)) => self.tls = Some(Arc::new(tls.with(certificates)?)),
+            (None, Some(pem)) => {
+                return Err(StoreError::Certificate { origin: pem.origin.clone(), fault: CertificateFault::NoTls });
+            }
+        }
+        Ok(())
+    }
+
     /// A server at a unix socket. The path is no URL: it may hold any character.
     ///
     /// # Errors
@@ -62,16 +89,17 @@ impl Target {
         let info = ConnectionAddr::Unix(path.to_owned()).into_connection_info();
         let info = info.map_err(|_| StoreError::Url { origin: "the socket".to_owned() })?;
         let shown = address::shown(&info);
-        Ok(Self { username: None, password: None, database: 0, shown, timeout, address: bare(info) })
+        Ok(Self { username: None, password: None, database: 0, tls: None, shown, timeout, address: bare(info) })
     }
 
     /// Opens a socket, each step within the timeout.
     pub(super) fn open(&self) -> io::Result<Box<dyn Socket>> {
         match self.address.addr() {
             ConnectionAddr::Tcp(host, port) => Ok(Box::new(self.dial(host, *port)?)),
-            ConnectionAddr::TcpTls { host, port, insecure, .. } => {
-                Ok(Box::new(tls::wrap(self.dial(host, *port)?, host, *insecure)?))
-            }
+            ConnectionAddr::TcpTls { host, port, .. } => match &self.tls {
+                Some(tls) => Ok(Box::new(tls.wrap(self.dial(host, *port)?, host)?)),
+                None => Err(io::ErrorKind::Unsupported.into()),
+            },
             #[cfg(unix)]
             ConnectionAddr::Unix(path) => {
                 let stream = std::os::unix::net::UnixStream::connect(path)?;
@@ -100,10 +128,6 @@ impl Target {
         Err(failed)
     }
 
-    fn is_tls(&self) -> bool {
-        matches!(self.address.addr(), ConnectionAddr::TcpTls { .. })
-    }
-
     /// The first commands: login and database, if the URL has them.
     pub(super) fn handshake(&self) -> Vec<redis::Cmd> {
         let mut commands = Vec::new();
@@ -116,13 +140,21 @@ impl Target {
             commands.push(auth);
         }
         // TLS shakes hands with the first bytes: a certificate that is refused must not look like an order in doubt.
-        if commands.is_empty() && self.is_tls() {
+        if commands.is_empty() && self.has_tls() {
             commands.push(redis::cmd("PING"));
         }
         if self.database != 0 {
             commands.push(redis::cmd("SELECT").arg(self.database).to_owned());
         }
         commands
+    }
+
+    /// A socket that failed, in words.
+    pub(super) fn failed(&self, error: io::Error) -> StoreError {
+        match fault(&error) {
+            Some((fault, why)) => StoreError::Tls { server: self.shown.clone(), fault, why },
+            None => self.unreachable(&RedisError::from(error)),
+        }
     }
 
     /// A connection that failed, in words.
@@ -150,6 +182,14 @@ fn why(error: &RedisError) -> String {
     match text.find(" (os error") {
         Some(at) => text[..at].trim_start_matches("Io: ").to_lowercase(),
         None => text,
+    }
+}
+
+/// How TLS is spoken with a server, if it is.
+fn encryption(address: &ConnectionAddr) -> Option<Arc<Tls>> {
+    match address {
+        ConnectionAddr::TcpTls { insecure, .. } => Some(Arc::new(Tls::new(*insecure))),
+        _ => None,
     }
 }
 

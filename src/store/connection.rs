@@ -37,7 +37,7 @@ impl Connection {
     /// # Errors
     /// The server cannot be reached, or refuses the login.
     pub fn open(target: &Target) -> Result<Self, StoreError> {
-        let socket = target.open().map_err(|error| target.unreachable(&error.into()))?;
+        let socket = target.open().map_err(|error| target.failed(error))?;
         let mut connection = Self::over(socket, target.clone());
         for command in target.handshake() {
             connection.request(&command)?;
@@ -234,7 +234,7 @@ impl Connection {
     }
 
     fn broken(&self, error: io::Error) -> StoreError {
-        self.target.unreachable(&RedisError::from(error))
+        self.target.failed(error)
     }
 
     fn meaning(&self, error: &RedisError) -> StoreError {

@@ -15,6 +15,12 @@ pub enum StoreError {
     /// The server did not answer in time, and nothing was asked that changes anything.
     #[error("the server at `{server}` did not answer within {waited}")]
     Timeout { server: String, waited: String },
+    /// TLS could not be agreed on.
+    #[error("no TLS connection to `{server}`: {why}")]
+    Tls { server: String, fault: TlsFault, why: String },
+    /// A certificate or a key that was given is of no use.
+    #[error("cannot use {origin}: {fault}")]
+    Certificate { origin: String, fault: CertificateFault },
     /// Wrong or missing password.
     #[error("the server at `{server}` refused the login: {why}")]
     Login { server: String, why: String },
@@ -49,6 +55,51 @@ pub enum StoreError {
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
     Reply { what: String, reply: String },
+}
+
+/// Why a handshake of TLS failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsFault {
+    /// Nobody vouches for the server's certificate.
+    UnknownCa,
+    /// The server's certificate is another host's.
+    OtherHost,
+    /// The server's certificate is invalid, or not now.
+    Certificate,
+    /// The server demands a certificate of the client, and got none.
+    WantsCertificate,
+    /// The server does not accept the client's certificate.
+    RefusesCertificate,
+    /// What answers there does not speak TLS.
+    NoTls,
+    /// Anything else.
+    Other,
+}
+
+/// Why a certificate or a key is of no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateFault {
+    /// No certificate is in it.
+    #[error("it has no certificate in PEM form")]
+    NoCertificate,
+    /// No private key is in it.
+    #[error("it has no private key in PEM form")]
+    NoKey,
+    /// The private key is encrypted.
+    #[error("its private key is encrypted")]
+    EncryptedKey,
+    /// It is not what its form promises.
+    #[error("{0}")]
+    Damaged(String),
+    /// The key is of another certificate.
+    #[error("it is not the key of the client's certificate")]
+    Mismatch,
+    /// The URL accepts any certificate.
+    #[error("`#insecure` in the URL accepts any certificate, so no CA is asked")]
+    Insecure,
+    /// The URL is not one of TLS.
+    #[error("the URL is without TLS")]
+    NoTls,
 }
 
 /// How to find out what became of a write whose reply was lost.
@@ -178,7 +229,7 @@ impl StoreError {
     /// Why a connection failed, in a few words.
     pub(super) fn why(&self) -> String {
         match self {
-            Self::Unreachable { why, .. } => why.clone(),
+            Self::Unreachable { why, .. } | Self::Tls { why, .. } => why.clone(),
             Self::Timeout { .. } => "no reply in time".to_owned(),
             other => other.to_string(),
         }

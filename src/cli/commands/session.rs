@@ -6,12 +6,12 @@ use crate::cli::Global;
 use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::password;
+use crate::cli::input::{certificates, password};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
 use seckill::inventory::layout::Layout;
 use seckill::store::Store;
-use seckill::store::connect::Target;
+use seckill::store::connect::{Certificates, Target};
 use seckill::store::embedded::{Embedded, EmbeddedError, Wait};
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
@@ -94,7 +94,37 @@ impl Session {
             };
             password.into_iter().for_each(|password| target.set_password(password));
         }
+        if let Some(certificates) = self.certificates(&target)? {
+            target.set_certificates(&certificates)?;
+        }
         Ok(target)
+    }
+
+    /// The files of `--cacert`, `--cert` and `--key`, if the server is one with TLS.
+    fn certificates(&self, target: &Target) -> Result<Option<Certificates>> {
+        let Global { cacert, cert, key, .. } = &self.global;
+        let given = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
+        let Some((flag, _)) = given.iter().find(|(_, file)| file.is_some()) else { return Ok(None) };
+        if !target.has_tls() {
+            return Err(Failure::usage(format!("`{flag}` is for TLS, and `{}` is without", target.shown))
+                .hint("write rediss:// instead of redis://, or leave it out")
+                .into());
+        }
+        let client = match (cert, key) {
+            (Some(cert), Some(key)) => Some((
+                certificates::of_file("certificate", "--cert", cert)?,
+                certificates::of_file("private key", "--key", key)?,
+            )),
+            (None, None) => None,
+            (cert, _) => {
+                let (given, missing) = if cert.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
+                return Err(Failure::usage(format!("`{given}` needs `{missing}`"))
+                    .hint("give the client's certificate and its private key, a PEM file each")
+                    .into());
+            }
+        };
+        let ca = cacert.as_ref().map(|path| certificates::of_file("CA file", "--cacert", path)).transpose()?;
+        Ok(Some(Certificates { ca, client }))
     }
 
     /// Runs a command that needs no fixture.

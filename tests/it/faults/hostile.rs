@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use super::tls::certificate;
+use crate::support::Authority;
 
 /// A listener that answers everything with some first bytes and then the same ones without end.
 fn endless(first: &'static [u8], then: &'static [u8]) -> String {
@@ -26,9 +26,10 @@ fn endless(first: &'static [u8], then: &'static [u8]) -> String {
 
 /// The same over TLS, where the first command is a PING.
 fn endless_over_tls(first: &'static [u8], then: &'static [u8]) -> String {
-    let folder = certificate();
-    let certificate = CertificateDer::from_pem_file(folder.path().join("cert.pem")).unwrap();
-    let key = PrivateKeyDer::from_pem_file(folder.path().join("key.pem")).unwrap();
+    let authority = Authority::new();
+    authority.issue("server", "IP:127.0.0.1");
+    let certificate = CertificateDer::from_pem_file(authority.path("server.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(authority.path("server.key")).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
     let config = Arc::new(config.with_single_cert(vec![certificate], key).unwrap());

@@ -1,71 +1,154 @@
-//! `rediss://`: an order over TLS, and a certificate that nobody vouches for.
+//! `rediss://`: everything works over TLS as without, and a handshake or a file that fails says why.
 
+use std::io::Write;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
 
-use crate::support::{TestRedis, seckill};
+use crate::support::{Authority, Call, TestRedis, seckill};
 
-/// A certificate for 127.0.0.1 that vouches for itself: the folder with `cert.pem` and `key.pem`.
-pub(super) fn certificate() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
-        .args(["-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=127.0.0.1"])
-        .args(["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"])
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .output()
-        .expect("openssl, which Debian has wherever git is");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    folder
-}
-
-/// Lets a server listen for TLS too. `None` where it cannot.
-fn listen(redis: &TestRedis, folder: &tempfile::TempDir) -> Option<u16> {
-    if redis.ask::<Vec<String>>(&["CONFIG", "GET", "tls-port"]).is_empty() {
-        return None;
-    }
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    // One connection: a build of Valkey that ships in a wheel ends when it is told to listen for TLS.
-    let mut connection = redis.connection();
-    // Between finding a free port and using it, somebody else may take it.
-    (0..10).find_map(|_| {
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let mut command = redis::cmd("CONFIG");
-        command.arg("SET").arg("tls-cert-file").arg(path("cert.pem")).arg("tls-key-file").arg(path("key.pem"));
-        command.arg("tls-ca-cert-file").arg(path("cert.pem")).arg("tls-auth-clients").arg("no");
-        command.arg("tls-port").arg(port);
-        command.exec(&mut connection).is_ok().then_some(port)
-    })
+/// The options of a client with its own certificate.
+fn as_client(call: Call, authority: &Authority) -> Call {
+    let (ca, cert, key) = (authority.path("ca.pem"), authority.path("client.pem"), authority.path("client.key"));
+    call.args(["--cacert", &ca, "--cert", &cert, "--key", &key])
 }
 
 #[test]
-fn orders_over_tls_are_as_any_other_and_an_unknown_certificate_is_refused() {
-    let (redis, folder) = (TestRedis::start(), certificate());
-    let Some(port) = listen(&redis, &folder) else {
-        eprintln!("not tested: this server cannot listen for TLS");
-        return;
-    };
+fn orders_files_and_audits_work_with_an_own_ca_and_a_client_certificate() {
+    let (redis, authority) = (TestRedis::start(), Authority::new());
+    authority.issue("server", "IP:127.0.0.1");
+    authority.issue("client", "");
+    let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", "yes")]) else { return };
     let url = format!("rediss://127.0.0.1:{port}");
-    let trusted = folder.path().join("cert.pem");
-    let trusted = trusted.to_str().unwrap();
-    seckill(["preheat", "-u", &url, "--id", "1", "--stock", "5"]).env("SSL_CERT_FILE", trusted).code(0);
-    seckill(["deduct", "-u", &url, "1", "--user", "7"]).env("SSL_CERT_FILE", trusted).code(0).stdout_has("ok");
-    seckill(["inspect", "-u", &url, "1", "--all", "-o", "csv"])
-        .env("SSL_CERT_FILE", trusted)
-        .code(0)
-        .stdout_is("activity,user,bought,user_hex\n1,7,1,\n");
-    seckill(["preheat", "-u", &url, "--id", "2", "--stock", "1000"]).env("SSL_CERT_FILE", trusted).code(0);
-    let file = folder.path().join("orders.csv");
+    // The system's CAs are not read if one is given.
+    let no_system = authority.path("no-such-file.pem");
+    let run = |line: &str| {
+        let call = seckill(["-u", &url]).args(line.split(' ')).env("SSL_CERT_FILE", &no_system);
+        as_client(call, &authority).code(0)
+    };
+    run("preheat --id 1 --stock 5");
+    run("deduct 1 --user 7").stdout_has("ok");
+    run("inspect 1 --all -o csv").stdout_is("activity,user,bought,user_hex\n1,7,1,\n");
+    run("preheat --id 2 --stock 1000");
     let rows: String = (0..1000).map(|user| format!("2,u{user},1\n")).collect();
-    std::fs::write(&file, format!("activity,user,quantity\n{rows}")).unwrap();
+    let file = authority.write("orders.csv", &format!("activity,user,quantity\n{rows}"));
     for status in ["ok", "replayed"] {
-        let call = seckill(["deduct", "-u", &url, "--fast", "--from", file.to_str().unwrap()]);
-        call.env("SSL_CERT_FILE", trusted).code(0).stdout_has(status);
+        run(&format!("deduct --fast --from {file}")).stdout_has(status);
     }
-    assert_eq!(redis.ask::<String>(&["GET", "seckill:stock:2"]), "0");
+    run(&format!("reconcile 2 --orders {file}")).stdout_has("match");
+    run("multi-deduct --user 9 1=1");
+    run("refund 1 --user 9");
+    assert_eq!((redis.int("seckill:stock:1"), redis.int("seckill:stock:2")), (4, 0));
+}
+
+#[test]
+fn the_systems_certificates_are_trusted_without_an_option() {
+    let (redis, authority) = (TestRedis::start(), Authority::new());
+    authority.issue("server", "IP:127.0.0.1,DNS:localhost");
+    let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", "no")]) else { return };
+    let ca = authority.path("ca.pem");
+    for url in [format!("rediss://127.0.0.1:{port}"), format!("rediss://localhost:{port}/2")] {
+        seckill(["preheat", "-u", &url, "--id", "1", "--stock", "5"]).env("SSL_CERT_FILE", &ca).code(0);
+        seckill(["deduct", "-u", &url, "1", "--user", "7"]).env("SSL_CERT_FILE", &ca).code(0);
+    }
+    seckill(["inspect", "-u", &format!("rediss://127.0.0.1:{port}/#insecure"), "1"]).code(0);
+}
+
+#[test]
+fn a_refused_handshake_is_exit_5_says_why_and_changes_nothing() {
+    let (redis, authority, stranger) = (TestRedis::start(), Authority::new(), Authority::new());
+    for name in ["127.0.0.1", "elsewhere"] {
+        authority.issue(name, if name == "elsewhere" { "DNS:redis.example,IP:10.0.0.5" } else { "IP:127.0.0.1" });
+    }
+    authority.issue("client", "");
+    stranger.issue("client", "");
     let before = redis.dump_all();
-    seckill(["deduct", "-u", &url, "1", "--user", "8", "--timeout", "2s"]).code(5).stderr_has("rediss://127.0.0.1");
-    seckill(["inspect", "-u", &format!("{url}/#insecure"), "1"]).code(0);
+    let (ca, other_ca) = (authority.path("ca.pem"), stranger.path("ca.pem"));
+    let (cert, key) = (stranger.path("client.pem"), stranger.path("client.key"));
+    let fails = |port: u16, options: &[&str], says: &str, hint: &str| {
+        for line in ["deduct 1 --user 8", "inspect 1"] {
+            let url = format!("rediss://127.0.0.1:{port}");
+            let call = seckill(["-u", &url, "-o", "json", "--timeout", "5s"]).args(line.split(' ')).args(options);
+            let error = call.code(5).stdout_is("").error_json();
+            let message = error["error"].as_str().unwrap();
+            assert!(message.contains(says) && message.contains(&url), "{line} {options:?}: {error}");
+            assert!(error["hint"].as_str().unwrap().contains(hint), "{line} {options:?}: {error}");
+        }
+    };
+    for protocols in ["TLSv1.3", "TLSv1.2"] {
+        let settings = [("tls-auth-clients", "yes"), ("tls-protocols", protocols)];
+        let Some(port) = redis.listen_for_tls(&authority, "127.0.0.1", &settings) else { return };
+        fails(port, &["--cacert", &ca], "demand", "--cert");
+        let options = ["--cacert", &ca, "--cert", &cert, "--key", &key];
+        fails(port, &options, "refused the client certificate: unknown_ca", "tls-ca-cert-file");
+        fails(port, &["--cacert", &other_ca], "no CA that is trusted here signed", "--cacert");
+        fails(port, &[], "no CA that is trusted here signed", "--cacert");
+    }
+    let port = redis.listen_for_tls(&authority, "elsewhere", &[("tls-auth-clients", "no")]).unwrap();
+    fails(port, &["--cacert", &ca], "is for `redis.example`, `10.0.0.5`, not for `127.0.0.1`", "subjectAltName");
     redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_port_without_tls_is_named_as_such() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("rediss://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let answering = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        client.write_all(b"-ERR unknown command\r\n").unwrap();
+        std::io::copy(&mut client, &mut std::io::sink()).ok();
+    });
+    let call = seckill(["inspect", "1", "-u", &url]).env("SSL_CERT_FILE", "/dev/null");
+    call.code(5).stderr_has("does not speak TLS").stderr_has("redis://");
+    answering.join().unwrap();
+}
+
+#[test]
+fn a_certificate_file_that_is_of_no_use_is_exit_2_and_named() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    authority.issue("client", "");
+    other.issue("client", "");
+    let path = |file: &str| authority.path(file);
+    let (ca, cert, key, other_key) = (path("ca.pem"), path("client.pem"), path("client.key"), other.path("client.key"));
+    let encrypted = authority.write(
+        "encrypted.key",
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIGjMF8GCSqGSIb3DQEFDTBS\n-----END ENCRYPTED PRIVATE KEY-----\n",
+    );
+    let text = std::fs::read_to_string(&cert).unwrap();
+    let cut = authority.write("cut.pem", &text[..text.len() / 2]);
+    let (empty, words) = (authority.write("empty.pem", ""), authority.write("words.pem", "no certificate\n"));
+    let missing = path("missing.pem");
+    let url = "rediss://127.0.0.1:1";
+    for (options, says) in [
+        (&["--cacert", &missing][..], "missing.pem` (`--cacert`): no such file"),
+        (&["--cacert", &path("")], "(`--cacert`): is a directory"),
+        (&["--cacert", &empty], "empty.pem` (`--cacert`): it is empty"),
+        (&["--cacert", &words], "words.pem` (`--cacert`): it has no certificate"),
+        (&["--cacert", &cut], "cut.pem` (`--cacert`): its last line"),
+        (&["--cacert", &key], "client.key` (`--cacert`): it has no certificate"),
+        (&["--cert", &cert, "--key", &missing], "missing.pem` (`--key`): no such file"),
+        (&["--cert", &cert, "--key", &cert], "client.pem` (`--key`): it has no private key"),
+        (&["--cert", &key, "--key", &key], "client.key` (`--cert`): it has no certificate"),
+        (&["--cert", &cert, "--key", &other_key], "client.key` (`--key`): it is not the key"),
+        (&["--cert", &cert, "--key", &encrypted], "encrypted.key` (`--key`): its private key is encrypted"),
+        (&["--cert", &cert], "`--cert` needs `--key`"),
+        (&["--cacert", &ca, "--key", &key], "`--key` needs `--cert`"),
+        (&["--cacert", &ca, "-u", "rediss://127.0.0.1:1/#insecure"], "`#insecure` in the URL"),
+        (&["--cacert", &ca, "-u", "redis://127.0.0.1:1"], "`--cacert` is for TLS, and `redis://127.0.0.1:1`"),
+        (&["--cert", &cert, "--key", &key, "-u", "127.0.0.1:1"], "`--cert` is for TLS, and `redis://127.0.0.1:1`"),
+        (&["--key", &key, "-u", "unix:///r.sock"], "`--key` is for TLS, and `unix:///r.sock`"),
+    ] {
+        for line in ["deduct 1 --user 7", "reconcile"] {
+            let call = seckill(["-o", "json"]).args(line.split(' ')).env("SECKILL_URL", url).args(options);
+            let error = call.code(2).stdout_is("").error_json();
+            assert!(error["error"].as_str().unwrap().contains(says), "{options:?}: {error}");
+            assert!(error["hint"].is_string(), "{options:?}: {error}");
+            assert!(!error.to_string().contains("os error"), "{options:?}: {error}");
+        }
+    }
+    seckill(["inspect", "--embedded", "--cacert", &ca]).code(2).stderr_has("--embedded").stderr_has("--cacert");
+}
+
+#[test]
+fn an_order_without_tls_reads_no_certificates() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).env("SSL_CERT_FILE", "/nonexistent/ca.pem").code(0);
 }

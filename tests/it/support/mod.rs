@@ -2,6 +2,7 @@
 //! demand, and the scripts of a shop's own backend.
 
 pub mod backend;
+mod certificates;
 mod cluster;
 mod copy;
 mod dump;
@@ -17,6 +18,7 @@ mod server;
 mod server_binary;
 mod terminal;
 
+pub use certificates::Authority;
 pub use cluster::TestCluster;
 pub use copy::Copy;
 pub use dump::Dump;
