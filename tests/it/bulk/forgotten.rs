@@ -5,8 +5,8 @@ use super::multi::{pairs, sale};
 use super::{Orders, held, preheat, start_and_hold, statuses, summary};
 use crate::support::{Copy, Fault, Proxy, Running, TestRedis, When};
 
-/// Behind SCRIPT LOAD and two HGET for each of three activities. A call has 64 orders of two items, and as all of them
-/// name `a` there is one in flight at a time.
+/// Behind SCRIPT LOAD and two HGET for each of three activities. A call has 64 orders of two items, and two calls are
+/// in flight: when a reply is held, the call behind it may have run or not.
 const FIRST: usize = 8;
 
 /// Lets a run of two calls be forgotten when it has made five.
@@ -31,9 +31,9 @@ fn what_a_server_forgot_of_multi_orders_is_applied_again() {
     let expected: Vec<String> = (1..=500).map(|line| format!("{line} ok")).collect();
     assert_eq!(statuses(&outcome), expected, "each line is told of once, in order");
     assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (500, 250, 250));
-    outcome
-        .stderr_has("the server lost what it had decided of `a` after line 128; it is applied again")
-        .stderr_lacks("refused now");
+    let lost = |line| format!("the server lost what it had decided of `a` after line {line}; it is applied again");
+    assert!([128, 192].map(lost).iter().any(|note| outcome.stderr.contains(note)), "{}", outcome.stderr);
+    outcome.stderr_lacks("refused now");
     redis.seckill(["reconcile", "a", "b", "c"]).code(0);
 }
 
@@ -63,10 +63,10 @@ fn an_order_that_was_told_to_be_refused_is_not_applied_the_second_time() {
     let redis = sale(40);
     // Requests of their own, whose refusal leaves no trace.
     let line = |user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"b\":1,\"c\":1}},\"request\":\"r{user}\"}}\n");
-    let orders = Orders::named("o.jsonl", (0..100).map(line).collect::<String>());
+    let orders = Orders::named("o.jsonl", (0..300).map(line).collect::<String>());
     let copy = Copy::of(&redis);
     let proxy = Proxy::before(&redis);
-    // Calls of 42 orders: two are through, and one is left.
+    // Calls of 42 orders: two are through, and perhaps a third.
     let call = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
     let call = start_and_hold(&proxy, FIRST + 1, call);
     copy.put_back(&redis);
@@ -75,10 +75,14 @@ fn an_order_that_was_told_to_be_refused_is_not_applied_the_second_time() {
     }
     proxy.release();
     let outcome = call.wait().code(3).stderr_has("the server lost what it had decided of `a` after line 0");
-    let status = |line| if (41..=84).contains(&line) { "refused" } else { "ok" };
-    let expected: Vec<String> = (1..=100).map(|line| format!("{line} {}", status(line))).collect();
-    assert_eq!(statuses(&outcome), expected);
-    assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (56, 56, 56));
+    let told = statuses(&outcome);
+    assert_eq!(told.len(), 300);
+    assert!(told[..40].iter().all(|row| row.ends_with(" ok")), "{told:?}");
+    assert!(told[40..84].iter().all(|row| row.ends_with(" refused")), "{told:?}");
+    assert!(told[126..].iter().all(|row| row.ends_with(" ok")), "{told:?}");
+    let ok = told.iter().filter(|row| row.ends_with(" ok")).count() as u64;
+    let held = ["a", "b", "c"].map(|activity| held(&redis, activity));
+    assert_eq!(held, [ok; 3], "what was told to be refused is not applied");
 }
 
 #[test]
@@ -87,7 +91,7 @@ fn an_order_that_was_told_to_be_done_and_is_refused_the_second_time_is_counted()
     for activity in ["a", "b", "c"] {
         preheat(&redis, activity, 60, None);
     }
-    let orders = pairs(100);
+    let orders = pairs(300);
     let copy = Copy::of(&redis);
     let proxy = Proxy::before(&redis);
     let call = proxy.seckill(["multi-deduct", "-o", "json", "--from", orders.path()]);
@@ -96,7 +100,7 @@ fn an_order_that_was_told_to_be_done_and_is_refused_the_second_time_is_counted()
     redis.seckill(["deduct", "a", "--user", "somebody", "--quantity", "40"]).code(0);
     proxy.release();
     let outcome = call.wait().code(3).stderr_has("40 orders reported as applied are refused now: the server lost data");
-    assert_eq!(summary(&outcome)[..2], ["a ok 60", "a out_of_stock 40"], "as it was told first");
+    assert_eq!(summary(&outcome)[..2], ["a ok 60", "a out_of_stock 240"], "as it was told first");
     assert_eq!((held(&redis, "a"), redis.int("seckill:stock:a")), (60, 0));
 }
 
@@ -133,7 +137,9 @@ fn a_reset_stops_multi_orders_that_began_before_it() {
     redis.seckill(["preheat", "--id", "b", "--stock", "77", "--reset", "--yes"]).code(0);
     proxy.release();
     let outcome = call.wait().code(1).stderr_has("activity `b` was reset after this run began");
-    assert_eq!((statuses(&outcome).len(), held(&redis, "a"), redis.int("seckill:stock:b")), (64, 64, 77));
+    let told = statuses(&outcome).len();
+    assert!([64, 128].contains(&told), "{told}");
+    assert_eq!((held(&redis, "a"), redis.int("seckill:stock:b")), (told as u64, 77));
 }
 
 #[test]

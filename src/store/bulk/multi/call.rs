@@ -27,6 +27,8 @@ pub struct MultiCall {
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) nth: u32,
+    /// The line that must have been decided here before this call.
+    pub(super) before: u64,
     /// The last line.
     pub(super) last: u64,
     /// Which order of the call each is of, and which item of that.
@@ -49,7 +51,7 @@ impl MultiCall {
             let next = self.columns.len();
             let at = *self.by_activity.entry(*nth).or_insert(next);
             if at == next {
-                self.columns.push(Column { nth: *nth, last: 0, items: Vec::new() });
+                self.columns.push(Column { nth: *nth, before: 0, last: 0, items: Vec::new() });
             }
             let column = &mut self.columns[at];
             column.last = order.line;
@@ -59,6 +61,17 @@ impl MultiCall {
         self.items += order.activities.len();
     }
 
+    /// The last line of an activity in this call.
+    pub(super) fn last_of(&self, nth: u32) -> Option<u64> {
+        self.by_activity.get(&nth).map(|at| self.columns[*at].last)
+    }
+
+    /// Whether the epochs of all its activities are known.
+    pub(super) fn has_epochs(&self, states: &JobStates) -> bool {
+        self.columns.iter().all(|column| !states.epoch(column.nth).is_empty())
+    }
+
+    /// Whether it shares no activity with another call.
     pub(super) fn is_disjoint(&self, other: &Self) -> bool {
         let (few, many) = if self.columns.len() <= other.columns.len() { (self, other) } else { (other, self) };
         few.columns.iter().all(|column| !many.by_activity.contains_key(&column.nth))

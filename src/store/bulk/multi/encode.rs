@@ -39,10 +39,9 @@ pub(super) fn encode(
     argument(out, if options.has_rows { b"1" } else { b"0" });
     let mut buffer = Vec::new();
     for column in &call.columns {
-        let state = states.get(column.nth);
         let items = || column.items.iter().map(|(at, item)| (orders.get(*at), *item));
         argument(out, states.epoch(column.nth));
-        number(out, state.watermark);
+        number(out, column.before);
         lines(&mut buffer, column, orders);
         argument(out, &buffer);
         let quantity = |(order, item): (&BulkMultiOrder, usize)| order.order.items[item].1.get();

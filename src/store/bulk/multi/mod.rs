@@ -1,9 +1,9 @@
 //! Orders of several activities each, all or nothing: several of them a call.
 //!
-//! They overlap, so a call that failed must not be overtaken by one that names an activity of it: two calls are in
-//! flight together only if they share no activity, and in what order those run makes no difference. Calls that name an
-//! activity are therefore decided there in the order of the input, in every run of the job, and the watermark says
-//! what the job has decided there.
+//! Orders of an activity are decided there in the order of the input, in every run of the job, and the watermark says
+//! what the job has decided there. Several calls that name an activity may be in flight together: each says which line
+//! must have been decided there before it, and the script refuses a call as a whole if that is not so in one of its
+//! activities. So none overtakes a call that failed.
 
 mod call;
 mod decode;
@@ -21,6 +21,7 @@ use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 use crate::store::keys::Keys;
 use crate::store::pipeline::{Link, Pipeline};
+use crate::store::reply::Reply;
 use crate::store::scripts::MULTI_DEDUCT;
 use crate::store::{Store, StoreError};
 use call::MultiCall;
@@ -230,11 +231,17 @@ impl Orders for MultiOrders {
         if self.ready.is_none() {
             self.ready = self.form(states, flush);
         }
-        self.ready.as_ref().is_some_and(|call| in_flight.all(|before| before.is_disjoint(call)))
+        // The reply to the first call to a new activity may say its epoch, which the next ones must name.
+        let may_follow = |call: &MultiCall| call.has_epochs(states) || in_flight.all(|before| before.is_disjoint(call));
+        self.ready.as_ref().is_some_and(may_follow)
     }
 
     fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<MultiCall, L>, _flush: bool) {
-        let Some(call) = self.ready.take() else { return };
+        let Some(mut call) = self.ready.take() else { return };
+        for column in &mut call.columns {
+            let in_flight = pipeline.in_flight().iter().rev().find_map(|call| call.last_of(column.nth));
+            column.before = in_flight.unwrap_or(0).max(states.get(column.nth).watermark);
+        }
         self.mark(&call, std::iter::repeat_with(|| State::Sent));
         let rows = Rows { rows: &self.rows, from: self.index(call.first) };
         pipeline.push(call, |out, call| encode(out, &self.options, states, call, &rows));
@@ -251,7 +258,15 @@ impl Orders for MultiOrders {
             Decoded::Gap { nth, line } => {
                 let nth = call.columns[nth].nth;
                 self.put_back(states, call, false);
-                Ok(Verdict::Rewind { nth, line })
+                let state = states.get(nth);
+                if state.refusal.is_some() {
+                    return Ok(Verdict::Retry(None));
+                }
+                // The server has lost lines, or a call before this one is still to be sent again.
+                if line < state.watermark {
+                    return Ok(Verdict::Rewind { nth, line });
+                }
+                Ok(Verdict::Retry(Some(Reply::of(&MULTI_DEDUCT).unfit(("gap", line)))))
             }
             Decoded::OtherEpoch { nth, epoch } => {
                 let nth = call.columns[nth].nth;
