@@ -1,7 +1,7 @@
 //! Files of orders of several activities.
 
 use super::{Orders, held, preheat, start_and_hold, statuses, summary};
-use crate::support::{Fault, Proxy, TestRedis, When, seckill};
+use crate::support::{Fault, Proxy, TestRedis, When, seckill, wait_until};
 
 /// So many orders, each of one unit of `a` and of `b` or `c`.
 pub fn pairs(orders: usize) -> Orders {
@@ -117,6 +117,19 @@ fn rows_come_in_the_order_of_the_file_and_calls_without_a_common_activity_go_sid
     let expected = |nth: usize| format!("{} {}", nth + 1, if nth < 400 { "ok" } else { "refused" });
     assert_eq!(statuses(&call.wait().code(3)), (0..800).map(expected).collect::<Vec<_>>());
     assert_eq!(redis.int("seckill:stock:m1"), 4);
+}
+
+#[test]
+fn calls_of_the_same_activities_are_in_flight_together() {
+    let redis = sale(1_000);
+    let orders = pairs(500);
+    let proxy = Proxy::before(&redis);
+    // Behind SCRIPT LOAD and two HGET an activity: the first call's reply is held, and the second one runs.
+    let call = start_and_hold(&proxy, 8, proxy.seckill(["multi-deduct", "--from", orders.path()]));
+    wait_until("the second call has run", || redis.int("seckill:stock:a") == 1_000 - 2 * 64);
+    proxy.release();
+    call.wait().code(0);
+    assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (500, 250, 250));
 }
 
 #[test]
