@@ -73,7 +73,7 @@ fn leave_to_the_listener() {
     {
         use nix::sys::signal::{SigSet, Signal};
         let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
-        // Where it is refused, an order in flight is in doubt, and the same command goes on.
+        // If it is refused, an order in flight is in doubt, and the same command resumes.
         let _ = signals.thread_block();
     }
 }

@@ -1,4 +1,4 @@
-//! Activities: what a fixture wishes for, and what stands in Redis.
+//! Activities: what a fixture wants, and what is stored in Redis.
 
 use super::checkpoint::Checkpoint;
 use super::id::ActivityId;
@@ -16,7 +16,7 @@ pub struct Plan {
     pub id: ActivityId,
     /// What people call it.
     pub title: Option<String>,
-    /// Units to sell, all told.
+    /// Units to sell in total.
     pub total: Units,
     /// The most units a user may hold.
     pub per_user_limit: Option<Limit>,
@@ -29,7 +29,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan as a layout can keep it: a limit of 1 where a user is recorded once.
+    /// The plan as a layout can keep it: a limit of 1 if a user is recorded once.
     ///
     /// # Errors
     /// What is wrong with its limit, and what was expected.
@@ -105,9 +105,9 @@ names! {
 pub struct Difference {
     /// Name of the field, as in fixtures.
     pub field: String,
-    /// As it stands; empty where it is not set.
+    /// As it is stored; empty if it is not set.
     pub before: String,
-    /// As the plan wants it; empty where it wants none.
+    /// As the plan wants it; empty if it wants none.
     pub after: String,
     /// Whether the plan says anything about it.
     pub is_given: bool,
@@ -143,24 +143,24 @@ pub struct Preheated {
     pub action: Action,
     /// How it ended.
     pub status: Status,
-    /// Total before, where it was known.
+    /// Total before, if it was known.
     pub total_before: Option<u64>,
     /// Total after.
     pub total: Option<u64>,
-    /// Units left before, where the key was there.
+    /// Units left before, if the key was there.
     pub stock_before: Option<u64>,
     /// Units left after.
     pub stock: Option<u64>,
     /// The most units a user may hold, after.
     pub per_user_limit: Option<u64>,
-    /// Where plan and activity differ.
+    /// In what plan and activity differ.
     pub differences: Vec<Difference>,
     /// Which key is corrupt, and what it holds.
     pub corrupt: Option<super::order::Corrupt>,
 }
 
 impl Preheated {
-    /// What was done. Where a try may have done it whose reply was lost, that is what was planned.
+    /// What was done. If a try may have done it whose reply was lost, that is what was planned.
     #[must_use]
     pub fn of_plan(self, planned: &Self) -> Self {
         if self.status != Status::Replayed {
@@ -199,7 +199,7 @@ pub struct Meta {
     pub total: u64,
     /// The most units a user may hold.
     pub per_user_limit: Option<u64>,
-    /// What people call it; empty where it has no title.
+    /// What people call it; empty if it has no title.
     pub title: String,
     /// Purchases are refused before this instant.
     pub starts_at: Option<Millis>,
@@ -248,9 +248,9 @@ pub struct Snapshot {
     pub stock: Option<u64>,
     /// What preheat wrote; `None` for an activity that only a backend created.
     pub meta: Option<Meta>,
-    /// How many users hold units; `None` where the layout records nobody.
+    /// How many users hold units; `None` if the layout records nobody.
     pub buyers: Option<u64>,
-    /// The id of the ledger's last entry; `None` where there is none.
+    /// The id of the ledger's last entry; `None` if there is none.
     pub ledger_last: Option<String>,
     /// The server's clock at that instant.
     pub at: Millis,

@@ -78,7 +78,7 @@ pub struct Difference {
     pub ledger: Option<Held>,
     /// Units that the order records say.
     pub orders: Option<Held>,
-    /// How many users it stands for, if they are not named one by one.
+    /// How many users it counts, if they are not named one by one.
     pub count: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What the removed entries of a ledger came to: an audit goes on from there as if they were still read.
+//! The sums of the removed entries of a ledger: an audit continues from there as if it had read them.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use super::ledger::EntryId;
 use super::number::whole;
 use super::time::Millis;
 
-/// The sums of all entries before one. What each user holds stands in pages beside it.
+/// The sums of all entries before one. What each user holds is in pages beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Entries that were removed since the preheat. Removing lags behind: those that are left count for nothing.
@@ -17,7 +17,7 @@ pub struct Checkpoint {
     pub pages: u64,
     /// The epoch that it belongs to; in another it means nothing.
     pub epoch: u64,
-    /// The first entry that is not in here: where a ledger must go on.
+    /// The first entry that is not in here: at which a ledger must continue.
     pub from: EntryId,
     /// The last that is.
     pub upto: EntryId,

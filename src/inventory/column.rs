@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-/// Stands for a row that is in `large`.
+/// Marks a row that is in `large`.
 const LARGE: i16 = i16::MIN;
 
 /// Rows of `N` numbers, by the user's index. A row that was never written is all zeros.

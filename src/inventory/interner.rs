@@ -54,7 +54,7 @@ impl Interner {
             .collect()
     }
 
-    /// Half a hash is kept: it tells four thousand million users apart well enough.
+    /// Half a hash is kept: that distinguishes four thousand million users well enough.
     #[allow(clippy::cast_possible_truncation)]
     fn hash(&self, user: &[u8]) -> u32 {
         self.hasher.hash_one(user) as u32

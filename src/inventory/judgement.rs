@@ -76,7 +76,7 @@ fn ways_out(evidence: &mut Evidence, plan: &Plan, differences: &[Difference]) {
     let is_older = |difference: &Difference| matches!(difference.class, Class::MissingOrder | Class::QuantityMismatch);
     if !evidence.by_ledger && differences.iter().any(is_older) {
         evidence.notes.push(
-            "no whole ledger tells which purchases are newer than the order records: they look like missing orders too"
+            "no whole ledger shows which purchases are newer than the order records: they look like missing orders too"
                 .to_owned(),
         );
     }

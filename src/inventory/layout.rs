@@ -25,7 +25,7 @@ names! {
     pub enum Kind {
         /// A hash: user to units.
         Hash = "hash",
-        /// A set of users; units that are not 1 stand beside it.
+        /// A set of users; units that are not 1 are stored beside it.
         Set = "set",
         /// A set of users, one unit each.
         Coupon = "coupon",

@@ -218,7 +218,7 @@ impl LedgerState {
             match op {
                 Op::Deduct => self.move_units(user, count),
                 Op::Refund => self.move_units(user, -count),
-                // It was true at that instant, whatever the ledger said before. Sales of a bare counter go on
+                // It was true at that instant, whatever the ledger said before. Sales of a bare counter continue
                 // meanwhile, so there only the difference is known.
                 Op::Repair => {
                     let to = row.count(2).ok_or("a repair without its end")?;

@@ -1,6 +1,6 @@
 //! Whole numbers as they are written: `0` or `[1-9][0-9]*`, and nothing else.
 //!
-//! `1e3`, `0x10`, `+5`, ` 5 ` and `007` are refused everywhere alike (command line, YAML, files), because
+//! `1e3`, `0x10`, `+5`, ` 5 ` and `007` are refused everywhere (command line, YAML, files), because
 //! what one program reads as 1000 another reads as 1.
 
 use std::fmt;

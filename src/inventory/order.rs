@@ -1,4 +1,4 @@
-//! Orders: wishes for units of an activity, and how they ended.
+//! Orders of units of an activity, and how they ended.
 
 use serde::{Serialize, Serializer};
 
@@ -109,9 +109,9 @@ pub struct Outcome {
     pub status: Status,
     /// Units that moved, or would have: what was asked, or all the user held.
     pub quantity: Option<u64>,
-    /// Units left after it; `None` where the key is absent.
+    /// Units left after it; `None` if the key is absent.
     pub stock: Option<u64>,
-    /// Units the user holds after it; `None` where nothing records it.
+    /// Units the user holds after it; `None` if nothing records it.
     pub bought: Option<Bought>,
     /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,

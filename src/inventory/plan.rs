@@ -81,7 +81,7 @@ impl Plan {
     /// Puts steps in order and gives them their names.
     fn name(&mut self, evidence: &Evidence, steps: Vec<Step>) {
         let rules = evidence.rules();
-        // Without a meta nothing counts the repairs, so the instant of the audit tells one from the next.
+        // Without a meta nothing counts the repairs, so the instant of the audit distinguishes one from the next.
         let at = evidence.end.as_ref().filter(|_| rules.is_none()).map_or(0, |end| end.at.get());
         let repair = |step: Step| Repair {
             id: String::new(),

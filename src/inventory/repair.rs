@@ -121,8 +121,8 @@ impl Repair {
         self.user.is_none() && self.from.is_none()
     }
 
-    /// Its id, made from all that it does to an activity as it was audited. `at` tells repairs of an activity without
-    /// meta apart, whose repairs nothing counts. Ids are stored: a test pins the text that they are made from.
+    /// Its id, made from all that it does to an activity as it was audited. `at` distinguishes repairs of an activity
+    /// without meta, whose repairs nothing counts. Ids are stored: a test pins the text that they are made from.
     pub fn named(mut self, at: u64) -> Self {
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let text = [

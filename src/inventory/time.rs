@@ -46,7 +46,7 @@ impl Millis {
         u64::try_from(self.0).unwrap_or(0)
     }
 
-    /// To the second, for tables, where the id beside it has the milliseconds.
+    /// To the second, for tables: the id beside it has the milliseconds.
     pub fn to_second(self) -> Self {
         Self(self.0 - self.0.rem_euclid(1000))
     }
@@ -122,7 +122,7 @@ impl Serialize for Millis {
     }
 }
 
-/// Midnight, where only a date is given.
+/// Midnight, if only a date is given.
 const MIDNIGHT: Time = Time::constant(0, 0, 0, 0);
 
 #[cfg(test)]

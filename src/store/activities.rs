@@ -40,7 +40,7 @@ pub struct Paused {
 }
 
 impl Store {
-    /// What the server does when it is out of memory; `None` where it does not say.
+    /// What the server does when it is out of memory; `None` if it does not say.
     ///
     /// # Errors
     /// Any of [`StoreError`]; a user who may not ask among them.
@@ -144,7 +144,7 @@ impl Store {
     }
 }
 
-/// Sorted by size where both are numbers of a plausible length, else as text; without doubles, which a scan may give.
+/// Sorted by size if both are numbers of a plausible length, else as text; without doubles, which a scan may give.
 fn sorted(mut activities: Vec<ActivityId>) -> Vec<ActivityId> {
     activities.sort_by_cached_key(|activity| {
         let number = crate::inventory::number::whole(activity.as_str());

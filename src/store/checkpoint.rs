@@ -1,6 +1,6 @@
 //! The pages of a checkpoint: what each user held by the ledger entries that were removed.
 //!
-//! A page is a JSON array of pairs, a user and the units of each. Pages stand in the hash of request
+//! A page is a JSON array of pairs, a user and the units of each. Pages are stored in the hash of request
 //! ids, so that every system that knows the keys of an activity, and every reset, knows them too.
 
 use std::fmt;

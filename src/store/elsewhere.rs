@@ -1,4 +1,4 @@
-//! What else a server can tell about an answer: whether another layout has the activity, and whether it is a replica.
+//! What else a server knows about an answer: whether another layout has the activity, and whether it is a replica.
 //!
 //! Reads only, and only for hints: a user who lacks the right, or a connection that breaks, gets no hint.
 

@@ -41,7 +41,7 @@ pub enum StoreError {
     /// The activity was reset while a job was being applied to it.
     #[error("activity `{activity}` was reset after this run began, so the run stopped")]
     Reset { activity: String },
-    /// The name of a job stands for another input.
+    /// The name of a job is that of another input.
     #[error("the job `{job}` was another input for activity `{activity}`")]
     OtherJob { job: String, activity: String },
     /// The server has forgotten what it had decided, and the input cannot be read again.
@@ -132,7 +132,7 @@ pub enum ServerKind {
     Cluster,
     /// A key of the wrong type.
     WrongType,
-    /// What was given does not fit together, as only the script could tell.
+    /// What was given does not fit together, as only the script could find out.
     Usage,
     /// Anything else.
     Other,
@@ -154,7 +154,7 @@ impl ServerKind {
         }
     }
 
-    /// Whether nothing ran and somebody may be about to mend it: a run that can wait sends again.
+    /// Whether nothing ran and somebody may be about to correct it: a run that can wait sends again.
     pub fn may_pass(self) -> bool {
         matches!(self, Self::ReadOnly | Self::OutOfMemory | Self::Misconfigured | Self::NoReplicas) || self.passes()
     }
@@ -190,7 +190,7 @@ impl StoreError {
             || why.contains("consumer group") || why.contains("no longer exists"))
     }
 
-    /// What an error reply of the server means; `None` where the connection, not the server, failed.
+    /// What an error reply of the server means; `None` if the connection, not the server, failed.
     pub fn of_reply(error: &RedisError, server: &str) -> Option<Self> {
         if error.is_io_error() || matches!(error.kind(), ErrorKind::Parse) {
             return None;

@@ -72,7 +72,7 @@ impl HeldBy {
     }
 }
 
-/// What a record holds: `?` stands for a member of a set without units.
+/// What a record holds: `?` is a member of a set without units.
 pub(super) fn holding(bytes: &[u8]) -> Holding {
     const SHOWN: usize = 64;
     match std::str::from_utf8(bytes).ok().and_then(whole) {

@@ -19,7 +19,7 @@ const MOST_PAGE: usize = 400;
 const SHOWN: usize = 100;
 /// The longest wait for a new entry in one call: Ctrl-C is looked at in between.
 const MOST_BLOCK: Duration = Duration::from_millis(500);
-/// Who reads in a group. It is always the same, so that a later run goes on where this one stopped.
+/// Who reads in a group. It is always the same, so that a later run resumes where this one stopped.
 const CONSUMER: &str = "seckill";
 
 impl Store {

@@ -60,7 +60,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Nothing is sent before the first question. `operator` stands in the ledger as who did it.
+    /// Nothing is sent before the first question. The ledger names the `operator` as who did it.
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
         Self { server: Server::new(target), layout, operator, throttle: Throttle::quick(), stop: Arc::new(|| false) }
     }

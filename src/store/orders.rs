@@ -29,7 +29,7 @@ pub(super) fn mode(dry_run: bool, nth: Try) -> &'static str {
     }
 }
 
-/// What to tell where the outcome of a request stays unknown.
+/// How to settle a request whose outcome is unknown.
 pub(super) fn settle(request: &RequestId) -> Option<Settle> {
     Some(Settle::SameRequest(request.to_string()))
 }

@@ -80,7 +80,7 @@ impl Store {
     }
 }
 
-/// Reads the script's reply; `None` if users and units cannot be told apart in it.
+/// Reads the script's reply; `None` if users and units cannot be separated in it.
 pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>, StoreError> {
     let reply = Reply::of(&AUDIT);
     let mut values = reply.array(value)?;

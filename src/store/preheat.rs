@@ -15,7 +15,7 @@ use crate::inventory::id::ActivityId;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
-/// A field of a plan as the script takes it: `=text`, or empty where it is not given.
+/// A field of a plan as the script takes it: `=text`, or empty if it is not given.
 fn given(field: Option<impl ToString>) -> String {
     field.map(|value| format!("={}", value.to_string())).unwrap_or_default()
 }
@@ -24,7 +24,7 @@ fn given(field: Option<impl ToString>) -> String {
 const AT_ONCE: usize = 200;
 
 impl Store {
-    /// Makes one activity what the plan says, or tells how it differs; `tried` says whether that was sent before.
+    /// Makes one activity what the plan says, or says how it differs; `tried` says whether that was sent before.
     fn preheat(
         &mut self,
         plan: &Plan,
@@ -60,9 +60,9 @@ impl Store {
         Ok(preheated)
     }
 
-    /// Makes several activities what their plans say, many at once, each atomically, or tells how they differ. With
+    /// Makes several activities what their plans say, many at once, each atomically, or says how they differ. With
     /// `dry_run` nothing is written. `each` gets the number of a plan and what became of it, also before an error: what
-    /// it was not told of was not done, or is in doubt. What was found done by a try whose reply was lost is `replayed`.
+    /// it was not given was not done, or is in doubt. What was found done by a try whose reply was lost is `replayed`.
     ///
     /// # Errors
     /// Any of [`StoreError`]; refusals are statuses.
@@ -113,7 +113,7 @@ impl Store {
         Ok(())
     }
 
-    /// The same for a few, in one round trip. What was not answered is sent again, one by one, where that is safe.
+    /// The same for a few, in one round trip. What was not answered is sent again, one by one, if that is safe.
     fn preheat_chunk(
         &mut self,
         plans: &[&Plan],

@@ -49,7 +49,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub fn snapshots(&mut self, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
         let Some((first, rest)) = activities.split_first() else { return Ok(Vec::new()) };
-        // The first call loads the script where the server lost it; a pipeline could not.
+        // The first call loads the script if the server lost it; a pipeline could not.
         let mut all = vec![self.snapshot(first)?];
         for chunk in rest.chunks(500) {
             let keys: Vec<Keys> = chunk.iter().map(|activity| self.keys(activity)).collect();

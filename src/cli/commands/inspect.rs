@@ -1,6 +1,6 @@
 //! `seckill inspect`: stock and participants, per user if asked.
 
-pub mod look;
+pub mod detail;
 pub mod rows;
 
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use super::hints;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
-use look::{Odd, Sight, look, tell};
+use detail::{ActivityDetail, InvalidRecords};
 use rows::{ActivityRow, BuyerRow, HolderRow};
 use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::{ActivityId, UserId};
@@ -31,7 +31,7 @@ const USERS_IN_A_CALL: usize = 2000;
 /// Without ACTIVITY, everything that was preheated is listed, one row an activity. With ACTIVITY, that row is
 /// followed by the users who bought most; csv and tsv have the rows of the activities alone.
 ///
-/// An activity that is not there is `not_preheated`, one that cannot be read is `corrupt`: both stand in `state`
+/// An activity that is not there is `not_preheated`, one that cannot be read is `corrupt`: both are shown in `state`
 /// (with json, jsonl and yaml in `status` too), the others are shown all the same, and the exit code is 3. What only a
 /// preheat knows (total, limit, window) is empty for an activity that another system created.
 #[derive(Debug, clap::Args)]
@@ -74,7 +74,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         list(&activities, store, out)
     } else {
         let top = args.top.unwrap_or(TOP);
-        detail(&activities, top, store, out)
+        detailed(&activities, top, store, out)
     }
 }
 
@@ -97,32 +97,35 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
 
 /// One row an activity.
 fn list(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let rows: Vec<ActivityRow> = sights(activities, 0, store, out)?.into_iter().map(|sight| sight.activity).collect();
+    let rows: Vec<ActivityRow> =
+        details(activities, 0, store, out)?.into_iter().map(|detail| detail.activity).collect();
     out.array(&rows)?;
     Ok(exit(rows.iter().all(ActivityRow::is_sound)))
 }
 
 /// Activities, each with those who bought most.
-fn detail(activities: &[ActivityId], top: usize, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    // Rows of fixed columns have no place for participants, so nobody need look for them.
-    let top = if matches!(out.format(), Format::Csv | Format::Tsv) { 0 } else { top };
-    let sights = sights(activities, top, store, out)?;
-    let exit = exit(sights.iter().all(|sight| sight.activity.is_sound()));
+fn detailed(activities: &[ActivityId], top: usize, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    // Rows of fixed columns have no room for participants.
+    if matches!(out.format(), Format::Csv | Format::Tsv) {
+        return list(activities, store, out);
+    }
+    let details = details(activities, top, store, out)?;
+    let exit = exit(details.iter().all(|detail| detail.activity.is_sound()));
     match out.format() {
-        Format::Table => tables(sights, out)?,
-        _ => out.array(&sights)?,
+        Format::Table => tables(details, out)?,
+        _ => out.array(&details)?,
     }
     Ok(exit)
 }
 
-/// Looks at each activity, and says what is wrong with any of them.
-fn sights(activities: &[ActivityId], top: usize, store: &mut Store, out: &Output) -> Result<Vec<Sight>> {
+/// Reads each activity, and warns of what is wrong with any of them.
+fn details(activities: &[ActivityId], top: usize, store: &mut Store, out: &Output) -> Result<Vec<ActivityDetail>> {
     let snapshots = snapshots(activities, store, out)?;
     let mut warnings = out.warnings();
-    let sights = snapshots.iter().map(|snapshot| look(store, &mut warnings, snapshot, top)).collect();
+    let details = snapshots.iter().map(|snapshot| detail::read(store, &mut warnings, snapshot, top)).collect();
     warnings.end();
     hints::other_layouts(missing(&snapshots), store, out);
-    sights
+    details
 }
 
 /// The activities as they are now, with a warning if that is how they were.
@@ -140,9 +143,9 @@ fn missing(snapshots: &[Snapshot]) -> impl Iterator<Item = &ActivityId> {
 }
 
 /// The stock table, then one table of participants for each activity that has any.
-pub fn tables(sights: Vec<Sight>, out: &mut Output) -> Result<()> {
+pub fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
     let (activities, participants): (Vec<ActivityRow>, Vec<_>) =
-        sights.into_iter().map(|sight| (sight.activity, (sight.participants, sight.more))).unzip();
+        details.into_iter().map(|detail| (detail.activity, (detail.participants, detail.more))).unzip();
     out.table(None, &activities)?;
     for (activity, (participants, more)) in activities.iter().zip(participants) {
         if participants.is_empty() {
@@ -163,13 +166,13 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
     let mut rows = Vec::new();
     for activity in activities {
         let mut worst: Option<Snapshot> = None;
-        for (place, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
+        for (nth, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
             let (snapshot, held) = store.bought(activity, users)?;
-            if place == 0 || snapshot.status == Status::Corrupt {
-                tell(&mut warnings, &snapshot);
+            if nth == 0 || snapshot.status == Status::Corrupt {
+                detail::warn(&mut warnings, &snapshot);
             }
-            for (place, user) in users.iter().enumerate() {
-                rows.push(HolderRow::new(&snapshot, user.as_str(), held.get(place).copied().flatten()));
+            for (at, user) in users.iter().enumerate() {
+                rows.push(HolderRow::new(&snapshot, user.as_str(), held.get(at).copied().flatten()));
             }
             if worst.as_ref().is_none_or(|worst| worst.status.is_done()) {
                 worst = Some(snapshot);
@@ -189,26 +192,26 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
     let is_flat = !out.format().is_nested();
     let snapshots = snapshots(activities, store, out)?;
     let mut warnings = out.warnings();
-    snapshots.iter().for_each(|snapshot| tell(&mut warnings, snapshot));
+    snapshots.iter().for_each(|snapshot| detail::warn(&mut warnings, snapshot));
     hints::other_layouts(missing(&snapshots), store, out);
     let mut sound = snapshots.iter().all(|snapshot| snapshot.status.is_done());
     let mut stream = out.stream::<BuyerRow<'_>>()?;
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.status != Status::Corrupt) {
-        let mut odd = Odd::default();
+        let mut invalid = InvalidRecords::default();
         store.participants(&snapshot.activity, |user, units| {
-            let bought = units.map_err(|text| odd.add(user, &text)).ok();
+            let bought = units.map_err(|text| invalid.add(user, &text)).ok();
             stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))?;
             Ok::<_, Error>(())
         })?;
-        sound &= odd.is_empty();
-        odd.tell(&mut warnings, &snapshot.activity);
+        sound &= invalid.is_empty();
+        invalid.warn(&mut warnings, &snapshot.activity);
     }
     stream.finish()?;
     warnings.end();
     Ok(exit(sound))
 }
 
-/// 0 where every activity is there and can be read, else 3.
+/// 0 if every activity is there and can be read, else 3.
 fn exit(sound: bool) -> Exit {
     if sound { Exit::Done } else { Exit::Refused }
 }

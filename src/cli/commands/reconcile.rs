@@ -31,7 +31,7 @@ use seckill::store::Store;
 /// total. Otherwise the verdict is `drift`, `unsettled` (it changed during the audit and has no ledger) or `unproven`
 /// (exit code 7), or `not_preheated` (exit code 3).
 ///
-/// The audit is exact while the sale goes on: every counter is compared with the ledger at one instant. An activity
+/// The audit is exact during the sale: every counter is compared with the ledger at one instant. An activity
 /// without a ledger is scanned until two scans are equal.
 ///
 /// Order records are summed by user; negative rows are refunds. They are compared with the ledger as of their own

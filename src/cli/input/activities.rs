@@ -53,14 +53,14 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
     let header: Vec<String> = match reader.headers() {
         Ok(header) => header.iter().map(|name| name.trim().to_owned()).collect(),
         Err(error) => {
-            problems.tell(Problem::new(top, error.to_string()));
+            problems.report(Problem::new(top, error.to_string()));
             return list;
         }
     };
     let found = match columns.find(&header) {
         Ok(found) => found,
         Err(Refusal { message, hint }) => {
-            problems.tell(Problem::new(top, message).hint(hint));
+            problems.report(Problem::new(top, message).hint(hint));
             return list;
         }
     };
@@ -72,38 +72,41 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
             Ok(true) => {}
             Ok(false) => return list,
             Err(error) => {
-                problems.tell(Problem::new(top, error.to_string()));
+                problems.report(Problem::new(top, error.to_string()));
                 return list;
             }
         }
-        let start = record.position().map_or(0, |position| place(position.byte()));
-        let end = place(reader.position().byte());
-        let line = record.position().map_or(1, |position| place(position.line()));
+        let start = record.position().map_or(0, |position| offset(position.byte()));
+        let end = offset(reader.position().byte());
+        let line = record.position().map_or(1, |position| offset(position.line()));
         let (width, columns) = (header.len(), &found.places);
         let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };
         if bytes.get(start..end).is_some_and(|raw| after_quote(raw, delimiter).is_some()) {
-            row.tell("text after a closing quote".to_owned(), Some("write a quote inside quotes twice: `\"a\"\"b\"`"));
+            row.report(
+                "text after a closing quote".to_owned(),
+                Some("write a quote inside quotes twice: `\"a\"\"b\"`"),
+            );
             continue;
         }
         let Some(plan) = row.plan() else { continue };
         match seen.insert(plan.id.clone(), line) {
             Some(first) => {
                 let message = format!("activity `{}` is given twice, first in line {first}", plan.id);
-                problems.tell(Problem::new(Location { line, column: 1 }, message));
+                problems.report(Problem::new(Location { line, column: 1 }, message));
             }
             None => list.plans.push(plan),
         }
     }
 }
 
-/// A place in a text that is held in memory.
-fn place(at: u64) -> usize {
+/// An offset into a text that is held in memory.
+fn offset(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
 
 struct Row<'a> {
     width: usize,
-    /// The place of each column of ours.
+    /// The index of each column of ours.
     columns: &'a [Option<usize>],
     record: &'a csv::StringRecord,
     line: usize,
@@ -113,12 +116,12 @@ struct Row<'a> {
 impl Row<'_> {
     fn plan(&mut self) -> Option<Plan> {
         if self.record.len() != self.width {
-            self.tell(format!("{} values, where the header has {}", self.record.len(), self.width), None);
+            self.report(format!("{} values, but the header has {}", self.record.len(), self.width), None);
             return None;
         }
         let id = self.text("id").filter(|id| id.starts_with(|c: char| c.is_ascii_digit()) && is_rounded(id));
         if let Some(id) = id.map(quoted) {
-            self.tell(
+            self.report(
                 format!("id: {id} is a number that was rounded"),
                 Some("a spreadsheet did that: format the column as text, and export it again"),
             );
@@ -136,7 +139,7 @@ impl Row<'_> {
         if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)
             && start >= end
         {
-            self.tell(format!("the window ends ({end}) before it starts ({start})"), None);
+            self.report(format!("the window ends ({end}) before it starts ({start})"), None);
             return None;
         }
         Some(plan)
@@ -147,7 +150,7 @@ impl Row<'_> {
         self.parsed(name, &text, expected)
     }
 
-    /// `None` where it is wrong; an empty value is none.
+    /// The outer `None` if it is wrong; an empty value is none.
     #[allow(clippy::option_option)]
     fn optional<T: FromStr>(&mut self, name: &str, expected: &str) -> Option<Option<T>> {
         match self.text(name).unwrap_or_default().to_owned() {
@@ -159,7 +162,7 @@ impl Row<'_> {
     fn parsed<T: FromStr>(&mut self, name: &str, text: &str, expected: &str) -> Option<T> {
         let value = text.parse().ok();
         if value.is_none() {
-            self.tell(format!("{name}: {} is not {expected}", quoted(text)), None);
+            self.report(format!("{name}: {} is not {expected}", quoted(text)), None);
         }
         value
     }
@@ -169,8 +172,8 @@ impl Row<'_> {
         self.record.get(self.columns[nth]?)
     }
 
-    fn tell(&mut self, message: String, hint: Option<&str>) {
+    fn report(&mut self, message: String, hint: Option<&str>) {
         let problem = Problem::new(Location { line: self.line, column: 1 }, message);
-        self.problems.tell(problem.hint(hint.map(str::to_owned)));
+        self.problems.report(problem.hint(hint.map(str::to_owned)));
     }
 }

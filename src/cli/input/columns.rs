@@ -40,7 +40,7 @@ pub enum Named {
 /// What a header says.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The place of each column of ours, if it is there.
+    /// The index of each column of ours, if it is there.
     pub places: Vec<Option<usize>>,
     /// The names of all others.
     pub ignored: Vec<String>,
@@ -93,7 +93,7 @@ impl Columns {
         Self { has_map: false, ..self }
     }
 
-    /// What the input calls a column; our own name where it has none.
+    /// What the input calls a column; our own name if it has none.
     pub fn name(&self, nth: usize) -> &str {
         self.wanted[nth].theirs.as_deref().unwrap_or(self.wanted[nth].ours)
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::names::{did_you_mean, listed, quoted};
-use super::problem::{Location, Problem, Problems, Told};
+use super::problem::{Location, Problem, Problems, Reported};
 use super::source::Source;
 use super::yaml::{Node, Value};
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
@@ -16,7 +16,7 @@ use seckill::inventory::time::Millis;
 pub trait Scalar: Sized {
     /// What the text must be, for errors: `… is not` this.
     const EXPECTED: &'static str;
-    /// The value, where the text keeps the rule. `plain` says that it stood there without quotes.
+    /// The value, if the text keeps the rule. `plain`: it was written without quotes.
     fn of(text: &str, plain: bool) -> Option<Self>;
 }
 
@@ -81,7 +81,7 @@ fn is_null(text: &str) -> bool {
     matches!(text, "~" | "null" | "Null" | "NULL")
 }
 
-/// What everything that is read needs: the text for excerpts, and where to tell of problems.
+/// What everything that is read needs: the text for excerpts, and where problems are reported.
 pub struct Context<'a> {
     /// The file.
     pub source: &'a Source,
@@ -90,32 +90,37 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Tells of a problem.
-    pub fn tell(&mut self, at: Location, message: impl Into<String>) -> Told {
-        self.problems.tell(Problem::new(at, message))
+    /// Reports a problem.
+    pub fn report(&mut self, at: Location, message: impl Into<String>) -> Reported {
+        self.problems.report(Problem::new(at, message))
     }
 
-    /// Tells of a problem and of the way out.
-    pub fn tell_hint(&mut self, at: Location, message: impl Into<String>, hint: impl Into<Option<String>>) -> Told {
-        self.problems.tell(Problem::new(at, message).hint(hint))
+    /// Reports a problem and the next step.
+    pub fn report_with_hint(
+        &mut self,
+        at: Location,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) -> Reported {
+        self.problems.report(Problem::new(at, message).hint(hint))
     }
 
-    /// Tells that a node is of the wrong kind.
-    pub fn wrong_kind(&mut self, name: &str, node: &Node, expected: &str) -> Told {
+    /// Reports that a node is of the wrong kind.
+    pub fn wrong_kind(&mut self, name: &str, node: &Node, expected: &str) -> Reported {
         if node.text() == Some("") {
-            return self.tell(node.at, format!("{name}: has no value, expected {expected}"));
+            return self.report(node.at, format!("{name}: has no value, expected {expected}"));
         }
         let excerpt = self.excerpt(node.at);
-        self.tell(node.at, format!("{name}: {excerpt} is {}, expected {expected}", node.kind()))
+        self.report(node.at, format!("{name}: {excerpt} is {}, expected {expected}", node.kind()))
     }
 
-    /// What stands at a place. Looking it up takes time, so nobody does for what will not be shown.
+    /// The text at a location. Looking it up takes time, so nobody does for what will not be shown.
     pub fn excerpt(&self, at: Location) -> String {
         if self.problems.is_full() { String::new() } else { self.source.excerpt(at) }
     }
 
     /// A node as a value; `name` says what it is to be.
-    pub fn scalar<T: Scalar>(&mut self, name: &str, node: &Node) -> Result<T, Told> {
+    pub fn scalar<T: Scalar>(&mut self, name: &str, node: &Node) -> Result<T, Reported> {
         let Value::Scalar { text, plain } = &node.value else {
             return Err(self.wrong_kind(name, node, T::EXPECTED));
         };
@@ -123,7 +128,7 @@ impl Context<'_> {
             return Ok(value);
         }
         if *plain && text.is_empty() {
-            return Err(self.tell(node.at, format!("{name}: has no value, expected {}", T::EXPECTED)));
+            return Err(self.report(node.at, format!("{name}: has no value, expected {}", T::EXPECTED)));
         }
         let hint = if !plain && T::of(text, true).is_some() {
             Some(format!("write {} without quotes", quoted(text)))
@@ -133,11 +138,11 @@ impl Context<'_> {
             None
         };
         let shown = if *plain { quoted(text) } else { quoted(&format!("\"{text}\"")) };
-        Err(self.tell_hint(node.at, format!("{name}: {shown} is not {}", T::EXPECTED), hint))
+        Err(self.report_with_hint(node.at, format!("{name}: {shown} is not {}", T::EXPECTED), hint))
     }
 
     /// The word of a list that a node says.
-    pub fn word(&mut self, name: &str, node: &Node, known: &[&'static str]) -> Result<&'static str, Told> {
+    pub fn word(&mut self, name: &str, node: &Node, known: &[&'static str]) -> Result<&'static str, Reported> {
         let expected = format!("one of {}", listed(known));
         let Some(text) = node.text() else {
             return Err(self.wrong_kind(name, node, &expected));
@@ -146,7 +151,7 @@ impl Context<'_> {
             Some(word) => Ok(word),
             None => {
                 let message = format!("{name}: {} is not {expected}", quoted(text));
-                Err(self.tell_hint(node.at, message, did_you_mean(text, known)))
+                Err(self.report_with_hint(node.at, message, did_you_mean(text, known)))
             }
         }
     }
@@ -159,22 +164,22 @@ pub struct Fields<'n> {
     what: &'static str,
     entries: Vec<(&'n str, &'n Node)>,
     /// A field was misspelt or given twice, which may be why another seems to be missing.
-    told: Option<Told>,
+    reported: Option<Reported>,
 }
 
 impl<'n> Fields<'n> {
-    /// Reads a mapping, telling of what is no field of `what` and of what is given twice.
-    pub fn of(context: &mut Context, what: &'static str, known: &[&str], node: &'n Node) -> Result<Self, Told> {
+    /// Reads a mapping; reports what is no field of `what` and what is given twice.
+    pub fn of(context: &mut Context, what: &'static str, known: &[&str], node: &'n Node) -> Result<Self, Reported> {
         let Value::Mapping(mapping) = &node.value else {
             let expected = format!("a mapping of {}", listed(known));
             return Err(context.wrong_kind(what, node, &expected));
         };
-        let mut fields = Self { at: node.at, what, entries: Vec::with_capacity(mapping.len()), told: None };
+        let mut fields = Self { at: node.at, what, entries: Vec::with_capacity(mapping.len()), reported: None };
         for (name, at, value) in distinct(context, what, mapping) {
             if known.contains(&name) {
                 fields.entries.push((name, value));
             } else {
-                fields.told = Some(unknown_field(context, what, known, name, at));
+                fields.reported = Some(unknown_field(context, what, known, name, at));
             }
         }
         Ok(fields)
@@ -186,29 +191,29 @@ impl<'n> Fields<'n> {
     }
 
     /// The value of a field that may be absent.
-    pub fn optional<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<Option<T>, Told> {
+    pub fn optional<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<Option<T>, Reported> {
         self.node(name).map(|node| context.scalar(name, node)).transpose()
     }
 
     /// The value of a field that must be there.
-    pub fn required<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<T, Told> {
+    pub fn required<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<T, Reported> {
         self.optional(context, name)?.ok_or_else(|| self.missing(context, name, T::EXPECTED))
     }
 
-    /// Tells that a field is missing, unless it may only be misspelt.
-    pub fn missing(&self, context: &mut Context, name: &str, expected: &str) -> Told {
-        self.told.unwrap_or_else(|| {
-            context.tell(self.at, format!("{}: `{name}` is missing, expected {expected}", self.what))
+    /// Reports that a field is missing, unless it may only be misspelt.
+    pub fn missing(&self, context: &mut Context, name: &str, expected: &str) -> Reported {
+        self.reported.unwrap_or_else(|| {
+            context.report(self.at, format!("{}: `{name}` is missing, expected {expected}", self.what))
         })
     }
 
-    /// Fails where something that is no field was given.
-    pub fn all_known(&self) -> Result<(), Told> {
-        self.told.map_or(Ok(()), Err)
+    /// Fails if an unknown field was given.
+    pub fn all_known(&self) -> Result<(), Reported> {
+        self.reported.map_or(Ok(()), Err)
     }
 }
 
-/// The entries of a mapping whose keys are single values, each key once; tells of all others.
+/// The entries of a mapping whose keys are single values, each key once; reports all others.
 pub fn distinct<'n>(
     context: &mut Context,
     what: &str,
@@ -223,7 +228,7 @@ pub fn distinct<'n>(
         };
         if let Some(first) = seen.get(name) {
             let message = format!("{what}: {} is given twice, first in line {}", quoted(name), first.line);
-            context.tell(key.at, message);
+            context.report(key.at, message);
             continue;
         }
         seen.insert(name, key.at);
@@ -232,11 +237,15 @@ pub fn distinct<'n>(
     entries
 }
 
-/// Tells of a field that is none.
-pub fn unknown_field(context: &mut Context, what: &str, known: &[&str], name: &str, at: Location) -> Told {
+/// Reports an unknown field.
+pub fn unknown_field(context: &mut Context, what: &str, known: &[&str], name: &str, at: Location) -> Reported {
     let hint = match name {
         "<<" => Some("merge keys are not followed; write the fields out".to_owned()),
         _ => did_you_mean(name, known),
     };
-    context.tell_hint(at, format!("{what}: unknown field {}, expected one of {}", quoted(name), listed(known)), hint)
+    context.report_with_hint(
+        at,
+        format!("{what}: unknown field {}, expected one of {}", quoted(name), listed(known)),
+        hint,
+    )
 }

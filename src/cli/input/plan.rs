@@ -21,7 +21,7 @@ pub fn read(path: &str) -> Result<Vec<Repair>, InputError> {
         match repair(text) {
             Ok(repair) => repairs.push(repair),
             Err((column, why)) => {
-                problems.tell(Problem::new(Location { line, column }, why));
+                problems.report(Problem::new(Location { line, column }, why));
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What is wrong with a file, and where: collected, so that one run tells of every mistake.
+//! What is wrong with a file, and where: collected, so that one run reports every mistake.
 
 use std::fmt;
 
 use super::error::InputError;
 
-/// How many problems of one file are told; of the others only the number.
-const MOST_TOLD: usize = 10;
+/// How many problems of one file are shown; of the others only the number.
+const MOST_SHOWN: usize = 10;
 
 /// A place in a file, as editors count it: from 1, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,22 +44,22 @@ impl Problem {
     }
 }
 
-/// Says that a problem was told, where nothing else is left to say.
+/// A problem was reported, and the caller has nothing to add.
 #[derive(Debug, Clone, Copy)]
-pub struct Told;
+pub struct Reported;
 
 /// The problems of one file.
 #[derive(Debug)]
 pub struct Problems {
     file: String,
-    told: Vec<Problem>,
-    untold: usize,
+    shown: Vec<Problem>,
+    hidden: usize,
 }
 
 impl Problems {
     /// None yet, of a file that messages call by this name.
     pub fn of(file: impl Into<String>) -> Self {
-        Self { file: file.into(), told: Vec::new(), untold: 0 }
+        Self { file: file.into(), shown: Vec::new(), hidden: 0 }
     }
 
     /// The error of a file that has one problem.
@@ -69,17 +69,17 @@ impl Problems {
 
     /// Whether only the number of further problems matters.
     pub fn is_full(&self) -> bool {
-        self.told.len() >= MOST_TOLD
+        self.shown.len() >= MOST_SHOWN
     }
 
     /// Notes one more.
-    pub fn tell(&mut self, problem: Problem) -> Told {
+    pub fn report(&mut self, problem: Problem) -> Reported {
         if self.is_full() {
-            self.untold += 1;
+            self.hidden += 1;
         } else {
-            self.told.push(problem);
+            self.shown.push(problem);
         }
-        Told
+        Reported
     }
 
     /// One error for all of them, in the order of the file.
@@ -87,13 +87,13 @@ impl Problems {
     /// # Errors
     /// There is at least one problem.
     pub fn end(mut self) -> Result<(), InputError> {
-        self.told.sort_by_key(|problem| (problem.at.line, problem.at.column));
+        self.shown.sort_by_key(|problem| (problem.at.line, problem.at.column));
         let shown = |problem: &Problem| format!("{}:{}: {}", self.file, problem.at, problem.message);
-        match self.told.as_slice() {
+        match self.shown.as_slice() {
             [] => Ok(()),
             [only] => Err(InputError::Invalid { message: shown(only), hint: only.hint.clone() }),
             several => {
-                let mut message = format!("{} problems in `{}`", several.len() + self.untold, self.file);
+                let mut message = format!("{} problems in `{}`", several.len() + self.hidden, self.file);
                 // One hint for all of them is said once.
                 let common =
                     several[0].hint.clone().filter(|hint| several.iter().all(|it| it.hint.as_ref() == Some(hint)));
@@ -106,8 +106,8 @@ impl Problems {
                         .unwrap_or_default();
                     message.push_str(&format!("\n  {}{hint}", shown(problem)));
                 }
-                if self.untold > 0 {
-                    message.push_str(&format!("\n  … and {} more", self.untold));
+                if self.hidden > 0 {
+                    message.push_str(&format!("\n  … and {} more", self.hidden));
                 }
                 Err(InputError::Invalid { message, hint: common })
             }
@@ -126,17 +126,17 @@ mod tests {
     #[test]
     fn a_single_problem_reads_as_an_editor_wants_it() {
         let mut problems = Problems::of("sale.yaml");
-        problems.tell(Problem::new(at(7), "stock: `-5` is wrong").hint("count again".to_owned()));
+        problems.report(Problem::new(at(7), "stock: `-5` is wrong").hint("count again".to_owned()));
         let error = problems.end().unwrap_err();
         assert_eq!(error.to_string(), "sale.yaml:7:3: stock: `-5` is wrong");
         assert_eq!(error.hint(), Some("count again"));
     }
 
     #[test]
-    fn many_problems_are_told_in_order_and_those_past_ten_are_counted() {
+    fn many_problems_are_shown_in_order_and_those_past_ten_are_counted() {
         let mut problems = Problems::of("sale.yaml");
         for line in (1..=12).rev() {
-            problems.tell(Problem::new(at(line), "no"));
+            problems.report(Problem::new(at(line), "no"));
         }
         let message = problems.end().unwrap_err().to_string();
         let lines: Vec<&str> = message.lines().collect();

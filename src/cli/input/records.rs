@@ -229,7 +229,7 @@ fn read(
             Ok(false) => break,
             Err(RowError::Fatal(failure)) => return Err(failure),
             Err(RowError::Bad(problem)) => {
-                problems.tell(problem);
+                problems.report(problem);
                 if problems.is_full() {
                     break;
                 }

@@ -60,7 +60,7 @@ impl Source {
         Ok(Self { name: name.to_owned(), text })
     }
 
-    /// What stands at a place, up to the end of its line.
+    /// The text from a location to the end of its line.
     pub fn excerpt(&self, at: Location) -> String {
         let line = self.text.lines().nth(at.line.saturating_sub(1)).unwrap_or_default();
         let rest: String = line.chars().skip(at.column.saturating_sub(1)).collect();
@@ -68,7 +68,7 @@ impl Source {
     }
 }
 
-/// The place just after a text.
+/// The location just after a text.
 fn end_of(text: &[u8]) -> Location {
     let text = String::from_utf8_lossy(text);
     let last = text.rsplit('\n').next().unwrap_or_default();

@@ -14,7 +14,7 @@ use super::problem::{Location, Problem};
 /// How deep a document may be nested; fixtures need five levels.
 const DEEPEST: usize = 32;
 
-/// How many nodes aliases may stand for, all told: a few lines of them can otherwise mean billions.
+/// How many nodes aliases may stand for in total: a few lines of them can otherwise mean billions.
 const MOST_ALIASED: usize = 1_000_000;
 
 /// One value of a document.
@@ -31,7 +31,7 @@ pub struct Node {
 /// What a node is.
 #[derive(Debug)]
 pub enum Value {
-    /// A text, and whether it stood there without quotes.
+    /// A text, and whether it was written without quotes.
     Scalar {
         /// The text, as written.
         text: String,
@@ -54,7 +54,7 @@ impl Node {
         }
     }
 
-    /// Its text, where it is a scalar.
+    /// Its text, if it is a scalar.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar { text, .. } => Some(text),
@@ -63,7 +63,7 @@ impl Node {
     }
 }
 
-/// What stands next in a document.
+/// What comes next in a document.
 pub enum Next {
     /// A mapping begins.
     Mapping(Location),
@@ -75,7 +75,7 @@ pub enum Next {
     End(Location),
 }
 
-/// Reads a document piece by piece, so that a list of a million items never stands in memory whole.
+/// Reads a document piece by piece, so that a list of a million items is never in memory whole.
 pub struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Rc<Node>>,
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next node, read whole; `None` where the list or mapping it would stand in is over.
+    /// The next node, read whole; `None` at the end of the list or mapping.
     pub fn node(&mut self) -> Result<Option<Rc<Node>>, Problem> {
         self.nested(0)
     }
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Begins the next document; `None` where there is none.
+    /// Begins the next document; `None` if there is none.
     pub fn document(&mut self) -> Result<Option<Location>, Problem> {
         match self.event()? {
             (Event::DocumentStart(_), at) => Ok(Some(at)),

@@ -28,7 +28,7 @@ pub(super) enum Content {
     Bar(f64),
 }
 
-/// What stands where nothing is known.
+/// Shown if nothing is known.
 const UNKNOWN: &str = "-";
 
 impl Cell {
@@ -47,7 +47,7 @@ impl Cell {
         Self::of(Content::Number(number.to_string()))
     }
 
-    /// A number, or a dash where it is not known.
+    /// A number, or a dash if it is not known.
     pub fn known(number: Option<impl Display>) -> Self {
         number.map_or_else(|| Self::number(UNKNOWN).tone(Tone::Dim), Self::number)
     }
@@ -61,7 +61,7 @@ impl Cell {
         }
     }
 
-    /// A share from 0 to 1 as a bar and a percentage; it grows smaller where the terminal is narrow.
+    /// A share from 0 to 1 as a bar and a percentage; it is smaller if the terminal is narrow.
     pub fn bar(share: f64) -> Self {
         Self::of(Content::Bar(share.clamp(0.0, 1.0)))
     }
@@ -89,7 +89,7 @@ impl Cell {
         self
     }
 
-    /// May be cut where the terminal is narrow.
+    /// May be cut if the terminal is narrow.
     #[must_use]
     pub fn flexible(mut self) -> Self {
         self.flexible = true;
@@ -100,7 +100,7 @@ impl Cell {
         Self { content, tone: Tone::Plain, flexible: false }
     }
 
-    /// Columns that it takes where nothing is narrow.
+    /// Columns that it takes if there is room.
     pub(super) fn width(&self) -> usize {
         match &self.content {
             Content::Text(text) | Content::Number(text) => width(text),
@@ -108,7 +108,7 @@ impl Cell {
         }
     }
 
-    /// What stands in it where that many columns are there.
+    /// Its text in at most that many columns.
     pub(super) fn shown(&self, columns: usize) -> Cow<'_, str> {
         match &self.content {
             Content::Text(text) | Content::Number(text) => cut(text, columns),
@@ -122,7 +122,7 @@ pub(super) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { get_string_width(text) }
 }
 
-/// A text in at most that many columns, with `…` where it was cut, never in the middle of an emoji.
+/// A text in at most that many columns, with `…` at the cut, never in the middle of an emoji.
 pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
@@ -142,7 +142,7 @@ pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if columns == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
 }
 
-/// Columns of a bar where nothing is narrow: ten blocks, a space, `100%`.
+/// Columns of a bar if there is room: ten blocks, a space, `100%`.
 pub(super) const BAR_WIDTH: usize = 10 + 1 + PERCENT_WIDTH;
 
 /// Columns of the percentage alone.

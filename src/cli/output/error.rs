@@ -122,15 +122,15 @@ mod tests {
 
     #[test]
     fn a_usage_error_is_one_line_and_its_tip() {
-        let told = usage(
+        let failure = usage(
             "error: unexpected argument '--usr' found\n\n  tip: a similar argument exists: '--user'\n\nUsage: seckill deduct\n",
         );
-        assert_eq!(told.message, "unexpected argument '--usr' found");
-        assert_eq!(told.hint.as_deref(), Some("a similar argument exists: '--user'"));
-        let told = usage(
+        assert_eq!(failure.message, "unexpected argument '--usr' found");
+        assert_eq!(failure.hint.as_deref(), Some("a similar argument exists: '--user'"));
+        let failure = usage(
             "error: the following required arguments were not provided:\n  --user <USER>\n\nUsage: seckill deduct --user <USER> <ACTIVITY>\n\nFor more information, try '--help'.\n",
         );
-        assert_eq!(told.message, "the following required arguments were not provided: --user <USER>");
-        assert_eq!(told.hint.as_deref(), Some("usage: seckill deduct --user <USER> <ACTIVITY>"));
+        assert_eq!(failure.message, "the following required arguments were not provided: --user <USER>");
+        assert_eq!(failure.hint.as_deref(), Some("usage: seckill deduct --user <USER> <ACTIVITY>"));
     }
 }

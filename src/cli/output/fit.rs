@@ -29,7 +29,7 @@ pub(super) struct Fitted {
 }
 
 impl Fitted {
-    /// Fits the columns to these rows, and to a width where there is one.
+    /// Fits the columns to these rows, and to a width if there is one.
     pub(super) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
         let columns = headings.iter().enumerate().map(|(index, heading)| Column::new(index, heading, rows)).collect();
         let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };

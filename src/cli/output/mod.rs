@@ -55,7 +55,7 @@ pub struct Output {
     bom: bool,
 }
 
-/// What stands above a table of a dry run.
+/// The title of a table of a dry run.
 const DRY_RUN: &str = "Dry run: nothing was changed";
 
 impl Output {
@@ -79,7 +79,7 @@ impl Output {
         self.bom = bom;
     }
 
-    /// Keeps rows that tell of changes, for a nested value: if standard output cannot be written, standard error names
+    /// Keeps rows that report changes, for a nested value: if standard output cannot be written, standard error names
     /// them. Rows that are printed as rows are kept anyway.
     pub fn keep_changes<T: Row>(&mut self, rows: &[T]) -> Result<(), OutputError> {
         let changes = rows.iter().filter(|row| !self.is_dry && row.is_change());
@@ -230,7 +230,7 @@ impl Output {
         self.terminal.confirm(question, yes)
     }
 
-    /// Shows how far work of that many steps has come; 0 where nobody knows how many.
+    /// Shows how far work of that many steps has come; 0 if nobody knows how many.
     pub fn progress(&self, label: &str, total: u64) -> Progress {
         Progress::new(&self.terminal, label, total)
     }

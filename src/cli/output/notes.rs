@@ -33,7 +33,7 @@ impl Terminal {
         }
     }
 
-    /// Prints one labelled line. Where even that fails, nobody is left to be told.
+    /// Prints one labelled line. If even that fails, there is nothing left to print to.
     pub(super) fn say(&self, label: &str, tone: Tone, text: &str) {
         let mut line = String::new();
         paint(&mut line, &format!("{label}:"), tone, self.colours_notes);

@@ -1,4 +1,4 @@
-//! How far long work has come: a bar on standard error, where somebody sees it.
+//! How far long work has come: a bar on standard error, if it is a terminal.
 
 use std::fmt::Write;
 use std::time::Duration;

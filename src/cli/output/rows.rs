@@ -12,7 +12,7 @@ use super::sink::{OutputError, Sink, Unwritable};
 use super::table::Table;
 use super::terminal::Terminal;
 
-/// One row of a result. `Serialize` gives its fields to machines: a flat struct, where `None` is null or empty.
+/// One row of a result. `Serialize` gives its fields to machines: a flat struct, whose `None` is null or empty.
 pub trait Row: Serialize {
     /// Names of the fields, in the order in which they are serialized: the header of a CSV without rows.
     const FIELDS: &'static [&'static str];
@@ -22,7 +22,7 @@ pub trait Row: Serialize {
     const HEADINGS: &'static [&'static str];
     /// The row of the table for people.
     fn cells(&self) -> Vec<Cell>;
-    /// Whether it tells of something that was changed: if standard output cannot be written, standard error names it.
+    /// Whether it reports a change: if standard output cannot be written, standard error names it.
     /// A dry run's rows never count.
     fn is_change(&self) -> bool {
         false
@@ -41,7 +41,7 @@ pub struct RowStream<'a, T: Row> {
     terminal: Terminal,
     shown: Instant,
     is_dry: bool,
-    /// Whether a row that cannot be written is an error; else the work goes on, and the end reports it.
+    /// Whether a row that cannot be written is an error; else the work continues, and the end reports it.
     is_strict: bool,
     of: PhantomData<fn(&T)>,
 }

@@ -1,4 +1,4 @@
-//! Standard output: buffered, escaped where a person would see it raw.
+//! Standard output: buffered, escaped if a person would see it raw.
 //!
 //! Writing never fails for who writes. A reader that closed the pipe, or a full disk, must not stop a command in the
 //! middle of its work, so the sink remembers the first error and drops all further data. [`Output::end`] reports it.
@@ -133,7 +133,7 @@ impl Sink {
         self.lost.as_ref()
     }
 
-    /// Keeps a row that tells of a change until it was flushed: if it cannot be, standard error gets it instead.
+    /// Keeps a row that reports a change until it was flushed: if it cannot be, standard error gets it instead.
     pub(super) fn keep_change(&self, row: &impl Serialize) -> serde_yaml::Result<()> {
         if !self.lost.as_ref().is_some_and(Unwritable::is_closed) {
             self.changes.borrow_mut().push(serde_yaml::to_value(row)?);

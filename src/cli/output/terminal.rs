@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum ColorChoice {
-    /// On a terminal, unless NO_COLOR is set; everywhere where CLICOLOR_FORCE is
+    /// On a terminal, unless NO_COLOR is set; everywhere if CLICOLOR_FORCE is
     #[default]
     Auto,
     /// Always
@@ -20,7 +20,7 @@ pub enum ColorChoice {
 pub struct Terminal {
     /// Data is seen by a person: control characters in it are escaped, and rows appear at once.
     pub shows_data: bool,
-    /// Columns a table may take; `None` where nothing bounds it.
+    /// Columns a table may take; `None` if nothing bounds it.
     pub width: Option<usize>,
     /// Tables are coloured.
     pub colours_data: bool,

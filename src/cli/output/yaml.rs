@@ -1,7 +1,7 @@
 //! YAML whose strings are strings to every reader.
 //!
-//! serde_yaml writes the document, but quotes for YAML 1.2, where a user called `no` needs no quotes. PyYAML and others
-//! still read 1.1, where it is false, `12:30` is 750 and `1_000` a thousand. So whatever is not clearly a word is quoted
+//! serde_yaml writes the document, but quotes for YAML 1.2, in which a user called `no` needs no quotes. PyYAML and
+//! others still read 1.1, in which it is false, `12:30` is 750 and `1_000` a thousand. So whatever is not clearly a word is quoted
 //! as in JSON, which both versions read as the same text.
 
 use serde::Serialize;

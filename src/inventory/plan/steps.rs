@@ -12,7 +12,7 @@ use crate::inventory::number::{MOST_UNITS, signed};
 const TOTALS_DIFFER: &str = "the totals differ: `preheat --update` sets the total";
 const DRIFTS_ON: &str =
     "somebody moves the stock past the ledger right now: stop the sale (`pause --withdraw-stock`), then audit again";
-const UNCLEAR: &str = "stock moved with some counters only: order records would tell which";
+const UNCLEAR: &str = "stock moved with some counters only: order records would show which";
 const UNPROVEN: &str =
     "no whole ledger that equals every counter, and no complete order records, prove how many units are left";
 const LOST: &str = "its stock key is gone, and no whole ledger that equals every counter, and no complete order records, \
@@ -222,9 +222,9 @@ impl<'a> Steps<'a> {
     /// lowers the stock comes before what raises it, and must not wait for it.
     fn net(&mut self, mut missing: i64) {
         for step in self.steps.iter_mut().filter(|step| step.stock_change < 0) {
-            let met = missing.clamp(0, -step.stock_change);
-            step.stock_change += met;
-            missing -= met;
+            let part = missing.clamp(0, -step.stock_change);
+            step.stock_change += part;
+            missing -= part;
         }
         if missing != 0 {
             self.add(Class::Conservation, None, Some(0), 0, missing);

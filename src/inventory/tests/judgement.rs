@@ -31,7 +31,7 @@ fn members_without_units_are_unproven_and_never_repaired() {
     };
     assert_eq!(plain.judged(), (Verdict::Unproven, Proof::None, Vec::new()));
     assert_eq!((plain.audit().bought, plain.audit().drift, plain.repairs()), (None, None, vec![]));
-    // Order records tell what they hold.
+    // Order records say what they hold.
     let orders = Some(["a", "b", "c", "d", "e"].map(|user| (user, 2)).to_vec());
     let recorded = Sale { orders, ..plain.clone() };
     assert_eq!(recorded.judged(), (Verdict::Match, Proof::Orders, Vec::new()));

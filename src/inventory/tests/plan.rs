@@ -138,10 +138,14 @@ fn what_raises_the_stock_names_what_comes_before() {
 #[test]
 fn one_unusual_user_does_not_block_the_others() {
     for user in [" a", "", "x\u{7}"] {
-        let odd = Sale { held: vec![("a", 1), ("b", 2), (user, 2), ("c", 1)], stock: Some(4), ..sale(Layout::Seckill) };
-        let odd = Sale { ledger: Some(vec![("a", 1), ("b", 2)]), ..odd };
-        assert_eq!((odd.repairs(), odd.kept()), (vec!["counter_drift c 1 1 +0".to_owned()], vec![Class::CounterDrift]));
-        let recorded = Sale { orders: Some(vec![("a", 1), ("b", 1), ("c", 1)]), ..odd };
+        let unusual =
+            Sale { held: vec![("a", 1), ("b", 2), (user, 2), ("c", 1)], stock: Some(4), ..sale(Layout::Seckill) };
+        let unusual = Sale { ledger: Some(vec![("a", 1), ("b", 2)]), ..unusual };
+        assert_eq!(
+            (unusual.repairs(), unusual.kept()),
+            (vec!["counter_drift c 1 1 +0".to_owned()], vec![Class::CounterDrift])
+        );
+        let recorded = Sale { orders: Some(vec![("a", 1), ("b", 1), ("c", 1)]), ..unusual };
         assert_eq!(recorded.repairs(), ["quantity_mismatch b 2 1 +1", "counter_drift c 1 1 +0"]);
         assert_eq!(recorded.kept(), [Class::MissingOrder]);
     }

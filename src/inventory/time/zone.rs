@@ -10,7 +10,7 @@ use jiff::tz::{Offset, TimeZone};
 
 use super::Millis;
 
-/// Time zones of the operating system; those of this program serve where it has none.
+/// Time zones of the operating system; those of this program if it has none.
 const SYSTEM: &str = "/usr/share/zoneinfo";
 /// The operating system's own time zone: a link into its time zones, or a copy of one.
 const LOCAL: &str = "/etc/localtime";

@@ -135,7 +135,7 @@ impl BadLines {
     /// Records one.
     pub(super) fn add(&mut self, problem: input::Problem, reader: &OrderReader) -> Result<()> {
         self.count += 1;
-        self.problems.tell(problem);
+        self.problems.report(problem);
         if let Rejects::Open(file) = &mut self.rejects {
             let raw = reader.raw();
             file.append(raw)?;

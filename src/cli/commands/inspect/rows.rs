@@ -69,7 +69,7 @@ impl ActivityRow {
     }
 }
 
-/// Negative where somebody raised the stock above the total: that is drift, and not to be hidden.
+/// Negative if somebody raised the stock above the total: that is drift, and not to be hidden.
 fn less(total: u64, stock: u64) -> Option<i64> {
     i64::try_from(total).ok()?.checked_sub(i64::try_from(stock).ok()?)
 }
@@ -195,7 +195,7 @@ pub struct HolderRow {
 }
 
 impl HolderRow {
-    /// The row of a user. Who has no record bought nothing, unless the activity is not there to tell.
+    /// The row of a user. Who has no record bought nothing, unless the activity does not exist.
     pub fn new(snapshot: &Snapshot, user: &str, held: Option<Bought>) -> Self {
         let sound = snapshot.status.is_done();
         let bought = held.or(sound.then_some(Bought::Units(0)));

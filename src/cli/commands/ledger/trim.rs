@@ -111,7 +111,7 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
             "the consumer group `{group}` has not read and acknowledged all that is older, so what it needs was kept"
         ));
         out.hint(format!(
-            "let it read on, or, where nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
+            "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
         ));
         return Ok(Exit::Refused);
     }
@@ -135,8 +135,8 @@ fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
                 .hint("what was not removed is still there; audits are as exact as before")
         }
         Untrimmed::Headless => Failure::failed(format!(
-            "the ledger of `{activity}` does not begin with its preheat, nor goes on behind a checkpoint: what is gone \
-             cannot be written down"
+            "the ledger of `{activity}` does not begin with its preheat, nor continue a checkpoint: what is gone cannot \
+             be written down"
         ))
         .hint("an audit of it is `unsettled`; `preheat --reset` begins anew"),
         Untrimmed::Unreadable(id, why) => {

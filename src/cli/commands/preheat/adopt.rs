@@ -18,7 +18,7 @@ use seckill::store::Store;
 use seckill::store::adopt::{Adoptable, Finished, Stage};
 use seckill::store::holders::Holders;
 
-/// How often participants are scanned before a backend that goes on writing is a reason to give up.
+/// How often participants are scanned before a backend that still writes is a reason to give up.
 const TRIES: usize = 5;
 
 /// One adoption: what was asked for, and what is done with it.
@@ -27,7 +27,7 @@ struct Adoption<'a> {
     plan: Plan,
     store: Store,
     out: &'a mut Output,
-    /// Names the checkpoint, and tells a retry from another adoption.
+    /// Names the checkpoint. Of a retry it is the same, of another adoption not.
     name: String,
 }
 
@@ -62,14 +62,14 @@ impl Adoption<'_> {
             return self.nothing_to_do(&found);
         }
         if found.stage == Stage::Ledger
-            && let Some(book) = self.store.fold_ledger(&self.plan.id, &found)?
-            && let (Some(total), Ok(held)) = (book.total, u64::try_from(book.sum))
+            && let Some(ledger) = self.store.fold_ledger(&self.plan.id, &found)?
+            && let (Some(total), Ok(held)) = (ledger.total, u64::try_from(ledger.sum))
         {
             if self.args.total.is_some_and(|given| given.get() != total) {
                 return self.refused(&found, Unadoptable::OtherTotal(total));
             }
             let adopted = Adopted { total, held, units: found.units.unwrap_or_default() };
-            return self.by_ledger(&found, adopted, book.is_paused);
+            return self.by_ledger(&found, adopted, ledger.is_paused);
         }
         let holders = self.scan()?;
         if holders.corrupt.is_some() {

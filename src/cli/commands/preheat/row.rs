@@ -58,7 +58,7 @@ columns!(row: PreheatRow<'_> {
     per_user_limit as "limit";
 }, changed if row.status == Status::Ok && row.action != Action::Unchanged);
 
-/// `50 → 80` where a number moves, else the number.
+/// `50 → 80` if a number changes, else the number.
 fn moved(before: Option<u64>, after: Option<u64>) -> Cell {
     match (before, after) {
         (Some(before), Some(after)) if before != after => Cell::number(format!("{before} → {after}")),

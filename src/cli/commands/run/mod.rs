@@ -55,7 +55,7 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     let mut store = session.store(layout)?;
     let out = &mut session.out;
     let mut report = Report::default();
-    // What was done is shown even where a fault ends the run.
+    // What was done is shown even if an error ends the run.
     let ended = drive(args, &fixtures, &mut store, out, &mut report);
     out.set_dry_run(args.mutating.dry_run);
     let shown = report.show(&fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
@@ -128,7 +128,7 @@ fn drive(
             }
             if !args.keep_going {
                 if left > 0 {
-                    out.note(format!("{}; `--keep-going` goes on", not_run(left)));
+                    out.note(format!("{}; `--keep-going` continues", not_run(left)));
                 }
                 return Ok(exit);
             }

@@ -1,10 +1,10 @@
-//! What a run shows when it is over: its steps, and how the sale stands.
+//! What a run shows when it is over: its steps, and the state of the sale.
 
 use serde::Serialize;
 
 use super::observed::{Observed, in_words};
 use super::sale;
-use crate::cli::commands::inspect::look::Sight;
+use crate::cli::commands::inspect::detail::ActivityDetail;
 use crate::cli::error::Result;
 use crate::cli::input::fixture::{Expectation, Fixture, Operation, Step};
 use crate::cli::output::{Cell, Format, Output, Tone, columns};
@@ -19,17 +19,17 @@ use seckill::store::Store;
 pub struct StepRow {
     step: usize,
     operation: &'static str,
-    /// `None` where the step was only planned.
+    /// `None` if the step was only planned.
     status: Option<&'static str>,
     expected: Option<String>,
     passed: Option<bool>,
     /// The operation with all that belongs to it, for people.
     #[serde(skip)]
-    told: String,
+    operation_words: String,
     /// The expectation, for people.
     #[serde(skip)]
-    told_expected: String,
-    /// What came of it, for people, where the expectation does not say it.
+    expected_words: String,
+    /// What came of it, for people, if the expectation does not say it.
     #[serde(skip)]
     result: String,
 }
@@ -37,18 +37,18 @@ pub struct StepRow {
 impl StepRow {
     /// A step that was done.
     ///
-    /// `passed` is `None` where an interrupt came before it could end as expected.
+    /// `passed` is `None` if an interrupt came before it could end as expected.
     pub fn done(number: usize, step: &Step, observed: &Observed, passed: Option<bool>) -> Self {
         let result = match step.expect {
             None if observed.short.is_empty() => in_words(&observed.counts),
             _ => observed.short.clone(),
         };
         // What the status says already is not said again.
-        let told_expected = match &step.expect {
+        let expected_words = match &step.expect {
             Some(Expectation { counts, .. }) if passed == Some(true) && !counts.is_empty() => in_words(counts),
             other => other.as_ref().map(expected).unwrap_or_default(),
         };
-        Self { status: Some(observed.word), passed, result, told_expected, ..Self::planned(number, step) }
+        Self { status: Some(observed.word), passed, result, expected_words, ..Self::planned(number, step) }
     }
 
     /// A step that would be done.
@@ -58,10 +58,10 @@ impl StepRow {
             step: number,
             operation: step.operation.name(),
             status: None,
-            told_expected: expected.clone().unwrap_or_default(),
+            expected_words: expected.clone().unwrap_or_default(),
             expected,
             passed: None,
-            told: told(&step.operation),
+            operation_words: in_full(&step.operation),
             result: String::new(),
         }
     }
@@ -69,9 +69,9 @@ impl StepRow {
 
 columns!(row: StepRow {
     step;
-    operation => Cell::text(&row.told).flexible();
+    operation => Cell::text(&row.operation_words).flexible();
     status => row.status.map_or_else(Cell::unknown, |word| row.ended(word));
-    expected => match row.told_expected.as_str() {
+    expected => match row.expected_words.as_str() {
         "" => Cell::unknown(),
         expected => Cell::text(expected).tone(Tone::Dim).flexible(),
     };
@@ -113,7 +113,7 @@ fn of(user: Option<&impl std::fmt::Display>) -> String {
 }
 
 /// An operation in words: `deduct phone=2 for 12345`.
-fn told(operation: &Operation) -> String {
+fn in_full(operation: &Operation) -> String {
     let named = |activity: &ActivityId, quantity: Quantity| match quantity {
         Quantity::ONE => activity.to_string(),
         _ => format!("{activity}={quantity}"),
@@ -149,18 +149,18 @@ pub struct Report {
 }
 
 impl Report {
-    /// Prints it; where `with_sale` is said, and the format has room, with how the sale stands now.
+    /// Prints it; if `with_sale` is set and the format has room, with the state of the sale.
     pub fn show(&self, fixtures: &[Fixture], store: &mut Store, out: &mut Output, with_sale: bool) -> Result<()> {
         match out.format() {
             Format::Table => {
                 if !self.steps.is_empty() {
                     out.array(&self.steps)?;
                 }
-                if with_sale { sale::tables(sale::look(fixtures, store, out)?, out) } else { Ok(()) }
+                if with_sale { sale::tables(sale::read(fixtures, store, out)?, out) } else { Ok(()) }
             }
             Format::Json | Format::Yaml => {
                 out.keep_changes(&self.steps)?;
-                let activities = if with_sale { sale::look(fixtures, store, out)? } else { Vec::new() };
+                let activities = if with_sale { sale::read(fixtures, store, out)? } else { Vec::new() };
                 Ok(out.document(&Document { steps: &self.steps, activities })?)
             }
             Format::Jsonl | Format::Csv | Format::Tsv => Ok(out.array(&self.steps)?),
@@ -172,5 +172,5 @@ impl Report {
 #[derive(Serialize)]
 struct Document<'a> {
     steps: &'a [StepRow],
-    activities: Vec<Sight>,
+    activities: Vec<ActivityDetail>,
 }

@@ -42,20 +42,20 @@ impl Tally {
         self.corrupt = self.corrupt.take().or(other.corrupt);
     }
 
-    /// How the rush as a whole ended: that some come too late is what a rush is about, all else is worth telling.
+    /// How the rush as a whole ended: that some come too late is expected, all else is worth reporting.
     fn status(&self) -> Status {
         let expected = [Status::Ok, Status::Replayed, Status::LimitExceeded, Status::OutOfStock];
         self.buyers.keys().copied().find(|status| !expected.contains(status)).unwrap_or(Status::Ok)
     }
 }
 
-/// Lets all buyers in, waits for the last one, and then counts in Redis what was sold. Unless it `may_sell`, nobody is
-/// let in: the activity must not exist.
+/// Sends the orders of all buyers, waits for the last reply, and then counts in Redis what was sold. Unless it
+/// `may_sell`, nothing is sent: the activity must not exist.
 pub fn rush(rush: &Rush, may_sell: bool, store: &mut Store, out: &Output) -> Result<Observed> {
     let before = store.snapshot(&rush.activity)?;
     let (tally, took) = if may_sell {
         let progress = out.progress(&format!("rush on {}", rush.activity), rush.users);
-        let sold = let_in(rush, store, &progress)?;
+        let sold = send_all(rush, store, &progress)?;
         progress.finish();
         sold
     } else if before.status == Status::NotPreheated {
@@ -74,7 +74,7 @@ pub fn rush(rush: &Rush, may_sell: bool, store: &mut Store, out: &Output) -> Res
     };
     let oversold = match (held, total) {
         (Some(held), Some(total)) => held.saturating_sub(total),
-        // Where nobody is recorded, or no total is known: no more may have been sold than there was.
+        // If nobody is recorded, or no total is known: no more may have been sold than there was.
         _ => {
             let taken = tally.of(Status::Ok).saturating_mul(rush.quantity.get());
             taken.saturating_sub(before.stock.unwrap_or_default())
@@ -83,7 +83,7 @@ pub fn rush(rush: &Rush, may_sell: bool, store: &mut Store, out: &Output) -> Res
     if oversold > 0 {
         out.warn(format!("activity `{}` is oversold by {oversold}", rush.activity));
     }
-    out.note(format!("rush on {}: {}", rush.activity, pace(&tally, took)));
+    out.note(format!("rush on {}: {}", rush.activity, speed(&tally, took)));
     let of = |status: Status| (status.name(), Some(tally.of(status)));
     let counts = known([
         ("sold", sold),
@@ -103,7 +103,7 @@ pub fn rush(rush: &Rush, may_sell: bool, store: &mut Store, out: &Output) -> Res
 }
 
 /// All buyers over all connections, and how long it took from the first order to the last reply.
-fn let_in(rush: &Rush, store: &Store, progress: &Progress) -> Result<(Tally, Duration)> {
+fn send_all(rush: &Rush, store: &Store, progress: &Progress) -> Result<(Tally, Duration)> {
     let clients = usize::try_from(rush.users).unwrap_or(usize::MAX).min(rush.clients);
     // Everybody is connected before the first one orders.
     let stores = (0..clients).map(|_| store.another()).collect::<Result<Vec<_>, _>>()?;
@@ -168,7 +168,7 @@ fn client(
     Ok(tally)
 }
 
-/// The same buyers in every rush, so that a second one meets the limits of the first.
+/// The same buyers in every rush, so that a second one reaches the limits of the first.
 fn buyer(number: u64) -> Option<UserId> {
     format!("user-{number}").parse().ok()
 }
@@ -184,7 +184,7 @@ fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
 }
 
 /// How many buyers came, how fast, and how they ended.
-fn pace(tally: &Tally, took: Duration) -> String {
+fn speed(tally: &Tally, took: Duration) -> String {
     let buyers = tally.all();
     let seconds = took.as_secs_f64().max(0.001);
     #[allow(clippy::cast_precision_loss, reason = "a rate is shown, not counted with")]

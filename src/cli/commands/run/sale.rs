@@ -1,14 +1,14 @@
-//! How a sale stands at the end of a run: the stock, and who bought most.
+//! The state of a sale at the end of a run: the stock, and who bought most.
 
 use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::cli::commands::inspect::look::{self, Sight};
+use crate::cli::commands::inspect::detail::{self, ActivityDetail};
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::error::Result;
 use crate::cli::input::fixture::{Fixture, Operation};
-use crate::cli::output::{Cell, Output, Row, Tone};
+use crate::cli::output::{Cell, Output, Row, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
 
@@ -18,8 +18,8 @@ const MOST_ACTIVITIES: usize = 50;
 /// How many participants of each.
 const TOP: usize = 3;
 
-/// Looks at what the fixtures define, and at what their steps name besides.
-pub fn look(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec<Sight>> {
+/// Reads the activities that the fixtures define, and those that their steps name besides.
+pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec<ActivityDetail>> {
     let mut seen = HashSet::new();
     let defined = fixtures.iter().flat_map(|fixture| &fixture.activities).map(|plan| &plan.id);
     let named = fixtures.iter().flat_map(|fixture| &fixture.steps).flat_map(|step| activities(&step.operation));
@@ -30,9 +30,9 @@ pub fn look(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
     }
     let snapshots = store.snapshots(&all)?;
     let mut warnings = out.warnings();
-    let sights = snapshots.iter().map(|snapshot| look::look(store, &mut warnings, snapshot, TOP)).collect();
+    let details = snapshots.iter().map(|snapshot| detail::read(store, &mut warnings, snapshot, TOP)).collect();
     warnings.end();
-    sights
+    details
 }
 
 /// The activities that an operation names.
@@ -49,9 +49,9 @@ pub fn activities(operation: &Operation) -> Vec<&ActivityId> {
 }
 
 /// Prints the stock, and who bought most of each activity.
-pub fn tables(sights: Vec<Sight>, out: &mut Output) -> Result<()> {
-    let buyers: Vec<TopRow> = sights.iter().flat_map(TopRow::of).collect();
-    let stock: Vec<ActivityRow> = sights.into_iter().map(|sight| sight.activity).collect();
+pub fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
+    let buyers: Vec<TopRow> = details.iter().flat_map(TopRow::of).collect();
+    let stock: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
     if !stock.is_empty() {
         out.table(Some("Stock"), &stock)?;
     }
@@ -66,25 +66,23 @@ pub fn tables(sights: Vec<Sight>, out: &mut Output) -> Result<()> {
 struct TopRow {
     activity: String,
     #[serde(skip)]
-    cells: Vec<Cell>,
+    participant: [Cell; 3],
 }
+
+columns!(row: TopRow {
+    activity => Cell::text(&row.activity).tone(Tone::Strong);
+    table "user" => row.participant[0].clone();
+    table "bought" => row.participant[1].clone();
+    table "left" => row.participant[2].clone();
+});
 
 impl TopRow {
-    fn of(sight: &Sight) -> impl Iterator<Item = Self> {
-        let more = (sight.more > 0).then(|| {
-            let text = Cell::text(format!("and {} more", sight.more)).tone(Tone::Dim);
-            vec![text, Cell::text(""), Cell::text("")]
-        });
-        let rows = sight.participants.iter().map(Row::cells).chain(more);
-        rows.map(|cells| Self { activity: sight.activity.name().to_owned(), cells })
-    }
-}
-
-impl Row for TopRow {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "bought", "left"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn cells(&self) -> Vec<Cell> {
-        std::iter::once(Cell::text(&self.activity).tone(Tone::Strong)).chain(self.cells.iter().cloned()).collect()
+    fn of(detail: &ActivityDetail) -> impl Iterator<Item = Self> {
+        let more = Cell::text(format!("and {} more", detail.more)).tone(Tone::Dim);
+        let more = (detail.more > 0).then(|| vec![more, Cell::text(""), Cell::text("")]);
+        let participants = detail.participants.iter().map(Row::cells).chain(more);
+        participants.filter_map(|cells| {
+            Some(Self { activity: detail.activity.name().to_owned(), participant: cells.try_into().ok()? })
+        })
     }
 }

@@ -14,7 +14,7 @@ use crate::cli::input::InputError;
 
 /// The rows of one input.
 pub(super) struct Batch {
-    /// Where our columns stand.
+    /// Our columns, and the index of each in a record.
     columns: Vec<(Column, usize)>,
     width: usize,
     header: Vec<u8>,
@@ -65,7 +65,7 @@ impl Batch {
         let count = text.split('\t').count();
         if count != self.width {
             return Err(
-                lines.bad(0, format!("{count} values, where the header has {}: was the file cut short?", self.width))
+                lines.bad(0, format!("{count} values, but the header has {}: was the file cut short?", self.width))
             );
         }
         for (column, at) in &self.columns {

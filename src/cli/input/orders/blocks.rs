@@ -87,7 +87,7 @@ impl Blocks {
         Ok(if about.is_file() { Self::of(path, Source::File(file)) } else { Self::stream(path, file) })
     }
 
-    /// Standard input: as a file, where the shell opened one for us.
+    /// Standard input: as a file, if the shell opened one for us.
     fn standard_input() -> Self {
         #[cfg(unix)]
         {
@@ -116,7 +116,7 @@ impl Blocks {
             let mut source = match open() {
                 Ok(source) => source,
                 Err(error) => {
-                    // Nobody is left to be told if that fails.
+                    // If that fails, nobody is left to report it to.
                     let _ = sender.send(Err(error));
                     return;
                 }

@@ -1,4 +1,4 @@
-//! In what form rows stand in an input.
+//! The form of an input, and how it is recognised.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -49,7 +49,7 @@ impl FromStr for Delimiter {
     }
 }
 
-/// In what form rows are said to stand in an input: `--format` and `--delimiter`.
+/// The form that the caller gives: `--format` and `--delimiter`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowFormat {
     /// The form; by name and first line, if it is not given.

@@ -186,7 +186,7 @@ pub(super) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
     lines.bad(error.column().saturating_sub(1), message)
 }
 
-/// The column where the value of a field stands, counted in characters.
+/// The column at which the value of a field begins, counted in characters.
 pub(super) fn place(raw: &[u8], name: &str) -> usize {
     let text = String::from_utf8_lossy(raw);
     let found = text.find(&format!("\"{name}\"")).map_or(0, |at| at + name.len() + 2);
@@ -267,7 +267,7 @@ fn shortened(raw: &str) -> String {
     raw.chars().take(40).collect()
 }
 
-/// A key, borrowed where it has no escapes.
+/// A key, borrowed if it has no escapes.
 pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> serde::Deserialize<'de> for Key<'de> {

@@ -17,7 +17,7 @@ pub(super) struct Lines {
     data: Vec<u8>,
     /// Where the next record begins.
     start: usize,
-    /// Where the record that was read last stands.
+    /// The range of the record that was read last.
     record: std::ops::Range<usize>,
     /// The number of the line where the last record began, and of the one behind it.
     line: u64,
@@ -85,7 +85,7 @@ impl Lines {
         self.blocks.wait_or_stop()
     }
 
-    /// Passes empty lines; false where nothing is left to look at.
+    /// Skips empty lines; false if nothing is left.
     pub(super) fn skip_empty(&mut self) -> bool {
         while let Some(byte) = self.data.get(self.start) {
             match byte {

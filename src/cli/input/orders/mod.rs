@@ -77,7 +77,7 @@ impl OrderReader {
     /// Begins to read: recognises the dialect and, of csv and tsv, the header.
     ///
     /// # Errors
-    /// Usage, where the header lacks a column that is wanted; or the input cannot be read.
+    /// Usage, if the header lacks a column that is wanted; or the input cannot be read.
     pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self, InputError> {
         let columns = shape.names(mapping)?;
         let mut lines = Lines::new(blocks);
@@ -100,7 +100,7 @@ impl OrderReader {
     /// Reads the next row into `row`, which is only valid after [`Next::Row`].
     ///
     /// # Errors
-    /// The line is bad, and another call goes on behind it; or nothing more can be read.
+    /// The line is bad, and another call reads the next one; or nothing more can be read.
     pub fn next(&mut self, row: &mut OrderRow) -> Result<Next, RowError> {
         row.clear();
         let next = match &mut self.form {
@@ -133,12 +133,12 @@ impl OrderReader {
         self.lines.wait(at_most);
     }
 
-    /// The last line that was read, as it stands in the input, with its line end: what a file of rejects takes.
+    /// The last line that was read, unchanged and with its line end, for a file of rejects.
     pub fn raw(&self) -> &[u8] {
         self.lines.raw()
     }
 
-    /// The header of csv and tsv as it stands in the input; empty for jsonl.
+    /// The header of csv and tsv, unchanged; empty for jsonl.
     pub fn header(&self) -> &[u8] {
         match &self.form {
             Form::Separated(form) => form.header(),
@@ -147,7 +147,7 @@ impl OrderReader {
         }
     }
 
-    /// In what form the rows stand there: with it the input is read the same way again.
+    /// The form that was recognised: with it the input is read the same way again.
     pub fn format(&self) -> RowFormat {
         self.format
     }

@@ -86,7 +86,7 @@ pub(super) struct Wrong {
 pub struct OrderRow {
     line: u64,
     text: String,
-    /// Where the value of each column stands in `text`; `None` where the column is absent.
+    /// The range of each column in `text`; `None` if the column is absent.
     values: [Option<(u32, u32)>; Column::ALL.len()],
     quantity: i64,
     /// The last activity that was found valid: most rows name it again.
@@ -117,17 +117,17 @@ impl OrderRow {
         self.line
     }
 
-    /// The text of a column; `None` where there is none.
+    /// The text of a column; `None` if there is none.
     pub fn get(&self, column: Column) -> Option<&str> {
         self.values[column as usize].map(|(start, end)| &self.text[start as usize..end as usize])
     }
 
-    /// The text of a column; empty where there is none.
+    /// The text of a column; empty if there is none.
     pub fn text(&self, column: Column) -> &str {
         self.get(column).unwrap_or_default()
     }
 
-    /// The quantity; 1 where there is no such column.
+    /// The quantity; 1 if there is no such column.
     pub fn quantity(&self) -> i64 {
         self.quantity
     }

@@ -1,4 +1,4 @@
-//! Rows of csv and tsv: a header, then a record a line, quoted where need be.
+//! Rows of csv and tsv: a header, then a record a line, quoted if need be.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
@@ -23,7 +23,7 @@ pub(super) struct Separated {
     ends_len: usize,
     /// Whether the record has no quotes: its values are those of the line itself, with delimiters between them.
     is_plain: bool,
-    /// Where our columns stand.
+    /// Our columns, and the index of each in a record.
     columns: Vec<(Column, usize)>,
     width: usize,
     header: Vec<u8>,
@@ -89,14 +89,14 @@ impl Separated {
         }
         row.set_line(lines.line());
         if self.ends_len != self.width {
-            let message = format!("{}, where the header has {}", values(self.ends_len), self.width);
+            let message = format!("{}, but the header has {}", values(self.ends_len), self.width);
             return Err(lines.bad(0, message));
         }
         let values = if self.is_plain { lines.raw() } else { &self.values };
         let text = utf8(lines, &values[..self.values_len])?;
         for (column, at) in &self.columns {
             let start = if *at == 0 { 0 } else { self.ends[at - 1] + usize::from(self.is_plain) };
-            // Two halves of a character may meet where two values do.
+            // A character may be split between two values.
             let value = text.get(start..self.ends[*at]).ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
             row.set(*column, value);
         }
@@ -209,7 +209,7 @@ fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
-/// Where our columns stand in a header.
+/// Our columns, and the index of each in a header.
 pub(super) fn places(places: &[Option<usize>], shape: &Shape) -> Vec<(Column, usize)> {
     shape.columns().zip(places).filter_map(|(column, at)| Some((column, (*at)?))).collect()
 }

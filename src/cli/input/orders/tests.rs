@@ -34,7 +34,7 @@ fn read(text: impl AsRef<[u8]>, dialect: Dialect, map: &str) -> (Vec<String>, Op
             Ok(false) => return (rows, None),
             Err(RowError::Bad(problem)) => {
                 let mut problems = super::super::problem::Problems::of("f");
-                problems.tell(problem);
+                problems.report(problem);
                 return (rows, problems.end().err().map(|error| error.to_string()));
             }
             Err(RowError::Fatal(failure)) => return (rows, Some(failure.to_string())),

@@ -1,4 +1,4 @@
-//! Looking at one activity: its row, and those who bought most, in one pass over all participants at most.
+//! One activity in detail: its row, and those who bought most, in at most one pass over all participants.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::rows::{ActivityRow, ParticipantRow};
 use crate::cli::error::{Error, Result};
-use crate::cli::output::{Cell, Row, Warnings};
+use crate::cli::output::{Warnings, columns};
 use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::{ActivityId, StoredUser};
 use seckill::inventory::layout::Kind;
@@ -17,7 +17,7 @@ use seckill::store::Store;
 
 /// One activity, and if asked those who bought most of it.
 #[derive(Debug, Serialize)]
-pub struct Sight {
+pub struct ActivityDetail {
     /// The activity.
     #[serde(flatten)]
     pub activity: ActivityRow,
@@ -27,22 +27,18 @@ pub struct Sight {
     pub more: u64,
 }
 
-impl Row for Sight {
-    const FIELDS: &'static [&'static str] = ActivityRow::FIELDS;
-    const IS_SPARSE: bool = true;
-    const HEADINGS: &'static [&'static str] = ActivityRow::HEADINGS;
+columns!(_row: ActivityDetail {
+    data activity;
+    data participants;
+    data more;
+});
 
-    fn cells(&self) -> Vec<Cell> {
-        self.activity.cells()
-    }
-}
-
-/// Looks at an activity and at most `top` of its participants, and says what is wrong with it.
+/// Reads at most `top` participants of an activity, and warns of what is wrong with it.
 ///
 /// # Errors
 /// Any of the store's.
-pub fn look(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top: usize) -> Result<Sight> {
-    tell(warnings, snapshot);
+pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top: usize) -> Result<ActivityDetail> {
+    warn(warnings, snapshot);
     let mut tally = Tally::new(top);
     let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
     let kind = store.layout().kind();
@@ -56,8 +52,8 @@ pub fn look(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
         snapshot.buyers
     };
     let mut activity = ActivityRow::new(snapshot, held);
-    tally.odd.tell(warnings, &snapshot.activity);
-    if !tally.odd.is_empty() {
+    tally.invalid.warn(warnings, &snapshot.activity);
+    if !tally.invalid.is_empty() {
         activity.mark_corrupt();
     }
     let participants = tally.most.iter().map(|(Reverse(units), user)| {
@@ -66,17 +62,17 @@ pub fn look(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
     });
     let participants: Vec<ParticipantRow> = participants.collect();
     let more = snapshot.buyers.unwrap_or_default().saturating_sub(participants.len() as u64);
-    Ok(Sight { activity, participants, more })
+    Ok(ActivityDetail { activity, participants, more })
 }
 
-/// Whether anything is asked that only the participants can tell. A coupon is one unit, so their count is enough.
+/// Whether anything is wanted that only the participants show. A coupon is one unit, so their count is enough.
 fn tally_is_needed(snapshot: &Snapshot, kind: Kind, top: usize) -> bool {
     let has_participants = snapshot.buyers.is_some_and(|buyers| buyers > 0) && snapshot.status != Status::Corrupt;
     has_participants && (top > 0 || (snapshot.meta.is_none() && kind != Kind::Coupon))
 }
 
-/// Says what is wrong with an activity.
-pub fn tell(warnings: &mut Warnings, snapshot: &Snapshot) {
+/// Warns of what is wrong with an activity.
+pub fn warn(warnings: &mut Warnings, snapshot: &Snapshot) {
     let activity = &snapshot.activity;
     if let Some(corrupt) = &snapshot.corrupt {
         warnings.warn(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what));
@@ -90,12 +86,12 @@ pub fn tell(warnings: &mut Warnings, snapshot: &Snapshot) {
 
 /// Records that are no number of units: the first of them, and how many.
 #[derive(Debug, Default)]
-pub struct Odd {
+pub struct InvalidRecords {
     first: String,
     count: u64,
 }
 
-impl Odd {
+impl InvalidRecords {
     /// Adds a user's record.
     pub fn add(&mut self, user: &[u8], text: &str) {
         if self.count == 0 {
@@ -109,8 +105,8 @@ impl Odd {
         self.count == 0
     }
 
-    /// Names the first: one wrong client writes thousands that are alike.
-    pub fn tell(&self, warnings: &mut Warnings, activity: &ActivityId) {
+    /// Warns of the first: one wrong client writes thousands of the same kind.
+    pub fn warn(&self, warnings: &mut Warnings, activity: &ActivityId) {
         if self.is_empty() {
             return;
         }
@@ -124,24 +120,31 @@ struct Tally {
     top: usize,
     /// The largest first; units that are unknown come last.
     most: BTreeSet<(Reverse<Option<u64>>, Vec<u8>)>,
-    /// Units of those in `most`: a scan may tell a user twice, with another count the second time.
+    /// Units of those in `most`: a scan may find a user twice, with another count the second time.
     units: HashMap<Vec<u8>, Option<u64>>,
     held: u64,
     /// Whether somebody's units are unknown.
     is_open: bool,
-    odd: Odd,
+    invalid: InvalidRecords,
 }
 
 impl Tally {
     fn new(top: usize) -> Self {
-        Self { top, most: BTreeSet::new(), units: HashMap::new(), held: 0, is_open: false, odd: Odd::default() }
+        Self {
+            top,
+            most: BTreeSet::new(),
+            units: HashMap::new(),
+            held: 0,
+            is_open: false,
+            invalid: InvalidRecords::default(),
+        }
     }
 
     fn count(&mut self, user: &[u8], units: Result<Bought, String>) {
         let units = match units {
             Ok(bought) => bought.units(),
             Err(text) => {
-                self.odd.add(user, &text);
+                self.invalid.add(user, &text);
                 return;
             }
         };
@@ -165,7 +168,7 @@ impl Tally {
 
     /// What all of them hold; `None` if a record is no number or unknown.
     fn held(&self) -> Option<u64> {
-        (self.odd.is_empty() && !self.is_open).then_some(self.held)
+        (self.invalid.is_empty() && !self.is_open).then_some(self.held)
     }
 }
 
@@ -173,23 +176,23 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn most(top: usize, told: &[(&str, u64)]) -> Vec<(String, u64)> {
+    fn most(top: usize, found: &[(&str, u64)]) -> Vec<(String, u64)> {
         let mut tally = Tally::new(top);
-        told.iter().for_each(|(user, units)| tally.count(user.as_bytes(), Ok(Bought::Units(*units))));
+        found.iter().for_each(|(user, units)| tally.count(user.as_bytes(), Ok(Bought::Units(*units))));
         assert_eq!(tally.most.len(), tally.units.len());
         tally.most.iter().map(|(units, user)| (String::from_utf8_lossy(user).into_owned(), units.0.unwrap())).collect()
     }
 
     #[test]
     fn the_largest_come_first_and_then_the_first_by_name() {
-        let told = [("d", 1), ("b", 3), ("a", 1), ("c", 2), ("e", 3)];
-        assert_eq!(most(3, &told), [("b".into(), 3), ("e".into(), 3), ("c".into(), 2)]);
-        assert_eq!(most(4, &told)[3], ("a".to_owned(), 1));
-        assert_eq!(most(0, &told), []);
+        let found = [("d", 1), ("b", 3), ("a", 1), ("c", 2), ("e", 3)];
+        assert_eq!(most(3, &found), [("b".into(), 3), ("e".into(), 3), ("c".into(), 2)]);
+        assert_eq!(most(4, &found)[3], ("a".to_owned(), 1));
+        assert_eq!(most(0, &found), []);
     }
 
     #[test]
-    fn a_user_who_is_told_twice_is_counted_once() {
+    fn a_user_who_is_found_twice_is_counted_once() {
         assert_eq!(most(3, &[("a", 1), ("b", 2), ("a", 1)]), [("b".into(), 2), ("a".into(), 1)]);
         assert_eq!(most(3, &[("a", 1), ("b", 2), ("a", 5)]), [("a".into(), 5), ("b".into(), 2)]);
     }
@@ -200,7 +203,7 @@ mod tests {
         tally.count(b"a", Ok(Bought::Units(2)));
         tally.count(b"b", Err("1.5".to_owned()));
         assert_eq!(tally.held(), None);
-        assert_eq!(tally.odd.count, 1);
+        assert_eq!(tally.invalid.count, 1);
     }
 
     #[test]
@@ -209,6 +212,6 @@ mod tests {
         tally.count(b"a", Ok(Bought::Unknown));
         tally.count(b"b", Ok(Bought::Units(1)));
         let units: Vec<Option<u64>> = tally.most.iter().map(|(units, _)| units.0).collect();
-        assert_eq!((units, tally.held(), tally.odd.count), (vec![Some(1), None], None, 0));
+        assert_eq!((units, tally.held(), tally.invalid.count), (vec![Some(1), None], None, 0));
     }
 }
