@@ -10,19 +10,16 @@ use super::failure::{Exit, Failure};
 use super::input::InputError;
 use super::output::OutputError;
 
-/// What a command returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a command did not do its work. Commands that can react to a kind of error match on it; `main` gets a [`Failure`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server, or the connection to it.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A file, a pipe or a command that was read.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Standard output.
     #[error(transparent)]
     Output(#[from] OutputError),
     /// Usage, inputs, files: whoever found it knew what to say.

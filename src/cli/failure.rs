@@ -8,7 +8,6 @@ use serde_yaml::Value;
 /// Every exit code, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
     Done = 0,
     /// The server answered with an error, a file could not be written, an expectation failed.
     Failed = 1,
@@ -24,7 +23,6 @@ pub enum Exit {
     Unknown = 6,
     /// `reconcile` found drift.
     Drift = 7,
-    /// Interrupted.
     Interrupted = 130,
 }
 
@@ -35,9 +33,7 @@ pub struct Failure {
     /// One sentence without a full stop, with the user's values in backticks.
     #[serde(rename = "error")]
     pub message: String,
-    /// The next step.
     pub hint: Option<String>,
-    /// The exit code.
     #[serde(rename = "code", serialize_with = "code")]
     pub exit: Exit,
     /// Rows of changes that standard output lost. YAML values, because they keep the order of their fields.
@@ -50,12 +46,10 @@ fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Er
 }
 
 impl Failure {
-    /// A failure with an exit code.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, exit, changes: None }
     }
 
-    /// Usage, or input that is not valid: exit 2.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
@@ -65,7 +59,6 @@ impl Failure {
         Self::new(Exit::Failed, message)
     }
 
-    /// With the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

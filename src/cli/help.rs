@@ -165,7 +165,6 @@ fn long(arg: &Arg) -> String {
     }
 }
 
-/// The layouts and what each is for.
 fn layouts() -> String {
     Layout::value_variants()
         .iter()

@@ -43,7 +43,6 @@ pub struct Cli {
 pub enum Unread {
     /// The arguments cannot be read, or ask for help or the version.
     Arguments(clap::Error),
-    /// A variable of the environment cannot be read.
     Environment(Failure),
 }
 
@@ -147,12 +146,10 @@ impl Global {
         Ok(())
     }
 
-    /// How results are printed.
     pub fn output(&self) -> Format {
         self.output.unwrap_or_default()
     }
 
-    /// How long to wait for a reply.
     pub fn timeout(&self) -> Duration {
         self.timeout.unwrap_or(Duration::from_secs(5))
     }
@@ -205,7 +202,6 @@ pub struct Mutating {
     pub yes: bool,
 }
 
-/// Reads a duration above zero.
 fn timeout(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(duration) if duration > Duration::ZERO => Ok(duration),

@@ -95,7 +95,6 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
     Ok(activities)
 }
 
-/// One row an activity.
 fn list(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
     let rows: Vec<ActivityRow> =
         details(activities, 0, store, out)?.into_iter().map(|detail| detail.activity).collect();
@@ -159,7 +158,6 @@ pub fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// What some users hold.
 fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &mut Output) -> Result<Exit> {
     let mut warnings = out.warnings();
     let mut snapshots = Vec::with_capacity(activities.len());

@@ -41,7 +41,6 @@ pub struct MultiDeductArgs {
     bulk: MultiBulkArgs,
 }
 
-/// `ACTIVITY=QUANTITY`.
 #[derive(Debug, Clone)]
 struct Item {
     activity: ActivityId,

@@ -7,7 +7,6 @@ use seckill::inventory::id::{RequestId, UserId};
 use seckill::inventory::order::{Bought, MultiOrder, MultiOutcome};
 use seckill::inventory::status::Status;
 
-/// How an order ended, with its items.
 #[derive(Debug, Serialize)]
 pub struct MultiDocument<'a> {
     user: Option<&'a str>,
@@ -44,7 +43,6 @@ impl<'a> MultiDocument<'a> {
     }
 }
 
-/// One item as a flat row.
 #[derive(Debug, Serialize)]
 pub struct ItemRow<'a> {
     user: Option<&'a str>,
@@ -57,7 +55,6 @@ pub struct ItemRow<'a> {
 }
 
 impl<'a> ItemRow<'a> {
-    /// The rows of an order.
     pub fn of(
         order: &'a MultiOrder,
         request: Option<&'a RequestId>,
@@ -100,7 +97,6 @@ impl<'a> LineDocument<'a> {
     }
 }
 
-/// One item of an order of a file.
 #[derive(Debug, Serialize)]
 pub struct LineItemRow<'a> {
     line: u64,

@@ -45,7 +45,6 @@ struct Which {
     mutating: Mutating,
 }
 
-/// One activity, and how it ended.
 #[derive(Debug, Serialize)]
 struct PauseRow<'a> {
     activity: &'a str,

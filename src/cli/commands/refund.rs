@@ -102,7 +102,6 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
     }
 }
 
-/// Reads `--user-hex`.
 fn user_hex(hex: &str) -> Result<StoredUser, String> {
     let user = StoredUser::of_hex(hex).ok_or("expected the bytes of a user id, two hexadecimal digits each")?;
     match user.fits() {

@@ -31,7 +31,6 @@ pub struct RepairArgs {
     mutating: Mutating,
 }
 
-/// One repair, and what became of it.
 #[derive(Debug, Serialize)]
 pub struct RepairRow {
     activity: String,
@@ -47,14 +46,12 @@ pub struct RepairRow {
 }
 
 impl RepairRow {
-    /// The row of a repair.
     pub fn new(repair: &Repair, status: Repaired, format: Format) -> Self {
         let Repair { activity, user, class, from, to, stock_change, id, .. } = repair.clone();
         let user_hex = user_hex(user.as_ref(), format);
         Self { activity, user, class, from, to, stock_change, status, id, user_hex }
     }
 
-    /// Whether it is in force.
     pub fn is_done(&self) -> bool {
         self.status.is_done()
     }
@@ -141,7 +138,6 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     }
 }
 
-/// What became of repairs.
 pub struct Applied {
     /// A row of each that was decided, in their order.
     pub rows: Vec<RepairRow>,

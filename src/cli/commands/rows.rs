@@ -13,7 +13,6 @@ use seckill::inventory::order::{Bought, Corrupt, Outcome};
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 
-/// One order or refund, and how it ended.
 #[derive(Debug, Serialize)]
 pub struct OrderRow<'a> {
     activity: &'a str,

@@ -26,7 +26,6 @@ pub enum ScriptCommand {
     Load,
 }
 
-/// One script.
 #[derive(Debug, Serialize)]
 struct ScriptRow {
     name: &'static str,

@@ -19,7 +19,6 @@ const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 /// The options every command takes, and what follows from them.
 pub struct Session {
     global: Global,
-    /// Where results go.
     pub out: Output,
 }
 

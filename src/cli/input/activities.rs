@@ -18,9 +18,7 @@ use seckill::inventory::time::Millis;
 /// The columns, named as the fields of a fixture. The first two are required.
 const COLUMNS: [&str; 7] = ["id", "stock", "per_user_limit", "title", "starts_at", "ends_at", "ledger"];
 
-/// What a list says.
 pub struct List {
-    /// An activity a row.
     pub plans: Vec<Plan>,
     /// Which columns are ignored, in words.
     pub ignored: Option<String>,

@@ -33,7 +33,6 @@ pub enum Named {
     Ours(usize),
     /// Not quite the column with that number.
     Nearly(usize),
-    /// A column that is ignored.
     Other,
 }
 
@@ -49,9 +48,7 @@ pub struct Found {
 /// What is wrong with the names of an input, and a hint.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What is wrong.
     pub message: String,
-    /// The next step.
     pub hint: Option<String>,
 }
 
@@ -103,7 +100,6 @@ impl Columns {
         self.wanted[nth].is_mapped
     }
 
-    /// What a name of the input is.
     pub fn classify(&self, name: &str) -> Named {
         let ours =
             self.wanted.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));

@@ -6,7 +6,6 @@ use super::encoding;
 use super::names::quoted;
 use seckill::store::error::cause;
 
-/// Why an input cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     /// It holds what it must not, or lacks what it must have: usage.
@@ -14,13 +13,11 @@ pub enum InputError {
     Invalid {
         /// What, with file, line and column if they are known.
         message: String,
-        /// The next step.
         hint: Option<String>,
     },
     /// It cannot be opened or read.
     #[error("cannot read {}: {why}", quoted(name))]
     Unreadable {
-        /// Its path.
         name: String,
         /// What the system says.
         kind: io::ErrorKind,
@@ -29,41 +26,22 @@ pub enum InputError {
     },
     /// It is not what it was when it was checked.
     #[error("`{name}` changed after it was checked")]
-    Changed {
-        /// Its path.
-        name: String,
-    },
-    /// It is a stream, which was read already.
+    Changed { name: String },
     #[error("`{name}` cannot be read again")]
-    NotRepeatable {
-        /// Its name.
-        name: String,
-    },
+    NotRepeatable { name: String },
     /// The command that prints it failed.
     #[error("the orders command `{}` {what}", command.escape_debug())]
-    Command {
-        /// The command line.
-        command: String,
-        /// What it did.
-        what: String,
-        /// The next step.
-        hint: Option<String>,
-    },
+    Command { command: String, what: String, hint: Option<String> },
     /// The user asked to stop while nothing arrived.
     #[error("interrupted while waiting for {}: nothing was applied", quoted(name))]
-    Interrupted {
-        /// Its name.
-        name: String,
-    },
+    Interrupted { name: String },
 }
 
 impl InputError {
-    /// An input that is not valid.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid { message: message.into(), hint: None }
     }
 
-    /// An input in another encoding than UTF-8.
     pub(super) fn utf16(name: &str) -> Self {
         Self::invalid(format!("{name}:1:1: the file is UTF-16, expected UTF-8")).with_hint(encoding::hint("UTF-16"))
     }
@@ -72,7 +50,6 @@ impl InputError {
         Self::Unreadable { name: name.to_owned(), kind: error.kind(), why: cause(error) }
     }
 
-    /// With the next step, for an invalid input or a command.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         match self {
@@ -82,7 +59,6 @@ impl InputError {
         }
     }
 
-    /// The next step, if there is one.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Invalid { hint, .. } => hint.as_deref(),

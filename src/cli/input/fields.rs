@@ -83,19 +83,15 @@ fn is_null(text: &str) -> bool {
 
 /// What everything that is read needs: the text for excerpts, and where problems are reported.
 pub struct Context<'a> {
-    /// The file.
     pub source: &'a Source,
-    /// What is wrong with it.
     pub problems: Problems,
 }
 
 impl Context<'_> {
-    /// Reports a problem.
     pub fn report(&mut self, at: Location, message: impl Into<String>) -> Reported {
         self.problems.report(Problem::new(at, message))
     }
 
-    /// Reports a problem and the next step.
     pub fn report_with_hint(
         &mut self,
         at: Location,
@@ -105,7 +101,6 @@ impl Context<'_> {
         self.problems.report(Problem::new(at, message).hint(hint))
     }
 
-    /// Reports that a node is of the wrong kind.
     pub fn wrong_kind(&mut self, name: &str, node: &Node, expected: &str) -> Reported {
         if node.text() == Some("") {
             return self.report(node.at, format!("{name}: has no value, expected {expected}"));
@@ -159,7 +154,6 @@ impl Context<'_> {
 
 /// The fields of one mapping: each known, none twice.
 pub struct Fields<'n> {
-    /// Where the mapping begins.
     pub at: Location,
     what: &'static str,
     entries: Vec<(&'n str, &'n Node)>,
@@ -185,7 +179,6 @@ impl<'n> Fields<'n> {
         Ok(fields)
     }
 
-    /// The node of a field.
     pub fn node(&self, name: &str) -> Option<&'n Node> {
         self.entries.iter().find(|(known, _)| *known == name).map(|(_, node)| *node)
     }
@@ -237,7 +230,6 @@ pub fn distinct<'n>(
     entries
 }
 
-/// Reports an unknown field.
 pub fn unknown_field(context: &mut Context, what: &str, known: &[&str], name: &str, at: Location) -> Reported {
     let hint = match name {
         "<<" => Some("merge keys are not followed; write the fields out".to_owned()),

@@ -8,7 +8,6 @@ use seckill::inventory::layout::Layout;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::repair::{Audited, Repair};
 
-/// A repair in a plan file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanRow {

@@ -10,9 +10,7 @@ const MOST_SHOWN: usize = 10;
 /// A place in a file, as editors count it: from 1, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
-    /// Line.
     pub line: usize,
-    /// Column.
     pub column: usize,
 }
 
@@ -22,7 +20,6 @@ impl fmt::Display for Location {
     }
 }
 
-/// One thing that is wrong.
 #[derive(Debug)]
 pub struct Problem {
     at: Location,
@@ -36,7 +33,6 @@ impl Problem {
         Self { at, message: message.into(), hint: None }
     }
 
-    /// With the next step, if there is one.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Option<String>>) -> Self {
         self.hint = hint.into();
@@ -48,7 +44,6 @@ impl Problem {
 #[derive(Debug, Clone, Copy)]
 pub struct Reported;
 
-/// The problems of one file.
 #[derive(Debug)]
 pub struct Problems {
     file: String,
@@ -72,7 +67,6 @@ impl Problems {
         self.shown.len() >= MOST_SHOWN
     }
 
-    /// Notes one more.
     pub fn report(&mut self, problem: Problem) -> Reported {
         if self.is_full() {
             self.hidden += 1;

@@ -27,11 +27,8 @@ const BATCHES: usize = 64;
 
 /// How records are to be read.
 pub struct Reading {
-    /// Form and delimiter, as far as they are given.
     pub format: RowFormat,
-    /// What the input calls our columns.
     pub mapping: Mapping,
-    /// Whether the layout records who bought.
     pub has_users: bool,
     /// The activities that are wanted; all if it is empty. If it is one, rows need not name it.
     pub wanted: Vec<ActivityId>,
@@ -44,7 +41,6 @@ pub struct Summary {
     pub rows: u64,
     /// How many of them were of activities that nobody wants.
     pub passed_over: u64,
-    /// Which columns are ignored, in words.
     pub ignored: Option<String>,
 }
 
@@ -53,7 +49,6 @@ pub struct Summary {
 pub struct OrderRecords {
     /// The activities that are wanted; if none are, those that rows name, in the order in which they come.
     activities: Activities,
-    /// The users and the sums of each.
     sums: Vec<(Interner, OrderSums)>,
 }
 
@@ -71,7 +66,6 @@ impl OrderRecords {
     }
 }
 
-/// Activities by index.
 #[derive(Default)]
 struct Activities {
     ids: Vec<ActivityId>,
@@ -89,7 +83,6 @@ impl Activities {
     }
 }
 
-/// Where records come from.
 pub struct Source {
     blocks: Blocks,
     export: Option<Export>,

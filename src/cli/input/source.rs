@@ -21,7 +21,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads a file whole; `-` is standard input.
     pub fn read(path: &str) -> Result<Self, InputError> {
         let mut bytes = Vec::new();
         let (name, read) = match path {

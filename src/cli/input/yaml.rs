@@ -20,32 +20,26 @@ const MOST_ALIASED: usize = 1_000_000;
 /// One value of a document.
 #[derive(Debug)]
 pub struct Node {
-    /// Where it begins.
     pub at: Location,
-    /// What it is.
     pub value: Value,
     /// How many nodes it is, itself included.
     size: usize,
 }
 
-/// What a node is.
 #[derive(Debug)]
 pub enum Value {
     /// A text, and whether it was written without quotes.
     Scalar {
-        /// The text, as written.
         text: String,
         /// Without quotes, and no block text either.
         plain: bool,
     },
-    /// A list.
     List(Vec<Rc<Node>>),
     /// Keys and values, in the order of the file, duplicates included.
     Mapping(Vec<(Rc<Node>, Rc<Node>)>),
 }
 
 impl Node {
-    /// Its kind, for messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Scalar { .. } => "a single value",
@@ -54,7 +48,6 @@ impl Node {
         }
     }
 
-    /// Its text, if it is a scalar.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar { text, .. } => Some(text),
@@ -65,9 +58,7 @@ impl Node {
 
 /// What comes next in a document.
 pub enum Next {
-    /// A mapping begins.
     Mapping(Location),
-    /// A list begins.
     List(Location),
     /// Anything else, read whole.
     Node(Rc<Node>),
@@ -83,7 +74,6 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads a text.
     pub fn new(text: &'a str) -> Self {
         Self { parser: Parser::new_from_str(text), anchors: HashMap::new(), aliased: 0 }
     }

@@ -10,7 +10,6 @@ pub use super::paint::Tone;
 use seckill::inventory::order::Bought;
 use seckill::inventory::status::Status;
 
-/// One cell of a table for people.
 #[derive(Debug, Clone)]
 pub struct Cell {
     pub(super) content: Content,
@@ -42,7 +41,6 @@ impl Cell {
         Self::of(Content::Text(text))
     }
 
-    /// A number, aligned to the right.
     pub fn number(number: impl Display) -> Self {
         Self::of(Content::Number(number.to_string()))
     }
@@ -66,12 +64,10 @@ impl Cell {
         Self::of(Content::Bar(share.clamp(0.0, 1.0)))
     }
 
-    /// A dash: nothing is known.
     pub fn unknown() -> Self {
         Self::text(UNKNOWN).tone(Tone::Dim)
     }
 
-    /// A status in its colour.
     pub fn status(status: Status) -> Self {
         let tone = match status {
             Status::Ok => Tone::Good,
@@ -82,7 +78,6 @@ impl Cell {
         Self::text(status.name()).tone(tone)
     }
 
-    /// In the colour of a tone.
     #[must_use]
     pub fn tone(mut self, tone: Tone) -> Self {
         self.tone = tone;
@@ -145,7 +140,6 @@ pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
 /// Columns of a bar if there is room: ten blocks, a space, `100%`.
 pub(super) const BAR_WIDTH: usize = 10 + 1 + PERCENT_WIDTH;
 
-/// Columns of the percentage alone.
 pub(super) const PERCENT_WIDTH: usize = 4;
 
 /// A share as blocks and a percentage, in that many columns. Only what is whole reads 100%, and only nothing 0%.

@@ -8,11 +8,9 @@ pub(super) const GAP: usize = 2;
 /// One column as it is drawn.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
-    /// Its place in a row.
     pub(super) index: usize,
     pub(super) heading: String,
     pub(super) width: usize,
-    /// Aligned to the right.
     pub(super) right: bool,
     bar: bool,
     flexible: bool,

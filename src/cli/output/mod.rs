@@ -59,7 +59,6 @@ pub struct Output {
 const DRY_RUN: &str = "Dry run: nothing was changed";
 
 impl Output {
-    /// Standard output, as the flags and the environment want it.
     pub fn new(format: Format, color: ColorChoice, quiet: bool, verbose: bool) -> Self {
         Self::to(io::stdout(), format, Terminal::new(color, quiet, verbose))
     }
@@ -74,7 +73,6 @@ impl Output {
         self.is_dry = is_dry;
     }
 
-    /// Whether csv begins with a byte order mark, by which spreadsheets know that it is UTF-8.
     pub fn set_bom(&mut self, bom: bool) {
         self.bom = bom;
     }
@@ -99,7 +97,6 @@ impl Output {
         }
     }
 
-    /// The form the user asked for.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -187,7 +184,6 @@ impl Output {
         Ok(())
     }
 
-    /// Prints one line.
     pub fn line(&mut self, text: &str) -> Result<(), OutputError> {
         self.text(text)?;
         self.text("\n")
@@ -200,17 +196,14 @@ impl Output {
         Ok(())
     }
 
-    /// Says something good to know; not with `--quiet`.
     pub fn note(&self, text: impl AsRef<str>) {
         self.terminal.note(text);
     }
 
-    /// Says the next step; not with `--quiet`.
     pub fn hint(&self, text: impl AsRef<str>) {
         self.terminal.hint(text);
     }
 
-    /// Says what to look after, even with `--quiet`.
     pub fn warn(&self, text: impl AsRef<str>) {
         self.terminal.warn(text);
     }
@@ -220,12 +213,10 @@ impl Output {
         Warnings::new(self.terminal)
     }
 
-    /// Says something for who wants to know more; only with `--verbose`.
     pub fn detail(&self, text: impl AsRef<str>) {
         self.terminal.detail(text);
     }
 
-    /// Asks before something is lost; see [`Terminal::confirm`].
     pub fn confirm(&self, question: &str, yes: bool) -> Result<(), Failure> {
         self.terminal.confirm(question, yes)
     }
@@ -267,7 +258,6 @@ fn common(hidden: &[String], headings: &[&str], rows: &[Vec<Cell>]) -> Vec<(Stri
     hidden.iter().filter_map(same).collect()
 }
 
-/// Says which columns had no room.
 fn note_hidden<'a>(hidden: impl Iterator<Item = &'a String>, terminal: &Terminal) {
     let hidden: Vec<&str> = hidden.map(String::as_str).collect();
     if !hidden.is_empty() {

@@ -3,20 +3,13 @@
 /// What a text means, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
-    /// Nothing in particular.
     #[default]
     Plain,
-    /// As it should be.
     Good,
-    /// Wrong or refused.
     Bad,
-    /// Worth a look.
     Warn,
-    /// The next step.
     Info,
-    /// Less important than the rest.
     Dim,
-    /// More important than the rest.
     Strong,
 }
 

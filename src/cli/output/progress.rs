@@ -37,7 +37,6 @@ impl Progress {
         Self(bar)
     }
 
-    /// That many more are done.
     pub fn inc(&self, done: u64) {
         self.0.inc(done);
     }
@@ -47,7 +46,6 @@ impl Progress {
         self.0.suspend(print)
     }
 
-    /// Takes the bar away.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }

@@ -20,7 +20,6 @@ pub trait Row: Serialize {
     const IS_SPARSE: bool = false;
     /// Headings of the table for people, one for each cell. They are shown in capitals.
     const HEADINGS: &'static [&'static str];
-    /// The row of the table for people.
     fn cells(&self) -> Vec<Cell>;
     /// Whether it reports a change: if standard output cannot be written, standard error names it.
     /// A dry run's rows never count.
@@ -48,9 +47,7 @@ pub struct RowStream<'a, T: Row> {
 
 /// The rows in their format, and what must be known between two of them.
 enum Rows<'a> {
-    /// CSV and TSV.
     Separated(Box<csv::Writer<&'a mut Sink>>),
-    /// The others.
     Plain { sink: &'a mut Sink, buffer: Vec<u8>, form: Form },
 }
 
@@ -118,7 +115,6 @@ impl<'a, T: Row> RowStream<'a, T> {
         }
     }
 
-    /// Prints one more row.
     pub fn push(&mut self, row: &T) -> Result<(), OutputError> {
         self.push_borrowed(row)
     }
@@ -222,7 +218,6 @@ impl<'a, T> Dry<'a, T> {
 }
 
 impl Form {
-    /// Appends one row.
     fn encode<T: Serialize>(&mut self, row: &T, buffer: &mut Vec<u8>) -> Result<(), OutputError> {
         match self {
             Self::Lines => {

@@ -17,10 +17,8 @@ use seckill::store::error::cause;
 /// Bytes kept until they are written at once.
 const BUFFER: usize = 64 * 1024;
 
-/// Why a result was not printed.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// Standard output could not be written.
     #[error(transparent)]
     Unwritable(#[from] Unwritable),
     /// A value that the format has no text for.
@@ -56,7 +54,6 @@ impl From<csv::Error> for OutputError {
     }
 }
 
-/// Standard output could not be written.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("cannot write to standard output: {cause}")]
 pub struct Unwritable {
@@ -77,7 +74,6 @@ impl From<io::Error> for Unwritable {
     }
 }
 
-/// Where data goes.
 pub(super) struct Sink {
     out: BufWriter<Box<dyn Write + Send>>,
     /// Whether a terminal shows what is written.

@@ -18,10 +18,9 @@ use seckill::store::Store;
 /// One activity, and if asked those who bought most of it.
 #[derive(Debug, Serialize)]
 pub struct ActivityDetail {
-    /// The activity.
     #[serde(flatten)]
     pub activity: ActivityRow,
-    /// Who bought most, the largest first.
+    /// The largest first.
     pub participants: Vec<ParticipantRow>,
     /// How many participants there are besides.
     pub more: u64,
@@ -92,7 +91,6 @@ pub struct InvalidRecords {
 }
 
 impl InvalidRecords {
-    /// Adds a user's record.
     pub fn add(&mut self, user: &[u8], text: &str) {
         if self.count == 0 {
             self.first = format!("user `{}` holds `{text}`", StoredUser::new(user));
@@ -100,7 +98,6 @@ impl InvalidRecords {
         self.count += 1;
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -58,7 +58,6 @@ impl ActivityRow {
         self.state = Status::Corrupt.name();
     }
 
-    /// Its id.
     pub fn name(&self) -> &str {
         &self.activity
     }
@@ -104,7 +103,6 @@ impl ActivityRow {
         }
     }
 
-    /// The share of the total that is sold.
     #[allow(clippy::cast_precision_loss)]
     fn share(&self) -> Option<f64> {
         let (total, sold) = (self.total?, self.sold?);
@@ -124,7 +122,6 @@ fn tone(state: &str) -> Tone {
     tones.into_iter().find_map(|(known, tone)| (known.name() == state).then_some(tone)).unwrap_or(Tone::Bad)
 }
 
-/// One of those who bought most.
 #[derive(Debug, Serialize)]
 pub struct ParticipantRow {
     user: StoredUser,

@@ -23,7 +23,6 @@ impl Loader {
         Self { command: command.to_owned(), batch, format }
     }
 
-    /// Rows that it gets at most.
     pub fn batch(&self) -> usize {
         self.batch
     }

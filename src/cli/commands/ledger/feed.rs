@@ -50,7 +50,6 @@ impl Delivery<'_> {
         }
     }
 
-    /// Ends the output.
     pub fn finish(self) -> Result<(), OutputError> {
         match self {
             Self::Print(stream) => stream.finish(),
@@ -85,7 +84,6 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// Delivers what there is.
     fn flush(&mut self, store: &mut Store) -> Result<()> {
         deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)
     }

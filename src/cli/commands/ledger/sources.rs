@@ -13,7 +13,6 @@ use seckill::inventory::ledger::EntryId;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 
-/// How often `--all --follow` looks for new activities.
 const REFRESH: Duration = Duration::from_secs(2);
 
 /// Activities and the entry that each was read up to.
@@ -75,23 +74,19 @@ impl Sources {
         Ok(sources)
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.positions.len()
     }
 
-    /// One of them.
     pub fn get(&self, place: usize) -> (&ActivityId, EntryId) {
         let (activity, after) = &self.positions[place];
         (activity, *after)
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&ActivityId, EntryId)> {
         self.positions.iter().map(|(activity, after)| (activity, *after))
     }
 
-    /// The same, as the store wants them.
     pub fn positions(&self) -> &[(ActivityId, EntryId)] {
         &self.positions
     }

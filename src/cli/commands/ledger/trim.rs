@@ -36,7 +36,6 @@ pub struct TrimArgs {
     mutating: Mutating,
 }
 
-/// What became of a ledger.
 #[derive(Debug, Serialize)]
 struct TrimRow<'a> {
     activity: &'a str,

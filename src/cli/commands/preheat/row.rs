@@ -23,7 +23,6 @@ pub struct PreheatRow<'a> {
 }
 
 impl<'a> PreheatRow<'a> {
-    /// What was done, or would be.
     pub fn new(preheated: &'a Preheated) -> Self {
         Self {
             activity: preheated.activity.as_str(),

@@ -2,7 +2,6 @@
 
 use seckill::inventory::order::Corrupt;
 
-/// How a step ended.
 #[derive(Debug, Default)]
 pub struct Observed {
     /// The name of its status, or of its verdict.
@@ -11,7 +10,6 @@ pub struct Observed {
     pub counts: Vec<(&'static str, u64)>,
     /// Which items of a multi-deduct fell short, in words.
     pub short: String,
-    /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,
     /// Whether Ctrl-C ended it before it was done.
     pub cut_short: bool,

@@ -8,13 +8,11 @@ use seckill::inventory::activity::{Action, Plan, Preheat, Preheated};
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
 
-/// How it went.
 pub struct Summary {
     /// One of them was refused, and none was created.
     pub refused: bool,
     /// Some activity is as the fixture says, but has sold already.
     pub sold_before: bool,
-    /// What was created now.
     pub created: Vec<ActivityId>,
 }
 

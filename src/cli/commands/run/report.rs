@@ -14,7 +14,6 @@ use seckill::inventory::order::RefundOf;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 
-/// One step, and how it ended.
 #[derive(Debug, Serialize)]
 pub struct StepRow {
     step: usize,
@@ -26,7 +25,6 @@ pub struct StepRow {
     /// The operation with all that belongs to it, for people.
     #[serde(skip)]
     operation_words: String,
-    /// The expectation, for people.
     #[serde(skip)]
     expected_words: String,
     /// What came of it, for people, if the expectation does not say it.
@@ -141,7 +139,6 @@ fn in_full(operation: &Operation) -> String {
     }
 }
 
-/// What a run did.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Its steps, in the order in which they were done.
@@ -168,7 +165,6 @@ impl Report {
     }
 }
 
-/// The nested form of a report.
 #[derive(Serialize)]
 struct Document<'a> {
     steps: &'a [StepRow],

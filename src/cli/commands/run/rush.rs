@@ -30,7 +30,6 @@ impl Tally {
         self.buyers.get(&status).copied().unwrap_or_default()
     }
 
-    /// All buyers that came.
     fn all(&self) -> u64 {
         self.buyers.values().sum()
     }
@@ -173,7 +172,6 @@ fn buyer(number: u64) -> Option<UserId> {
     format!("user-{number}").parse().ok()
 }
 
-/// What all participants hold.
 fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
     let mut held: u64 = 0;
     store.participants(activity, |_, units| {

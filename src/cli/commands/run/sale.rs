@@ -12,7 +12,6 @@ use crate::cli::output::{Cell, Output, Row, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
 
-/// How many activities are shown.
 const MOST_ACTIVITIES: usize = 50;
 
 /// How many participants of each.
@@ -35,7 +34,6 @@ pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
     details
 }
 
-/// The activities that an operation names.
 pub fn activities(operation: &Operation) -> Vec<&ActivityId> {
     match operation {
         Operation::Deduct(order) => vec![&order.activity],

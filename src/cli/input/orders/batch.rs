@@ -22,7 +22,6 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Reads the header.
     pub(super) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
         let found = loop {
             match line(lines)? {
@@ -54,7 +53,6 @@ impl Batch {
         &self.ignored
     }
 
-    /// Reads the next row.
     pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = line(lines)?;
         if next != Next::Row {

@@ -16,7 +16,6 @@ const BLOCK: usize = 256 * 1024;
 
 type Digest = [u8; 16];
 
-/// Where bytes come from.
 pub struct Blocks {
     name: String,
     source: Source,
@@ -27,10 +26,13 @@ pub struct Blocks {
 }
 
 enum Source {
-    /// A regular file.
     File(File),
     /// A pipe, a terminal, a socket: a thread waits for it, so that nobody else must.
-    Stream { blocks: Receiver<io::Result<Vec<u8>>>, peeked: Option<io::Result<Vec<u8>>>, ended: bool },
+    Stream {
+        blocks: Receiver<io::Result<Vec<u8>>>,
+        peeked: Option<io::Result<Vec<u8>>>,
+        ended: bool,
+    },
 }
 
 /// What a file was when it was read whole.

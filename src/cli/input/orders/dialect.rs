@@ -29,7 +29,6 @@ impl Delimiter {
     const COMMA: Self = Self(b',');
     const TAB: Self = Self(b'\t');
 
-    /// The byte.
     pub fn get(self) -> u8 {
         self.0
     }

@@ -35,11 +35,9 @@ use separated::Separated;
 /// What came of asking for the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// A row.
     Row,
     /// Nothing has arrived yet; see [`OrderReader::wait`]. Never of a regular file.
     NotYet,
-    /// The end.
     End,
 }
 
@@ -128,7 +126,6 @@ impl OrderReader {
         }
     }
 
-    /// Waits until something arrives, at most that long.
     pub fn wait(&mut self, at_most: Duration) {
         self.lines.wait(at_most);
     }
@@ -161,12 +158,10 @@ impl OrderReader {
         }
     }
 
-    /// What the input calls a column.
     pub(super) fn column_name(&self, column: Column) -> &str {
         self.shape.number(column).map_or(column.name(), |nth| self.columns.name(nth))
     }
 
-    /// What messages call the input.
     pub fn name(&self) -> &str {
         self.lines.name()
     }
@@ -176,7 +171,6 @@ impl OrderReader {
         self.lines.checked()
     }
 
-    /// The blocks below.
     pub fn into_blocks(self) -> Blocks {
         self.lines.into_blocks()
     }

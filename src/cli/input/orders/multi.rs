@@ -11,7 +11,6 @@ use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Quantity;
 use seckill::inventory::order::MultiOrder;
 
-/// One order of several activities.
 #[derive(Debug, Default)]
 pub struct MultiRow {
     /// The order itself: user, request, reason and line.

@@ -11,17 +11,12 @@ use seckill::inventory::reason::{MOST_REASON, Reason};
 use seckill::names;
 
 names! {
-    /// A column that we know.
     pub enum Column {
-        /// What is sold.
         Activity = "activity",
-        /// Who buys.
         User = "user",
-        /// How many units.
         Quantity = "quantity",
         /// Names the order.
         Request = "request",
-        /// Why.
         Reason = "reason",
         /// The ledger entry that an order record was made of.
         Ledger = "ledger",

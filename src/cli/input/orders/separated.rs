@@ -31,7 +31,6 @@ pub(super) struct Separated {
 }
 
 impl Separated {
-    /// Reads the header.
     pub(super) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
         let mut separated = Self {
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
@@ -81,7 +80,6 @@ impl Separated {
         &self.ignored
     }
 
-    /// Reads the next record into a row.
     pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = self.record(lines)?;
         if next != Next::Row {
