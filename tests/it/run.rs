@@ -65,7 +65,7 @@ fn a_run_stops_at_the_first_failed_expectation() {
     let redis = TestRedis::start();
     let outcome = redis.seckill(["run", "-", "-o", "json"]).stdin(FAILING).code(1);
     let outcome = outcome.stderr_has("step 1 at <stdin>:4:5: expected stock 9, got 8");
-    let outcome = outcome.stderr_has("2 more steps were not run; `--keep-going` goes on");
+    let outcome = outcome.stderr_has("2 more steps were not run; `--keep-going` continues");
     let steps = steps(&outcome.json());
     assert_eq!(steps.len(), 1);
     assert_eq!(steps[0]["operation"], "deduct");

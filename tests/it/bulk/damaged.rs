@@ -88,7 +88,7 @@ fn a_file_without_rows_is_no_order_and_one_without_a_header_is_an_error() {
 #[test]
 fn a_file_that_was_cut_short_is_refused_whole() {
     for (name, text, why) in [
-        ("o.csv", "activity,user,quantity\n1001,7,1\n1001,8", "3:1: 2 values, where the header has 3"),
+        ("o.csv", "activity,user,quantity\n1001,7,1\n1001,8", "3:1: 2 values, but the header has 3"),
         ("o.csv", "activity,user,quantity\n1001,7,1\n1001,\"8", "3:1: a quote is not closed: was the file cut short?"),
         ("o.csv", "activity,user,quantity\n1001,7,1\n1001,8,", "3:8: quantity: `` is not a whole number"),
         ("o.jsonl", "{\"activity\":1001,\"user\":7}\n{\"activity\":1001,\"us", "2:20: not a JSON object: EOF"),

@@ -59,7 +59,7 @@ fn a_list_of_activities_says_what_is_wrong_with_it() {
     for (text, expected) in [
         ("id,stock\n1,-5\n", "list.csv:2:1: stock: `-5` is not a whole number"),
         ("id,stock\n1,5\n1,6\n", "list.csv:3:1: activity `1` is given twice, first in line 2"),
-        ("id,stock\n1\n", "list.csv:2:1: 1 values, where the header has 2"),
+        ("id,stock\n1\n", "list.csv:2:1: 1 values, but the header has 2"),
         ("id,stok\n1,5\n", "--map stock=stok"),
         ("id\n1\n", "no column `stock`"),
         ("sku,qty\n1,5\n", "--map id=sku,stock=qty"),

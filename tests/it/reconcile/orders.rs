@@ -186,7 +186,7 @@ fn a_command_counts_only_where_it_ends_well() {
 fn a_file_that_cannot_be_trusted_is_no_drift() {
     let redis = sale("seckill");
     let audit = |text: &str| redis.seckill(["reconcile", "1001", "--orders", "-"]).stdin(text).code(2).stdout_is("");
-    audit("user,quantity\na,1\nb\n").stderr_has("<stdin>:3:1: 1 value, where the header has 2");
+    audit("user,quantity\na,1\nb\n").stderr_has("<stdin>:3:1: 1 value, but the header has 2");
     audit("user,quantity\na,1\n\"b,2\n").stderr_has("a quote is not closed");
     audit("user,quantity\na,\n,2\n").stderr_has("2 problems in `<stdin>`");
     audit("buyer,quantity\na,1\n").stderr_has("no column `user`");

@@ -113,7 +113,7 @@ fn where_stock_moved_with_some_counters_only_order_records_must_tell() {
     backend::buy_hash(&redis, "1001", "c", 3, 9);
     redis.cmd(("HINCRBY", PARTICIPANTS, "a", 1));
     let before = redis.dump_all();
-    redis.seckill(["reconcile", "--fix", "--yes"]).code(7).stderr_has("order records would tell which");
+    redis.seckill(["reconcile", "--fix", "--yes"]).code(7).stderr_has("order records would show which");
     redis.assert_unchanged_since(&before);
     assert_eq!(
         fix_by(&redis, "user,quantity\na,1\nb,2\nc,3\n", 0),

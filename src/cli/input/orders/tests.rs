@@ -72,8 +72,8 @@ fn what_is_wrong_is_named_with_its_place() {
         ("1001,7,-5\n", "f:3:8: quantity: `-5` is not a whole number from 1 to 1000000000"),
         ("1001,\"7\",\n", "f:3:10: quantity: `` is not a whole number"),
         ("1001, 7,1\n", "f:3:6: user: ` 7` is not a user id"),
-        ("1001,7\n", "f:3:1: 2 values, where the header has 3"),
-        ("1001,7,1,1\n", "f:3:1: 4 values, where the header has 3"),
+        ("1001,7\n", "f:3:1: 2 values, but the header has 3"),
+        ("1001,7,1,1\n", "f:3:1: 4 values, but the header has 3"),
         ("{1},7,1\n", "f:3:1: activity: `{1}` is not an activity id"),
         ("双,,1\n", "f:3:3: user: `` is not a user id"),
         ("1001,\"7,1\n", "f:3:1: a quote is not closed"),
@@ -197,7 +197,7 @@ fn mysql_batch_has_escapes_no_quotes_and_null() {
     assert_eq!((rows, error), (["2 1001 \"7\\\" 2 ", "3 1001 a\\x 1 r 1"].map(String::from).to_vec(), None));
     for (text, why) in [
         ("activity\tuser\n1001\tNULL\n", "f:2:6: `user` is missing, expected a user id"),
-        ("activity\tuser\n1001\n", "f:2:1: 1 values, where the header has 2: was the file cut short?"),
+        ("activity\tuser\n1001\n", "f:2:1: 1 values, but the header has 2: was the file cut short?"),
         ("activity\tuser\n1001\ta\\tb\n", "f:2:6: user: `a\\tb` is not a user id"),
         ("activity\tbuyer\n", "f:1:1: no column `user`"),
         ("", "f:1:1: nothing here, expected a header"),
