@@ -1,9 +1,30 @@
-//! Reads a server's URL, and shows where a server is without any secret.
+//! Reads a server's URL, and shows where a server is without any secret. `redis://n1,n2,n3` names nodes of one cluster.
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 
-/// Where a server is, and the login in its URL.
-pub(super) fn read(url: &str) -> Option<ConnectionInfo> {
+/// Where a server is, and the login in its URL; several if the URL names nodes of a cluster.
+pub(super) fn read(url: &str) -> Option<Vec<ConnectionInfo>> {
+    each_host(url)?.iter().map(|url| read_one(url)).collect()
+}
+
+/// A URL for each host of one that lists them, with what they have in common.
+fn each_host(url: &str) -> Option<Vec<String>> {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    // The path of a socket may have commas.
+    if scheme.contains("unix") || !rest.contains(',') {
+        return Some(vec![url.to_owned()]);
+    }
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    // An empty host would be some default.
+    let fits = |host: &&str| !host.is_empty() && !host.starts_with(':');
+    hosts.split(',').map(|host| Some(host).filter(fits).map(|host| format!("{scheme}{login}{host}{after}"))).collect()
+}
+
+fn read_one(url: &str) -> Option<ConnectionInfo> {
     if let Some((scheme, rest)) = url.split_once("://") {
         // `unix:///a?b` would be cut at the `?`, and a password in a query of another name would be ignored.
         let known: &[&str] = if scheme.contains("unix") { &["db", "user", "pass", "protocol"] } else { &["protocol"] };
@@ -42,7 +63,8 @@ fn encrypted(scheme: &str, rest: &str) -> Option<ConnectionInfo> {
 }
 
 /// As it may be shown: made of what was understood, never of the URL's text.
-pub(super) fn shown(info: &ConnectionInfo) -> String {
+pub(super) fn shown(all: &[ConnectionInfo]) -> String {
+    let Some(info) = all.first() else { return String::new() };
     let login = match (info.redis_settings().username(), info.redis_settings().password()) {
         (Some(user), Some(_)) => format!("{user}:***@"),
         // A user alone may be a password in the wrong place.
@@ -54,10 +76,11 @@ pub(super) fn shown(info: &ConnectionInfo) -> String {
         0 => String::new(),
         database => format!("/{database}"),
     };
-    let host = |host: &str| if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let hosts: Vec<String> = all.iter().filter_map(|info| host_and_port(info.addr())).collect();
+    let hosts = hosts.join(",");
     match info.addr() {
-        ConnectionAddr::Tcp(name, port) => format!("redis://{login}{}:{port}{database}", host(name)),
-        ConnectionAddr::TcpTls { host: name, port, .. } => format!("rediss://{login}{}:{port}{database}", host(name)),
+        ConnectionAddr::Tcp(..) => format!("redis://{login}{hosts}{database}"),
+        ConnectionAddr::TcpTls { .. } => format!("rediss://{login}{hosts}{database}"),
         ConnectionAddr::Unix(path) => {
             let settings = info.redis_settings();
             let database = (settings.db() != 0).then(|| format!("db={}", settings.db()));
@@ -70,6 +93,11 @@ pub(super) fn shown(info: &ConnectionInfo) -> String {
         // redis-rs may learn to reach servers in other ways.
         _ => "the given address".to_owned(),
     }
+}
+
+fn host_and_port(address: &ConnectionAddr) -> Option<String> {
+    let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) = address else { return None };
+    Some(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
 }
 
 #[cfg(test)]
@@ -90,8 +118,12 @@ mod tests {
             ("rediss://me:secret@10.0.0.5:1/#insecure", "rediss://me:***@10.0.0.5:1"),
             ("unix:///run/r.sock?db=1&pass=secret", "unix:///run/r.sock?db=1&pass=***"),
             ("unix:///run/r.sock?user=a@b&pass=secret", "unix:///run/r.sock?user=a@b&pass=***"),
+            ("redis://n1,n2:7001,[::1]:7002", "redis://n1:6379,n2:7001,[::1]:7002"),
+            ("rediss://me:a,b@n1,n2/#insecure", "rediss://me:***@n1:6379,n2:6379"),
+            ("n1:1,n2:2", "redis://n1:1,n2:2"),
+            ("unix:///a,b", "unix:///a,b"),
         ] {
-            assert_eq!(read(url).map(|info| shown(&info)).as_deref(), Some(expected), "{url}");
+            assert_eq!(read(url).map(|all| shown(&all)).as_deref(), Some(expected), "{url}");
         }
     }
 
@@ -117,6 +149,11 @@ mod tests {
             ":6379",
             "a b:6379",
             "redis://h/db",
+            "redis://n1,",
+            "redis://,n1",
+            "redis://n1,:7000",
+            "redis://me:pw@n1,http://n2",
+            "n1,n2",
         ] {
             assert!(read(url).is_none(), "{url}");
         }

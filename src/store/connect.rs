@@ -19,6 +19,8 @@ use super::tls::{Tls, fault};
 #[derive(Debug, Clone)]
 pub struct Target {
     address: ConnectionInfo,
+    /// The other servers that the URL names: nodes of the same cluster.
+    others: Vec<ConnectionInfo>,
     username: Option<String>,
     password: Option<String>,
     database: i64,
@@ -37,16 +39,20 @@ impl Target {
     /// # Errors
     /// It is no URL of a server.
     pub fn new(url: &str, source: &str, timeout: Duration) -> Result<Self, StoreError> {
-        let info = address::read(url).ok_or_else(|| StoreError::Url { origin: source.to_owned() })?;
+        let mut all = address::read(url).ok_or_else(|| StoreError::Url { origin: source.to_owned() })?;
+        let shown = address::shown(&all);
+        let others = all.split_off(1).into_iter().map(bare).collect();
+        let info = all.remove(0);
         let settings = info.redis_settings();
         Ok(Self {
             username: settings.username().map(str::to_owned),
             password: settings.password().map(str::to_owned),
             database: settings.db(),
             tls: encryption(info.addr()),
-            shown: address::shown(&info),
+            shown,
             timeout,
             address: bare(info),
+            others,
         })
     }
 
@@ -88,8 +94,44 @@ impl Target {
     pub fn of_socket(path: &Path, timeout: Duration) -> Result<Self, StoreError> {
         let info = ConnectionAddr::Unix(path.to_owned()).into_connection_info();
         let info = info.map_err(|_| StoreError::Url { origin: "the socket".to_owned() })?;
-        let shown = address::shown(&info);
-        Ok(Self { username: None, password: None, database: 0, tls: None, shown, timeout, address: bare(info) })
+        let shown = address::shown(std::slice::from_ref(&info));
+        let (address, others) = (bare(info), Vec::new());
+        Ok(Self { username: None, password: None, database: 0, tls: None, shown, timeout, address, others })
+    }
+
+    /// A target for each server that the URL names: one, or the nodes of a cluster to begin with.
+    pub(super) fn seeds(&self) -> Vec<Self> {
+        std::iter::once(&self.address).chain(&self.others).map(|address| self.at(address.clone())).collect()
+    }
+
+    /// Another node of the same cluster, with the same login. Without a host, another port of the same host.
+    pub(super) fn node(&self, host: &str, port: u16) -> Self {
+        let same = |own: &str| if host.is_empty() { own.to_owned() } else { host.to_owned() };
+        let address = match self.address.addr() {
+            ConnectionAddr::TcpTls { host, insecure, tls_params, .. } => ConnectionAddr::TcpTls {
+                host: same(host),
+                port,
+                insecure: *insecure,
+                tls_params: tls_params.clone(),
+            },
+            ConnectionAddr::Tcp(own, _) => ConnectionAddr::Tcp(same(own), port),
+            // A node that was reached by its socket is on this machine.
+            _ => ConnectionAddr::Tcp(same("127.0.0.1"), port),
+        };
+        self.at(self.address.clone().set_addr(address))
+    }
+
+    fn at(&self, address: ConnectionInfo) -> Self {
+        let login = RedisConnectionInfo::default().set_db(self.database);
+        let login = self.username.iter().fold(login, |login, user| login.set_username(user));
+        let login = self.password.iter().fold(login, |login, password| login.set_password(password));
+        let shown = address::shown(&[address.clone().set_redis_settings(login)]);
+        Self { address, others: Vec::new(), shown, ..self.clone() }
+    }
+
+    /// Whether two targets are the same server by the same name.
+    pub(super) fn is_at(&self, other: &Self) -> bool {
+        self.address.addr() == other.address.addr()
     }
 
     /// Opens a socket, each step within the timeout.
