@@ -127,11 +127,15 @@ fn exit_of(error: &StoreError) -> Exit {
         StoreError::Url { .. }
         | StoreError::Certificate { .. }
         | StoreError::Server { kind: ServerKind::Usage, .. }
+        | StoreError::SpreadLayout { .. }
+        | StoreError::SpreadOrder { .. }
+        | StoreError::FileOnCluster
         | StoreError::OtherJob { .. }
         | StoreError::OtherLimit { .. } => Exit::Usage,
         StoreError::Unreachable { .. } | StoreError::Timeout { .. } | StoreError::Tls { .. } => Exit::Unreachable,
         StoreError::Login { .. } | StoreError::Permission { .. } => Exit::Denied,
         StoreError::Server { .. }
+        | StoreError::Redirected(_)
         | StoreError::Reset { .. }
         | StoreError::Oversized { .. }
         | StoreError::Reply { .. } => Exit::Failed,
@@ -159,6 +163,13 @@ pub fn advice(error: &StoreError) -> Option<String> {
             "grant the user these commands: ACL SETUSER, or ask who administers the server"
         }
         StoreError::Server { kind, .. } => advice_of_kind(*kind)?,
+        StoreError::Redirected(_) => "is a failover going on? see `redis-cli --cluster check`",
+        StoreError::SpreadLayout { .. } => {
+            "use the layout `cluster`, with all keys of an activity in one slot: `--layout cluster`, or \
+             `SECKILL_LAYOUT=cluster`"
+        }
+        StoreError::FileOnCluster => "nothing was changed; send single orders",
+        StoreError::SpreadOrder { .. } => "nothing was changed; send an order for each slot",
         StoreError::Unknown { settle, .. } => {
             return settle.as_ref().map(|settle| match settle {
                 Settle::SameRequest(id) => {
@@ -231,7 +242,11 @@ fn advice_of_kind(kind: ServerKind) -> Option<&'static str> {
         ServerKind::Busy => "wait for that script, or end it with SCRIPT KILL",
         ServerKind::Misconfigured => "look at the server's log: the disk may be full",
         ServerKind::NoReplicas => "see `min-replicas-to-write` on the server",
-        ServerKind::Cluster => "give `--url` a single server; `--layout cluster` has the keys that will fit a cluster",
+        ServerKind::CrossSlot => "use the layout `cluster`, with all keys of an activity in one slot",
+        ServerKind::Moving => {
+            "wait until the slot is moved; if nobody moves it any more, `redis-cli --cluster fix` ends it"
+        }
+        ServerKind::ClusterDown => "is a primary down that no replica replaced? see `redis-cli --cluster check`",
         ServerKind::WrongType => "see `TYPE` of the key, which another system may use",
         ServerKind::Usage => "see what is stored with `seckill inspect`",
         ServerKind::Other => return None,

@@ -45,9 +45,19 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`]; a user who may not ask among them.
     pub fn eviction_policy(&mut self) -> Result<Option<String>, StoreError> {
-        let value = self.server.command(redis::cmd("CONFIG").arg("GET").arg("maxmemory-policy"))?;
+        let command = redis::cmd("CONFIG").arg("GET").arg("maxmemory-policy").to_owned();
         let reply = Reply::of_command("CONFIG GET");
-        reply.text(reply.array(value)?.get(1))
+        let mut policy = None;
+        if self.servers.is_cluster() {
+            self.servers.discover()?;
+        }
+        for node in self.servers.primaries() {
+            let of_node = reply.text(reply.array(self.servers.ask_node(node, &command)?)?.get(1))?;
+            // One that evicts is worth a warning, whatever the others do.
+            let is_worse = policy.is_none() || of_node.as_deref().is_some_and(|policy| policy != "noeviction");
+            policy = if is_worse { of_node } else { policy };
+        }
+        Ok(policy)
     }
 
     /// The server's clock.
@@ -56,7 +66,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub fn now(&mut self) -> Result<Millis, StoreError> {
         let reply = Reply::of_command("TIME");
-        let parts = reply.array(self.server.command(&redis::cmd("TIME"))?)?;
+        let parts = reply.array(self.servers.ask_any(&redis::cmd("TIME"))?)?;
         let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
         Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
     }
@@ -76,7 +86,7 @@ impl Store {
         let names: Vec<&str> = keys.in_order().collect();
         let by = self.operator.clone();
         let settle = Some(Settle::SameCall);
-        let value = self.server.run(&PAUSE, &names, Again::Safe, settle, |_| {
+        let value = self.servers.run(&PAUSE, &names, Again::Safe, settle, |_| {
             let (state, withdraw) = match to {
                 Pause::Pause { withdraw_stock } => ("paused", withdraw_stock),
                 Pause::Resume => ("live", false),
@@ -112,6 +122,7 @@ impl Store {
         let mut found = Vec::new();
         let index = Keys::index(self.layout);
         self.pages(
+            index,
             |cursor| redis::cmd("SSCAN").arg(index).arg(cursor).arg("COUNT").arg(1000).to_owned(),
             |id| {
                 found.extend(id.parse::<ActivityId>().ok());
@@ -127,12 +138,10 @@ impl Store {
     pub fn foreign(&mut self) -> Result<Vec<ActivityId>, StoreError> {
         let known = self.preheated()?;
         let (before, after) = Keys::stock_pattern(self.layout);
+        let pattern = format!("{}*{after}", glob_escaped(before));
         let mut found = Vec::new();
-        self.pages(
-            |cursor| {
-                let pattern = format!("{}*{after}", glob_escaped(before));
-                redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000).to_owned()
-            },
+        self.keyspace(
+            |cursor| redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(1000).to_owned(),
             |key| {
                 let id = key.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
                 found.extend(id.and_then(|id| id.parse::<ActivityId>().ok()));

@@ -213,7 +213,7 @@ impl Store {
         let names: Vec<&str> = keys.in_order().collect();
         let settle = Some(Settle::SameCall);
         let first = [self.kind(), step.to_owned(), self.operator.clone()];
-        self.server.run(&ADOPT, &names, again, settle, |_| {
+        self.servers.run(&ADOPT, &names, again, settle, |_| {
             first.iter().cloned().chain(arguments.iter().cloned()).collect::<Vec<String>>()
         })
     }

@@ -12,6 +12,7 @@ use redis::Value;
 
 use super::held_by::holding;
 use super::keys::Keys;
+use super::page_reader::NextPage;
 use super::participants::{PageRequest, ParticipantsPage};
 use super::throttle::Throttle;
 use super::{Store, StoreError};
@@ -117,7 +118,7 @@ impl AuditRun<'_> {
     fn compare_with_ledger(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
         (self.evidence.by_ledger, self.evidence.settled) = (true, true);
         let epoch = self.evidence.ledger.epoch;
-        let mut reader = self.store.page_reader(&first.view);
+        let mut reader = self.store.page_reader(&self.keys, &first.view);
         let mut page = first;
         loop {
             page.entries.iter().for_each(|entry| self.evidence.ledger.add(entry));
@@ -128,10 +129,11 @@ impl AuditRun<'_> {
             self.store.request_page(&self.keys, &mut reader, &page.cursor, self.evidence.ledger.end);
             self.compare_page(&page);
             self.read_some_orders();
-            if page.cursor == "0" {
-                break;
-            }
-            page = self.store.receive_page(&self.keys, &mut reader, &page.cursor)?;
+            page = match self.store.receive_page(&self.keys, &mut reader, &page.cursor)? {
+                // Users who were compared already are passed over.
+                NextPage::Page(page) | NextPage::Again(page) => page,
+                NextPage::End => break,
+            };
             if !self.evidence.take(&page) {
                 return Ok(self.evidence.corrupt.is_some());
             }
@@ -227,10 +229,11 @@ impl AuditRun<'_> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.view.rules.is_some_and(|rules| rules.ledger);
         self.read_orders();
-        let mut reader = self.store.page_reader(&first.view);
+        let mut reader = self.store.page_reader(&self.keys, &first.view);
         let mut first = Some(first);
         let mut before = None;
-        for _ in 0..TRIES {
+        let mut tries = 0;
+        'scans: while tries < TRIES {
             let (mut tally, mut digest) = (Tally::default(), 0u64);
             self.evidence.ledger.begin_again();
             self.evidence.mismatches.clear();
@@ -257,11 +260,15 @@ impl AuditRun<'_> {
                         self.evidence.mismatches.extend(ledger.mismatch(user, holds, limit, false));
                     }
                 }
-                if page.cursor == "0" {
-                    break;
-                }
                 let before = page.view.stock;
-                page = self.store.receive_page(&self.keys, &mut reader, &page.cursor)?;
+                page = match self.store.receive_page(&self.keys, &mut reader, &page.cursor)? {
+                    NextPage::Page(page) => page,
+                    NextPage::End => break,
+                    NextPage::Again(page) => {
+                        first = Some(page);
+                        continue 'scans;
+                    }
+                };
                 self.store.throttle.set_live(page.view.stock != before);
             }
             let end = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?;
@@ -275,6 +282,7 @@ impl AuditRun<'_> {
                 break;
             }
             before = Some(seen);
+            tries += 1;
         }
         for user in self.evidence.ledger.unseen() {
             self.evidence.mismatches.extend(self.evidence.ledger.mismatch(user, Holding::Units(0), None, false));

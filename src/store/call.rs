@@ -1,17 +1,18 @@
-//! Sends one call of a script and retries it if that is safe: one round trip if nothing goes wrong.
+//! Sends one call and retries it if that is safe: one round trip if nothing goes wrong.
 //!
 //! We retry, and only what is safe: what did not run, or what carries an id (or says what should be, not what to
-//! change). redis-rs itself never sends anything twice here.
+//! change). redis-rs itself never sends anything twice here. On a cluster a call goes to the node of its slot, follows
+//! redirections, and waits for a failover.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Pipeline, RedisError, ToRedisArgs, Value};
+use redis::{Cmd, ToRedisArgs, Value};
 
-use super::connect::Target;
-use super::connection::Connection;
-use super::error::{Settle, StoreError};
+use super::cluster::Servers;
+use super::error::{ServerKind, Settle, StoreError};
 use super::scripts::Script;
+use super::slot::{common_slot, slot};
 
 /// What sending a script again would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,71 +34,99 @@ pub enum Try {
     Retry,
 }
 
-/// A server, connected to when it is first needed.
-pub struct Server {
-    /// Where it is.
-    pub target: Target,
-    connection: Option<Connection>,
+/// Why a call has no reply.
+enum Failed {
+    /// There was no connection: nothing was sent.
+    Unsent(StoreError),
+    /// The connection broke: nobody knows whether it ran.
+    Broken(StoreError),
+    /// The server refused it: nothing ran.
+    Refused(StoreError),
+    /// The server has lost its scripts (restart, failover, SCRIPT FLUSH).
+    NoScript,
 }
 
-impl Server {
-    /// Nothing is sent yet.
-    pub fn new(target: Target) -> Self {
-        Self { target, connection: None }
+/// The first pause before another attempt, and the longest.
+const SHORTEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_secs(1);
+/// How long a cluster may take to replace a primary: `cluster-node-timeout` of 15 s and an election.
+const FAILOVER: Duration = Duration::from_secs(30);
+/// Attempts without a pause between them, at other nodes: more means that the nodes do not agree.
+const QUICK: u32 = 5;
+
+/// The attempts of one call, or of one scan.
+pub(super) struct Attempts {
+    began: Instant,
+    pause: Duration,
+    /// Attempts at other nodes.
+    others: u32,
+    /// The node that the next attempt, and only that, goes to.
+    ask: Option<usize>,
+}
+
+impl Attempts {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self { began: Instant::now(), pause: SHORTEST, others: 0, ask: None }
     }
 
-    /// The connection, made now if there is none.
-    pub fn connection(&mut self) -> Result<&mut Connection, StoreError> {
-        let connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => Connection::open(&self.target)?,
-        };
-        Ok(self.connection.insert(connection))
-    }
-
-    /// Writes packed commands. A connection that breaks is forgotten, here and below.
-    pub(super) fn write(&mut self, packed: &[u8]) -> Result<(), StoreError> {
-        let written = self.connection()?.send(packed);
-        written.inspect_err(|_| self.disconnect())
-    }
-
-    /// The next reply; an error reply is a value too.
-    pub(super) fn read(&mut self) -> Result<Value, StoreError> {
-        let read = self.connection()?.reply();
-        read.inspect_err(|_| self.disconnect())
-    }
-
-    /// Sends commands that only read at once, and gives their replies.
-    pub fn pipeline(&mut self, pipeline: &Pipeline, count: usize) -> Result<Vec<Value>, StoreError> {
-        self.write(&pipeline.get_packed_pipeline())?;
-        let replies: Vec<Value> = (0..count).map(|_| self.read()).collect::<Result<_, _>>()?;
-        replies.into_iter().map(|reply| self.checked(reply)).collect()
-    }
-
-    /// A reply, or what an error reply means.
-    pub(super) fn checked(&self, reply: Value) -> Result<Value, StoreError> {
-        match reply {
-            Value::ServerError(error) => {
-                let error = RedisError::from(error);
-                Err(StoreError::of_reply(&error, &self.target.shown).unwrap_or_else(|| self.target.unreachable(&error)))
-            }
-            reply => Ok(reply),
+    /// The node of the next attempt, and whether it is to be sent `ASKING` first.
+    pub(super) fn node(&mut self, servers: &Servers, slot: Option<u16>) -> (usize, bool) {
+        match self.ask.take() {
+            Some(node) => (node, true),
+            None => (servers.node_of(slot), false),
         }
     }
 
-    /// The same server with the connection, which is made again here if it is needed.
-    pub fn take(&mut self) -> Self {
-        Self { target: self.target.clone(), connection: self.connection.take() }
+    /// Whether the next attempt, at another node, needs no pause.
+    fn is_quick(&mut self) -> bool {
+        self.others += 1;
+        self.others % QUICK != 0
     }
 
-    /// Forgets a connection that failed.
-    pub fn disconnect(&mut self) {
-        self.connection = None;
+    /// Waits before the next attempt; an error if there should be none.
+    fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<(), StoreError> {
+        let timeout = servers.target().timeout * 3;
+        let most = if servers.is_cluster() { timeout.max(FAILOVER) } else { timeout };
+        if self.began.elapsed() + self.pause >= most {
+            return Err(error);
+        }
+        sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST);
+        Ok(())
+    }
+}
+
+impl Servers {
+    /// Sends one command about a key that only reads (or may be sent twice) and gives its reply.
+    pub fn command(&mut self, key: &str, command: &Cmd) -> Result<Value, StoreError> {
+        let packed = command.get_packed_command();
+        self.settle(Some(slot(key.as_bytes())), Again::Reads, None, |_, _| packed.clone())
     }
 
-    /// Sends one command that only reads (or may be sent twice) and gives its reply.
-    pub fn command(&mut self, command: &Cmd) -> Result<Value, StoreError> {
-        self.settle(Again::Reads, None, |connection, _| exchange(connection, command))
+    /// The same for one that any node can answer.
+    pub fn ask_any(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        let packed = command.get_packed_command();
+        self.settle(None, Again::Reads, None, |_, _| packed.clone())
+    }
+
+    /// The same for one that a certain node must answer.
+    pub(super) fn ask_node(&mut self, node: usize, command: &Cmd) -> Result<Value, StoreError> {
+        let packed = command.get_packed_command();
+        let mut attempts = Attempts::new();
+        loop {
+            let failure = match self.attempt(node, false, &packed) {
+                Ok(value) => return Ok(value),
+                Err(Failed::Unsent(error)) if !self.is_cluster() => return Err(error),
+                Err(Failed::Unsent(error) | Failed::Broken(error)) => error,
+                Err(Failed::Refused(error)) if error.passes() => error,
+                Err(Failed::Refused(error)) => return Err(error),
+                Err(Failed::NoScript) => {
+                    return Err(StoreError::Reply { what: "SCRIPT".into(), reply: "NOSCRIPT".into() });
+                }
+            };
+            attempts.wait(self, failure)?;
+        }
     }
 
     /// Runs a script. `arguments` gets whether it may have been sent before. `settle` is for the
@@ -110,15 +139,9 @@ impl Server {
         settle: Option<Settle>,
         arguments: impl Fn(Try) -> Vec<A>,
     ) -> Result<Value, StoreError> {
-        let ran = self.settle(again, settle, |connection, nth| {
-            let arguments = arguments(nth);
-            match exchange(connection, &evaluate("EVALSHA", script.sha1, keys, &arguments))? {
-                // The server lost its scripts (restart, failover, SCRIPT FLUSH): EVAL loads and runs in one.
-                Value::ServerError(error) if error.code() == "NOSCRIPT" => {
-                    exchange(connection, &evaluate("EVAL", script.text, keys, &arguments))
-                }
-                reply => Ok(reply),
-            }
+        let ran = self.settle(common_slot(keys), again, settle, |nth, by_text| {
+            let (command, text) = if by_text { ("EVAL", script.text) } else { ("EVALSHA", script.sha1) };
+            evaluate(command, text, keys, &arguments(nth)).get_packed_command()
         });
         ran.map_err(|error| match error {
             // Which of its commands was refused, a server does not always say.
@@ -130,56 +153,133 @@ impl Server {
         })
     }
 
-    /// Sends until there is an answer, or no hope of one within three timeouts.
+    /// Sends until there is an answer, or no hope of one within three timeouts. `encode` gets whether it may have been
+    /// sent before, and whether the server needs the script's text.
     fn settle(
         &mut self,
+        slot: Option<u16>,
         again: Again,
         settle: Option<Settle>,
-        mut send: impl FnMut(&mut Connection, Try) -> Result<Value, StoreError>,
+        mut encode: impl FnMut(Try, bool) -> Vec<u8>,
     ) -> Result<Value, StoreError> {
-        let deadline = Instant::now() + self.target.timeout * 3;
-        let mut pause = Duration::from_millis(20);
-        let mut nth = Try::First;
-        let mut broken = None;
-        let unknown = |server: &Target, why: String| StoreError::Unknown {
-            server: server.shown.clone(),
-            why,
-            settle: settle.clone(),
-        };
+        self.check_layout()?;
+        let mut attempts = Attempts::new();
+        let (mut nth, mut by_text) = (Try::First, false);
+        let mut broken: Option<String> = None;
+        let shown = self.target().shown.clone();
+        let unknown = |why: String| StoreError::Unknown { server: shown.clone(), why, settle: settle.clone() };
         loop {
-            let failure = match self.connection() {
-                Ok(connection) => match send(connection, nth) {
-                    Ok(reply) => match self.checked(reply) {
-                        Ok(value) => return Ok(value),
-                        Err(answer) if answer.passes() => answer,
-                        Err(answer) if nth == Try::First => return Err(answer),
+            let (node, asks) = attempts.node(self, slot);
+            let failure = match self.attempt(node, asks, &encode(nth, by_text)) {
+                Ok(value) => return Ok(value),
+                // EVAL loads and runs in one.
+                Err(Failed::NoScript) if !by_text => {
+                    by_text = true;
+                    attempts.ask = asks.then_some(node);
+                    continue;
+                }
+                Err(Failed::NoScript) => {
+                    return Err(StoreError::Reply { what: "EVAL".into(), reply: "NOSCRIPT".into() });
+                }
+                Err(Failed::Unsent(error)) if broken.is_none() && !self.may_recover(&error) => return Err(error),
+                Err(Failed::Unsent(error)) => error,
+                Err(Failed::Refused(answer)) => {
+                    self.learn(&answer)?;
+                    match nth {
+                        _ if answer.passes() || self.may_recover(&answer) => answer,
+                        Try::First => return Err(answer),
                         // The retry was answered by an error, and what became of the first try is not known.
-                        Err(answer) => return Err(unknown(&self.target, answer.to_string())),
-                    },
-                    Err(error) => {
-                        self.disconnect();
-                        if again == Again::Harm {
-                            return Err(unknown(&self.target, error.why()));
-                        }
-                        broken = Some(error.why());
-                        if again == Again::Safe {
-                            nth = Try::Retry;
-                        }
-                        error
+                        Try::Retry => return Err(unknown(answer.to_string())),
                     }
-                },
-                Err(error) if broken.is_none() => return Err(error),
-                Err(error) => error,
+                }
+                Err(Failed::Broken(error)) => {
+                    if again == Again::Harm {
+                        return Err(unknown(error.why()));
+                    }
+                    broken = Some(error.why());
+                    if again == Again::Safe {
+                        nth = Try::Retry;
+                    }
+                    error
+                }
             };
-            if Instant::now() + pause >= deadline {
-                return Err(match broken {
-                    Some(why) if nth == Try::Retry => unknown(&self.target, why),
-                    _ => failure,
-                });
-            }
-            sleep(pause);
-            pause = (pause * 2).min(Duration::from_secs(1));
+            self.recover(&mut attempts, slot, node, failure).map_err(|failure| match &broken {
+                Some(why) if nth == Try::Retry => unknown(why.clone()),
+                _ => failure,
+            })?;
         }
+    }
+
+    /// One attempt at one node.
+    fn attempt(&mut self, node: usize, asks: bool, packed: &[u8]) -> Result<Value, Failed> {
+        let server = self.node(node);
+        server.connection().map_err(Failed::Unsent)?;
+        let sent = match asks {
+            true => server.write(&[b"*1\r\n$6\r\nASKING\r\n", packed].concat()).and_then(|()| server.read().map(drop)),
+            false => server.write(packed),
+        };
+        match sent.and_then(|()| server.read()).map_err(Failed::Broken)? {
+            Value::ServerError(error) if error.code() == "NOSCRIPT" => Err(Failed::NoScript),
+            reply => server.checked(reply).map_err(Failed::Refused),
+        }
+    }
+
+    /// Whether another node, or the same one later, may do what failed.
+    pub(super) fn may_recover(&self, error: &StoreError) -> bool {
+        match error {
+            StoreError::Redirected(_) => true,
+            StoreError::Server { kind: ServerKind::ReadOnly, .. } => self.is_cluster(),
+            error if error.is_connection() => self.is_cluster(),
+            other => other.passes(),
+        }
+    }
+
+    /// Gets ready for another attempt at a call that failed at a node: follows a redirection, finds out who serves the
+    /// slot now, waits.
+    ///
+    /// # Errors
+    /// There should be no other attempt.
+    pub(super) fn recover(
+        &mut self,
+        attempts: &mut Attempts,
+        slot: Option<u16>,
+        node: usize,
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        self.learn(&error)?;
+        match &error {
+            StoreError::Redirected(to) => {
+                let target = self.redirect(node, to);
+                attempts.ask = to.is_ask.then_some(target);
+                if attempts.is_quick() {
+                    return Ok(());
+                }
+            }
+            // It is there, and serves the slot.
+            StoreError::Server { kind: ServerKind::Moving | ServerKind::Busy, .. } => {}
+            _ if !self.is_cluster() => {}
+            // A seed that is down: the next one.
+            _ if error.is_connection() && self.has_other(slot, node) && attempts.is_quick() => return Ok(()),
+            _ => return self.wait_for_failover(attempts, node, error),
+        }
+        attempts.wait(self, error)
+    }
+
+    /// Waits until another node may serve what one that failed served.
+    ///
+    /// # Errors
+    /// It has waited for long enough.
+    pub(super) fn wait_for_failover(
+        &mut self,
+        attempts: &mut Attempts,
+        node: usize,
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        // Nobody was ever there: it is the address that is wrong.
+        if self.read_map(Some(node)).is_err() && !self.was_reached() {
+            return Err(StoreError::Unreachable { server: self.target().shown.clone(), why: error.why() });
+        }
+        attempts.wait(self, error)
     }
 }
 
@@ -188,10 +288,4 @@ pub fn evaluate<A: ToRedisArgs>(command: &str, script: &str, keys: &[&str], argu
     let mut cmd = redis::cmd(command);
     cmd.arg(script).arg(keys.len()).arg(keys).arg(arguments);
     cmd
-}
-
-/// Sends a command and gives its reply; an error reply is a value too.
-fn exchange(connection: &mut Connection, command: &Cmd) -> Result<Value, StoreError> {
-    connection.send(&command.get_packed_command())?;
-    connection.reply()
 }

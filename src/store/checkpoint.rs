@@ -40,7 +40,7 @@ impl Store {
             (from..upto).for_each(|page| {
                 command.arg(format!("\tc:{}:{page}", checkpoint.name));
             });
-            for page in reply.array(self.server.command(&command)?)? {
+            for page in reply.array(self.servers.command(&keys.requests, &command)?)? {
                 if !matches!(page, Value::BulkString(page) if carry(state, &page)) {
                     return Ok(false);
                 }

@@ -108,12 +108,9 @@ impl Target {
     pub(super) fn node(&self, host: &str, port: u16) -> Self {
         let same = |own: &str| if host.is_empty() { own.to_owned() } else { host.to_owned() };
         let address = match self.address.addr() {
-            ConnectionAddr::TcpTls { host, insecure, tls_params, .. } => ConnectionAddr::TcpTls {
-                host: same(host),
-                port,
-                insecure: *insecure,
-                tls_params: tls_params.clone(),
-            },
+            ConnectionAddr::TcpTls { host, insecure, tls_params, .. } => {
+                ConnectionAddr::TcpTls { host: same(host), port, insecure: *insecure, tls_params: tls_params.clone() }
+            }
             ConnectionAddr::Tcp(own, _) => ConnectionAddr::Tcp(same(own), port),
             // A node that was reached by its socket is on this machine.
             _ => ConnectionAddr::Tcp(same("127.0.0.1"), port),

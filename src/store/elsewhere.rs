@@ -6,6 +6,7 @@ use redis::Value;
 
 use super::Store;
 use super::keys::Keys;
+use super::several::Unanswered;
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
 
@@ -13,14 +14,19 @@ impl Store {
     /// The other layouts in which each of these activities exists.
     pub fn layouts_with(&mut self, activities: &[&ActivityId]) -> Vec<Vec<Layout>> {
         let others: Vec<Layout> = Layout::ALL.iter().copied().filter(|layout| *layout != self.layout).collect();
-        let mut pipeline = redis::pipe();
+        // On a cluster there are no others.
+        if self.servers.is_cluster() {
+            return Vec::new();
+        }
+        let mut commands = Vec::with_capacity(activities.len() * others.len());
         for activity in activities {
             for layout in &others {
                 let keys = Keys::of(*layout, activity);
-                pipeline.cmd("EXISTS").arg(keys.stock).arg(keys.meta);
+                commands.push((None, redis::cmd("EXISTS").arg(keys.stock).arg(keys.meta).to_owned()));
             }
         }
-        let Ok(found) = self.server.pipeline(&pipeline, activities.len() * others.len()) else { return Vec::new() };
+        let found: Result<Vec<Value>, Unanswered> = self.servers.each_reply(&commands).into_iter().collect();
+        let Ok(found) = found else { return Vec::new() };
         let exists = |value: &Value| matches!(value, Value::Int(count) if *count > 0);
         let layouts = |found: &[Value]| {
             let known = others.iter().zip(found).filter(|(_, value)| exists(value));
@@ -31,12 +37,16 @@ impl Store {
 
     /// Whether the server is a replica, which may lag behind its primary.
     pub fn is_replica(&mut self) -> bool {
-        let role = self.server.pipeline(redis::pipe().cmd("ROLE"), 1).ok().and_then(|mut replies| replies.pop());
-        matches!(role, Some(Value::Array(role)) if role.first() == Some(&Value::BulkString(b"slave".to_vec())))
+        // On a cluster only primaries are asked.
+        if self.servers.is_cluster() {
+            return false;
+        }
+        let role = self.servers.each_reply(&[(None, redis::cmd("ROLE"))]).pop();
+        matches!(role, Some(Ok(Value::Array(role))) if role.first() == Some(&Value::BulkString(b"slave".to_vec())))
     }
 
     /// The server's address, without a password.
     pub fn server(&self) -> &str {
-        &self.server.target.shown
+        &self.servers.target().shown
     }
 }

@@ -2,6 +2,8 @@
 
 use redis::{ErrorKind, RedisError};
 
+use super::redirection::Redirection;
+
 /// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant's text names its fields")]
@@ -27,6 +29,18 @@ pub enum StoreError {
     /// The user lacks a permission.
     #[error("the server refused permission: {why}")]
     Permission { why: String },
+    /// A node of a cluster serves other slots. Whoever sent the call follows it.
+    #[error("the nodes of the cluster do not agree who serves slot {}", .0.slot)]
+    Redirected(Redirection),
+    /// The layout has several slots for an activity, and the servers are a cluster.
+    #[error("layout `{layout}` spreads an activity over {slots} slots of the cluster, which no script can serve")]
+    SpreadLayout { layout: &'static str, slots: usize },
+    /// The activities of one order are in several slots of a cluster.
+    #[error("the activities of this order are in several slots of the cluster: {}", slots_in_words(slots))]
+    SpreadOrder { slots: Vec<(String, u16)> },
+    /// Files of orders do not go to a cluster yet.
+    #[error("files of orders are not applied to a cluster yet")]
+    FileOnCluster,
     /// The server answered with an error of a known kind.
     #[error("the server {}: {why}", kind.says())]
     Server { kind: ServerKind, why: String },
@@ -128,8 +142,12 @@ pub enum ServerKind {
     Misconfigured,
     /// Too few replicas are connected.
     NoReplicas,
-    /// A Redis Cluster.
-    Cluster,
+    /// A node of a cluster was asked for keys of several slots.
+    CrossSlot,
+    /// A slot is being moved to another node, and only some keys of the activity are there.
+    Moving,
+    /// The cluster does not serve the slot.
+    ClusterDown,
     /// A key of the wrong type.
     WrongType,
     /// What was given does not fit together, as only the script could find out.
@@ -147,7 +165,9 @@ impl ServerKind {
             Self::Busy => "is busy with a script",
             Self::Misconfigured => "cannot save its data and refuses writes",
             Self::NoReplicas => "has too few replicas and refuses writes",
-            Self::Cluster => "is a Redis Cluster, which is not served yet",
+            Self::CrossSlot => "serves the keys of one slot in a call",
+            Self::Moving => "is moving these keys to another node of the cluster",
+            Self::ClusterDown => "belongs to a cluster that does not serve these keys",
             Self::WrongType => "found a key of the wrong type",
             Self::Usage => "refused what was given",
             Self::Other => "answered with an error",
@@ -161,23 +181,21 @@ impl ServerKind {
 
     /// Whether nothing ran, so that waiting and sending again is safe and may help.
     pub fn passes(self) -> bool {
-        matches!(self, Self::Loading | Self::Busy)
+        matches!(self, Self::Loading | Self::Busy | Self::Moving | Self::ClusterDown)
     }
 }
 
 /// An error reply's first word and the kind it means.
-const SERVER_KINDS: [(&str, ServerKind); 14] = [
+const SERVER_KINDS: [(&str, ServerKind); 12] = [
     ("LOADING", ServerKind::Loading),
     ("READONLY", ServerKind::ReadOnly),
     ("OOM", ServerKind::OutOfMemory),
     ("BUSY", ServerKind::Busy),
     ("MISCONF", ServerKind::Misconfigured),
     ("NOREPLICAS", ServerKind::NoReplicas),
-    ("MOVED", ServerKind::Cluster),
-    ("ASK", ServerKind::Cluster),
-    ("CROSSSLOT", ServerKind::Cluster),
-    ("CLUSTERDOWN", ServerKind::Cluster),
-    ("TRYAGAIN", ServerKind::Cluster),
+    ("CROSSSLOT", ServerKind::CrossSlot),
+    ("CLUSTERDOWN", ServerKind::ClusterDown),
+    ("TRYAGAIN", ServerKind::Moving),
     ("WRONGTYPE", ServerKind::WrongType),
     ("USAGE", ServerKind::Usage),
     ("MASTERDOWN", ServerKind::Loading),
@@ -211,6 +229,9 @@ impl StoreError {
         if code == "NOPERM" || refused.iter().any(|words| why.contains(words)) {
             return Some(Self::Permission { why });
         }
+        if let Some(redirection) = Redirection::read(code, &why) {
+            return Some(Self::Redirected(redirection));
+        }
         let kind = SERVER_KINDS
             .iter()
             .find(|(word, _)| {
@@ -235,6 +256,11 @@ impl StoreError {
         }
     }
 
+    /// Whether there is no connection, or it broke.
+    pub(super) fn is_connection(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
+    }
+
     /// Whether the server is there but cannot serve right now, and nothing ran.
     pub fn passes(&self) -> bool {
         matches!(self, Self::Server { kind, .. } if kind.passes())
@@ -243,11 +269,17 @@ impl StoreError {
     /// Whether the server refused it before anything was changed.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Server { kind, .. } => !matches!(kind, ServerKind::Loading | ServerKind::Cluster | ServerKind::Other),
+            Self::Server { kind, .. } => !matches!(kind, ServerKind::Loading | ServerKind::Other),
             Self::Permission { .. } | Self::OtherLimit { .. } => true,
             _ => false,
         }
     }
+}
+
+/// `1001` in 5649, `1002` in 1234.
+fn slots_in_words(slots: &[(String, u16)]) -> String {
+    let words: Vec<String> = slots.iter().map(|(activity, slot)| format!("`{activity}` in {slot}")).collect();
+    words.join(", ")
 }
 
 /// The cause of an I/O error in words, without the raw `(os error 2)`.

@@ -15,8 +15,12 @@ impl Store {
     /// cannot be read counts as empty, because this is only asked for a hint.
     pub fn other_layouts(&mut self) -> Vec<(Layout, i64)> {
         let mut found = Vec::new();
+        // On a cluster there are no others.
+        if self.servers.is_cluster() {
+            return found;
+        }
         for layout in Layout::ALL.iter().copied().filter(|layout| *layout != self.layout) {
-            let size = self.server.command(redis::cmd("SCARD").arg(Keys::index(layout)));
+            let size = self.servers.command(Keys::index(layout), redis::cmd("SCARD").arg(Keys::index(layout)));
             if let Ok(redis::Value::Int(count)) = size
                 && count > 0
             {
@@ -32,7 +36,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub fn has_meta(&mut self, activity: &ActivityId) -> Result<bool, StoreError> {
         let keys = self.keys(activity);
-        let value = self.server.command(redis::cmd("EXISTS").arg(&keys.meta))?;
+        let value = self.servers.command(&keys.meta, redis::cmd("EXISTS").arg(&keys.meta))?;
         Ok(value == redis::Value::Int(1))
     }
 }

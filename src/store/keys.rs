@@ -1,5 +1,6 @@
 //! Where everything about an activity is kept: the one place that builds keys.
 
+use super::slot::{common_slot, slot};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::{Kind, Layout};
 
@@ -58,6 +59,18 @@ impl Keys {
     /// `KEYS[number]`, for messages.
     pub fn numbered(&self, number: usize) -> &str {
         self.in_order().nth(number.wrapping_sub(1)).unwrap_or("?")
+    }
+
+    /// The slot of all keys; `None` if they are in several, which no node of a cluster serves in one call.
+    pub fn slot(&self) -> Option<u16> {
+        common_slot(self.in_order())
+    }
+
+    /// Over how many slots a layout spreads an activity.
+    pub fn slots(layout: Layout) -> usize {
+        let keys = Self::of(layout, &ActivityId::validated(b"1"));
+        let slots: std::collections::HashSet<u16> = keys.in_order().map(|key| slot(key.as_bytes())).collect();
+        slots.len()
     }
 
     /// The set of all activities that were preheated in a layout.

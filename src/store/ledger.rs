@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::reply::Reply;
+use super::several::Unanswered;
+use super::slot::{common_slot, slot};
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::{Entry, EntryId};
@@ -28,9 +30,8 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn ledger(&mut self, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>, StoreError> {
-        let mut command = redis::cmd("XREAD");
-        command.arg("COUNT").arg(SHOWN).arg("STREAMS").arg(self.keys(activity).ledger).arg(after.to_string());
-        let value = self.server.command(&command)?;
+        let key = self.keys(activity).ledger;
+        let value = self.servers.command(&key, &next_entries(&key, after))?;
         let entries = streams("XREAD", value)?.into_iter().flat_map(|(_, entries)| entries);
         Ok(entries.filter_map(|(_, entry)| entry).collect())
     }
@@ -45,12 +46,19 @@ impl Store {
             std::thread::sleep(MOST_BLOCK);
             return Ok(Vec::new());
         }
+        if self.must_poll(&keys)? {
+            let each = |nth: usize| next_entries(&keys[nth], positions[nth].1);
+            let news = self.poll("XREAD", &keys, each)?.into_iter();
+            return Ok(news
+                .map(|(nth, new)| (nth, new.into_iter().filter_map(|(_, entry)| entry).collect()))
+                .collect());
+        }
         let mut command = redis::cmd("XREAD");
         command.arg("COUNT").arg(SHOWN).arg("BLOCK").arg(self.block()).arg("STREAMS").arg(&keys);
         for (_, after) in positions {
             command.arg(after.to_string());
         }
-        let value = self.server.command(&command)?;
+        let value = self.servers.command(&keys[0], &command)?;
         let place = |key: &str| keys.iter().position(|known| known == key);
         let news = streams("XREAD", value)?.into_iter().filter_map(|(key, entries)| {
             Some((place(&key)?, entries.into_iter().filter_map(|(_, entry)| entry).collect()))
@@ -65,7 +73,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub fn make_group(&mut self, activity: &ActivityId, group: &str) -> Result<bool, StoreError> {
         let key = self.keys(activity).ledger;
-        match self.server.command(redis::cmd("XGROUP").arg("CREATE").arg(&key).arg(group).arg("0")) {
+        match self.servers.command(&key, redis::cmd("XGROUP").arg("CREATE").arg(&key).arg(group).arg("0")) {
             Err(StoreError::Server { why, .. }) if why.contains("BUSYGROUP") || why.contains("already exists") => {
                 Ok(true)
             }
@@ -89,7 +97,7 @@ impl Store {
         let mut read = |from: &str| {
             let mut command = redis::cmd("XREADGROUP");
             command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN).arg("STREAMS").arg(&key).arg(from);
-            let streams = streams("XREADGROUP", self.server.command(&command)?)?;
+            let streams = streams("XREADGROUP", self.servers.command(&key, &command)?)?;
             Ok::<_, StoreError>(streams.into_iter().flat_map(|(_, entries)| entries).collect::<Vec<_>>())
         };
         let after = after.to_string();
@@ -113,13 +121,22 @@ impl Store {
             std::thread::sleep(MOST_BLOCK);
             return Ok(Vec::new());
         }
+        if self.must_poll(&keys)? {
+            let each = |nth: usize| {
+                let mut command = redis::cmd("XREADGROUP");
+                command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN);
+                command.arg("STREAMS").arg(&keys[nth]).arg(">");
+                command
+            };
+            return Ok(self.poll("XREADGROUP", &keys, each)?.into_iter().map(|(nth, _)| nth).collect());
+        }
         let mut command = redis::cmd("XREADGROUP");
         command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN).arg("BLOCK").arg(self.block());
         command.arg("STREAMS").arg(&keys);
         for _ in &keys {
             command.arg(">");
         }
-        let streams = streams("XREADGROUP", self.server.command(&command)?)?;
+        let streams = streams("XREADGROUP", self.servers.command(&keys[0], &command)?)?;
         Ok(streams.into_iter().filter_map(|(key, _)| keys.iter().position(|known| *known == key)).collect())
     }
 
@@ -128,17 +145,53 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn acknowledge(&mut self, activity: &ActivityId, group: &str, entries: &[EntryId]) -> Result<(), StoreError> {
+        let key = self.keys(activity).ledger;
         let mut command = redis::cmd("XACK");
-        command.arg(self.keys(activity).ledger).arg(group);
+        command.arg(&key).arg(group);
         for entry in entries {
             command.arg(entry.to_string());
         }
-        self.server.command(&command).map(|_| ())
+        self.servers.command(&key, &command).map(|_| ())
+    }
+
+    /// Whether no one call can wait for all these keys: they are in several slots of a cluster.
+    fn must_poll(&mut self, keys: &[String]) -> Result<bool, StoreError> {
+        if common_slot(keys).is_some() {
+            return Ok(false);
+        }
+        self.servers.discover()?;
+        Ok(self.servers.is_cluster())
+    }
+
+    /// Asks for each key, and gives what came by its place; waits a while if nothing did.
+    fn poll(
+        &mut self,
+        what: &str,
+        keys: &[String],
+        command: impl Fn(usize) -> Cmd,
+    ) -> Result<Vec<(usize, Vec<Named>)>, StoreError> {
+        let commands: Vec<_> = (0..keys.len()).map(|nth| (Some(slot(keys[nth].as_bytes())), command(nth))).collect();
+        let mut news = Vec::new();
+        for (nth, answer) in self.servers.each_reply(&commands).into_iter().enumerate() {
+            let value = match answer {
+                Ok(value) => value,
+                Err(Unanswered::Refused(error)) => return Err(error),
+                Err(Unanswered::NotRun | Unanswered::Lost(_)) => self.servers.command(&keys[nth], &commands[nth].1)?,
+            };
+            let entries: Vec<Named> = streams(what, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
+            if !entries.is_empty() {
+                news.push((nth, entries));
+            }
+        }
+        if news.is_empty() {
+            std::thread::sleep(MOST_BLOCK / 2);
+        }
+        Ok(news)
     }
 
     /// How long a call may wait, in ms: less than the client waits for any reply.
     fn block(&self) -> u128 {
-        (self.server.target.timeout / 2).min(MOST_BLOCK).as_millis().max(1)
+        (self.servers.target().timeout / 2).min(MOST_BLOCK).as_millis().max(1)
     }
 
     /// Adds to a state all entries up to one. While a page is added, the next one is under way.
@@ -147,6 +200,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub(super) fn fold(&mut self, key: &str, state: &mut LedgerState, upto: EntryId) -> Result<(), StoreError> {
         let reply = Reply::of_command("XRANGE");
+        let of_key = Some(slot(key.as_bytes()));
         // Entries hold one order or hundreds: their weight, not their number, makes a page.
         let mut count = 20;
         let mut asked = false;
@@ -156,12 +210,12 @@ impl Store {
                 command.arg(key).arg(format!("({end}")).arg(upto.to_string()).arg("COUNT").arg(count);
                 command
             };
-            let under_way = if asked { self.server.receive().ok() } else { None };
+            let under_way = if asked { self.servers.receive().ok() } else { None };
             let value = match under_way {
                 Some(value) => value,
                 None => {
                     self.throttle.wait();
-                    self.server.command(&after(state.end, count))?
+                    self.servers.command(key, &after(state.end, count))?
                 }
             };
             self.throttle.took();
@@ -172,12 +226,19 @@ impl Store {
             count = (PAGE_BYTES / (orders / page.len()).max(1)).clamp(20, MOST_PAGE);
             asked = last.id < upto && {
                 self.throttle.wait();
-                self.server.send(&after(last.id, count)).is_ok()
+                self.servers.send(of_key, &after(last.id, count)).is_ok()
             };
             page.iter().for_each(|entry| state.add(entry));
         }
         Ok(())
     }
+}
+
+/// Asks for the next entries of a ledger after one.
+fn next_entries(key: &str, after: EntryId) -> Cmd {
+    let mut command = redis::cmd("XREAD");
+    command.arg("COUNT").arg(SHOWN).arg("STREAMS").arg(key).arg(after.to_string());
+    command
 }
 
 /// An entry with its id: one that was trimmed has nothing else.

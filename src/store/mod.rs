@@ -1,4 +1,4 @@
-//! The only code that speaks Redis: a [`Store`] runs the scripts of one layout on one server.
+//! The only code that speaks Redis: a [`Store`] runs the scripts of one layout on one server, or on a cluster.
 
 pub mod activities;
 mod address;
@@ -8,6 +8,7 @@ mod audit;
 pub mod bulk;
 mod call;
 mod checkpoint;
+mod cluster;
 pub mod connect;
 mod connection;
 mod elsewhere;
@@ -25,11 +26,15 @@ mod page_reader;
 mod participants;
 mod pipeline;
 mod preheat;
+mod redirection;
 mod repair;
 mod reply;
 mod resp;
 mod scan;
 pub mod scripts;
+mod server;
+mod several;
+mod slot;
 mod snapshot;
 mod socket;
 mod throttle;
@@ -38,7 +43,7 @@ pub mod trim;
 
 use std::sync::Arc;
 
-use call::Server;
+use cluster::Servers;
 use connect::Target;
 use keys::Keys;
 use throttle::Throttle;
@@ -48,9 +53,9 @@ pub use error::{Settle, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
 
-/// One server and one layout: everything that can be asked of a sale.
+/// One server or cluster and one layout: everything that can be asked of a sale.
 pub struct Store {
-    server: Server,
+    servers: Servers,
     layout: Layout,
     operator: String,
     /// How soon what is read page by page asks for the next page.
@@ -62,7 +67,8 @@ pub struct Store {
 impl Store {
     /// Nothing is sent before the first question. The ledger names the `operator` as who did it.
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
-        Self { server: Server::new(target), layout, operator, throttle: Throttle::quick(), stop: Arc::new(|| false) }
+        let servers = Servers::new(target, layout);
+        Self { servers, layout, operator, throttle: Throttle::quick(), stop: Arc::new(|| false) }
     }
 
     /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.
@@ -79,17 +85,17 @@ impl Store {
 
     /// The server, for messages: its URL without a password.
     pub fn server_name(&self) -> &str {
-        &self.server.target.shown
+        &self.servers.target().shown
     }
 
-    /// A second connection to the same server, made now.
+    /// A second connection to the same server, made now; of a cluster, to one of the nodes.
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the login.
     pub fn another(&self) -> Result<Self, StoreError> {
-        let mut other = Self::new(self.server.target.clone(), self.layout, self.operator.clone());
-        other.stop = Arc::clone(&self.stop);
-        other.server.connection()?;
+        let (layout, operator, stop) = (self.layout, self.operator.clone(), Arc::clone(&self.stop));
+        let mut other = Self { servers: self.servers.another(), layout, operator, throttle: Throttle::quick(), stop };
+        other.servers.connect_any()?;
         Ok(other)
     }
 
@@ -106,13 +112,16 @@ impl Store {
         self.layout.kind().name().to_owned()
     }
 
-    /// Loads all scripts, so that others can call them by their SHA-1.
+    /// Loads all scripts into every primary, so that others can call them by their SHA-1.
     ///
     /// # Errors
     /// Any of [`StoreError`].
     pub fn load_scripts(&mut self) -> Result<(), StoreError> {
-        for script in scripts::Script::all() {
-            self.server.command(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+        self.servers.discover()?;
+        for node in self.servers.primaries() {
+            for script in scripts::Script::all() {
+                self.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+            }
         }
         Ok(())
     }

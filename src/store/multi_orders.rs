@@ -3,10 +3,12 @@
 use redis::Value;
 
 use super::call::Again;
+use super::error::ServerKind;
 use super::keys::Keys;
 use super::orders::{mode, settle, user_text};
 use super::reply::{Reply, corrupt};
 use super::scripts::MULTI_DEDUCT;
+use super::slot::common_slot;
 use super::{Store, StoreError};
 use crate::inventory::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
@@ -21,17 +23,32 @@ impl Store {
         let names: Vec<&str> = keys.iter().flat_map(Keys::in_order).collect();
         let (kind, by) = (self.kind(), self.operator.clone());
         let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.server.run(&MULTI_DEDUCT, &names, again, settle(&order.request), |nth| {
+        self.servers.check_layout()?;
+        if self.servers.is_cluster() && common_slot(&names).is_none() {
+            return Err(spread(order, &keys));
+        }
+        let value = self.servers.run(&MULTI_DEDUCT, &names, again, settle(&order.request), |nth| {
             let mut arguments = vec![kind.clone(), by.clone(), mode(dry_run, nth).to_owned()];
             arguments.extend([order.reason.clone().unwrap_or_default(), String::new()]);
             arguments.extend([user_text(order.user.as_ref()).to_owned(), order.request.to_string()]);
             arguments.extend(order.items.iter().map(|(_, quantity)| quantity.to_string()));
             arguments
+        });
+        let value = value.map_err(|error| match error {
+            StoreError::Server { kind: ServerKind::CrossSlot, .. } => spread(order, &keys),
+            error => error,
         })?;
         let reply = Reply::of(&MULTI_DEDUCT);
         let text = reply.text(Some(&value))?.unwrap_or_default();
         outcome(&text, order, &keys).ok_or_else(|| reply.unfit(Value::SimpleString(text)))
     }
+}
+
+/// The error for an order whose activities are in several slots of a cluster.
+fn spread(order: &MultiOrder, keys: &[Keys]) -> StoreError {
+    let slots =
+        order.items.iter().zip(keys).filter_map(|((activity, _), keys)| Some((activity.to_string(), keys.slot()?)));
+    StoreError::SpreadOrder { slots: slots.collect() }
 }
 
 /// Reads `status item item …` of one order; `None` if it does not fit the order.

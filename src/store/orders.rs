@@ -89,7 +89,7 @@ impl Store {
         let names: Vec<&str> = keys.in_order().collect();
         let (kind, by) = (self.kind(), self.operator.clone());
         let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.server.run(script, &names, again, settle(one.request), |nth| {
+        let value = self.servers.run(script, &names, again, settle(one.request), |nth| {
             let mode = mode(dry_run, nth);
             // What may be left out costs the server time: only as many of these as are needed.
             let optional = [if mode == "first" { "" } else { mode }, one.reason.unwrap_or_default(), &one.extra];

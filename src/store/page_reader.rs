@@ -5,7 +5,11 @@
 //! server's time, from the scan itself in one transaction, on a connection of its own. What the ledger has since the page
 //! before comes along; what seldom changes is read now and then. If that cannot be (a proxy or a user without MULTI, a set
 //! with units beside it) or goes wrong, the script gives the page.
+//!
+//! A cursor is good for one connection only: behind another one may be another server, where it would leave users out.
+//! So whenever a connection is lost, or the slot has moved, the pass begins again.
 
+use super::call::evaluate;
 use super::connection::Connection;
 use super::held_by::{HeldBy, ScannedPage};
 use super::keys::Keys;
@@ -23,6 +27,8 @@ use crate::inventory::status::Status;
 const ENTRIES: usize = 256;
 /// After so many pages the activity is read whole again.
 const FRESH: usize = 64;
+/// How often a pass may begin again.
+const RESTARTS: usize = 50;
 
 /// Where pages come from.
 pub struct PageReader {
@@ -34,15 +40,30 @@ pub struct PageReader {
     view: ActivityView,
     /// How many pages came since.
     since: usize,
+    /// The connection on which the pass began.
+    scope: (usize, u64),
+    /// How often the pass began again.
+    restarts: usize,
+}
+
+/// What follows a page.
+pub enum NextPage {
+    /// The next one.
+    Page(ParticipantsPage),
+    /// None: the pass is over, and nobody was left out.
+    End,
+    /// The first page once more: the cursor was lost, and the pass begins again.
+    Again(ParticipantsPage),
 }
 
 impl Store {
-    /// Nothing is asked for yet.
-    pub(super) fn page_reader(&self, view: &ActivityView) -> PageReader {
+    /// Nothing is asked for yet. The pass begins with the page that was read last.
+    pub(super) fn page_reader(&mut self, keys: &Keys, view: &ActivityView) -> PageReader {
         let scans = matches!(self.layout.kind(), Kind::Hash | Kind::Coupon);
+        let scope = self.servers.cursor_scope(keys.slot());
         // If there is no second connection, one does.
-        let connection = if scans { Connection::open(&self.server.target).ok() } else { None };
-        PageReader { connection, asked: false, view: view.clone(), since: 0 }
+        let connection = if scans { self.servers.node(scope.0).another().ok() } else { None };
+        PageReader { connection, asked: false, view: view.clone(), since: 0, scope, restarts: 0 }
     }
 
     /// Asks for the page of a cursor, and for some of the entries after one.
@@ -53,9 +74,8 @@ impl Store {
         self.throttle.wait();
         let Some(connection) = &mut reader.connection else {
             let names: Vec<&str> = keys.in_order().collect();
-            let mut page = redis::cmd("EVALSHA");
-            page.arg(AUDIT.sha1).arg(names.len()).arg(names).arg(self.kind()).arg(cursor).arg(PAGE);
-            reader.asked = self.server.send(&page).is_ok();
+            let page = evaluate("EVALSHA", AUDIT.sha1, &names, &[self.kind(), cursor.to_owned(), PAGE.to_string()]);
+            reader.asked = self.servers.send(keys.slot(), &page).is_ok();
             return;
         };
         let mut pipe = redis::pipe();
@@ -72,11 +92,19 @@ impl Store {
         keys: &Keys,
         reader: &mut PageReader,
         cursor: &str,
-    ) -> Result<ParticipantsPage, StoreError> {
+    ) -> Result<NextPage, StoreError> {
+        if cursor == "0" {
+            // Another connection must not have come unnoticed between the first page and the others.
+            if self.servers.is_cluster() {
+                self.read_participants(keys, &PageRequest::Users(&[]))?;
+            }
+            let is_whole = self.servers.cursor_scope(keys.slot()) == reader.scope;
+            return if is_whole { Ok(NextPage::End) } else { self.begin_pass_again(keys, reader) };
+        }
         if std::mem::take(&mut reader.asked) {
             let found = match &mut reader.connection {
                 Some(connection) => receive(connection, &reader.view, self.layout.kind() == Kind::Hash).ok(),
-                None => match self.server.receive() {
+                None => match self.servers.receive() {
                     Ok(value) => read(value, keys)?,
                     Err(_) => None,
                 },
@@ -84,11 +112,44 @@ impl Store {
             self.throttle.took();
             reader.since += 1;
             if let Some(page) = found {
-                return if reader.connection.is_some() { self.refresh(keys, reader, page) } else { Ok(page) };
+                return if reader.connection.is_some() {
+                    self.refresh(keys, reader, page).map(NextPage::Page)
+                } else {
+                    self.of_this_pass(keys, reader, page)
+                };
             }
         }
+        if reader.connection.is_some() {
+            return self.begin_pass_again(keys, reader);
+        }
+        let page = self.read_participants(keys, &PageRequest::Page(cursor))?;
+        self.of_this_pass(keys, reader, page)
+    }
+
+    /// A page of the script, unless it came on another connection than its cursor.
+    fn of_this_pass(
+        &mut self,
+        keys: &Keys,
+        reader: &mut PageReader,
+        page: ParticipantsPage,
+    ) -> Result<NextPage, StoreError> {
+        match self.servers.cursor_scope(keys.slot()) == reader.scope {
+            true => Ok(NextPage::Page(page)),
+            false => self.begin_pass_again(keys, reader),
+        }
+    }
+
+    /// Begins a pass again, with pages from the script.
+    fn begin_pass_again(&mut self, keys: &Keys, reader: &mut PageReader) -> Result<NextPage, StoreError> {
         reader.connection = None;
-        self.read_participants(keys, &PageRequest::Page(cursor))
+        reader.restarts += 1;
+        if reader.restarts > RESTARTS {
+            let why = format!("the connection broke {RESTARTS} times during one scan");
+            return Err(StoreError::Unreachable { server: self.server_name().to_owned(), why });
+        }
+        let page = self.read_participants(keys, &PageRequest::Page("0"))?;
+        reader.scope = self.servers.cursor_scope(keys.slot());
+        Ok(NextPage::Again(page))
     }
 
     /// Reads the activity whole, now and then. If something is wrong with it, that is the answer.

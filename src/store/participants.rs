@@ -62,7 +62,7 @@ impl Store {
     ) -> Result<Option<ParticipantsPage>, StoreError> {
         let names: Vec<&str> = keys.in_order().collect();
         let kind = self.kind();
-        let value = self.server.run(&AUDIT, &names, Again::Reads, None, |_| {
+        let value = self.servers.run(&AUDIT, &names, Again::Reads, None, |_| {
             let mut arguments = vec![kind.clone().into_bytes()];
             match ask {
                 PageRequest::Page(cursor) => {

@@ -4,11 +4,11 @@ use std::cell::Cell;
 
 use redis::Value;
 
-use super::call::{Again, Try};
+use super::call::{Again, Try, evaluate};
 use super::keys::Keys;
 use super::reply::Reply;
-use super::scan::Unanswered;
 use super::scripts::PREHEAT;
+use super::several::Unanswered;
 use super::{Settle, Store, StoreError};
 use crate::inventory::activity::{Action, Difference, Plan, Preheat, Preheated};
 use crate::inventory::id::ActivityId;
@@ -47,7 +47,7 @@ impl Store {
         let settle = Some(settle_preheat(plan));
         let arguments = preheat_arguments(self, plan, how, dry_run, reason);
         let last_try = Cell::new(tried);
-        let value = self.server.run(&PREHEAT, &names, again, settle, |nth| {
+        let value = self.servers.run(&PREHEAT, &names, again, settle, |nth| {
             if nth == Try::Retry {
                 last_try.set(nth);
             }
@@ -89,7 +89,8 @@ impl Store {
         activities: impl IntoIterator<Item = &'a ActivityId>,
     ) -> Result<(), StoreError> {
         let names: Vec<&str> = activities.into_iter().map(ActivityId::as_str).collect();
-        self.server.command(redis::cmd("SADD").arg(Keys::index(self.layout)).arg(names)).map(|_| ())
+        let index = Keys::index(self.layout);
+        self.servers.command(index, redis::cmd("SADD").arg(index).arg(names)).map(|_| ())
     }
 
     /// Adds preheated activities that the index lost. Nothing is written if it has them all.
@@ -103,7 +104,8 @@ impl Store {
             chunk.iter().for_each(|activity| {
                 command.arg(activity.as_str());
             });
-            let found = Reply::of_command("SMISMEMBER").array(self.server.command(&command)?)?;
+            let found =
+                Reply::of_command("SMISMEMBER").array(self.servers.command(Keys::index(self.layout), &command)?)?;
             let lost: Vec<&ActivityId> =
                 chunk.iter().zip(found).filter(|(_, found)| *found == Value::Int(0)).map(|(id, _)| *id).collect();
             if !lost.is_empty() {
@@ -126,13 +128,13 @@ impl Store {
             self.add_to_index(plans.iter().map(|plan| &plan.id))?;
         }
         let keys: Vec<Keys> = plans.iter().map(|plan| self.keys(&plan.id)).collect();
-        let mut pipeline = redis::pipe();
-        for (plan, keys) in plans.iter().zip(&keys) {
+        let call = |(plan, keys): (&&Plan, &Keys)| {
             let names: Vec<&str> = keys.in_order().collect();
             let arguments = preheat_arguments(self, plan, how, dry_run, reason);
-            pipeline.cmd("EVALSHA").arg(PREHEAT.sha1).arg(names.len()).arg(names).arg(arguments);
-        }
-        let replies = self.server.each_reply(&pipeline, plans.len());
+            (keys.slot(), evaluate("EVALSHA", PREHEAT.sha1, &names, &arguments))
+        };
+        let calls: Vec<_> = plans.iter().zip(&keys).map(call).collect();
+        let replies = self.servers.each_reply(&calls);
         let mut left = Vec::new();
         for (nth, reply) in replies.into_iter().enumerate() {
             match reply {
@@ -145,7 +147,7 @@ impl Store {
             match failed {
                 Unanswered::Lost(why) if how == Preheat::Reset && !dry_run => {
                     let settle = Some(settle_preheat(plan));
-                    return Err(StoreError::Unknown { server: self.server.target.shown.clone(), why, settle });
+                    return Err(StoreError::Unknown { server: self.server_name().to_owned(), why, settle });
                 }
                 // It says what should be.
                 Unanswered::Lost(_) => each(nth, self.preheat(plan, how, dry_run, reason, Try::Retry)?),

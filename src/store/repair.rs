@@ -109,7 +109,7 @@ impl Store {
         let names: Vec<&str> = keys.in_order().collect();
         let (kind, by) = (self.kind(), self.operator.clone());
         let settle = Some(Settle::SameCall);
-        let value = self.server.run(&REPAIR, &names, Again::Safe, settle, |_| {
+        let value = self.servers.run(&REPAIR, &names, Again::Safe, settle, |_| {
             let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
             let first = repairs.first();
             let count = first.and_then(|repair| repair.repairs).map(|count| count + before.unwrap_or_default());

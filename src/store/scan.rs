@@ -1,10 +1,13 @@
 //! Large keys, page by page: nobody else waits above a few milliseconds, and memory stays constant.
 
-use redis::{Cmd, Pipeline, Value};
+use std::hash::BuildHasher;
 
-use super::call::Server;
+use redis::{Cmd, Value};
+
+use super::call::Attempts;
 use super::connection::Connection;
 use super::reply::Reply;
+use super::slot::slot;
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Kind;
@@ -13,83 +16,112 @@ use crate::inventory::order::Bought;
 /// How many fields a page asks for: about half a millisecond of the server's time.
 const PAGE: usize = 1000;
 
-/// Why there is no reply to one of several commands.
-#[derive(Debug)]
-pub(super) enum Unanswered {
-    /// It did not run, and another try may help.
-    NotRun,
-    /// The server refused it.
-    Refused(StoreError),
-    /// The connection broke, and nobody knows whether it ran.
-    Lost(String),
+/// How often a scan of all keys begins again because slots moved.
+const SCANS: u32 = 10;
+
+/// Participants that were reported, by a fingerprint: two in a billion billion would have to share one.
+#[derive(Default)]
+struct Known {
+    seen: hashbrown::HashSet<(u64, u64)>,
+    hashers: [hashbrown::DefaultHashBuilder; 2],
 }
 
-impl Server {
-    /// Sends commands, and gives what became of each: replies that came before the connection broke are not lost.
-    pub(super) fn each_reply(&mut self, pipeline: &Pipeline, count: usize) -> Vec<Result<Value, Unanswered>> {
-        let mut lost = self.write(&pipeline.get_packed_pipeline()).err().map(|error| error.to_string());
-        let mut replies = Vec::with_capacity(count);
-        for _ in 0..count {
-            if let Some(why) = &lost {
-                replies.push(Err(Unanswered::Lost(why.clone())));
-                continue;
-            }
-            replies.push(match self.read() {
-                Ok(Value::ServerError(error)) if error.code() == "NOSCRIPT" => Err(Unanswered::NotRun),
-                Ok(reply) => self.checked(reply).map_err(|error| match error {
-                    error if error.passes() => Unanswered::NotRun,
-                    error => Unanswered::Refused(error),
-                }),
-                Err(error) => Err(Unanswered::Lost(lost.insert(error.to_string()).clone())),
-            });
-        }
-        replies
+impl Known {
+    /// False if it is known already.
+    fn insert(&mut self, user: &[u8]) -> bool {
+        let [one, other] = &self.hashers;
+        self.seen.insert((one.hash_one(user), other.hash_one(user)))
     }
+}
 
-    /// Sends a command that only reads; its reply must be [received](Self::receive) before anything else is sent.
-    pub(super) fn send(&mut self, command: &Cmd) -> Result<(), StoreError> {
-        self.write(&command.get_packed_command())
-    }
+/// Why a scan stopped before its end.
+enum Stopped<E> {
+    /// The server, or the connection to it.
+    Store(StoreError),
+    /// Whoever looked at a page.
+    Reader(E),
+}
 
-    /// The reply to what was sent.
-    pub(super) fn receive(&mut self) -> Result<Value, StoreError> {
-        let reply = self.read()?;
-        self.checked(reply)
+impl<E> From<StoreError> for Stopped<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
     }
 }
 
 impl Store {
-    /// Walks all pages of a SCAN, SSCAN or HSCAN; the next page is asked for before this one is looked at.
+    /// Walks all pages of an SSCAN or HSCAN of a key; the next page is asked for before this one is looked at. On a
+    /// cluster the scan begins again if the key moves to another node, or the node is lost: `each` then gets members
+    /// that it had already.
     pub(super) fn walk<E: From<StoreError>>(
         &mut self,
+        key: &str,
         page: impl Fn(&str) -> Cmd,
         mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut connection = Connection::open(&self.server.target)?;
-        let reply = Reply::of_command("SCAN");
-        connection.send(&page("0").get_packed_command())?;
+        self.servers.check_layout()?;
+        let slot = Some(slot(key.as_bytes()));
+        let mut attempts = Attempts::new();
         loop {
-            let parts = connection.array()?;
-            if parts != 2 {
-                return Err(reply.unfit("no cursor and page").into());
+            let (node, asks) = attempts.node(&self.servers, slot);
+            let connection = self.servers.node(node).another();
+            let stopped = match connection.map_err(Stopped::Store).and_then(|it| walk_all(it, asks, &page, &mut each)) {
+                Ok(()) => return Ok(()),
+                Err(Stopped::Reader(error)) => return Err(error),
+                Err(Stopped::Store(error)) => error,
+            };
+            self.servers.learn(&stopped)?;
+            if !self.servers.may_recover(&stopped) || !self.servers.is_cluster() {
+                return Err(stopped.into());
             }
-            let cursor = connection.texts(1)?.concat();
-            let last = cursor == b"0";
-            if !last {
-                // While the server makes the next page, we read this one.
-                connection.send(&page(&String::from_utf8_lossy(&cursor)).get_packed_command())?;
-            }
-            let count = connection.array()?;
-            each(&connection.texts(count)?)?;
-            if last {
-                return Ok(());
+            self.servers.recover(&mut attempts, slot, node, stopped)?;
+        }
+    }
+
+    /// Walks all keys of all primaries, page by page; keys may come twice.
+    pub(super) fn keyspace(
+        &mut self,
+        page: impl Fn(&str) -> Cmd,
+        mut each: impl FnMut(&str),
+    ) -> Result<(), StoreError> {
+        self.servers.discover()?;
+        let mut attempts = Attempts::new();
+        // A slot that moves may leave one node after its scan for another before that one's: then all begins again.
+        let mut changes = 0;
+        loop {
+            let map = self.servers.owners().to_vec();
+            let walked = self.servers.primaries().into_iter().try_for_each(|node| {
+                let connection = self.servers.node(node).another().map_err(|error| (node, error))?;
+                let walked = walk_all(connection, false, &page, &mut |keys: &[&[u8]]| {
+                    keys.iter().filter_map(|key| std::str::from_utf8(key).ok()).for_each(&mut each);
+                    Ok::<_, StoreError>(())
+                });
+                walked.map_err(|(Stopped::Store(error) | Stopped::Reader(error))| (node, error))
+            });
+            match walked {
+                Ok(()) if !self.servers.is_cluster() => return Ok(()),
+                Ok(()) => {
+                    self.servers.read_map(None)?;
+                    if *self.servers.owners() == map || changes == SCANS {
+                        return Ok(());
+                    }
+                    changes += 1;
+                }
+                Err((node, error)) if self.servers.may_recover(&error) && self.servers.is_cluster() => {
+                    self.servers.wait_for_failover(&mut attempts, node, error)?;
+                }
+                Err((_, error)) => return Err(error),
             }
         }
     }
 
     /// As [`Store::walk`], for members that are texts.
-    pub(super) fn pages(&mut self, page: impl Fn(&str) -> Cmd, mut each: impl FnMut(&str)) -> Result<(), StoreError> {
-        self.walk(page, |members| {
+    pub(super) fn pages(
+        &mut self,
+        key: &str,
+        page: impl Fn(&str) -> Cmd,
+        mut each: impl FnMut(&str),
+    ) -> Result<(), StoreError> {
+        self.walk(key, page, |members| {
             members.iter().filter_map(|bytes| std::str::from_utf8(bytes).ok()).for_each(&mut each);
             Ok(())
         })
@@ -97,7 +129,8 @@ impl Store {
 
     /// Every participant and the units held, in no order, page by page in constant memory. A user may be reported
     /// twice if the hash shrinks meanwhile, as SCAN promises no better. Units that are no number are reported as text.
-    /// Those of a member of a set that a plain script added are unknown.
+    /// Those of a member of a set that a plain script added are unknown. On a cluster, where a scan may have to begin
+    /// again, nobody is reported twice, at 17 bytes of memory a participant and more.
     ///
     /// # Errors
     /// Any of [`StoreError`], and whatever `each` fails with.
@@ -109,15 +142,18 @@ impl Store {
         let keys = self.keys(activity);
         let Some(participants) = keys.participants else { return Ok(()) };
         let kind = self.layout.kind();
+        self.servers.discover()?;
+        let (is_cluster, mut known) = (self.servers.is_cluster(), Known::default());
         if kind == Kind::Hash {
             return self.walk(
+                &participants,
                 |cursor| redis::cmd("HSCAN").arg(&participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned(),
                 |members| {
-                    members
-                        .as_chunks()
-                        .0
-                        .iter()
-                        .try_for_each(|[user, units]| each(user, number(units).map(Bought::Units)))
+                    let mut members = members.as_chunks().0.iter();
+                    members.try_for_each(|[user, units]| match is_cluster && !known.insert(user) {
+                        true => Ok(()),
+                        false => each(user, number(units).map(Bought::Units)),
+                    })
                 },
             );
         }
@@ -128,18 +164,22 @@ impl Store {
             None => None,
         };
         self.walk(
+            &participants,
             |cursor| redis::cmd("SSCAN").arg(&participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned(),
             |members| {
                 let units = match &mut beside {
                     Some((store, units)) if !members.is_empty() => {
                         let mut command = redis::cmd("HMGET");
                         command.arg(&*units).arg(members);
-                        Reply::of_command("HMGET").array(store.server.command(&command)?)?
+                        Reply::of_command("HMGET").array(store.servers.command(units, &command)?)?
                     }
                     _ => Vec::new(),
                 };
                 let alone = if kind == Kind::Coupon { Bought::Units(1) } else { Bought::Unknown };
                 for (at, user) in members.iter().enumerate() {
+                    if is_cluster && !known.insert(user) {
+                        continue;
+                    }
                     match units.get(at) {
                         Some(Value::BulkString(units)) => each(user, number(units).map(Bought::Units))?,
                         _ => each(user, Ok(alone))?,
@@ -148,6 +188,41 @@ impl Store {
                 Ok(())
             },
         )
+    }
+}
+
+/// Walks all pages on one connection. With `asks`, the node is importing the slot.
+fn walk_all<E>(
+    mut connection: Connection,
+    asks: bool,
+    page: impl Fn(&str) -> Cmd,
+    each: &mut impl FnMut(&[&[u8]]) -> Result<(), E>,
+) -> Result<(), Stopped<E>> {
+    let reply = Reply::of_command("SCAN");
+    let send = |connection: &mut Connection, cursor: &str| {
+        let packed = page(cursor).get_packed_command();
+        connection.send(&if asks { [b"*1\r\n$6\r\nASKING\r\n", &packed[..]].concat() } else { packed })
+    };
+    send(&mut connection, "0")?;
+    loop {
+        if asks {
+            connection.value()?;
+        }
+        let parts = connection.array()?;
+        if parts != 2 {
+            return Err(reply.unfit("no cursor and page").into());
+        }
+        let cursor = connection.texts(1)?.concat();
+        let last = cursor == b"0";
+        if !last {
+            // While the server makes the next page, we read this one.
+            send(&mut connection, &String::from_utf8_lossy(&cursor))?;
+        }
+        let count = connection.array()?;
+        each(&connection.texts(count)?).map_err(Stopped::Reader)?;
+        if last {
+            return Ok(());
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use redis::Value;
 
-use super::call::Again;
+use super::call::{Again, evaluate};
 use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::SNAPSHOT;
+use super::several::Unanswered;
 use super::{Store, StoreError};
 use crate::inventory::activity::{Meta, Snapshot};
 use crate::inventory::checkpoint::Checkpoint;
@@ -37,7 +38,7 @@ impl Store {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
         let kind = self.kind();
-        let value = self.server.run(&SNAPSHOT, &names, Again::Reads, None, |_| {
+        let value = self.servers.run(&SNAPSHOT, &names, Again::Reads, None, |_| {
             std::iter::once(kind.clone()).chain(users.iter().map(|user| user.as_str().to_owned())).collect()
         })?;
         snapshot(activity, value, &keys)
@@ -53,14 +54,18 @@ impl Store {
         let mut all = vec![self.snapshot(first)?];
         for chunk in rest.chunks(500) {
             let keys: Vec<Keys> = chunk.iter().map(|activity| self.keys(activity)).collect();
-            let mut pipeline = redis::pipe();
-            for keys in &keys {
+            let call = |keys: &Keys| {
                 let names: Vec<&str> = keys.in_order().collect();
-                pipeline.cmd("EVALSHA").arg(SNAPSHOT.sha1).arg(names.len()).arg(names).arg(self.kind());
-            }
-            let values = self.server.pipeline(&pipeline, chunk.len())?;
-            for ((activity, keys), value) in chunk.iter().zip(&keys).zip(values) {
-                all.push(snapshot(activity, value, keys)?.0);
+                (keys.slot(), evaluate("EVALSHA", SNAPSHOT.sha1, &names, &[self.kind()]))
+            };
+            let calls: Vec<_> = keys.iter().map(call).collect();
+            for ((activity, keys), answer) in chunk.iter().zip(&keys).zip(self.servers.each_reply(&calls)) {
+                all.push(match answer {
+                    Ok(value) => snapshot(activity, value, keys)?.0,
+                    Err(Unanswered::Refused(error)) => return Err(error),
+                    // Another node, or one without the script.
+                    Err(Unanswered::NotRun | Unanswered::Lost(_)) => self.snapshot(activity)?,
+                });
             }
         }
         Ok(all)

@@ -206,7 +206,7 @@ impl Store {
         let names: Vec<&str> = keys.in_order().collect();
         let number = number.to_string();
         let settle = Some(Settle::SameCall);
-        let value = self.server.run(&TRIM, &names, Again::Safe, settle, |_| {
+        let value = self.servers.run(&TRIM, &names, Again::Safe, settle, |_| {
             vec![b"page".to_vec(), epoch.into(), name.into(), number.clone().into_bytes(), page.clone()]
         })?;
         Ok(done(value)?.is_some())
@@ -227,7 +227,7 @@ impl Store {
         let names: Vec<&str> = keys.in_order().collect();
         let settle = Some(Settle::SameCall);
         let again = if step == "plan" { Again::Reads } else { Again::Safe };
-        self.server.run(&TRIM, &names, again, settle, |_| {
+        self.servers.run(&TRIM, &names, again, settle, |_| {
             [step.to_owned(), epoch.to_owned()].into_iter().chain(more.iter().cloned()).collect()
         })
     }

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::call::Server;
 pub use super::pipeline::Limits;
 use super::pipeline::{Call, Event, Link, Pipeline};
 use super::scripts::Script;
+use super::server::Server;
 use super::{Store, StoreError};
 use crate::inventory::interner::Interner;
 use crate::inventory::order::Corrupt;
@@ -131,8 +131,12 @@ impl<O: Orders> Run<O> {
         states: JobStates,
         orders: O,
     ) -> Result<Self, StoreError> {
-        store.server.command(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
-        let pipeline = Pipeline::new(store.server.take(), script, limits, retry_for);
+        store.servers.discover()?;
+        if store.servers.is_cluster() {
+            return Err(StoreError::FileOnCluster);
+        }
+        store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+        let pipeline = Pipeline::new(store.servers.node(0).take(), script, limits, retry_for);
         Ok(Self { orders, states, pipeline, known_corrupt: HashSet::new(), corrupt: VecDeque::new() })
     }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use redis::{RedisError, ServerError, Value};
 
-use super::call::Server;
 use super::scripts::Script;
+use super::server::Server;
 use super::{StoreError, error::ServerKind};
 pub use limits::Limits;
 use limits::RateLimit;

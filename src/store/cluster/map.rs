@@ -1,0 +1,63 @@
+//! The map of a cluster: which node serves which slots, as `CLUSTER SLOTS` replies.
+
+use redis::Value;
+
+use crate::store::StoreError;
+use crate::store::reply::Reply;
+use crate::store::slot::SLOTS;
+
+/// A primary and the slots that it serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Range {
+    /// The first slot.
+    pub first: u16,
+    /// The last slot.
+    pub last: u16,
+    /// The primary's host; empty if it is that of the node that replied.
+    pub host: String,
+    /// The primary's port.
+    pub port: u16,
+    /// How many replicas follow it.
+    pub replicas: usize,
+}
+
+/// Reads the reply of `CLUSTER SLOTS`: `[[first, last, [host, port, …], replica…], …]`.
+pub fn read(value: Value) -> Result<Vec<Range>, StoreError> {
+    let reply = Reply::of_command("CLUSTER SLOTS");
+    reply.array(value)?.into_iter().map(|range| read_range(&reply, range)).collect()
+}
+
+fn read_range(reply: &Reply<'_>, range: Value) -> Result<Range, StoreError> {
+    let parts = reply.array(range)?;
+    let slot = |at: usize| {
+        let number = reply.count(parts.get(at))?.and_then(|number| u16::try_from(number).ok());
+        number.filter(|slot| *slot < SLOTS).ok_or_else(|| reply.unfit(&parts))
+    };
+    let (first, last) = (slot(0)?, slot(1)?);
+    let Some(Value::Array(primary)) = parts.get(2) else { return Err(reply.unfit(&parts)) };
+    let host = reply.text(primary.first())?.filter(|host| host != "?").unwrap_or_default();
+    let port = reply.count(primary.get(1))?.and_then(|port| u16::try_from(port).ok());
+    let port = port.ok_or_else(|| reply.unfit(&parts))?;
+    Ok(Range { first, last, host, port, replicas: parts.len() - 3 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_names_the_primary_of_each_range() {
+        let bulk = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let node = |host: Value, port| Value::Array(vec![host, Value::Int(port), bulk("id"), Value::Array(Vec::new())]);
+        let range =
+            |last, host, more| Value::Array([vec![Value::Int(0), Value::Int(last), node(host, 7000)], more].concat());
+        let map = read(Value::Array(vec![
+            range(5460, bulk("10.0.0.1"), vec![node(bulk("10.0.0.2"), 7001)]),
+            range(9, Value::Nil, Vec::new()),
+        ]));
+        let range = |last, host: &str, replicas| Range { first: 0, last, host: host.to_owned(), port: 7000, replicas };
+        assert_eq!(map.unwrap(), [range(5460, "10.0.0.1", 1), range(9, "", 0)]);
+        assert!(read(Value::Array(vec![Value::Array(vec![Value::Int(0), Value::Int(16_384)])])).is_err());
+        assert!(read(Value::Nil).is_err());
+    }
+}

@@ -1,0 +1,267 @@
+//! One server, or the nodes of a cluster: who serves which slot, and the connections to each.
+//!
+//! A single server is a cluster of one node of which no map is ever read: each call goes there. With several seeds, a
+//! call goes to the one that probably serves its slot, and follows one `MOVED`; what is read or written in many places
+//! reads the map first.
+
+mod map;
+
+use redis::{Cmd, Value};
+
+use super::connect::Target;
+use super::error::{ServerKind, StoreError};
+use super::keys::Keys;
+use super::redirection::Redirection;
+use super::server::Server;
+use super::slot::SLOTS;
+use crate::inventory::layout::Layout;
+
+/// The number of a node that nobody knows.
+const UNKNOWN: u16 = u16::MAX;
+
+/// Whether the servers are a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing spoke against a single server yet.
+    Unknown,
+    /// It is a single server.
+    Single,
+    /// They are nodes of a cluster.
+    Cluster,
+}
+
+/// All servers of a store: one, or the nodes of a cluster.
+pub struct Servers {
+    target: Target,
+    layout: Layout,
+    kind: Kind,
+    /// The seeds, then what redirections and maps named.
+    nodes: Vec<Server>,
+    seeds: usize,
+    /// The node that serves each slot, as far as is known; empty if nothing is.
+    owners: Vec<u16>,
+    /// Whether the map was read.
+    has_map: bool,
+    /// The node that a reply is to come from: see [`send`](Self::send).
+    under_way: Option<usize>,
+}
+
+impl Servers {
+    /// Nothing is sent yet.
+    pub fn new(target: Target, layout: Layout) -> Self {
+        let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
+        let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
+        Self { target, layout, kind, seeds: nodes.len(), nodes, owners: Vec::new(), has_map: false, under_way: None }
+    }
+
+    /// The same servers, without a connection.
+    pub fn another(&self) -> Self {
+        let nodes = self.nodes.iter().map(|node| Server::new(node.target.clone())).collect();
+        Self { target: self.target.clone(), nodes, owners: self.owners.clone(), under_way: None, ..*self }
+    }
+
+    /// Where they are and how to log in, as it was given.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Whether they are known to be nodes of a cluster.
+    pub fn is_cluster(&self) -> bool {
+        self.kind == Kind::Cluster
+    }
+
+    /// One of them.
+    pub(super) fn node(&mut self, nth: usize) -> &mut Server {
+        &mut self.nodes[nth]
+    }
+
+    /// The node that serves a slot, or probably does. Without a slot, any that was not found to be down.
+    pub(super) fn node_of(&self, slot: Option<u16>) -> usize {
+        if let Some(owner) = slot.and_then(|slot| self.owners.get(usize::from(slot))).filter(|owner| **owner != UNKNOWN)
+        {
+            return usize::from(*owner);
+        }
+        let guess = usize::from(slot.unwrap_or(0)) * self.seeds / usize::from(SLOTS);
+        let count = self.nodes.len();
+        (guess..guess + count).map(|nth| nth % count).find(|nth| !self.nodes[*nth].is_down()).unwrap_or(guess)
+    }
+
+    /// Connects to any of them.
+    ///
+    /// # Errors
+    /// None can be reached.
+    pub(super) fn connect_any(&mut self) -> Result<(), StoreError> {
+        let mut failed = None;
+        for node in &mut self.nodes {
+            match node.connection() {
+                Ok(_) => return Ok(()),
+                Err(error) => _ = failed.get_or_insert(error),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Sends a command that only reads, without another try; its reply must be [received](Self::receive) before
+    /// anything else is sent.
+    pub(super) fn send(&mut self, slot: Option<u16>, command: &Cmd) -> Result<(), StoreError> {
+        let nth = self.node_of(slot);
+        self.node(nth).write(&command.get_packed_command())?;
+        self.under_way = Some(nth);
+        Ok(())
+    }
+
+    /// The reply to what was sent.
+    pub(super) fn receive(&mut self) -> Result<Value, StoreError> {
+        let nth = self.under_way.take().unwrap_or(0);
+        let server = self.node(nth);
+        let reply = server.read()?;
+        server.checked(reply)
+    }
+
+    /// The connection that a cursor of a slot is good for: the node, and how often it was connected to.
+    pub(super) fn cursor_scope(&self, slot: Option<u16>) -> (usize, u64) {
+        let nth = self.node_of(slot);
+        (nth, self.nodes[nth].connected())
+    }
+
+    /// Follows a redirection of a node, and gives the number of the node that it names.
+    pub(super) fn redirect(&mut self, from: usize, to: &Redirection) -> usize {
+        let target = self.nodes[from].target.node(&to.host, to.port);
+        let nth = self.number(target);
+        if !to.is_ask {
+            self.set_owner(to.slot, to.slot, nth);
+        }
+        nth
+    }
+
+    /// The number of a node, a new one if it was not named before.
+    fn number(&mut self, target: Target) -> usize {
+        if let Some(known) = self.nodes.iter().position(|node| node.target.is_at(&target)) {
+            return known;
+        }
+        self.nodes.push(Server::new(target));
+        self.nodes.len() - 1
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // A cluster has at most 16,384 nodes.
+    fn set_owner(&mut self, first: u16, last: u16, nth: usize) {
+        self.owners.resize(usize::from(SLOTS), UNKNOWN);
+        self.owners[usize::from(first)..=usize::from(last)].fill(nth as u16);
+    }
+
+    /// Records that they are nodes of a cluster.
+    ///
+    /// # Errors
+    /// The layout has no keys for one.
+    pub(super) fn found_cluster(&mut self) -> Result<(), StoreError> {
+        self.kind = Kind::Cluster;
+        self.check_layout()
+    }
+
+    /// Refuses a layout whose keys of an activity are in several slots.
+    ///
+    /// # Errors
+    /// It is one, and the servers are known to be a cluster.
+    pub(super) fn check_layout(&self) -> Result<(), StoreError> {
+        match self.is_cluster().then(|| Keys::slots(self.layout)) {
+            Some(slots) if slots > 1 => Err(StoreError::SpreadLayout { layout: self.layout.name(), slots }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds out whether they are a cluster, and reads the map if so, once.
+    ///
+    /// # Errors
+    /// The layout has no keys for a cluster, or no server can be reached.
+    pub(super) fn discover(&mut self) -> Result<(), StoreError> {
+        self.check_layout()?;
+        if self.kind == Kind::Single || self.has_map {
+            return Ok(());
+        }
+        match self.read_map(None) {
+            Ok(()) => self.check_layout(),
+            Err(error) if self.is_cluster() || error.is_connection() => Err(error),
+            // It is no cluster, or nobody may ask.
+            Err(_) => {
+                self.kind = Kind::Single;
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the map again, from any node but one that failed, if there is another.
+    ///
+    /// # Errors
+    /// No node gave it.
+    pub(super) fn read_map(&mut self, but: Option<usize>) -> Result<(), StoreError> {
+        let mut order: Vec<usize> = (0..self.nodes.len()).filter(|nth| Some(*nth) != but).collect();
+        order.sort_by_key(|nth| self.nodes[*nth].is_down());
+        order.extend(but);
+        let mut failed = None;
+        for nth in order {
+            let command = redis::cmd("CLUSTER").arg("SLOTS").to_owned();
+            match self.nodes[nth].ask(&command).and_then(map::read) {
+                Ok(ranges) => {
+                    self.take_map(nth, ranges);
+                    return Ok(());
+                }
+                Err(error) => _ = failed.get_or_insert(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| StoreError::Unreachable { server: self.target.shown.clone(), why: String::new() }))
+    }
+
+    fn take_map(&mut self, from: usize, ranges: Vec<map::Range>) {
+        self.kind = Kind::Cluster;
+        self.has_map = true;
+        self.owners.clear();
+        for range in ranges {
+            let target = self.nodes[from].target.node(&range.host, range.port);
+            let nth = self.number(target);
+            self.set_owner(range.first, range.last, nth);
+        }
+        self.owners.resize(usize::from(SLOTS), UNKNOWN);
+    }
+
+    /// The nodes that serve slots; the only server if it is no cluster. [`discover`](Self::discover) first.
+    pub(super) fn primaries(&self) -> Vec<usize> {
+        if self.owners.is_empty() {
+            return vec![0];
+        }
+        let mut primaries: Vec<usize> =
+            self.owners.iter().filter(|owner| **owner != UNKNOWN).map(|owner| usize::from(*owner)).collect();
+        primaries.sort_unstable();
+        primaries.dedup();
+        primaries
+    }
+
+    /// Whether another node may know who serves a slot of which nothing is known.
+    pub(super) fn has_other(&self, slot: Option<u16>, but: usize) -> bool {
+        let is_known = slot.and_then(|slot| self.owners.get(usize::from(slot))).is_some_and(|owner| *owner != UNKNOWN);
+        !is_known && self.nodes.iter().enumerate().any(|(nth, node)| nth != but && !node.is_down())
+    }
+
+    /// Whether any of them ever accepted a connection.
+    pub(super) fn was_reached(&self) -> bool {
+        self.nodes.iter().any(|node| node.connected() > 0)
+    }
+
+    /// The number of the node that serves each slot; empty if nothing is known.
+    pub(super) fn owners(&self) -> &[u16] {
+        &self.owners
+    }
+
+    /// Records what an error says about the servers.
+    ///
+    /// # Errors
+    /// The layout has no keys for a cluster.
+    pub(super) fn learn(&mut self, error: &StoreError) -> Result<(), StoreError> {
+        match error {
+            StoreError::Redirected(_) => self.found_cluster(),
+            StoreError::Server {
+                kind: ServerKind::CrossSlot | ServerKind::Moving | ServerKind::ClusterDown, ..
+            } => self.found_cluster(),
+            _ => Ok(()),
+        }
+    }
+}

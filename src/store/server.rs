@@ -1,0 +1,97 @@
+//! One server, or one node of a cluster: its address, and a connection that is made when it is first needed.
+
+use redis::{Cmd, RedisError, Value};
+
+use super::connect::Target;
+use super::connection::Connection;
+use super::error::StoreError;
+
+/// A server, connected to when it is first needed.
+pub struct Server {
+    /// Where it is.
+    pub target: Target,
+    connection: Option<Connection>,
+    /// How often it was connected to. A cursor is of one connection: another one may be to another server.
+    connected: u64,
+    /// Whether the last attempt to connect failed, or the connection broke.
+    is_down: bool,
+}
+
+impl Server {
+    /// Nothing is sent yet.
+    pub fn new(target: Target) -> Self {
+        Self { target, connection: None, connected: 0, is_down: false }
+    }
+
+    /// The connection, made now if there is none.
+    pub fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let connection = Connection::open(&self.target);
+                self.is_down = connection.is_err();
+                self.connected += u64::from(connection.is_ok());
+                connection?
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    /// Another connection to it.
+    pub fn another(&mut self) -> Result<Connection, StoreError> {
+        let connection = Connection::open(&self.target);
+        self.is_down = connection.is_err();
+        connection
+    }
+
+    /// How often it was connected to: another number means another connection.
+    pub fn connected(&self) -> u64 {
+        self.connected
+    }
+
+    /// Whether the last attempt to connect failed, or the connection broke since.
+    pub fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// Writes packed commands. A connection that breaks is forgotten, here and below.
+    pub(super) fn write(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+        let written = self.connection()?.send(packed);
+        written.inspect_err(|_| self.disconnect())
+    }
+
+    /// The next reply; an error reply is a value too.
+    pub(super) fn read(&mut self) -> Result<Value, StoreError> {
+        let read = self.connection()?.reply();
+        read.inspect_err(|_| self.disconnect())
+    }
+
+    /// Sends one command and gives its reply, without another try.
+    pub(super) fn ask(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        self.write(&command.get_packed_command())?;
+        let reply = self.read()?;
+        self.checked(reply)
+    }
+
+    /// A reply, or what an error reply means.
+    pub(super) fn checked(&self, reply: Value) -> Result<Value, StoreError> {
+        match reply {
+            Value::ServerError(error) => {
+                let error = RedisError::from(error);
+                Err(StoreError::of_reply(&error, &self.target.shown).unwrap_or_else(|| self.target.unreachable(&error)))
+            }
+            reply => Ok(reply),
+        }
+    }
+
+    /// The same server with the connection, which is made again here if it is needed.
+    pub fn take(&mut self) -> Self {
+        Self { connection: self.connection.take(), ..Self::new(self.target.clone()) }
+    }
+
+    /// Forgets a connection that failed.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
+        self.is_down = true;
+    }
+}
