@@ -81,7 +81,7 @@ impl Attempts {
     /// Whether the next attempt, at another node, needs no pause.
     fn is_quick(&mut self) -> bool {
         self.others += 1;
-        self.others % QUICK != 0
+        !self.others.is_multiple_of(QUICK)
     }
 
     /// Waits before the next attempt; an error if there should be none.
