@@ -11,6 +11,7 @@
 
 mod backends;
 mod bulk;
+mod cluster;
 mod embedded;
 mod faults;
 mod fixtures;

@@ -131,7 +131,7 @@ impl<O: Orders> Run<O> {
         states: JobStates,
         orders: O,
     ) -> Result<Self, StoreError> {
-        store.servers.discover()?;
+        store.servers.check_layout()?;
         if store.servers.is_cluster() {
             return Err(StoreError::FileOnCluster);
         }
@@ -151,7 +151,11 @@ impl<O: Orders, L: Link> Run<O, L> {
         if self.states.are_loaded() || !self.pipeline.is_idle() || !self.pipeline.has_room() {
             return Ok(false);
         }
-        self.states.load(&mut self.pipeline)?;
+        self.states.load(&mut self.pipeline).map_err(|error| match error {
+            // Before any order is sent.
+            StoreError::Redirected(_) => StoreError::FileOnCluster,
+            error => error,
+        })?;
         Ok(true)
     }
 

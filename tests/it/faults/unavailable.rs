@@ -118,25 +118,3 @@ fn a_server_busy_with_a_script_is_named_and_nothing_is_changed() {
     handle.join().unwrap();
     assert_eq!(redis.int(&SECKILL.stock("1")), 9);
 }
-
-#[test]
-fn a_redis_cluster_is_said_not_to_be_served_yet() {
-    let redis = TestRedis::with_tcp(["--cluster-enabled", "yes"]);
-    let empty = redis.dump_all();
-    let preheat = "preheat --id 1 --stock 10";
-    let check = |line: &str, layout: &str| {
-        let call = redis.seckill(["-o", "json", "-l", layout]).args(line.split(' '));
-        let error = call.code(1).stdout_is("").error_json();
-        assert!(error["error"].as_str().unwrap().contains("Redis Cluster"), "{line}: {error}");
-        assert!(error["hint"].as_str().unwrap().contains("--layout cluster"), "{line}: {error}");
-    };
-    check(preheat, "seckill"); // CLUSTERDOWN: no slot is served
-    check("deduct 1 --user 7", "cluster");
-    // One slot at a time is what Redis 6.2 knows too.
-    let slots = (0..16_384).map(|slot| slot.to_string());
-    let add_slots: Vec<String> = ["CLUSTER", "ADDSLOTS"].map(str::to_owned).into_iter().chain(slots).collect();
-    redis.cmd(&add_slots[..]);
-    wait_until("the cluster is ok", || redis.ask::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok"));
-    check("deduct 1 --user 7", "seckill"); // CROSSSLOT
-    redis.assert_unchanged_since(&empty);
-}

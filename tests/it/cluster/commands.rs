@@ -1,0 +1,117 @@
+//! Every command does on a cluster what it does on one server.
+
+use std::io::Write;
+
+use crate::support::{CLUSTER, TestCluster};
+
+#[test]
+fn a_sale_runs_from_preheat_to_repair() {
+    let cluster = TestCluster::start(3);
+    let ids: Vec<String> = (0..3).map(|node| cluster.activity_on(node, "100")).collect();
+    for id in &ids {
+        cluster.seckill(["preheat", "--stock", "50", "--per-user-limit", "3", "--id", id]).code(0);
+        cluster.seckill(["deduct", id, "--user", "7", "--quantity", "2", "--request", "r1"]).code(0);
+        cluster
+            .seckill(["deduct", id, "--user", "7", "--quantity", "2", "--request", "r1"])
+            .code(0)
+            .stdout_has("replayed");
+        cluster.seckill(["deduct", id, "--user", "7", "--quantity", "2"]).code(3).stdout_has("limit_exceeded");
+        cluster.seckill(["refund", id, "--user", "7", "--quantity", "1", "--reason", "wrong size"]).code(0);
+        cluster.seckill(["pause", id, "--withdraw-stock"]).code(0).stdout_has("paused");
+        cluster.seckill(["deduct", id, "--user", "8"]).code(3);
+        cluster.seckill(["resume", id]).code(0).stdout_has("live");
+        cluster.seckill(["preheat", "--stock", "60", "--id", id, "--update", "--yes"]).code(0);
+        cluster.seckill(["inspect", id, "--user", "7", "-o", "csv"]).code(0).stdout_has(&format!("{id},7,1,"));
+    }
+    let rows = cluster.seckill(["inspect", "-o", "jsonl"]).code(0).jsonl();
+    assert_eq!(rows.len(), 3);
+    assert!(rows.iter().all(|row| row["stock"] == 59), "{rows:?}");
+    let ledger = cluster.seckill(["ledger", "--all", "-o", "jsonl"]).code(0).jsonl();
+    assert_eq!(ledger.iter().filter(|row| row["op"] == "deduct").count(), 3);
+    cluster.seckill(["reconcile"]).code(0);
+    // Somebody writes past the scripts: found, and repaired.
+    for id in &ids {
+        let participants = CLUSTER.participants(id);
+        let _: i64 = cluster.ask(&participants, ("HSET", &participants, "8", 5));
+    }
+    cluster.seckill(["reconcile", "-o", "json"]).code(7);
+    cluster.seckill(["reconcile", "--fix", "--yes"]).code(7);
+    cluster.seckill(["reconcile"]).code(0);
+    for id in &ids {
+        cluster.seckill(["ledger", "trim", id, "--before", "0s", "--yes"]).code(0);
+    }
+    cluster.seckill(["reconcile"]).code(0);
+    cluster.seckill(["preheat", "--stock", "5", "--id", &ids[1], "--reset", "--yes"]).code(0);
+    cluster.seckill(["inspect", &ids[1], "-o", "json"]).code(0).stdout_has("\"stock\": 5");
+}
+
+#[test]
+fn many_activities_take_one_pipeline_a_node() {
+    let cluster = TestCluster::start(3);
+    let mut list = tempfile::NamedTempFile::new().unwrap();
+    writeln!(list, "id,stock").unwrap();
+    (1..=300).for_each(|id| writeln!(list, "{id},10").unwrap());
+    let path = list.path().to_str().unwrap();
+    cluster.seckill(["preheat", "--from", path, "--yes"]).code(0);
+    assert_eq!(cluster.seckill(["inspect", "-o", "jsonl"]).code(0).jsonl().len(), 300);
+    // Each node has a third of them, and the index is whole.
+    let index: i64 = cluster.ask(CLUSTER.index, ("SCARD", CLUSTER.index));
+    assert_eq!(index, 300);
+    for node in cluster.nodes() {
+        let keys: i64 = node.ask("DBSIZE");
+        assert!(keys > 200, "{keys}");
+    }
+    // Without the index, a scan of all primaries finds them.
+    let _: i64 = cluster.ask(CLUSTER.index, ("DEL", CLUSTER.index));
+    cluster.seckill(["inspect"]).code(0).stdout_lacks("300");
+    assert_eq!(cluster.seckill(["inspect", "--scan", "-o", "jsonl"]).code(0).jsonl().len(), 300);
+}
+
+#[test]
+fn scripts_are_loaded_into_every_primary() {
+    let cluster = TestCluster::start(3);
+    let rows = cluster.seckill(["script", "load", "-o", "jsonl"]).code(0).jsonl();
+    for node in cluster.nodes() {
+        for row in &rows {
+            let loaded: Vec<bool> = node.ask(("SCRIPT", "EXISTS", row["sha1"].as_str().unwrap()));
+            assert_eq!(loaded, [true], "{row}");
+        }
+    }
+}
+
+#[test]
+fn fixtures_run_on_a_cluster() {
+    let cluster = TestCluster::start(3);
+    let mut fixture = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+    let text = "activities:\n  - {id: night-1, stock: 20, per_user_limit: 1}\n  - {id: night-2, stock: 5}\nsteps:\n  \
+                - deduct: {activity: night-2, user: a}\n  - rush: {activity: night-1, users: 40, clients: 4}\n  \
+                - reconcile: {activity: night-1}\n";
+    fixture.write_all(text.as_bytes()).unwrap();
+    let run = cluster.seckill(["run", fixture.path().to_str().unwrap()]).code(0);
+    run.stdout_has("night-1");
+    assert_eq!(cluster.ask::<i64>(&CLUSTER.stock("night-1"), ("GET", CLUSTER.stock("night-1"))), 0);
+}
+
+#[test]
+fn a_feed_follows_ledgers_of_all_nodes() {
+    let cluster = TestCluster::start(3);
+    let ids: Vec<String> = (0..3).map(|node| cluster.activity_on(node, "a")).collect();
+    for id in &ids {
+        cluster.seckill(["preheat", "--stock", "50", "--id", id]).code(0);
+    }
+    let follow = cluster.seckill(["ledger", "--all", "--follow", "-o", "jsonl"]).spawn();
+    let group = cluster.seckill(["ledger", "--all", "--follow", "--group", "loader", "-o", "jsonl"]).spawn();
+    for id in &ids {
+        follow.wait_for_stdout(&format!("\"{id}\""));
+        group.wait_for_stdout(&format!("\"{id}\""));
+    }
+    for id in &ids {
+        cluster.seckill(["deduct", id, "--user", "7", "--request", &format!("late-{id}")]).code(0);
+        follow.wait_for_stdout(&format!("late-{id}"));
+        group.wait_for_stdout(&format!("late-{id}"));
+    }
+    for running in [follow, group] {
+        running.signal(libc::SIGINT);
+        running.wait().code(130);
+    }
+}

@@ -1,0 +1,5 @@
+//! The tool on a cluster: every command, redirections, moving slots, failovers.
+
+mod commands;
+mod layouts;
+mod redirections;
