@@ -42,7 +42,7 @@ fn a_sale_runs_from_preheat_to_repair() {
     }
     cluster.seckill(["reconcile"]).code(0);
     cluster.seckill(["preheat", "--stock", "5", "--id", &ids[1], "--reset", "--yes"]).code(0);
-    cluster.seckill(["inspect", &ids[1], "-o", "json"]).code(0).stdout_has("\"stock\": 5");
+    cluster.seckill(["inspect", &ids[1], "-o", "json"]).code(0).stdout_has("\"stock\":5");
 }
 
 #[test]
