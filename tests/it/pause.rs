@@ -44,7 +44,7 @@ fn without_withdrawing_a_sale_of_a_plain_script_is_paused_here_only() {
     assert_eq!(rows(&paused.json()), ["1 paused_here_only paused", "2 ok paused"]);
     paused.stderr_has("`seckill pause 1 --withdraw-stock`");
     json_call(&redis, SECKILL, "deduct 1 --user 7").code(3).stdout_has("paused");
-    assert_eq!(buy_hash(&redis, "1", "7", 1, 9).0, 1, "the plain script goes on");
+    assert_eq!(buy_hash(&redis, "1", "7", 1, 9).0, 1, "the plain script still sells");
     let dry = json_call(&redis, SECKILL, "pause 1 --withdraw-stock --dry-run").code(0);
     dry.stderr_has("9 units of `1` would be withdrawn");
     assert_eq!(redis.int(&SECKILL.stock("1")), 9);

@@ -1,5 +1,5 @@
 //! Many buyers at once, some through the binary and some through the scripts as a backend runs them: no unit is sold
-//! twice, nobody passes the limit, and every key tells the same.
+//! twice, nobody passes the limit, and every key says the same.
 
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -68,7 +68,7 @@ fn race(layout: Layout) {
         })
     });
 
-    // The race was one: units were sold, given back, refused for want of stock and, where there is one, by the limit.
+    // The race was one: units were sold, given back, refused for want of stock and, if there is one, by the limit.
     assert!(counts.contains_key("ok") && counts.contains_key("sold out"), "{counts:?}");
     assert!(!layout.has_users() || counts.contains_key("limit"), "{counts:?}");
     adds_up(&redis, layout, "1", scarce);

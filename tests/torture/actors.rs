@@ -1,4 +1,4 @@
-//! Who acts in a round: sellers and an operator who follow their plans, an auditor and a feed who go on until those end.
+//! Who acts in a round: sellers and an operator who follow their plans, an auditor and a feed that run until those end.
 
 use std::fs;
 use std::path::{Path, PathBuf};

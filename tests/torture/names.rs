@@ -1,4 +1,4 @@
-//! Which order a request id stands for, and which file a job.
+//! Which order a request id names, and which file a job.
 
 use std::collections::HashMap;
 use std::rc::Rc;

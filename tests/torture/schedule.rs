@@ -228,14 +228,14 @@ impl Draw {
 
     fn request(&mut self) -> String {
         self.count += 1;
-        let odd = if self.rng.percent(10) { " \"\\" } else { "" };
-        format!("q{}-{}{odd}", self.seed, self.count)
+        let unusual = if self.rng.percent(10) { " \"\\" } else { "" };
+        format!("q{}-{}{unusual}", self.seed, self.count)
     }
 
     fn order(&mut self) -> Order {
         if !self.orders.is_empty() && self.rng.percent(25) {
             let mut again = self.rng.pick(&self.orders).clone();
-            // Of a multi-order that is refused, only a hash tells which one it was.
+            // Of a multi-order that is refused, only a hash shows which one it was.
             if again.operation != Operation::Multi && self.rng.percent(10) {
                 again.items[0].1 += 1; // the same id for something else
             }
@@ -315,7 +315,7 @@ impl Draw {
             Foreign::CounterGrows,
             Foreign::PlainSale,
         ];
-        // A set tells nothing of how many units a plain script sold.
+        // A set says nothing of how many units a plain script sold.
         let some = if self.layout.kind == "hash" { &all[..] } else { &all[..2] };
         let write = *self.rng.pick(some);
         Chaos::Foreign { activity: self.rng.below(ACTIVITIES), write, units: self.rng.range(1, 3) }

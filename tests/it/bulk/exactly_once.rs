@@ -93,8 +93,8 @@ fn ctrl_c_while_a_reply_is_waited_for_waits_for_it() {
         call.signal(libc::SIGINT);
         proxy.release();
         let outcome = call.wait().code(130).stderr_has("stopped after");
-        let told = outcome.jsonl().len() as u64;
-        assert_eq!(held(&redis, "a") - before, told, "{command}: what was in flight is told of too");
+        let reported = outcome.jsonl().len() as u64;
+        assert_eq!(held(&redis, "a") - before, reported, "{command}: what was in flight is reported too");
     }
 }
 
@@ -108,11 +108,11 @@ fn ctrl_c_stops_at_a_whole_batch_and_the_same_command_goes_on() {
     call.wait_for_stdout("\"line\":9,");
     call.signal(libc::SIGINT);
     let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command resumes");
-    let told = outcome.jsonl().len() as u64;
-    assert_eq!(held(&redis, "1001"), told, "every order that was applied was told of");
+    let reported = outcome.jsonl().len() as u64;
+    assert_eq!(held(&redis, "1001"), reported, "every order that was applied was reported");
     let rest = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(0);
     let replayed = statuses(&rest).iter().filter(|status| status.ends_with("replayed")).count() as u64;
-    assert_eq!((replayed, held(&redis, "1001")), (told, 500));
+    assert_eq!((replayed, held(&redis, "1001")), (reported, 500));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn what_is_preheated_in_mid_run_is_sold_by_the_next_one() {
     proxy.release();
     let outcome = call.wait().code(3);
     let answered = |status: &str| outcome.jsonl().iter().filter(|row| row["status"] == status).count();
-    assert_eq!((answered("ok"), answered("not_preheated")), (250, 250), "all of it alike, or its order would be lost");
+    assert_eq!((answered("ok"), answered("not_preheated")), (250, 250), "all of it, or its order would be lost");
     redis.seckill(["deduct", "--from", orders.path()]).code(0);
     assert_eq!((held(&redis, "1001"), held(&redis, "1002")), (250, 250));
 }

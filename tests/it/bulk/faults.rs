@@ -1,4 +1,4 @@
-//! The connection breaks, the server refuses, restarts or forgets: the run goes on by itself.
+//! The connection breaks, the server refuses, restarts or forgets: the run resumes by itself.
 
 use super::{Orders, held, preheat, start_and_hold, statuses, summary};
 use crate::support::{Fault, Proxy, TestRedis, When};
@@ -118,11 +118,14 @@ fn a_server_that_goes_on_refusing_ends_the_run_and_the_error_says_what_was_appli
             let outcome = call.wait().code(1);
             let error = outcome.error_line();
             assert!(error["error"].as_str().unwrap().contains(says), "{error}");
-            let told = outcome.jsonl().len();
+            let reported = outcome.jsonl().len();
             let how_to_resume = "the same command resumes; what was applied is not applied again";
-            let hint = format!("{told} orders were decided before ({told} ok); {advice}; {how_to_resume}");
+            let hint = format!("{reported} orders were decided before ({reported} ok); {advice}; {how_to_resume}");
             assert_eq!(error["hint"], hint, "{command} {name}");
-            assert!((1..400).contains(&told) && held(&redis, "1001") == told as u64, "{command} {name}: {told}");
+            assert!(
+                (1..400).contains(&reported) && held(&redis, "1001") == reported as u64,
+                "{command} {name}: {reported}"
+            );
             redis.config_set(name, "0");
             redis.seckill([command, "--from", orders.path()]).code(3);
             assert_eq!(held(&redis, "1001"), 400);
@@ -159,10 +162,10 @@ fn a_server_that_stays_away_ends_the_run_with_what_is_known() {
     proxy.inject(When::Always, Fault::LoseReply);
     proxy.release();
     let outcome = call.wait().code(6).stderr_has("the same command resumes");
-    let told = all(&outcome) as u64;
-    assert!((1..600).contains(&told), "{told}");
+    let reported = all(&outcome) as u64;
+    assert!((1..600).contains(&reported), "{reported}");
     proxy.heal();
-    assert!(held(&redis, "1001") >= told);
+    assert!(held(&redis, "1001") >= reported);
     redis.seckill(["deduct", "--from", orders.path()]).code(0);
     assert_eq!(held(&redis, "1001"), 600);
 
@@ -219,7 +222,7 @@ fn what_a_server_forgot_is_applied_again() {
     proxy.release();
     let outcome = call.wait().code(0).stderr_has("the server lost what it had decided of `1001` after line 0");
     let lines: Vec<u64> = outcome.jsonl().iter().map(|row| row["line"].as_u64().unwrap()).collect();
-    assert_eq!(lines, (2..602).collect::<Vec<_>>(), "each line is told of once, in order");
+    assert_eq!(lines, (2..602).collect::<Vec<_>>(), "each line is reported once, in order");
     assert_eq!((held(&redis, "1001"), held(&redis, "1002")), (300, 300));
 
     // Standard input cannot be read again.

@@ -1,5 +1,5 @@
 //! A server that forgets in the midst of a file what it had decided: a restart with older data, or a failover to a
-//! replica that lagged. What was told of is not contradicted without a word.
+//! replica that lagged. What was reported is not contradicted without a word.
 
 use super::multi::{pairs, sale};
 use super::{Orders, held, preheat, start_and_hold, statuses, summary};
@@ -29,7 +29,7 @@ fn what_a_server_forgot_of_multi_orders_is_applied_again() {
     let call = forget(&redis, &proxy, proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]));
     let outcome = call.wait().code(0);
     let expected: Vec<String> = (1..=500).map(|line| format!("{line} ok")).collect();
-    assert_eq!(statuses(&outcome), expected, "each line is told of once, in order");
+    assert_eq!(statuses(&outcome), expected, "each line is reported once, in order");
     assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (500, 250, 250));
     let lost = |line| format!("the server lost what it had decided of `a` after line {line}; it is applied again");
     assert!([128, 192].map(lost).iter().any(|note| outcome.stderr.contains(note)), "{}", outcome.stderr);
@@ -52,8 +52,8 @@ fn what_a_server_forgot_of_an_input_that_is_gone_is_said() {
     copy.put_back(&redis);
     proxy.release();
     let outcome = running.wait().code(6).stderr_has("the server lost what it had decided of `a` after line ");
-    let told = outcome.stderr_has("this input cannot be read again").stderr_has("the same `--job`").jsonl().len();
-    assert!((1..500).contains(&told), "{told}");
+    let reported = outcome.stderr_has("this input cannot be read again").stderr_has("the same `--job`").jsonl().len();
+    assert!((1..500).contains(&reported), "{reported}");
     let again = redis.seckill(night()).stdin(&text).code(0);
     assert_eq!((statuses(&again).len(), held(&redis, "a")), (500, 500));
 }
@@ -100,7 +100,7 @@ fn an_order_that_was_told_to_be_done_and_is_refused_the_second_time_is_counted()
     redis.seckill(["deduct", "a", "--user", "somebody", "--quantity", "40"]).code(0);
     proxy.release();
     let outcome = call.wait().code(3).stderr_has("40 orders reported as applied are refused now: the server lost data");
-    assert_eq!(summary(&outcome)[..2], ["a ok 60", "a out_of_stock 240"], "as it was told first");
+    assert_eq!(summary(&outcome)[..2], ["a ok 60", "a out_of_stock 240"], "as it was reported first");
     assert_eq!((held(&redis, "a"), redis.int("seckill:stock:a")), (60, 0));
 }
 
@@ -118,13 +118,13 @@ fn the_same_of_orders_of_one_activity() {
     proxy.release();
     let outcome = call.wait().code(3).stderr_has("the server lost what it had decided of `1001` after line 0");
     outcome.clone().stderr_lacks("refused now");
-    let told = statuses(&outcome);
-    assert_eq!(told.len(), 600);
-    assert!(told[..200].iter().all(|row| row.ends_with(" ok")), "{told:?}");
-    assert!(told[200..384].iter().all(|row| row.ends_with(" out_of_stock")), "{told:?}");
-    assert!(told[512..].iter().all(|row| row.ends_with(" ok")), "{told:?}");
-    let ok = told.iter().filter(|row| row.ends_with(" ok")).count();
-    assert_eq!(held(&redis, "1001"), ok as u64, "what was told to be refused is not applied");
+    let reported = statuses(&outcome);
+    assert_eq!(reported.len(), 600);
+    assert!(reported[..200].iter().all(|row| row.ends_with(" ok")), "{reported:?}");
+    assert!(reported[200..384].iter().all(|row| row.ends_with(" out_of_stock")), "{reported:?}");
+    assert!(reported[512..].iter().all(|row| row.ends_with(" ok")), "{reported:?}");
+    let ok = reported.iter().filter(|row| row.ends_with(" ok")).count();
+    assert_eq!(held(&redis, "1001"), ok as u64, "what was reported as refused is not applied");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn statuses(outcome: &Outcome) -> Vec<String> {
     outcome.jsonl().iter().map(|row| format!("{} {}", row["line"], row["status"].as_str().unwrap())).collect()
 }
 
-/// How many units users hold, all told.
+/// How many units users hold, in total.
 fn held(redis: &TestRedis, activity: &str) -> u64 {
     redis.hgetall(&format!("seckill:participants:{activity}")).values().map(|units| units.parse::<u64>().unwrap()).sum()
 }

@@ -28,8 +28,8 @@ fn each_order_of_a_file_is_all_or_nothing() {
     let call = || redis.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
     let first = call().code(3);
     let rows = first.jsonl();
-    let told: Vec<String> = rows.iter().map(|row| format!("{} {}", row["line"], row["status"])).collect();
-    assert_eq!(told, ["1 \"ok\"", "2 \"refused\"", "3 \"ok\""]);
+    let reported: Vec<String> = rows.iter().map(|row| format!("{} {}", row["line"], row["status"])).collect();
+    assert_eq!(reported, ["1 \"ok\"", "2 \"refused\"", "3 \"ok\""]);
     assert_eq!(rows[1]["items"][0]["status"], "out_of_stock");
     assert_eq!(rows[1]["items"][1]["status"], "refused");
     assert_eq!(rows[2]["request"], "mine");
@@ -167,10 +167,10 @@ fn multi_orders_can_be_stopped_and_gone_on_with() {
     call.wait_for_stdout("\"line\":9,");
     call.signal(libc::SIGINT);
     let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command resumes");
-    let told = outcome.jsonl().len();
-    assert_eq!(held(&redis, "a"), told as u64, "every order that was applied was told of");
+    let reported = outcome.jsonl().len();
+    assert_eq!(held(&redis, "a"), reported as u64, "every order that was applied was reported");
     let rest = redis.seckill(["multi-deduct", "--fast", "-o", "jsonl", "--from", orders.path()]).code(0);
-    assert_eq!(statuses(&rest).iter().filter(|status| status.ends_with("replayed")).count(), told);
+    assert_eq!(statuses(&rest).iter().filter(|status| status.ends_with("replayed")).count(), reported);
 
     // A reader that goes away stops it as well.
     let redis = sale(100_000);

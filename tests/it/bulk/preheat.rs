@@ -11,7 +11,7 @@ fn list(stock: usize) -> Orders {
     Orders::named("activities.csv", format!("id,stock\n{rows}"))
 }
 
-/// `action status stock_before stock` of each row, which must be alike.
+/// `action status stock_before stock` of each row, which must be equal.
 #[track_caller]
 fn all_alike(rows: &serde_json::Value, count: usize) -> String {
     let rows = rows.as_array().unwrap();

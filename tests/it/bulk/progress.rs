@@ -1,4 +1,4 @@
-//! The bar that a person sees while a long run goes on, and nobody else.
+//! The bar that a person sees during a long run, and nobody else.
 
 use super::{Orders, preheat, start_and_hold};
 use crate::support::{Outcome, Proxy, Running, TestRedis};

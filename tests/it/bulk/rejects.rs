@@ -59,7 +59,7 @@ fn rejects_never_overwrite_what_is_read() {
         call("-").args([target]).stdin_file(behind).code(2).stdout_is("").stderr_has("`standard input`, which is read");
     }
     call(orders.path()).args(["-"]).code(2).stdout_is("").stderr_has("`--rejects -`: standard output has the results");
-    // Not even where nothing would be written.
+    // Not even if nothing would be written.
     call(orders.path()).args([&hard]).args(["--dry-run"]).code(2).stderr_has("is the same file as");
     assert_eq!(std::fs::read_to_string(orders.path()).unwrap(), FILE);
     redis.assert_unchanged_since(&before);

@@ -134,7 +134,7 @@ fn a_request_that_arrives_after_its_retry_changes_nothing() {
     proxy.deliver_late();
     redis.assert_unchanged_since(&before);
 
-    // The same where the retry was refused: what was reported refused is not sold later.
+    // The same if the retry was refused: what was reported refused is not sold later.
     proxy.inject(When::Next("EVALSHA"), Fault::HangRequest);
     proxy.seckill(["deduct", "1", "--user", "9", "--timeout", "1s"]).code(3).stdout_has("out_of_stock");
     redis.seckill(["preheat", "--id", "1", "--stock", "5", "--update"]).code(0);

@@ -111,7 +111,7 @@ fn a_server_busy_with_a_script_is_named_and_nothing_is_changed() {
     let error = redis.seckill(["deduct", "1", "--user", "8", "--timeout", "400ms", "-o", "json"]).code(1);
     let error = error.stdout_is("").error_json();
     assert!(error["error"].as_str().unwrap().contains("is busy with a script"), "{error}");
-    // And one that is patient goes on once the script is killed.
+    // And one that is patient continues once the script is killed.
     let patient = redis.seckill(["deduct", "2", "--user", "8", "--timeout", "20s"]).spawn();
     redis.cmd(&["SCRIPT", "KILL"]);
     patient.wait().code(0);

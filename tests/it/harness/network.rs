@@ -1,4 +1,4 @@
-//! The proxy passes on, counts, and breaks exactly what it is told to.
+//! The proxy passes on, counts, and breaks exactly what a test asks for.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! A server starts, persists, freezes and dies as a test tells it to.
+//! A server starts, persists, freezes and dies as a test asks for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -48,7 +48,7 @@ fn a_dump_tells_what_changed() {
     redis.cmd(&["HSET", "h", "a", "3"]);
     redis.cmd(&["SET", "new", "\u{1b}"]);
     redis.cmd(&["DEL", "z"]);
-    // Redis 6.2 does not tell when a key expires.
+    // Redis 6.2 does not say when a key expires.
     let changes = before.changes_to(&redis.dump_all()).replace(" expires at 99999999999999", " expires");
     assert_eq!(
         changes,

@@ -1,4 +1,4 @@
-//! A command line that cannot be read: exit 2, on stderr, and an object where the output is one.
+//! A command line that cannot be read: exit 2, on stderr, and an object if the output is one.
 
 use crate::support::seckill;
 

@@ -85,7 +85,7 @@ fn an_audit_says_the_same_before_and_after_in_every_layout() {
         assert_eq!(pages.count(), 1, "{layout:?}: the pages of the first checkpoint are gone");
         assert!(!redis.hgetall(&layout.meta("1001")).contains_key("draft"), "{layout:?}");
 
-        // What was applied is known by its request id as before, and the sale goes on.
+        // What was applied is known by its request id as before, and the sale continues.
         let line = "resume 1001|deduct 1001 --user c --request last|deduct 1001 --user d";
         for line in line.split('|') {
             redis.seckill(["-l", layout.name]).args(line.split(' ')).code(0);

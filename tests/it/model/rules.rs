@@ -19,7 +19,7 @@ pub struct Activity {
     pub stock: u64,
     pub withdrawn: Option<u64>,
     pub held: BTreeMap<usize, u64>,
-    /// What each request id did: a body, and a status where it was refused.
+    /// What each request id did: a body, and a status if it was refused.
     pub requests: BTreeMap<usize, (String, i32)>,
     pub ledger: Vec<&'static str>,
     /// Whether a plain script took part: its orders are in no ledger.
@@ -157,9 +157,9 @@ impl Sale {
                     reply += &format!(" {}", shown(it.held.get(&order.user).copied().unwrap_or(0)));
                 }
                 if layout.has_users() && *refund {
-                    let told = if order.quantity > 0 { order.quantity } else { units };
+                    let shown = if order.quantity > 0 { order.quantity } else { units };
                     let known = order.quantity > 0 || status == OK;
-                    reply += &if known { format!(" {told}") } else { " nil".to_owned() };
+                    reply += &if known { format!(" {shown}") } else { " nil".to_owned() };
                 }
                 reply
             }
@@ -172,7 +172,7 @@ impl Sale {
         }
     }
 
-    /// Whether a purchase meets an activity that is corrupt, because units were sold and nobody is recorded: so it is
+    /// Whether a purchase finds an activity that is corrupt, because units were sold and nobody is recorded: so it is
     /// if too few of an unknown number of units were refunded. Other tests hold what it is answered.
     pub fn has_lost_records(&self, step: &Step) -> bool {
         let is_lost = |activity: usize| {
@@ -229,12 +229,12 @@ impl Sale {
             if request > 0 && keeps && it.meta.is_some() {
                 it.requests.insert(request, (body.clone(), status));
             }
-            let told = if status == REFUSED { why.unwrap_or(REFUSED) } else { status };
+            let replied = if status == REFUSED { why.unwrap_or(REFUSED) } else { status };
             let bought = shown(it.held.get(&user).copied().unwrap_or(0));
             reply += &match (it.meta, layout.has_users()) {
-                (None, _) => format!(" {told},,"),
-                (_, true) => format!(" {told},{},{bought}", it.stock),
-                (_, false) => format!(" {told},{},", it.stock),
+                (None, _) => format!(" {replied},,"),
+                (_, true) => format!(" {replied},{},{bought}", it.stock),
+                (_, false) => format!(" {replied},{},", it.stock),
             };
         }
         reply

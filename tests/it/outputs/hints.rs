@@ -1,4 +1,4 @@
-//! What an answer tells beside itself: the layout that has an activity, a replica that may lag behind.
+//! Hints beside an answer: the layout that has an activity, a replica that may lag behind.
 
 use crate::support::{COUPON, LAYOUTS, PRODUCT, Proxy, SECKILL, SKU, TestRedis, wait_until};
 

@@ -141,7 +141,7 @@ fn a_row_per_order_stops_when_its_reader_leaves() {
     }
     let left = redis.int("seckill:stock:1001");
     assert!(left > 1_000_000 - 3 * 50_000, "all three jobs ran to their end: {left}");
-    // A summary is printed at the end: nobody need read it, and what it tells is not lost.
+    // A summary is printed at the end: nobody need read it, and what it says is not lost.
     let full = redis.seckill(["deduct", "--from", path, "--job", "full"]).stdout_full().code(1);
     full.stderr_has("changed: activity 1001, status ok, orders 50000, units 50000\n");
     let left = left - 50_000;

@@ -44,8 +44,8 @@ fn an_activity_of_another_system_is_adopted_with_its_purchases() {
         let redis = foreign(layout);
         let participants = redis.dump_all();
         let row = json_call(&redis, layout, line(layout)).code(0).json()[0].clone();
-        let told = ["total", "stock_before", "stock"].map(|field| row[field].as_u64());
-        assert_eq!((told, &row["action"]), ([Some(13), Some(10), Some(10)], &"adopt".into()), "{layout:?}");
+        let numbers = ["total", "stock_before", "stock"].map(|field| row[field].as_u64());
+        assert_eq!((numbers, &row["action"]), ([Some(13), Some(10), Some(10)], &"adopt".into()), "{layout:?}");
         assert!(row["total_before"].is_null() && row["status"] == "ok", "{row}");
         let changes = participants.changes_to(&redis.dump_all());
         let same = |key: String| assert!(!changes.contains(&format!("{key}:")), "{layout:?}: {changes}");

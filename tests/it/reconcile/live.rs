@@ -1,4 +1,4 @@
-//! Audits of sales that go on meanwhile: no difference that is not one, and every one that is.
+//! Audits during sales: no difference that is not one, and every one that is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

@@ -59,7 +59,7 @@ fn a_failover_to_a_replica_that_lagged_is_found_and_repaired() {
     sell(&primary, 0..5);
     let synced = |redis: &TestRedis| redis.hget("seckill:participants:1001", "u4").is_some();
     wait_until("the replica has caught up", || synced(&replica));
-    // The replica loses its link, the primary goes on selling, and then dies.
+    // The replica loses its link, the primary still sells, and then dies.
     replica.cmd(("REPLICAOF", "127.0.0.1", "1"));
     sell(&primary, 5..9);
     let (_dir, file) = records(&primary);

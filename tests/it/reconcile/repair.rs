@@ -1,4 +1,4 @@
-//! Repairs: each class injected, named, repaired and clean after; nothing set blindly; the sale goes on.
+//! Repairs: each class injected, named, repaired and clean after; nothing set blindly; the sale continues.
 
 use std::fs;
 use std::path::PathBuf;

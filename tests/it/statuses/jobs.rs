@@ -3,7 +3,7 @@
 use super::scripts;
 use crate::support::{LAYOUTS, Layout, Scripts};
 
-/// One batch: what comes before it, its lines and whether to tell what each user holds.
+/// One batch: what comes before it, its lines and whether to reply what each user holds.
 struct Batch<'a> {
     job: &'a str,
     digest: &'a str,

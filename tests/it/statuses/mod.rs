@@ -28,12 +28,12 @@ fn scripts(layout: Layout) -> (TestRedis, Scripts) {
     (redis, scripts)
 }
 
-/// A single reply's status, stock and what the user holds; the latter is there only where users are.
+/// A single reply's status, stock and what the user holds; the latter is there only if users are recorded.
 fn reply(layout: Layout, status: i32, stock: i64, bought: i64) -> String {
     if layout.has_users() { format!("{status} {stock} {bought}") } else { format!("{status} {stock}") }
 }
 
-/// Puts what no number is where a user's units are kept; nothing where the kind keeps none.
+/// Puts what is no number into a user's record; nothing if the kind has none.
 fn spoil_record(redis: &TestRedis, layout: Layout, activity: &str, user: &str) {
     match layout.kind {
         "hash" => drop(redis.cmd(("HSET", layout.participants(activity), user, "1.5"))),

@@ -285,7 +285,7 @@ fn snapshot_corrupt_names_the_key() {
         scripts.preheat("1", "5");
         spoil_record(&redis, layout, "1", "7");
         let reply = snapshot(&mut scripts, &["7"]);
-        // A record is told as it stands, for the client to judge.
+        // A record is replied as it is stored, for the client to judge.
         assert_eq!(reply.contains("1.5"), matches!(layout.kind, "hash" | "set"), "{layout:?}: {reply}");
     }
 }

@@ -37,7 +37,7 @@ fn repair_has_every_status_of_its_header_and_only_ok_writes() {
         }
         redis.assert_unchanged_since(&before);
 
-        // Letters: out of stock, past the total, and, where users are recorded, somebody who changed.
+        // Letters: out of stock, past the total, and, if users are recorded, somebody who changed.
         let refused = [units("s", "-19"), units("x", "3")].concat();
         assert_eq!(repair(&mut scripts, ["1", "0"], &refused), "1 8 sx", "{layout:?}");
         assert_eq!(redis.hget(&layout.meta("1"), "repairs").as_deref(), Some("1"));

@@ -23,7 +23,7 @@ impl Dump {
         self.keys.is_empty()
     }
 
-    /// What differs, a line a key; empty where nothing does.
+    /// What differs, a line a key; empty if nothing does.
     pub fn changes_to(&self, after: &Self) -> String {
         let mut changes = String::new();
         for (key, old) in &self.keys {
@@ -64,7 +64,7 @@ fn describe(connection: &mut Connection, key: &[u8]) -> String {
         }
         other => panic!("a key of type `{other}`: teach support/dump.rs to read it"),
     };
-    // The moment of expiry, not the time that is left: the latter changes by itself. Redis 6.2 does not tell it.
+    // The moment of expiry, not the time that is left: the latter changes by itself. Redis 6.2 does not say it.
     let expires = match ask(&["PTTL"], &[]) {
         Value::Int(-1) => String::new(),
         _ => match redis::cmd("PEXPIRETIME").arg(key).query::<i64>(connection) {
@@ -106,7 +106,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Bytes as text that hides nothing: what is not UTF-8 or would not show is escaped, so two
-/// different keys never look alike.
+/// different keys never look equal.
 fn shown(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text

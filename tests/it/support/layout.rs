@@ -98,7 +98,7 @@ impl Layout {
         self.key(4, activity)
     }
 
-    /// Who bought; only where `has_users`.
+    /// Who bought; only if `has_users`.
     pub fn participants(&self, activity: &str) -> String {
         self.key(5, activity)
     }

@@ -3,18 +3,22 @@
 //! It passes whole commands and replies on, so that a fault hits exactly the one a test names. It is
 //! not made for large replies, each of which is held until it is whole, nor for pushes (RESP3).
 
-use std::collections::VecDeque;
-use std::io::{Read, Write};
+mod link;
+mod network;
+
+use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::resp::{command_name, take_value};
+use link::read_value;
+use network::{Network, State};
+
 use super::seckill::{Call, seckill};
 use super::{PATIENCE, TestRedis, short_temp_dir};
 
@@ -133,7 +137,7 @@ impl Proxy {
     }
 
     #[allow(dead_code, reason = "for tests/torture")]
-    /// Asks for the fate of each command from now on, by its name; what `inject` arms comes first.
+    /// Asks `fate` for the fault of each command from now on, by its name; what `inject` arms comes first.
     pub fn decide(&self, fate: impl FnMut(&str) -> Option<Fault> + Send + 'static) {
         self.network.state().decide = Some(Box::new(fate));
     }
@@ -151,7 +155,7 @@ impl Proxy {
         self.network.deliver(late.into_iter().map(|(_, command)| command).collect());
     }
 
-    /// Waits until a `Hold` holds, but no longer than that; false where none does.
+    /// Waits until a `Hold` holds, but no longer than that; false if none does.
     pub fn try_wait_until_held(&self, at_most: Duration) -> bool {
         let not_yet = |state: &mut State| !state.is_holding;
         self.network.changed.wait_timeout_while(self.network.state(), at_most, not_yet).unwrap().0.is_holding
@@ -187,7 +191,7 @@ impl Proxy {
         self.network.state().commands.clone()
     }
 
-    /// Waits until clients have sent that many commands, but no longer than that; false where they have not.
+    /// Waits until clients have sent that many commands, but no longer than that; false if they have not.
     pub fn try_wait_for_commands(&self, count: usize, at_most: Duration) -> bool {
         let few = |state: &mut State| state.commands.len() < count;
         let (state, _) = self.network.changed.wait_timeout_while(self.network.state(), at_most, few).unwrap();
@@ -221,271 +225,6 @@ impl Drop for Proxy {
         UnixStream::connect(self.socket()).ok(); // wakes the listener, which then ends
         if let Some(listener) = self.listener.take() {
             listener.join().ok();
-        }
-    }
-}
-
-/// Says what happens to a command of this name.
-type Decide = Box<dyn FnMut(&str) -> Option<Fault> + Send>;
-
-/// What all connections share.
-#[derive(Default)]
-struct Network {
-    server: PathBuf,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    armed: Option<(When, Fault)>,
-    connections: usize,
-    /// Threads that pass on what they read.
-    directions: usize,
-    round_trips: usize,
-    commands: Vec<String>,
-    held: Vec<Vec<u8>>,
-    decide: Option<Decide>,
-    /// Calls that come late, each with the number of the command before which it comes.
-    late: Vec<(usize, Vec<u8>)>,
-    /// Whether a reply waits for `release`.
-    is_holding: bool,
-    open: Vec<UnixStream>,
-    closing: bool,
-}
-
-impl Network {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Serves one connection from two threads, one a direction. False where the proxy is closing.
-    fn open(self: &Arc<Self>, client: UnixStream) -> bool {
-        let mut state = self.state();
-        if state.closing {
-            return false;
-        }
-        state.connections += 1;
-        // A server that is down shows as a connection that closes at once.
-        let Ok(link) = Link::new(client, &self.server) else {
-            return true;
-        };
-        state.directions += 2;
-        state.open.extend([link.client.try_clone(), link.server.try_clone()].map(Result::unwrap));
-        drop(state);
-        let link = Arc::new(link);
-        let (commands, replies) = ((Arc::clone(&link), Arc::clone(self)), (link, Arc::clone(self)));
-        thread::spawn(move || {
-            let (link, network) = commands;
-            link.pass_commands(&network);
-            link.close();
-            network.close();
-        });
-        thread::spawn(move || {
-            let (link, network) = replies;
-            link.pass_replies(&network);
-            link.answer_no_more();
-            link.close();
-            network.close();
-        });
-        true
-    }
-
-    fn close(&self) {
-        self.state().directions -= 1;
-        self.changed.notify_all();
-    }
-
-    /// Holds a reply until it is released, or until the proxy goes.
-    fn hold(&self) {
-        let mut state = self.state();
-        state.is_holding = !state.closing;
-        self.changed.notify_all();
-        drop(self.changed.wait_while(state, |state| state.is_holding).unwrap());
-    }
-
-    /// Takes note of a command, and says what happens to it.
-    fn fate(&self, command: &[u8], starts_round_trip: bool) -> Option<Fault> {
-        let mut state = self.state();
-        let name = command_name(command);
-        state.commands.push(name.clone());
-        state.round_trips += usize::from(starts_round_trip);
-        self.changed.notify_all();
-        let number = state.commands.len();
-        let (due, later) = std::mem::take(&mut state.late).into_iter().partition(|(due, _)| *due <= number);
-        state.late = later;
-        let armed = state.fate_of_last();
-        match armed {
-            Some(Fault::Late | Fault::Twice) => state.late.push((number + 1, command.to_vec())),
-            Some(Fault::Later) => state.late.push((number + 20, command.to_vec())),
-            _ => {}
-        }
-        drop(state);
-        let due: Vec<(usize, Vec<u8>)> = due;
-        self.deliver(due.into_iter().map(|(_, command)| command).collect());
-        armed
-    }
-
-    /// Lets the server run these calls, each on a connection of its own. Nobody reads what it replies, and a server that
-    /// is down never hears of them.
-    fn deliver(&self, calls: Vec<Vec<u8>>) {
-        for call in calls {
-            let Ok(mut server) = UnixStream::connect(&self.server) else { continue };
-            server.set_read_timeout(Some(PATIENCE)).ok();
-            if server.write_all(&call).is_ok() {
-                read_value(&mut server, &mut Vec::new());
-            }
-        }
-    }
-}
-
-impl State {
-    /// What happens to the command that came last.
-    fn fate_of_last(&mut self) -> Option<Fault> {
-        let name = self.commands.last()?;
-        let Some((when, fault)) = self.armed.clone() else {
-            return self.decide.as_mut()?(name);
-        };
-        let hit = match when {
-            When::Nth(n) => n == self.commands.len(),
-            When::Next(wanted) => name == wanted,
-            When::Always => true,
-        };
-        if hit && when != When::Always {
-            self.armed = None;
-        }
-        hit.then_some(fault)
-    }
-}
-
-/// One client, and the server it believes it speaks to.
-struct Link {
-    client: UnixStream,
-    server: UnixStream,
-    in_flight: Mutex<InFlight>,
-    answered: Condvar,
-}
-
-#[derive(Default)]
-struct InFlight {
-    /// That of each command whose reply is still to come; replies come in the same order.
-    fates: VecDeque<Option<Fault>>,
-    reply_under_way: bool,
-}
-
-impl Link {
-    fn new(client: UnixStream, server: &Path) -> std::io::Result<Self> {
-        let server = UnixStream::connect(server)?;
-        Ok(Self { client, server, in_flight: Mutex::default(), answered: Condvar::new() })
-    }
-
-    fn close(&self) {
-        self.client.shutdown(Shutdown::Both).ok();
-        self.server.shutdown(Shutdown::Both).ok();
-    }
-
-    /// Until the client hangs up, or a fault does.
-    fn pass_commands(&self, network: &Network) -> Option<()> {
-        let (mut client, mut server) = (&self.client, &self.server);
-        let mut read = Vec::new();
-        loop {
-            // Commands that arrive together are one round trip, and so are those sent before the
-            // last reply was there.
-            let arrived_alone = read.is_empty();
-            let command = read_value(&mut client, &mut read)?;
-            let starts_round_trip = arrived_alone && self.in_flight.lock().unwrap().fates.is_empty();
-            let fate = network.fate(&command, starts_round_trip);
-            match fate {
-                Some(Fault::LoseRequest | Fault::Late | Fault::Later) => {
-                    self.wait_for_replies();
-                    return None;
-                }
-                Some(Fault::CutRequest(bytes)) => {
-                    self.wait_for_replies();
-                    return server.write_all(&command[..bytes.min(command.len())]).ok();
-                }
-                Some(Fault::HangRequest) => {
-                    network.state().held.push(command);
-                    return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
-                }
-                Some(Fault::StallRequest(bytes)) => {
-                    server.write_all(&command[..bytes.min(command.len())]).ok()?;
-                    return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
-                }
-                _ => {
-                    self.in_flight.lock().unwrap().fates.push_back(fate);
-                    let is_refused = matches!(fate, Some(Fault::Refuse(_)));
-                    // Something else gets a reply in its turn, which is not passed on.
-                    server.write_all(if is_refused { b"*1\r\n$4\r\nPING\r\n" } else { &command }).ok()?;
-                }
-            }
-        }
-    }
-
-    /// Until the server hangs up, or a fault does.
-    fn pass_replies(&self, network: &Network) -> Option<()> {
-        let (mut client, mut server) = (&self.client, &self.server);
-        let mut read = Vec::new();
-        loop {
-            let mut reply = read_value(&mut server, &mut read)?;
-            let fate = *self.in_flight.lock().unwrap().fates.front()?;
-            match fate {
-                Some(Fault::LoseReply | Fault::Twice) => return None,
-                Some(Fault::CutReply(bytes)) => {
-                    return client.write_all(&reply[..bytes.min(reply.len())]).ok();
-                }
-                Some(Fault::HangReply) => {
-                    self.answer_no_more();
-                    return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
-                }
-                Some(Fault::StallReply(bytes)) => {
-                    client.write_all(&reply[..bytes.min(reply.len())]).ok()?;
-                    self.answer_no_more();
-                    return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
-                }
-                Some(Fault::Refuse(words)) => reply = format!("-{words}\r\n").into_bytes(),
-                Some(Fault::Hold) => network.hold(),
-                Some(Fault::Delay(time)) => thread::sleep(time),
-                _ => {}
-            }
-            {
-                // Before the client has it: what it then sends is a new round trip.
-                let mut in_flight = self.in_flight.lock().unwrap();
-                in_flight.fates.pop_front();
-                in_flight.reply_under_way = true;
-            }
-            client.write_all(&reply).ok()?;
-            self.in_flight.lock().unwrap().reply_under_way = false;
-            self.answered.notify_all();
-        }
-    }
-
-    /// Nothing is to be waited for any more.
-    fn answer_no_more(&self) {
-        let mut in_flight = self.in_flight.lock().unwrap();
-        in_flight.fates.clear();
-        in_flight.reply_under_way = false;
-        self.answered.notify_all();
-    }
-
-    /// A fault that breaks the connection hits one command, not the replies to those before it.
-    fn wait_for_replies(&self) {
-        let in_flight = self.in_flight.lock().unwrap();
-        let pending = |it: &mut InFlight| it.reply_under_way || !it.fates.is_empty();
-        drop(self.answered.wait_timeout_while(in_flight, PATIENCE, pending).unwrap());
-    }
-}
-
-/// Reads on until a value is whole; None where the other side hung up.
-fn read_value(stream: &mut impl Read, read: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let mut chunk = [0; 16 * 1024];
-    loop {
-        if let Some(value) = take_value(read) {
-            return Some(value);
-        }
-        match stream.read(&mut chunk) {
-            Ok(count) if count > 0 => read.extend_from_slice(&chunk[..count]),
-            _ => return None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! As much of the Redis protocol as the proxy needs: where a command or a reply ends.
 
-/// The length of the first whole value in `bytes`, RESP2 or RESP3; None where more must be read.
+/// The length of the first whole value in `bytes`, RESP2 or RESP3; None if more must be read.
 pub fn value_len(bytes: &[u8]) -> Option<usize> {
     let line_len = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
     let count = || -> usize {

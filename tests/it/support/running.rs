@@ -170,7 +170,7 @@ impl Stream {
         stream
     }
 
-    /// Waits for what is wanted; false where the stream ended, or the deadline came, without it.
+    /// Waits for what is wanted; false if the stream ended, or the deadline came, without it.
     fn wait(&self, deadline: Instant, wanted: impl Fn(&Progress) -> bool) -> bool {
         let mut read = self.read.lock().unwrap();
         while !wanted(&read) {

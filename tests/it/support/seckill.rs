@@ -1,4 +1,4 @@
-//! Runs the built binary as a user would, and holds what came out against what should.
+//! Runs the built binary as a user would, and checks what came out.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -248,7 +248,7 @@ impl Outcome {
         self.parse(&self.stderr)
     }
 
-    /// The same where notes or warnings come before it.
+    /// The same, if notes or warnings come before it.
     #[track_caller]
     pub fn error_line(&self) -> Value {
         self.parse(self.stderr.lines().last().unwrap_or_default())

@@ -89,7 +89,7 @@ impl TestRedis {
         seckill(args).env("SECKILL_URL", &self.url())
     }
 
-    /// What `--url` takes: the port where there is one, else the socket.
+    /// What `--url` takes: the port if there is one, else the socket.
     pub fn url(&self) -> String {
         match self.port {
             Some(port) => format!("redis://127.0.0.1:{port}"),
@@ -112,8 +112,8 @@ impl TestRedis {
     /// A connection of the harness's own, for a test that sends much or from several threads.
     #[track_caller]
     pub fn connection(&self) -> redis::Connection {
-        // No read timeout: on a socket that has one, a process that is stopped and goes on (Ctrl-Z, a
-        // paused container) meets EINTR, which redis-rs takes for a broken connection.
+        // No read timeout: on a socket that has one, a process that is stopped and resumed (Ctrl-Z, a
+        // paused container) gets EINTR, which redis-rs takes for a broken connection.
         self.client().get_connection().expect("the test's server accepts connections")
     }
 
@@ -140,7 +140,7 @@ impl TestRedis {
         reply.unwrap_or_else(|error| panic!("the test's own command failed: {error}"))
     }
 
-    /// The same, where an error is what the test looks for.
+    /// The same, for a test that expects an error.
     #[track_caller]
     pub fn try_ask<T: FromRedisValue>(&self, args: impl ToRedisArgs) -> RedisResult<T> {
         redis::Cmd::new().arg(args).query(&mut self.connection())
@@ -286,7 +286,7 @@ impl TestRedis {
         }
     }
 
-    /// Without a word where it has ended already: what comes next says more.
+    /// If it has ended already, that is no error: what comes next says more.
     fn kill(&mut self) {
         if let Some(mut server) = self.server.take() {
             server.kill().ok(); // SIGKILL, which also ends a frozen server

@@ -147,7 +147,7 @@ fn with_honest_requests(mut rows: Vec<Row>) -> Vec<Row> {
 }
 
 impl Case {
-    /// The request of a row, where the file has such a column.
+    /// The request of a row, if the file has such a column.
     pub fn request(&self, row: &Row) -> Option<u16> {
         row.request.filter(|_| self.has_requests)
     }

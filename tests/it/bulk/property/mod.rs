@@ -1,5 +1,5 @@
 //! Random files, breaks and resumes against a model: the state at the end is that of one undisturbed run, and so is
-//! what was told of every line, where a line whose reply was lost counts as `replayed`.
+//! what was reported of every line; a line whose reply was lost counts as `replayed`.
 //!
 //! The seed is fixed, so that a failure comes again; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` choose others.
 
@@ -30,20 +30,23 @@ fn each_order_is_applied_once(layout: Layout) {
         prepare(&case, redis);
         let (expected, after) = case.undisturbed();
         let file = case.file();
-        let mut told = BTreeMap::new();
+        let mut reported = BTreeMap::new();
         for (broken, fast) in &case.breaks {
             let outcome = try_once(&case, &file, broken, *fast, redis);
-            note(&mut told, &outcome);
+            note(&mut reported, &outcome);
         }
         let last = call(&case, &file, redis.seckill([])).run();
         prop_assert!(matches!(last.status.code(), Some(0 | 3)), "{last:?}");
-        note(&mut told, &last);
+        note(&mut reported, &last);
         prop_assert_eq!(last.jsonl().len(), case.rows.len());
         prop_assert_eq!(State::of(redis, layout), after.clone());
         prop_assert_eq!(State::of_ledgers(redis, layout, case.stock), after);
         for (line, status) in (case.first_line()..).zip(expected) {
-            let told = &told[&line];
-            prop_assert!(told == status || told == "replayed", "line {line}: told {told}, expected {status}");
+            let reported = &reported[&line];
+            prop_assert!(
+                reported == status || reported == "replayed",
+                "line {line}: reported {reported}, expected {status}"
+            );
         }
         Ok(())
     });
@@ -127,13 +130,13 @@ fn try_once(case: &Case, file: &Orders, broken: &Break, fast: bool, redis: &mut 
     }
 }
 
-/// Takes note of what was told of each line: of what was decided before, the first word counts.
-fn note(told: &mut BTreeMap<u64, String>, outcome: &Outcome) {
+/// Takes note of what was reported of each line: of what was decided before, the first word counts.
+fn note(reported: &mut BTreeMap<u64, String>, outcome: &Outcome) {
     // A tool that was killed may have written half a row.
     let whole = outcome.stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     for row in whole.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()) {
         let status = row["status"].as_str().unwrap().to_owned();
-        let known = told.entry(row["line"].as_u64().unwrap()).or_insert_with(|| status.clone());
+        let known = reported.entry(row["line"].as_u64().unwrap()).or_insert_with(|| status.clone());
         if known == "replayed" {
             *known = status;
         }
