@@ -3,6 +3,7 @@
 mod feed;
 mod rows;
 mod trim;
+mod trim_cut;
 
 use serde_json::json;
 

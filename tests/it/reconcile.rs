@@ -1,6 +1,7 @@
 //! `reconcile` without order records: stock, participants and ledger, in every layout, idle and live.
 
 mod activities;
+mod applied;
 mod beside;
 mod databases;
 mod exports;

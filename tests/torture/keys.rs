@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::aof::Group;
+use crate::support::Layout;
 
 /// An entry's id as two numbers, so that ids compare as the server orders them.
 pub type EntryId = (u64, u64);
@@ -108,4 +109,25 @@ fn number(text: &str) -> Result<i64, String> {
 pub fn entry_id(text: &str) -> Option<EntryId> {
     let (ms, sequence) = text.split_once('-')?;
     Some((ms.parse().ok()?, sequence.parse().ok()?))
+}
+
+impl Keys {
+    /// Units by user, as the keys have them.
+    pub fn held(&self, layout: Layout, activity: &str) -> BTreeMap<&str, u64> {
+        if !layout.has_users() {
+            return BTreeMap::new();
+        }
+        let participants = layout.participants(activity);
+        let in_hash = |key: &str| self.hashes.get(key).into_iter().flatten();
+        let number = |text: &String| text.parse().unwrap_or(u64::MAX);
+        if layout.kind == "hash" {
+            return in_hash(&participants).map(|(user, units)| (user.as_str(), number(units))).collect();
+        }
+        let members = self.sets.get(&participants).into_iter().flatten();
+        let mut held: BTreeMap<&str, u64> = members.map(|user| (user.as_str(), 1)).collect();
+        if layout.kind == "set" {
+            held.extend(in_hash(&layout.key(6, activity)).map(|(user, units)| (user.as_str(), number(units))));
+        }
+        held
+    }
 }

@@ -23,6 +23,7 @@ mod keys;
 mod live;
 mod model;
 mod names;
+mod order_file;
 mod report;
 mod rng;
 mod round;

@@ -303,7 +303,7 @@ impl<'a> Model<'a> {
         if stock != sale.stock {
             return Err(format!("{name}: the stock is {stock}, by the rules {}", sale.stock));
         }
-        let held = held_in_keys(&self.keys, self.layout, name);
+        let held = self.keys.held(self.layout, name);
         let expected: BTreeMap<&str, u64> = sale.held.iter().map(|(user, units)| (&**user, *units)).collect();
         if held != expected {
             return Err(format!("{name}: users hold {held:?}, by the rules {expected:?}"));
@@ -359,7 +359,7 @@ impl<'a> Model<'a> {
     }
 
     fn in_keys(&self, activity: usize) -> Result<(u64, BTreeMap<Rc<str>, u64>), String> {
-        let held = held_in_keys(&self.keys, self.layout, self.name(activity));
+        let held = self.keys.held(self.layout, self.name(activity));
         Ok((self.stock_in_keys(activity)?, held.into_iter().map(|(user, units)| (user.into(), units)).collect()))
     }
 
@@ -388,23 +388,4 @@ fn is_of(value: &str, order: &Order) -> bool {
         (_, 0) => applied == format!("{operation} all\t{user}"),
         (_, units) => applied == format!("{operation} {units}\t{user}"),
     }
-}
-
-/// Units by user, as the keys have them.
-pub fn held_in_keys<'k>(keys: &'k Keys, layout: Layout, activity: &str) -> BTreeMap<&'k str, u64> {
-    if !layout.has_users() {
-        return BTreeMap::new();
-    }
-    let participants = layout.participants(activity);
-    let in_hash = |key: &str| keys.hashes.get(key).into_iter().flatten();
-    let number = |text: &String| text.parse().unwrap_or(u64::MAX);
-    if layout.kind == "hash" {
-        return in_hash(&participants).map(|(user, units)| (user.as_str(), number(units))).collect();
-    }
-    let members = keys.sets.get(&participants).into_iter().flatten();
-    let mut held: BTreeMap<&str, u64> = members.map(|user| (user.as_str(), 1)).collect();
-    if layout.kind == "set" {
-        held.extend(in_hash(&layout.key(6, activity)).map(|(user, units)| (user.as_str(), number(units))));
-    }
-    held
 }

@@ -1,7 +1,6 @@
 //! What happens in a round: all of it drawn from the seed before anything runs.
 
-use std::fmt::Write as _;
-
+use crate::order_file::OrderFile;
 use crate::rng::Rng;
 use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU};
 
@@ -47,18 +46,6 @@ pub struct Order {
     pub items: Vec<(usize, u64)>,
     /// Empty: the tool names it, or the line of the file does.
     pub request: String,
-}
-
-/// A file of orders.
-#[derive(Debug)]
-pub struct OrderFile {
-    pub operation: Operation,
-    pub name: String,
-    /// `None`: the tool names the job by the content.
-    pub job: Option<String>,
-    /// The line of each row is the key in the reply.
-    pub rows: Vec<(u64, Order)>,
-    pub text: String,
 }
 
 /// What a call is for.
@@ -346,43 +333,4 @@ impl Draw {
         let job = (!may_be_unnamed || self.rng.percent(50)).then(|| format!("job{}-{nth}", self.seed));
         OrderFile { operation, name, job, rows, text: String::new() }
     }
-}
-
-impl OrderFile {
-    /// The file as the tool reads it.
-    pub fn write(&mut self, activities: &[Activity], has_users: bool) {
-        let mut text = String::new();
-        if self.name.ends_with(".csv") {
-            text += if has_users { "request,activity,quantity,user\n" } else { "request,activity,quantity\n" };
-            for (_, order) in &self.rows {
-                let (activity, quantity) = order.items[0];
-                write!(text, "{},{},{quantity}", quoted(&order.request), activities[activity].id).unwrap();
-                text += &if has_users { format!(",{}\n", quoted(&order.user)) } else { "\n".to_owned() };
-            }
-        } else {
-            for (_, order) in &self.rows {
-                let mut row = serde_json::Map::new();
-                if has_users {
-                    row.insert("user".into(), order.user.clone().into());
-                }
-                if !order.request.is_empty() {
-                    row.insert("request".into(), order.request.clone().into());
-                }
-                let (activity, quantity) = order.items[0];
-                if self.operation == Operation::Multi {
-                    let items = order.items.iter().map(|(nth, units)| (activities[*nth].id.clone(), (*units).into()));
-                    row.insert("items".into(), serde_json::Value::Object(items.collect()));
-                } else {
-                    row.insert("activity".into(), activities[activity].id.clone().into());
-                    row.insert("quantity".into(), quantity.into());
-                }
-                writeln!(text, "{}", serde_json::Value::Object(row)).unwrap();
-            }
-        }
-        self.text = text;
-    }
-}
-
-fn quoted(field: &str) -> String {
-    format!("\"{}\"", field.replace('"', "\"\""))
 }
