@@ -48,26 +48,15 @@ pub struct DeductArgs {
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     super::rows::fitting_limit(args.per_user_limit, store.layout())?;
-    match (&args.bulk.from, &args.activity) {
-        (Some(from), _) => {
-            let task = Task {
-                operation: Operation::Deduct,
-                reason: args.mutating.reason.as_deref(),
-                limit: args.per_user_limit,
-                dry_run: args.mutating.dry_run,
-            };
-            bulk::run(from, &args.bulk, &task, store, out)
-        }
-        (None, Some(activity)) => {
-            args.bulk.all_fit()?;
-            one(activity, args, store, out)
-        }
-        // clap has refused this.
-        (None, None) => Ok(Exit::Usage),
+    let dry_run = args.mutating.dry_run;
+    if let Some(from) = &args.bulk.from {
+        let (reason, limit) = (args.mutating.reason.as_deref(), args.per_user_limit);
+        let task = Task { operation: Operation::Deduct, reason, limit, dry_run };
+        return bulk::run(from, &args.bulk, &task, store, out);
     }
-}
-
-fn one(activity: &ActivityId, args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    args.bulk.all_fit()?;
+    // clap has refused a command line without either.
+    let Some(activity) = &args.activity else { return Ok(Exit::Usage) };
     required_user(args.user.as_ref(), store.layout())?;
     let order = Order {
         activity: activity.clone(),
@@ -77,8 +66,8 @@ fn one(activity: &ActivityId, args: &DeductArgs, store: &mut Store, out: &mut Ou
         reason: args.mutating.reason.clone(),
         per_user_limit: args.per_user_limit,
     };
-    let outcome = store.deduct(&order, args.mutating.dry_run)?;
-    let request = (!args.mutating.dry_run).then_some(&order.request);
+    let outcome = store.deduct(&order, dry_run)?;
+    let request = (!dry_run).then_some(&order.request);
     let row = OrderRow::new(activity, order.user.as_ref(), request, &outcome);
-    show(&row, activity, &outcome, args.mutating.dry_run, store, out)
+    show(&row, activity, &outcome, dry_run, store, out)
 }

@@ -55,22 +55,15 @@ pub struct RefundArgs {
 
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    match (&args.bulk.from, &args.activity) {
-        (Some(from), _) => {
-            let (reason, dry_run) = (args.mutating.reason.as_deref(), args.mutating.dry_run);
-            let task = Task { operation: Operation::Refund, reason, limit: None, dry_run };
-            bulk::run(from, &args.bulk, &task, store, out)
-        }
-        (None, Some(activity)) => {
-            args.bulk.all_fit()?;
-            one(activity, args, store, out)
-        }
-        // clap has refused this.
-        (None, None) => Ok(Exit::Usage),
+    let dry_run = args.mutating.dry_run;
+    if let Some(from) = &args.bulk.from {
+        let reason = args.mutating.reason.as_deref();
+        let task = Task { operation: Operation::Refund, reason, limit: None, dry_run };
+        return bulk::run(from, &args.bulk, &task, store, out);
     }
-}
-
-fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    args.bulk.all_fit()?;
+    // clap has refused a command line without either.
+    let Some(activity) = &args.activity else { return Ok(Exit::Usage) };
     let user = args.user_hex.clone().or_else(|| args.user.as_ref().map(StoredUser::from));
     required_user(user.as_ref(), store.layout())?;
     if args.all && !store.layout().kind().has_users() {
@@ -89,16 +82,16 @@ fn one(activity: &ActivityId, args: &RefundArgs, store: &mut Store, out: &mut Ou
         request: args.request.clone().unwrap_or_else(RequestId::unique),
         reason: args.mutating.reason.clone(),
     };
-    let outcome = store.refund(&refund, args.mutating.dry_run)?;
+    let outcome = store.refund(&refund, dry_run)?;
     let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
     if is_unknown && args.quantity.is_none() {
         return Err(unknown_units(&refund, store)?.into());
     }
-    let request = (!args.mutating.dry_run).then_some(&refund.request);
+    let request = (!dry_run).then_some(&refund.request);
     let row = OrderRow::stored(activity, refund.user.as_ref(), request, &outcome);
     match args.user_hex {
-        Some(_) => show(&HexOrderRow(row), activity, &outcome, args.mutating.dry_run, store, out),
-        None => show(&row, activity, &outcome, args.mutating.dry_run, store, out),
+        Some(_) => show(&HexOrderRow(row), activity, &outcome, dry_run, store, out),
+        None => show(&row, activity, &outcome, dry_run, store, out),
     }
 }
 

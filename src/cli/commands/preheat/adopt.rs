@@ -13,7 +13,6 @@ use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Units;
 use seckill::inventory::order::Corrupt;
 use seckill::inventory::status::Status;
-use seckill::inventory::time::GivenTime;
 use seckill::store::Store;
 use seckill::store::adopt::{Adoptable, Finished, Stage};
 use seckill::store::holders::Holders;
@@ -34,17 +33,8 @@ struct Adoption<'a> {
 /// Takes an activity over.
 pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
-    let plan = Plan {
-        id: activity.clone(),
-        title: args.title.clone(),
-        total: args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?,
-        per_user_limit: args.per_user_limit,
-        starts_at: args.starts_at.map(GivenTime::by_own_clock),
-        ends_at: args.ends_at.map(GivenTime::by_own_clock),
-        ledger: None,
-    };
-    super::in_order(plan.starts_at, plan.ends_at)?;
-    let plan = plan.fitted(layout).map_err(Failure::usage)?;
+    let total = args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?;
+    let plan = super::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
     let store = session.store(layout)?;
     let out = &mut session.out;
     out.set_dry_run(args.mutating.dry_run);

@@ -18,7 +18,7 @@ use seckill::inventory::activity::Plan;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::inventory::number::{Limit, Units};
-use seckill::inventory::time::{GivenTime, Millis};
+use seckill::inventory::time::GivenTime;
 
 pub use apply::plan;
 pub use explain::explain;
@@ -111,17 +111,7 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
 /// The plans of all fixtures, or the one of the flags, and their layout.
 fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
     if let (Some(id), Some(total)) = (&args.id, args.stock) {
-        let plan = Plan {
-            id: id.clone(),
-            title: args.title.clone(),
-            total,
-            per_user_limit: args.per_user_limit,
-            starts_at: args.starts_at.map(GivenTime::by_own_clock),
-            ends_at: args.ends_at.map(GivenTime::by_own_clock),
-            ledger: None,
-        };
-        in_order(plan.starts_at, plan.ends_at)?;
-        return Ok((vec![plan], session.layout(None)?));
+        return Ok((vec![plan_of_flags(id, total, args)?], session.layout(None)?));
     }
     if let Some(from) = &args.from {
         let mapping = Mapping::joined(&args.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
@@ -148,14 +138,16 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
     Ok((plans, layout))
 }
 
-/// A window must not end before it starts.
-fn in_order(starts_at: Option<Millis>, ends_at: Option<Millis>) -> Result<()> {
+/// The plan of one activity, from the flags.
+fn plan_of_flags(id: &ActivityId, total: Units, args: &PreheatArgs) -> Result<Plan> {
+    let [starts_at, ends_at] = [args.starts_at, args.ends_at].map(|time| time.map(GivenTime::by_own_clock));
     if let (Some(start), Some(end)) = (starts_at, ends_at)
         && start >= end
     {
         return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
     }
-    Ok(())
+    let (id, title, per_user_limit) = (id.clone(), args.title.clone(), args.per_user_limit);
+    Ok(Plan { id, title, total, per_user_limit, starts_at, ends_at, ledger: None })
 }
 
 /// Leaves only the activities that were asked for, each of which must be there.

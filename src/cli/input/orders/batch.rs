@@ -3,22 +3,17 @@
 
 use std::borrow::Cow;
 
-use super::super::columns::{Columns, Refusal};
-use super::super::problem::{Location, Problem, Problems};
+use super::super::columns::Columns;
+use super::header::Header;
 use super::jsonl::line;
 use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape};
-use super::separated::{header_failure, places};
 use super::{Next, RowError};
 use crate::cli::input::InputError;
 
 /// The rows of one input.
 pub(super) struct Batch {
-    /// Our columns, and the index of each in a record.
-    columns: Vec<(Column, usize)>,
-    width: usize,
-    header: Vec<u8>,
-    ignored: Vec<String>,
+    pub(super) header: Header,
 }
 
 impl Batch {
@@ -29,28 +24,12 @@ impl Batch {
                 other => break other,
             }
         };
-        let wrong = |message: String, hint: Option<String>| {
-            Problems::only(lines.name(), Problem::new(Location { line: 1, column: 1 }, message).hint(hint))
+        let texts = match found {
+            Next::Row => utf8(lines, record(lines.raw()))
+                .map(|text| Some(text.split('\t').map(|name| plain(name).into_owned()).collect())),
+            _ => Ok(None),
         };
-        if found != Next::Row {
-            return Err(wrong(super::separated::no_header(names, shape), None));
-        }
-        let text = match utf8(lines, record(lines.raw())) {
-            Ok(text) => text,
-            Err(error) => return Err(header_failure(lines, error)),
-        };
-        let header: Vec<String> = text.split('\t').map(|name| plain(name).into_owned()).collect();
-        let found = names.find(&header).map_err(|Refusal { message, hint }| wrong(message, hint))?;
-        let columns = places(&found.places, shape);
-        Ok(Self { columns, width: header.len(), header: lines.raw().to_vec(), ignored: found.ignored })
-    }
-
-    pub(super) fn header(&self) -> &[u8] {
-        &self.header
-    }
-
-    pub(super) fn ignored(&self) -> &[String] {
-        &self.ignored
+        Ok(Self { header: Header::of(lines, texts, names, shape)? })
     }
 
     pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
@@ -61,12 +40,11 @@ impl Batch {
         row.set_line(lines.line());
         let text = utf8(lines, record(lines.raw()))?;
         let count = text.split('\t').count();
-        if count != self.width {
-            return Err(
-                lines.bad(0, format!("{count} values, but the header has {}: was the file cut short?", self.width))
-            );
+        if count != self.header.width {
+            return Err(lines
+                .bad(0, format!("{count} values, but the header has {}: was the file cut short?", self.header.width)));
         }
-        for (column, at) in &self.columns {
+        for (column, at) in &self.header.columns {
             match text.split('\t').nth(*at) {
                 // It is not counted as 1.
                 Some("NULL") if *column == Column::Quantity => row.set(*column, "NULL"),
@@ -79,8 +57,8 @@ impl Batch {
 
     /// The column where a value of a record begins, counted in characters.
     pub(super) fn place(&self, raw: &[u8], column: Column) -> usize {
-        let nth = self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at);
-        let start: usize = raw.split(|byte| *byte == b'\t').take(nth).map(|value| value.len() + 1).sum();
+        let before = raw.split(|byte| *byte == b'\t').take(self.header.index(column));
+        let start: usize = before.map(|value| value.len() + 1).sum();
         column_of(raw, start)
     }
 }

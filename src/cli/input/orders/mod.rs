@@ -5,6 +5,7 @@
 mod batch;
 mod blocks;
 mod dialect;
+mod header;
 mod jsonl;
 mod lines;
 mod multi;
@@ -138,8 +139,8 @@ impl OrderReader {
     /// The header of csv and tsv, unchanged; empty for jsonl.
     pub fn header(&self) -> &[u8] {
         match &self.form {
-            Form::Separated(form) => form.header(),
-            Form::Batch(form) => form.header(),
+            Form::Separated(form) => &form.header.raw,
+            Form::Batch(form) => &form.header.raw,
             Form::Json(_) => &[],
         }
     }
@@ -152,8 +153,8 @@ impl OrderReader {
     /// Columns that are ignored; in jsonl those of the rows that were read, as far as they are kept.
     pub fn ignored(&self) -> &[String] {
         match &self.form {
-            Form::Separated(form) => form.ignored(),
-            Form::Batch(form) => form.ignored(),
+            Form::Separated(form) => &form.header.ignored,
+            Form::Batch(form) => &form.header.ignored,
             Form::Json(form) => form.ignored(),
         }
     }

@@ -2,9 +2,8 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::super::columns::{Columns, Refusal};
-use super::super::names::listed;
-use super::super::problem::{Location, Problem, Problems};
+use super::super::columns::Columns;
+use super::header::Header;
 use super::lines::{Lines, column_of, utf8};
 use super::row::{Column, OrderRow, Shape};
 use super::{Next, RowError};
@@ -23,11 +22,7 @@ pub(super) struct Separated {
     ends_len: usize,
     /// Whether the record has no quotes: its values are those of the line itself, with delimiters between them.
     is_plain: bool,
-    /// Our columns, and the index of each in a record.
-    columns: Vec<(Column, usize)>,
-    width: usize,
-    header: Vec<u8>,
-    ignored: Vec<String>,
+    pub(super) header: Header,
 }
 
 impl Separated {
@@ -41,10 +36,7 @@ impl Separated {
             values_len: 0,
             ends_len: 0,
             is_plain: false,
-            columns: Vec::new(),
-            width: 0,
-            header: Vec::new(),
-            ignored: Vec::new(),
+            header: Header::default(),
         };
         let found = loop {
             match separated.record(lines) {
@@ -52,32 +44,13 @@ impl Separated {
                 other => break other,
             }
         };
-        let top = |message| RowError::Bad(Problem::new(Location { line: 1, column: 1 }, message));
-        let header = match found {
-            Ok(Next::Row) => separated.texts(lines),
-            Ok(_) => Err(top(no_header(names, shape))),
-            Err(error) => Err(error),
-        };
-        let header: Vec<String> = match header {
-            Ok(header) => header.into_iter().map(|name| name.trim().to_owned()).collect(),
-            Err(error) => return Err(header_failure(lines, error)),
-        };
-        let found = names.find(&header).map_err(|Refusal { message, hint }| {
-            let problem = Problem::new(Location { line: 1, column: 1 }, message).hint(hint);
-            header_failure(lines, RowError::Bad(problem))
-        })?;
-        (separated.columns, separated.ignored) = (places(&found.places, shape), found.ignored);
-        separated.width = header.len();
-        separated.header = lines.raw().to_vec();
+        let texts = found.and_then(|found| match found {
+            Next::Row => separated.texts(lines).map(Some),
+            _ => Ok(None),
+        });
+        let texts = texts.map(|texts| Some(texts?.into_iter().map(|name| name.trim().to_owned()).collect()));
+        separated.header = Header::of(lines, texts, names, shape)?;
         Ok(separated)
-    }
-
-    pub(super) fn header(&self) -> &[u8] {
-        &self.header
-    }
-
-    pub(super) fn ignored(&self) -> &[String] {
-        &self.ignored
     }
 
     pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
@@ -86,13 +59,13 @@ impl Separated {
             return Ok(next);
         }
         row.set_line(lines.line());
-        if self.ends_len != self.width {
-            let message = format!("{}, but the header has {}", values(self.ends_len), self.width);
+        if self.ends_len != self.header.width {
+            let message = format!("{}, but the header has {}", values(self.ends_len), self.header.width);
             return Err(lines.bad(0, message));
         }
         let values = if self.is_plain { lines.raw() } else { &self.values };
         let text = utf8(lines, &values[..self.values_len])?;
-        for (column, at) in &self.columns {
+        for (column, at) in &self.header.columns {
             let start = if *at == 0 { 0 } else { self.ends[at - 1] + usize::from(self.is_plain) };
             // A character may be split between two values.
             let value = text.get(start..self.ends[*at]).ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
@@ -103,8 +76,7 @@ impl Separated {
 
     /// The column where a value of a record begins, counted in characters.
     pub(super) fn place(&self, raw: &[u8], column: Column) -> usize {
-        let nth = self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at);
-        column_of(raw, scan(raw, self.delimiter).0.get(nth).copied().unwrap_or(0))
+        column_of(raw, scan(raw, self.delimiter).0.get(self.header.index(column)).copied().unwrap_or(0))
     }
 
     /// Reads one record into the buffers.
@@ -205,25 +177,6 @@ impl Separated {
 
 fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
-}
-
-/// Our columns, and the index of each in a header.
-pub(super) fn places(places: &[Option<usize>], shape: &Shape) -> Vec<(Column, usize)> {
-    shape.columns().zip(places).filter_map(|(column, at)| Some((column, (*at)?))).collect()
-}
-
-/// What is said of an input without a header.
-pub(super) fn no_header(names: &Columns, shape: &Shape) -> String {
-    let wanted: Vec<&str> = (0..shape.columns().count()).map(|nth| names.name(nth)).collect();
-    format!("nothing here, expected a header with {}", listed(&wanted))
-}
-
-/// A header that cannot be read, as a failure.
-pub(super) fn header_failure(lines: &Lines, error: RowError) -> InputError {
-    match error {
-        RowError::Fatal(failure) => failure,
-        RowError::Bad(problem) => Problems::only(lines.name(), problem),
-    }
 }
 
 /// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
