@@ -5,9 +5,9 @@
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Watch a sale night on a private server that is gone afterwards
-	@server=$$(scripts/servers one) && seckill=$$(scripts/build) && \
-	SECKILL_SERVER="$$server" "$$seckill" run --embedded fixtures/double11.yaml
+demo: ## Watch a sale night on a private server that is gone afterwards; NODES=3 for a cluster
+	@server=$$(scripts/servers one) && seckill=$$(scripts/build) && SECKILL_SERVER="$$server" \
+	"$$seckill" run --embedded $(if $(NODES),--nodes $(NODES) fixtures/double11-cluster.yaml,fixtures/double11.yaml)
 
 build: ## Build the release binary (static on Linux, if that works here) and print its path
 	@scripts/build

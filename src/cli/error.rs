@@ -87,11 +87,16 @@ impl From<OutputError> for Failure {
 
 impl From<EmbeddedError> for Failure {
     fn from(error: EmbeddedError) -> Self {
-        let exit = if matches!(error, EmbeddedError::Stopped { .. }) { Exit::Interrupted } else { Exit::Failed };
+        let exit = match error {
+            EmbeddedError::Stopped { .. } => Exit::Interrupted,
+            EmbeddedError::Nodes { .. } => Exit::Usage,
+            _ => Exit::Failed,
+        };
         let failure = Self::new(exit, error.to_string());
         match error {
             EmbeddedError::Directory { .. } => failure.hint("give a directory that you may write to"),
             EmbeddedError::InUse { .. } => failure.hint("wait until it has ended, or wait longer with `--timeout 60s`"),
+            EmbeddedError::Nodes { .. } => failure.hint("leave `--nodes` out, or take another directory"),
             EmbeddedError::NamedServer { .. } => failure.hint("give the path of a valkey-server or redis-server"),
             EmbeddedError::NoServer => failure.hint(
                 "install one: `apt install redis-server`, `dnf install valkey`, `apk add valkey`, \

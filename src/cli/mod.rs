@@ -80,6 +80,10 @@ pub struct Global {
     #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub embedded: Option<PathBuf>,
 
+    /// Start a private cluster of N nodes; with --embedded
+    #[arg(long, global = true, value_name = "N", requires = "embedded", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub nodes: Option<u16>,
+
     /// File that holds the password
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
     pub password_file: Option<PathBuf>,

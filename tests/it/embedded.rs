@@ -189,3 +189,69 @@ fn a_password_of_the_environment_is_not_for_a_private_server() {
     let tmp = tempfile::tempdir().unwrap();
     in_own_tmp(tmp.path(), ["inspect", "--embedded"]).env("SECKILL_PASSWORD", "x").env("REDISCLI_AUTH", "y").code(0);
 }
+
+/// The nodes that a directory of `--embedded` has.
+fn nodes_of(dir: &Path) -> usize {
+    fs::read_dir(dir).unwrap().filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("node-")).count()
+}
+
+#[test]
+fn a_private_cluster_keeps_its_data_and_its_number_of_nodes() {
+    let tmp = tempfile::tempdir().unwrap();
+    // Too long for a socket below it.
+    let dir = tmp.path().join("x".repeat(100));
+    let embedded = format!("--embedded={}", dir.display());
+    let on = |args: [&str; 4]| in_own_tmp(tmp.path(), args).args([&embedded]).env("SECKILL_LAYOUT", "cluster");
+    on(["preheat", "--nodes=3", "--id=1001", "--stock=5"]).code(0).stderr_lacks("discarded");
+    assert_eq!((nodes_of(&dir), fs::metadata(&dir).unwrap().permissions().mode() & 0o777), (3, 0o700));
+    on(["deduct", "1001", "--user=7", "--quantity=2"]).code(0);
+    let row = on(["inspect", "1001", "-o", "json"]).code(0).json();
+    assert_eq!(row[0]["stock"], 3);
+    on(["inspect", "1001", "--nodes", "4"])
+        .code(2)
+        .stderr_has("has the data of a cluster of 3 nodes, and `--nodes` is 4")
+        .stderr_has("leave `--nodes` out");
+    wait_until("all nodes are gone", || !somebody_works_in(tmp.path()));
+    assert!(private_directories(tmp.path()).is_empty(), "the short way to the sockets is gone");
+}
+
+#[test]
+fn a_private_cluster_without_a_directory_leaves_nothing() {
+    let tmp = tempfile::tempdir().unwrap();
+    in_own_tmp(tmp.path(), ["run", "fixtures/cluster.yaml", "--embedded", "--nodes", "3"])
+        .code(0)
+        .stderr_has("a private cluster was started; its data is discarded");
+    assert!(private_directories(tmp.path()).is_empty());
+    assert!(!somebody_works_in(tmp.path()));
+}
+
+#[test]
+fn a_private_cluster_of_a_killed_command_ends_with_the_next_command() {
+    let tmp = tempfile::tempdir().unwrap();
+    let rush = "layout: cluster\nactivities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
+    let killed = in_own_tmp(tmp.path(), ["run", "--embedded", "--nodes=2", "-"]).stdin(rush).spawn();
+    wait_until("its nodes listen", || {
+        private_directories(tmp.path()).first().is_some_and(|dir| dir.join("node-2/server.sock").exists())
+    });
+    killed.signal(libc::SIGKILL);
+    killed.wait().killed_by(libc::SIGKILL);
+    let left = private_directories(tmp.path());
+    assert!(somebody_works_in(&left[0]));
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+    fs::File::open(&left[0]).unwrap().set_modified(long_ago).unwrap();
+    in_own_tmp(tmp.path(), ["inspect", "--embedded"]).code(0);
+    assert!(private_directories(tmp.path()).is_empty());
+    wait_until("its nodes are gone", || !somebody_works_in(tmp.path()));
+}
+
+#[test]
+fn a_directory_of_one_server_is_no_cluster() {
+    let tmp = tempfile::tempdir().unwrap();
+    let embedded = format!("--embedded={}", tmp.path().join("sale").display());
+    in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", "1", "--stock", "5"]).code(0);
+    in_own_tmp(tmp.path(), ["inspect", &embedded, "--nodes", "3"])
+        .code(2)
+        .stderr_has("has the data of one server, and `--nodes` is 3");
+    seckill(["inspect", "--nodes", "3"]).code(2).stderr_has("--embedded");
+    seckill(["inspect", "--embedded", "--nodes", "0"]).code(2).stderr_has("1..=64");
+}

@@ -1,6 +1,6 @@
 //! What a command needs before it can begin: an output, a layout, and a server to talk to.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::cli::Global;
 use crate::cli::environment::variable;
@@ -12,7 +12,7 @@ use crate::cli::output::{Format, Output};
 use seckill::inventory::layout::Layout;
 use seckill::store::Store;
 use seckill::store::connect::{Certificates, Target};
-use seckill::store::embedded::{Embedded, EmbeddedError, Wait};
+use seckill::store::embedded::{Address, Embedded, EmbeddedError, Wait};
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
@@ -65,7 +65,7 @@ impl Session {
     /// A store for a layout: connects when first asked, or starts a private server now.
     pub fn store(&self, layout: Layout) -> Result<Store> {
         let target = match &self.global.embedded {
-            Some(directory) => Target::of_socket(&self.start_embedded(directory)?, self.global.timeout())?,
+            Some(directory) => self.start_embedded(directory)?,
             None => self.target()?,
         };
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
@@ -132,23 +132,34 @@ impl Session {
         command(&mut store, &mut self.out)
     }
 
-    /// Starts a private server, which stops at exit, and gives its socket.
-    fn start_embedded(&self, directory: &Path) -> Result<PathBuf> {
+    /// Starts a private server or cluster, which stops at exit.
+    fn start_embedded(&self, directory: &Path) -> Result<Target> {
         let kept = (!directory.as_os_str().is_empty()).then_some(directory);
+        let nodes = self.global.nodes.map(usize::from);
         // A server whose stop is not yet arranged must not be left behind by a Ctrl-C.
-        let socket = interrupt::uncut(|| {
+        let address = interrupt::uncut(|| {
             let wait =
                 Wait { at_most: self.global.timeout(), stop: &interrupt::requested, note: &|note| self.out.note(note) };
-            let server = Embedded::start(kept, &wait)?;
-            let socket = server.socket();
+            let server = Embedded::start(kept, nodes, &wait)?;
+            let address = server.address().clone();
             // It must stop however the command ends, Ctrl-C included.
             interrupt::at_exit(move || drop(server));
-            Ok::<_, EmbeddedError>(socket)
+            Ok::<_, EmbeddedError>(address)
         })?;
         if kept.is_none() {
-            self.out.note("a private server was started; its data is discarded at the end (`--embedded=DIR` keeps it)");
+            let what = if nodes.is_some() { "cluster" } else { "server" };
+            self.out.note(format!(
+                "a private {what} was started; its data is discarded at the end (`--embedded=DIR` keeps it)"
+            ));
         }
-        Ok(socket)
+        Ok(match address {
+            Address::Socket(socket) => Target::of_socket(&socket, self.global.timeout())?,
+            Address::Cluster { url, password } => {
+                let mut target = Target::new(&url, "the private cluster", self.global.timeout())?;
+                target.set_password(password);
+                target
+            }
+        })
     }
 }
 

@@ -10,18 +10,20 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::super::error::cause;
+use super::cluster::Cluster;
 use super::error::EmbeddedError;
-use super::{LOCK, PREFIX, SOCKET, Wait, stale};
+use super::{LOCK, LOG, PREFIX, SOCKET, Wait, stale};
 
-/// A socket address holds 108 bytes, with its final zero.
-const MOST_SOCKET: usize = 100;
+/// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
+/// `/node-100/server.sock`.
+const MOST_PATH: usize = 86;
 
 /// A directory that nobody else uses while this value lives.
 pub struct Directory {
-    data: PathBuf,
-    socket: PathBuf,
+    /// A path to the data that is short enough for sockets below it.
+    path: PathBuf,
     kept: bool,
-    /// Removed last: holds the socket (or a short way to it) and, where nothing is kept, the data.
+    /// Removed last: it is the directory, or holds a short way to it.
     _short: Option<TempDir>,
     _lock: File,
 }
@@ -30,11 +32,11 @@ impl Directory {
     /// A fresh one, removed at the end.
     pub fn discarded() -> Result<Self, EmbeddedError> {
         let short = fresh()?;
-        let data = short.path().to_owned();
-        let lock = File::create(data.join(LOCK)).map_err(|error| unusable(&data, &error))?;
+        let path = short.path().to_owned();
+        let lock = File::create(path.join(LOCK)).map_err(|error| unusable(&path, &error))?;
         // Only a sweep that takes us for stale could hold it, and nobody else knows the directory yet.
-        lock.lock().map_err(|error| unusable(&data, &error))?;
-        Ok(Self { socket: data.join(SOCKET), data, kept: false, _short: Some(short), _lock: lock })
+        lock.lock().map_err(|error| unusable(&path, &error))?;
+        Ok(Self { path, kept: false, _short: Some(short), _lock: lock })
     }
 
     /// One that stays. Waits for another command that uses it.
@@ -53,40 +55,49 @@ impl Directory {
         // Who holds it, for whoever waits. Nothing depends on it.
         let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
 
-        let (socket, short) = if data.join(SOCKET).as_os_str().len() <= MOST_SOCKET {
-            (data.join(SOCKET), None)
+        let (path, short) = if data.as_os_str().len() <= MOST_PATH {
+            (data, None)
         } else {
             let short = fresh()?;
             let link = short.path().join("data");
             symlink(&data, &link).map_err(|error| unusable(&data, &error))?;
-            (link.join(SOCKET), Some(short))
+            (link, Some(short))
         };
-        // A command that was killed left its server behind: it holds the data, so it must end first.
-        stale::shut_down(&socket);
-        let _ = fs::remove_file(&socket);
-        Ok(Self { data, socket, kept: true, _short: short, _lock: lock })
+        // A command that was killed left its servers behind: they hold the data, so they must end first.
+        for folder in Cluster::folders(&path).iter().chain([&path]) {
+            stale::shut_down(folder);
+            let _ = fs::remove_file(folder.join(SOCKET));
+        }
+        Ok(Self { path, kept: true, _short: short, _lock: lock })
     }
 
-    /// Where the server runs and keeps its data.
-    pub fn data(&self) -> &Path {
-        &self.data
-    }
-
-    /// The socket, by a path that is short enough for one.
-    pub fn socket(&self) -> &Path {
-        &self.socket
+    /// Where servers run and keep their data.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether the data stays.
     pub fn is_kept(&self) -> bool {
         self.kept
     }
+
+    /// The number of nodes of the cluster to start here; `None` for one server.
+    pub fn nodes(&self, wanted: Option<usize>) -> Result<Option<usize>, EmbeddedError> {
+        let has_one = self.path.join(LOG).exists();
+        match (Cluster::size(&self.path), wanted) {
+            (Some(found), Some(wanted)) if found != wanted => {
+                Err(EmbeddedError::Nodes { found: format!("a cluster of {found} nodes"), wanted })
+            }
+            (None, Some(wanted)) if has_one => Err(EmbeddedError::Nodes { found: "one server".to_owned(), wanted }),
+            (found, wanted) => Ok(found.or(wanted)),
+        }
+    }
 }
 
 /// A new directory of mode 700 with a short name.
 fn fresh() -> Result<TempDir, EmbeddedError> {
     let mut parent = std::env::temp_dir();
-    if parent.as_os_str().len() > MOST_SOCKET - 30 {
+    if parent.as_os_str().len() > MOST_PATH - 30 {
         parent = PathBuf::from("/tmp");
     }
     // tempfile makes directories of mode 700.

@@ -15,6 +15,9 @@ pub enum EmbeddedError {
     /// The caller asked to stop while the directory was in use.
     #[error("interrupted while `{}` was in use", path.display())]
     Stopped { path: PathBuf },
+    /// The directory has another number of nodes.
+    #[error("the directory of `--embedded` has the data of {found}, and `--nodes` is {wanted}")]
+    Nodes { found: String, wanted: usize },
     /// `SECKILL_SERVER` names no file.
     #[error("`SECKILL_SERVER` names `{name}`, which is no file")]
     NamedServer { name: String },

@@ -1,32 +1,50 @@
-//! A private, real server for one command: on a unix socket in a directory of its own, stopped at exit.
+//! A private, real server for one command, or a cluster of them: in a directory of its own, stopped at exit.
 
+mod cluster;
 mod directory;
 mod error;
+mod server;
 mod stale;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::error::cause;
+use cluster::Cluster;
 use directory::Directory;
 pub use error::EmbeddedError;
+use server::Server;
 
-/// The socket's name within the directory.
+/// The socket's name within a server's folder.
 const SOCKET: &str = "server.sock";
+/// What a server writes of itself, in its folder.
+const LOG: &str = "server.log";
 /// Held for as long as a command uses the directory.
 const LOCK: &str = "seckill.lock";
 /// How the names of discarded directories begin.
 const PREFIX: &str = "seckill-";
-/// How long a server may take to start; with much data it takes longer, and says so in its log.
-const START: Duration = Duration::from_secs(60);
+/// How often a cluster's start is tried, each time with other ports.
+const MOST_TRIES: usize = 5;
 
-/// A server that lives as long as this value.
+/// Servers that live as long as this value.
 pub struct Embedded {
-    child: Child,
-    directory: Directory,
+    // Dropped in this order: servers end before their directory goes.
+    _servers: Vec<Server>,
+    address: Address,
+    _directory: Directory,
+}
+
+/// How to reach what was started.
+#[derive(Debug, Clone)]
+pub enum Address {
+    /// One server, on a unix socket.
+    Socket(PathBuf),
+    /// A cluster.
+    Cluster {
+        /// Names all nodes.
+        url: String,
+        /// Nobody else on this machine knows it.
+        password: String,
+    },
 }
 
 /// How to wait for another command that uses the same directory.
@@ -40,52 +58,71 @@ pub struct Wait<'a> {
 }
 
 impl Embedded {
-    /// Starts a server. Without `kept` its data is discarded. With it, data stays there for the next command, and
-    /// `wait` says how to wait for another command that uses it.
+    /// Starts a server, or with `nodes` a cluster. Without `kept` its data is discarded. With it, data stays there for
+    /// the next command, as does the number of nodes; `wait` says how to wait for another command that uses it.
     ///
     /// # Errors
     /// No server on this machine, a directory that cannot be used, or a server that does not start.
-    pub fn start(kept: Option<&Path>, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
-        let server = binary()?;
+    pub fn start(kept: Option<&Path>, nodes: Option<usize>, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
+        let program = program()?;
         stale::sweep();
         let directory = match kept {
             Some(path) => Directory::kept(path, wait)?,
             None => Directory::discarded()?,
         };
-        let mut child = spawn(&server, &directory)?;
-        match ready(&mut child, &directory) {
-            Ok(()) => Ok(Self { child, directory }),
-            Err(failure) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(failure)
-            }
-        }
+        let (servers, address) = match directory.nodes(nodes)? {
+            None => start_one(&program, &directory)?,
+            Some(nodes) => start_cluster(&program, &directory, nodes)?,
+        };
+        Ok(Self { _servers: servers, address, _directory: directory })
     }
 
-    /// The socket that it listens on.
-    pub fn socket(&self) -> PathBuf {
-        self.directory.socket().to_owned()
+    /// How to reach it.
+    pub fn address(&self) -> &Address {
+        &self.address
     }
 }
 
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        stale::shut_down(self.directory.socket());
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < deadline {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            sleep(Duration::from_millis(1));
+fn start_one(program: &Path, directory: &Directory) -> Result<(Vec<Server>, Address), EmbeddedError> {
+    let arguments = ["--port".to_owned(), "0".to_owned()];
+    let mut server = Server::spawn(program, directory.path(), directory.is_kept(), &arguments)?;
+    server.wait_until(stale::answers)?;
+    let address = Address::Socket(server.socket());
+    Ok((vec![server], address))
+}
+
+fn start_cluster(
+    program: &Path,
+    directory: &Directory,
+    nodes: usize,
+) -> Result<(Vec<Server>, Address), EmbeddedError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let cluster = Cluster::prepare(directory.path(), nodes)?;
+        match start_nodes(program, directory, &cluster) {
+            Ok(servers) => return Ok((servers, Address::Cluster { url: cluster.url(), password: cluster.password })),
+            // Somebody else may have taken a port since it was found free.
+            Err(EmbeddedError::NotReady { .. }) if tries < MOST_TRIES => {}
+            Err(error) => return Err(error),
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
+}
+
+fn start_nodes(program: &Path, directory: &Directory, cluster: &Cluster) -> Result<Vec<Server>, EmbeddedError> {
+    let folders = cluster.folders.iter().enumerate();
+    let servers = folders.map(|(node, folder)| {
+        Server::spawn(program, folder, directory.is_kept(), &cluster.arguments(node))
+    });
+    let mut servers = servers.collect::<Result<Vec<_>, _>>()?;
+    for ready in [stale::answers, cluster::is_up] {
+        servers.iter_mut().try_for_each(|server| server.wait_until(ready))?;
+    }
+    Ok(servers)
 }
 
 /// The server to start: `$SECKILL_SERVER`, else valkey-server, else redis-server.
-fn binary() -> Result<PathBuf, EmbeddedError> {
+fn program() -> Result<PathBuf, EmbeddedError> {
     if let Some(named) = std::env::var_os("SECKILL_SERVER").filter(|named| !named.is_empty()) {
         let path = PathBuf::from(&named);
         let found = if path.components().count() > 1 { path.is_file().then_some(path) } else { on_path(&path) };
@@ -99,40 +136,3 @@ fn on_path(name: &Path) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-fn spawn(server: &Path, directory: &Directory) -> Result<Child, EmbeddedError> {
-    let cannot = |error: std::io::Error| EmbeddedError::Spawn { server: server.to_owned(), why: cause(&error) };
-    let log = File::create(directory.data().join("server.log")).map_err(cannot)?;
-    let mut command = Command::new(server);
-    // A relative socket: its path may be longer than the 108 bytes that a socket address holds.
-    command.current_dir(directory.data()).args(["--port", "0", "--unixsocket", SOCKET, "--unixsocketperm", "700"]);
-    command.args(["--dir", ".", "--save", "", "--daemonize", "no", "--maxmemory-policy", "noeviction"]);
-    if directory.is_kept() {
-        command.args(["--appendonly", "yes", "--appendfsync", "always"]);
-    } else {
-        command.args(["--appendonly", "no"]);
-    }
-    // Ctrl-C is ours to handle: the server must outlive it until we have said what was done.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let errors = log.try_clone().map_err(cannot)?;
-    command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn().map_err(cannot)
-}
-
-/// Waits until the server answers.
-fn ready(child: &mut Child, directory: &Directory) -> Result<(), EmbeddedError> {
-    let deadline = Instant::now() + START;
-    loop {
-        if stale::answers(directory.socket()) {
-            return Ok(());
-        }
-        let ended = !matches!(child.try_wait(), Ok(None));
-        if ended || Instant::now() > deadline {
-            let log = std::fs::read_to_string(directory.data().join("server.log")).unwrap_or_default();
-            let mut lines: Vec<&str> = log.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
-            lines.reverse();
-            let what = if ended { "ended at once" } else { "did not answer within a minute" };
-            return Err(EmbeddedError::NotReady { what, log: lines.join(" / ") });
-        }
-        sleep(Duration::from_millis(1));
-    }
-}

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use redis::{Client, ConnectionAddr, ConnectionLike, IntoConnectionInfo};
+use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 
+use super::cluster::{Cluster, SETTINGS};
 use super::{LOCK, PREFIX, SOCKET};
 
 /// A directory younger than this may be about to get its lock.
@@ -39,7 +40,8 @@ fn remove_if_stale(directory: &Path) {
         return;
     }
     if lock.is_ok() {
-        shut_down(&directory.join(SOCKET));
+        Cluster::folders(directory).iter().for_each(|folder| shut_down(folder));
+        shut_down(directory);
         let _ = fs::remove_dir_all(directory);
     } else if fs::read_link(directory.join("data")).is_ok_and(|data| !in_use(&data)) {
         let _ = fs::remove_file(directory.join("data")).and_then(|()| fs::remove_dir(directory));
@@ -50,27 +52,36 @@ fn in_use(data: &Path) -> bool {
     File::open(data.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err())
 }
 
-/// Ends the server at a socket, if there is one, and waits until it is gone.
-pub fn shut_down(socket: &Path) {
-    let Some(mut connection) = connection(socket) else { return };
-    // What was acknowledged is in the append-only file, where there is one. The server closes without a reply.
-    let _ = connection.req_command(redis::cmd("SHUTDOWN").arg("NOSAVE"));
+/// Ends the server of a folder, if there is one, and waits until it is gone.
+pub fn shut_down(folder: &Path) {
+    // What was acknowledged is in the append-only file, if there is one. The server closes without a reply.
+    let _ = request(folder, redis::cmd("SHUTDOWN").arg("NOSAVE"));
 }
 
 /// Whether a server answers there.
-pub fn answers(socket: &Path) -> bool {
-    connection(socket).is_some_and(|mut connection| {
-        matches!(connection.req_command(&redis::cmd("PING")), Ok(redis::Value::SimpleString(text)) if text == "PONG")
-    })
+pub fn answers(folder: &Path) -> bool {
+    request(folder, &redis::cmd("PING")).as_deref() == Some("PONG")
 }
 
-fn connection(socket: &Path) -> Option<redis::Connection> {
+/// The text that a server of a folder replies with.
+pub fn request(folder: &Path, command: &redis::Cmd) -> Option<String> {
+    let socket = folder.join(SOCKET);
     if !socket.exists() {
         return None;
     }
+    let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
+    if let Some(password) = password(folder) {
+        login = login.set_password(password);
+    }
     // Not as a URL: in that, `%41`, `?` and `#` of a path mean something else.
-    let address = ConnectionAddr::Unix(socket.to_owned()).into_connection_info().ok()?;
-    let connection = Client::open(address).ok()?.get_connection().ok()?;
+    let address = ConnectionAddr::Unix(socket).into_connection_info().ok()?.set_redis_settings(login);
+    let mut connection = Client::open(address).ok()?.get_connection().ok()?;
     connection.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    Some(connection)
+    command.query(&mut connection).ok()
+}
+
+/// The password of the server of a folder, if it has one.
+pub fn password(folder: &Path) -> Option<String> {
+    let settings = fs::read_to_string(folder.join(SETTINGS)).ok()?;
+    settings.lines().find_map(|line| line.strip_prefix("requirepass ")).map(str::to_owned)
 }
