@@ -192,7 +192,10 @@ fn a_password_of_the_environment_is_not_for_a_private_server() {
 
 /// The nodes that a directory of `--embedded` has.
 fn nodes_of(dir: &Path) -> usize {
-    fs::read_dir(dir).unwrap().filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("node-")).count()
+    fs::read_dir(dir)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("node-"))
+        .count()
 }
 
 #[test]

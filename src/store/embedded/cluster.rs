@@ -50,7 +50,8 @@ impl Cluster {
 
     /// Writes what so many nodes need, or takes what is there up again, with ports that are free now.
     pub fn prepare(directory: &Path, nodes: usize) -> Result<Self, EmbeddedError> {
-        let cannot = |error: std::io::Error| EmbeddedError::Directory { path: directory.to_owned(), why: cause(&error) };
+        let cannot =
+            |error: std::io::Error| EmbeddedError::Directory { path: directory.to_owned(), why: cause(&error) };
         let ports = free_ports(nodes).map_err(cannot)?;
         let is_new = Self::size(directory).is_none();
         let folders: Vec<PathBuf> = (1..=nodes).map(|node| directory.join(format!("node-{node}"))).collect();
@@ -91,9 +92,8 @@ impl Cluster {
 
 /// Whether a node sees that all slots are served: about two seconds after the start.
 pub fn is_up(folder: &Path) -> bool {
-    stale::request(folder, redis::cmd("CLUSTER").arg("INFO")).is_some_and(|info| {
-        info.contains("cluster_state:ok") && info.contains(&format!("cluster_slots_ok:{SLOTS}"))
-    })
+    stale::request(folder, redis::cmd("CLUSTER").arg("INFO"))
+        .is_some_and(|info| info.contains("cluster_state:ok") && info.contains(&format!("cluster_slots_ok:{SLOTS}")))
 }
 
 /// What a node knows when it starts for the first time: all nodes, and an even share of the slots for each.
@@ -149,9 +149,13 @@ mod tests {
              aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa00000001 127.0.0.1:10002@20002 myself,master - 0 0 2 connected 8192-16383\n\
              vars currentEpoch 2 lastVoteEpoch 0\n"
         );
-        let moved = before.replace("0-8191", "1-8191").replace("8192-16383", "0 8192-16383").replace("@20001", "@20001,host,tls-port=0");
+        let moved = before
+            .replace("0-8191", "1-8191")
+            .replace("8192-16383", "0 8192-16383")
+            .replace("@20001", "@20001,host,tls-port=0");
         let after = with_ports(&moved, &[15_000, 15_001]);
-        let expected = moved.replace("10001@20001,host,tls-port=0", "15000@25000").replace("10002@20002", "15001@25001");
+        let expected =
+            moved.replace("10001@20001,host,tls-port=0", "15000@25000").replace("10002@20002", "15001@25001");
         assert_eq!(after, expected);
     }
 }

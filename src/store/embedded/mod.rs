@@ -91,11 +91,7 @@ fn start_one(program: &Path, directory: &Directory) -> Result<(Vec<Server>, Addr
     Ok((vec![server], address))
 }
 
-fn start_cluster(
-    program: &Path,
-    directory: &Directory,
-    nodes: usize,
-) -> Result<(Vec<Server>, Address), EmbeddedError> {
+fn start_cluster(program: &Path, directory: &Directory, nodes: usize) -> Result<(Vec<Server>, Address), EmbeddedError> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -111,9 +107,8 @@ fn start_cluster(
 
 fn start_nodes(program: &Path, directory: &Directory, cluster: &Cluster) -> Result<Vec<Server>, EmbeddedError> {
     let folders = cluster.folders.iter().enumerate();
-    let servers = folders.map(|(node, folder)| {
-        Server::spawn(program, folder, directory.is_kept(), &cluster.arguments(node))
-    });
+    let servers =
+        folders.map(|(node, folder)| Server::spawn(program, folder, directory.is_kept(), &cluster.arguments(node)));
     let mut servers = servers.collect::<Result<Vec<_>, _>>()?;
     for ready in [stale::answers, cluster::is_up] {
         servers.iter_mut().try_for_each(|server| server.wait_until(ready))?;
@@ -135,4 +130,3 @@ fn on_path(name: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
-
