@@ -221,8 +221,9 @@ fn a_private_cluster_keeps_its_data_and_its_number_of_nodes() {
 #[test]
 fn a_private_cluster_without_a_directory_leaves_nothing() {
     let tmp = tempfile::tempdir().unwrap();
-    in_own_tmp(tmp.path(), ["run", "fixtures/cluster.yaml", "--embedded", "--nodes", "3"])
+    in_own_tmp(tmp.path(), ["run", "fixtures/double11-cluster.yaml", "--embedded", "--nodes", "3"])
         .code(0)
+        .stdout_has("sold 100, oversold 0")
         .stderr_has("a private cluster was started; its data is discarded");
     assert!(private_directories(tmp.path()).is_empty());
     assert!(!somebody_works_in(tmp.path()));
