@@ -1,219 +1,31 @@
--- The orders of a job, kind hash, in the common case: the activity is live, this is the job's next batch, and no request
--- id is known. It decides ok and the plain refusals. Of anything else it returns nil before any write, and the
--- reference path decides. Numbers have up to 13 digits here, because Lua's `..` writes sums of them as plain digits.
+--- @include "batch"
+-- The orders of a job, as the arguments of deduct and refund have them. Returns the reply; or nil before any write, and the
+-- reference path decides.
 local function quick_job(op)
-  local given, find, match, concat = ARGV, string.find, string.match, table.concat
-  local by, users_text, quantity, job, lines = given[2], given[3], given[4], given[5], given[9]
-  local requests_text, reason, takes = given[10] or '', given[12] or '', op == 'deduct'
-  if given[1] ~= 'hash' or #KEYS ~= 5 or #given < 9 or #given > 12 or by == '' or job == '' then return nil end
-
-  local function small(text)
-    if type(text) ~= 'string' or #text > 13 then return nil end
-    return text == '0' and 0 or find(text, '^[1-9]%d*$') and text + 0 or nil
+  local given = ARGV
+  if given[1] ~= 'hash' or #KEYS ~= 5 or #given < 9 or #given > 12 or given[2] == '' or given[5] == '' then return nil end
+  local job = {
+    op = op, by = given[2], reason = given[12] or '', name = given[5], digest = given[6], field = '\tj:' .. op .. ':' .. given[5],
+    rows = given[11] == '1',
+  }
+  local function read(fields, users)
+    return redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], 'rules'), redis.pcall('XLEN', KEYS[4]),
+      redis.pcall('HMGET', KEYS[3], unpack(fields)), redis.pcall('HMGET', KEYS[5], unpack(users))
   end
-  -- The texts of a JSON array, if it is exactly what they are written as: texts alone, with nothing escaped.
-  local function column(text, allowed)
-    if not find(text, allowed) then return nil end
-    local function decoded()
-      local values = cjson.decode(text)
-      return '["' .. concat(values, '","') .. '"]' == text and values
-    end
-    local is_list, values = pcall(decoded)
-    return is_list and values or nil
-  end
-
-  -- The call. No white space and no control character in users and ids.
-  local users = column(users_text, '^[!-~\128-\255]*$')
-  local count = users and #users
-  if not count or count > 2000 then return nil end
-  local requests = requests_text ~= '' and column(requests_text, '^[!-~]*$')
-  if requests_text ~= '' and (not requests or #requests ~= count) then return nil end
-  local is_list = find(quantity, '[', 1, true) == 1
-  local quantities = is_list and column(quantity, '^[!-~]*$')
-  if is_list and (not quantities or #quantities ~= count) then return nil end
-  local first, last = match(lines, '^(%d+)%-(%d+)$')
-  first, last = small(first), small(last)
-  if first and last then
-    if last - first + 1 ~= count then return nil end
-  else
-    local number = 0
-    first, last = nil, 0
-    for word in string.gmatch(lines, '[^ ]+') do
-      local line = small(word)
-      if not line or line <= last then return nil end
-      first, last, number = first or line, line, number + 1
-    end
-    if number ~= count then return nil end
-  end
-
-  -- The activity.
-  local stock_text, rules = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], 'rules')
-  local ledger, epoch, limit_text, total_text, starts_text, ends_text =
-    match(type(rules) == 'string' and rules or '', '^live ([01]) (%d+) (%S+) (%d+) (%S+) (%S+)$')
-  local stock, total, limit, starts, ends = small(stock_text), small(total_text), small(limit_text), small(starts_text), small(ends_text)
-  if not (stock and total) or epoch ~= given[7] or not small(epoch) or limit_text ~= '-' and not limit
-    or starts_text ~= '-' and not starts or ends_text ~= '-' and not ends then return nil end
-  if takes and (starts or ends) then
-    local clock = redis.call('TIME')
-    local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-    if starts and now < starts or ends and now >= ends then return nil end
-  end
-  local entries = redis.pcall('XLEN', KEYS[4])
-  if type(entries) ~= 'number' or ledger == '1' and entries == 0 then return nil end
-
-  -- The job, what is known of the request ids, and what the users hold. In protocol 3 what is absent is nil, so that a
-  -- table of nothing else is recognized at once.
-  local field, at = '\tj:' .. op .. ':' .. job, requests and count + 1 or 1
   redis.setresp(3)
-  local found
-  if requests then
-    requests[at] = field
-    found = redis.pcall('HMGET', KEYS[3], unpack(requests))
-    requests[at] = nil
-  else
-    found = redis.pcall('HMGET', KEYS[3], field)
-  end
-  local held = redis.pcall('HMGET', KEYS[5], unpack(users))
+  local change = decide_batch(job, read, given[7], given[8], given[9], given[4], given[3], given[10] or '')
   redis.setresp(2)
-  if found.err or held.err or (next(found) or at) ~= at then return nil end
-  local line, refused, digest, before = '0', '0', given[6], small(given[8])
-  if found[at] then line, refused, digest = match(found[at], '^(%d+) (%d+) (.*)$') end
-  line, refused = small(line), small(refused)
-  if not (line and refused and before) or digest ~= given[6] or line < before or line >= first then return nil end
-
-  -- What is written: fields and values of the participants, and of the request ids. Lists that are copied have their
-  -- size at once; one that grows is copied again and again.
-  local set, cleared, kept = {unpack(users)}, {}, requests and {unpack(users)} or {}
-  local bought = given[11] == '1' and {unpack(users)}
-  local letters, left, ok, sets, kept_at, any = {}, stock, 0, 0, 0, next(held) ~= nil
-  local now, once, numbers, amounts, texts = {}, {[''] = true}, {}, {}, {[0] = '0'}
-  -- What an order of a quantity moves, and how a request id stores it before the user.
-  local function meaning(text)
-    local units = small(text)
-    if not units or units < 1 or units > 1000000000 then return nil end
-    local prefix = takes and (text == '1' and '' or text .. '\t') or 'refund ' .. text .. '\t'
-    numbers[text] = {takes and units or -units, prefix}
-    return numbers[text]
-  end
-  local step, prefix
-  if not quantities then
-    local common = meaning(quantity)
-    if not common then return nil end
-    step, prefix = common[1], common[2]
-  end
-  local most, room = takes and limit or math.huge, takes and math.huge or total
-
-  -- All at once, if nobody holds anything and the stock suffices for all: then only a user who comes twice can be refused.
-  local is_uniform = takes and not quantities and not any and step <= most and count * step <= stock
-  for i = 1, is_uniform and count or 0 do
-    local user = users[i]
-    if now[user] or user == '' or #user > 256 then
-      is_uniform, now = false, {}
-      break
-    end
-    now[user], set[sets + 1], set[sets + 2] = true, user, quantity
-    sets = sets + 2
-  end
-  if is_uniform then
-    left, ok = stock - count * step, count
-    for i = 1, bought and count or 0 do bought[i] = quantity end
-  else
-    sets = 0
-    for i = 1, count do
-      local user = users[i]
-      local had = now[user]
-      if not had then
-        had = 0
-        local text = held[i]
-        if text then
-          had = amounts[text] or small(text)
-          if not had then return nil end
-          amounts[text] = had
-        end
-        if user == '' or #user > 256 then return nil end
-      end
-      if quantities then
-        local own = numbers[quantities[i]] or meaning(quantities[i])
-        if not own then return nil end
-        step = own[1]
-      end
-      local units, rest = had + step, left - step
-      if units > most or rest < 0 or units < 0 or rest > room then
-        letters[i], refused = takes and (units > most and 'l' or 's') or 'x', refused + 1
-      else
-        left, had, ok = rest, units, ok + 1
-        if had == 0 then
-          cleared[#cleared + 1] = user
-        else
-          local text = texts[had]
-          if not text then
-            text = had .. ''
-            texts[had] = text
-          end
-          set[sets + 1], set[sets + 2] = user, text
-          sets = sets + 2
-        end
-      end
-      now[user] = had
-      if bought then bought[i] = texts[had] or had .. '' end
-    end
-  end
-  for i = 1, requests and count or 0 do
-    local request = requests[i]
-    if once[request] or #request > 128 then return nil end
-    once[request] = true
-    if not letters[i] then
-      if quantities then prefix = numbers[quantities[i]][2] end
-      kept[kept_at + 1], kept[kept_at + 2] = request, prefix == '' and users[i] or prefix .. users[i]
-      kept_at = kept_at + 2
-    end
-  end
-  -- Units were sold, and no record of it is left: limits would start over.
-  if takes and not any and total > stock and redis.pcall('EXISTS', KEYS[5]) ~= 1 then return nil end
+  if not change or change.needs_records and redis.pcall('EXISTS', KEYS[5]) ~= 1 then return nil end
   local allowed = redis.acl_check_cmd
-  if ok > 0 and allowed and not (allowed('HSET', KEYS[3], 'f', 'v') and (ledger == '0' or allowed('XADD', KEYS[4], '*', 'f', 'v'))
-    and (takes or allowed('HDEL', KEYS[5], 'f') and allowed('INCRBY', KEYS[1], '1'))) then return nil end
+  if change.applied and allowed and not (allowed('HSET', KEYS[3], 'f', 'v') and (not change.row or allowed('XADD', KEYS[4], '*', 'f', 'v'))
+    and (op == 'deduct' or allowed('HDEL', KEYS[5], 'f') and allowed('INCRBY', KEYS[1], '1'))) then return nil end
 
   -- Write: a deduct takes the stock first, a refund returns it last.
-  kept[kept_at + 1], kept[kept_at + 2] = field, last .. ' ' .. refused .. ' ' .. digest
-  if takes and ok > 0 then redis.call('DECRBY', KEYS[1], (stock - left) .. '') end
-  if sets > 0 then redis.call('HSET', KEYS[5], unpack(set, 1, sets)) end
-  if #cleared > 0 then redis.call('HDEL', KEYS[5], unpack(cleared)) end
-  redis.call('HSET', KEYS[3], unpack(kept, 1, kept_at + 2))
-  if ok > 0 and ledger == '1' then
-    if ok < count then
-      -- Refused orders have no place in the ledger: its columns are written anew without them.
-      local function applied(values)
-        local some = {}
-        for i = 1, count do if not letters[i] then some[#some + 1] = values[i] end end
-        return some
-      end
-      users_text = '["' .. concat(applied(users), '","') .. '"]'
-      if requests then requests_text = '["' .. concat(applied(requests), '","') .. '"]' end
-      if quantities then quantity = '["' .. concat(applied(quantities), '","') .. '"]' end
-      local numbered = {}
-      if find(lines, '-', 1, true) then
-        for number = first, last do numbered[#numbered + 1] = number .. '' end
-      else
-        for word in string.gmatch(lines, '[^ ]+') do numbered[#numbered + 1] = word end
-      end
-      lines = concat(applied(numbered), ' ')
-    end
-    local row = {'op', op, 'stock', left .. '', 'by', by}
-    if reason ~= '' then row[7], row[8] = 'reason', reason end
-    local size = #row
-    row[size + 1], row[size + 2], row[size + 3], row[size + 4] = 'job', job, 'lines', lines
-    row[size + 5], row[size + 6], row[size + 7], row[size + 8] = 'quantity', quantity, 'users', users_text
-    if requests then row[size + 9], row[size + 10] = 'requests', requests_text end
-    redis.call('XADD', KEYS[4], '*', unpack(row))
-  end
-  if not takes and ok > 0 then redis.call('INCRBY', KEYS[1], (left - stock) .. '') end
-
-  local reply = string.rep('o', count)
-  if ok < count then
-    for i = 1, count do letters[i] = letters[i] or 'o' end
-    reply = concat(letters)
-  end
-  reply = reply .. ' ' .. stock_text .. ' ' .. refused
-  return bought and reply .. ' ' .. concat(bought, ' ') or reply
+  if change.taken then redis.call('DECRBY', KEYS[1], change.taken) end
+  if change.sets > 0 then redis.call('HSET', KEYS[5], unpack(change.set, 1, change.sets)) end
+  if #change.cleared > 0 then redis.call('HDEL', KEYS[5], unpack(change.cleared)) end
+  redis.call('HSET', KEYS[3], unpack(change.kept, 1, change.kept_size))
+  if change.row then redis.call('XADD', KEYS[4], '*', unpack(change.row)) end
+  if change.returned then redis.call('INCRBY', KEYS[1], change.returned) end
+  return change.reply
 end

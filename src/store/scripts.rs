@@ -36,6 +36,8 @@ macro_rules! script {
 pub static PREHEAT: Script = script!("preheat");
 /// Takes units of one activity.
 pub static DEDUCT: Script = script!("deduct");
+/// Takes or returns units of several activities, each by itself, for the orders of a job.
+pub static MIXED_ORDERS: Script = script!("mixed_orders");
 /// Takes units of several activities, all or nothing.
 pub static MULTI_DEDUCT: Script = script!("multi_deduct");
 /// Gives units back.
@@ -57,7 +59,7 @@ pub static ADOPT: Script = script!("adopt");
 
 impl Script {
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 10] {
-        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR, &TRIM, &ADOPT]
+    pub fn all() -> [&'static Self; 11] {
+        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &MIXED_ORDERS, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR, &TRIM, &ADOPT]
     }
 }

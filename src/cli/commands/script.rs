@@ -68,7 +68,10 @@ fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
         .map(|script| ScriptRow {
             name: script.name,
             sha1: script.sha1,
-            keys: if script.name == "multi_deduct" { format!("{keys} … for each activity") } else { keys.clone() },
+            keys: match script.name {
+                "multi_deduct" | "mixed_orders" => format!("{keys} … for each activity"),
+                _ => keys.clone(),
+            },
         })
         .collect())
 }

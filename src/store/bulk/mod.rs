@@ -123,10 +123,12 @@ pub struct Run<O: Orders, L = Server> {
 }
 
 impl<O: Orders> Run<O> {
-    /// Loads the script. The run takes the store's connection over; the store makes another one if it is asked again.
+    /// Loads the script; `more` is loaded already. The run takes the store's connection over; the store makes another
+    /// one if it is asked again.
     fn open(
         store: &mut Store,
         script: &'static Script,
+        more: Option<&'static Script>,
         (limits, retry_for): (Limits, Duration),
         states: JobStates,
         orders: O,
@@ -136,7 +138,8 @@ impl<O: Orders> Run<O> {
             return Err(StoreError::FileOnCluster);
         }
         store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
-        let pipeline = Pipeline::new(store.servers.node(0).take(), script, limits, retry_for);
+        let scripts: Vec<_> = [script].into_iter().chain(more).collect();
+        let pipeline = Pipeline::new(store.servers.node(0).take(), scripts, limits, retry_for);
         Ok(Self { orders, states, pipeline, known_corrupt: HashSet::new(), corrupt: VecDeque::new() })
     }
 }

@@ -1,8 +1,8 @@
-//! Calls of one script to one server, several of them in flight.
+//! Calls of a few scripts to one server, several of them in flight.
 //!
 //! A [`Pipeline`] owns all that belongs to one connection: the connection itself, the buffer, the calls in flight and
-//! their weight, the outage if there is one, the limits and the rate. It sends, receives, reconnects, loads the script
-//! when the server has lost it, and backs off. A call comes back with its reply, or to be sent again. What may be sent
+//! their weight, the outage if there is one, the limits and the rate. It sends, receives, reconnects, loads the scripts
+//! when the server has lost them, and backs off. A call comes back with its reply, or to be sent again. What may be sent
 //! when, and what a reply means, is up to its owner, who may hold several: one for each node.
 
 mod limits;
@@ -74,12 +74,17 @@ pub trait Call {
 
     /// About how much of the server's time its orders take, in orders of one activity.
     fn weight(&self) -> usize;
+
+    /// Whether an error reply is for the owner, which finds it in [`Event::Reply`]. Nothing of the call ran.
+    fn handles(&self, _error: &StoreError) -> bool {
+        false
+    }
 }
 
 /// What became of calls, or of the connection.
 #[derive(Debug)]
 pub enum Event<C> {
-    /// The server replied to this call, and not with an error.
+    /// The server replied to this call, and not with an error, unless the call [`handles`](Call::handles) it.
     Reply(C, Value),
     /// These calls must be sent again, in this order. Nothing is sent before all that is in flight has come back.
     Retry {
@@ -102,7 +107,7 @@ pub enum Event<C> {
 #[derive(Debug)]
 pub struct Pipeline<C, L = Server> {
     link: L,
-    script: &'static Script,
+    scripts: Vec<&'static Script>,
     limits: Limits,
     rate: Option<RateLimit>,
     retry_for: Duration,
@@ -118,11 +123,12 @@ pub struct Pipeline<C, L = Server> {
 }
 
 impl<C: Call, L: Link> Pipeline<C, L> {
-    /// Sends nothing. `script` is loaded if the server has lost it. An outage longer than `retry_for` is an error.
-    pub fn new(link: L, script: &'static Script, limits: Limits, retry_for: Duration) -> Self {
+    /// Sends nothing. `scripts`, at least one, are loaded if the server has lost them. An outage longer than `retry_for`
+    /// is an error.
+    pub fn new(link: L, scripts: Vec<&'static Script>, limits: Limits, retry_for: Duration) -> Self {
         Self {
             link,
-            script,
+            scripts,
             rate: limits.rate_limit(),
             limits,
             retry_for,
@@ -226,8 +232,11 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             let error = self.meaning(error);
             Outage::record(&mut self.outage, error, false);
         } else {
-            let error = self.meaning(error);
-            self.refused(error)?;
+            let meaning = self.meaning(error.clone());
+            if call.handles(&meaning) {
+                return Ok(Event::Reply(call, Value::ServerError(error)));
+            }
+            self.refused(meaning)?;
         }
         Ok(Event::Retry { calls: vec![call], may_have_run: false })
     }
@@ -315,7 +324,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
                 Ok(Event::Waited)
             }
             Attempt::Now => {
-                match self.load_script() {
+                match self.load_scripts() {
                     Ok(()) => self.outage.iter_mut().for_each(Outage::close),
                     Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
                     Err(error) => Outage::record(&mut self.outage, error, false),
@@ -325,22 +334,26 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         }
     }
 
-    /// Connects if need be, and loads the script: it may be another server by now.
-    fn load_script(&mut self) -> Result<(), StoreError> {
-        let command = redis::cmd("SCRIPT").arg("LOAD").arg(self.script.text).get_packed_command();
-        match self.link.send(&command).and_then(|()| self.link.receive()) {
-            Ok(Value::ServerError(error)) => Err(self.meaning(error)),
-            Ok(_) => Ok(()),
-            Err(error) => {
-                self.link.disconnect();
-                Err(error)
+    /// Connects if need be, and loads the scripts: it may be another server by now.
+    fn load_scripts(&mut self) -> Result<(), StoreError> {
+        for script in &self.scripts {
+            let command = redis::cmd("SCRIPT").arg("LOAD").arg(script.text).get_packed_command();
+            match self.link.send(&command).and_then(|()| self.link.receive()) {
+                Ok(Value::ServerError(error)) => return Err(self.meaning(error)),
+                Ok(_) => (),
+                Err(error) => {
+                    self.link.disconnect();
+                    return Err(error);
+                }
             }
         }
+        Ok(())
     }
 
     fn meaning(&self, error: ServerError) -> StoreError {
         let error = RedisError::from(error);
-        let unknown = || StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() };
+        let name = self.scripts.first().map_or("EVALSHA", |script| script.name);
+        let unknown = || StoreError::Reply { what: name.to_owned(), reply: error.to_string() };
         StoreError::of_reply(&error, self.link.server()).unwrap_or_else(unknown)
     }
 }

@@ -9,6 +9,7 @@ mod faults;
 mod forgotten;
 mod input;
 mod interrupted;
+mod mixed;
 mod multi;
 mod output;
 mod preheat;

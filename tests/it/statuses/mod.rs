@@ -6,6 +6,7 @@ mod adopt;
 mod deduct;
 mod headers;
 mod jobs;
+mod mixed_orders;
 mod multi_deduct;
 mod multi_jobs;
 mod names;

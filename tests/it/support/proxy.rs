@@ -67,6 +67,8 @@ pub enum When {
     Nth(usize),
     /// The next one of that name, such as `EVALSHA`.
     Next(&'static str),
+    /// Every one that has this text in it.
+    With(String),
     /// Every one.
     Always,
 }

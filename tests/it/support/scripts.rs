@@ -9,8 +9,19 @@ use super::layout::Layout;
 use super::{TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 10] =
-    ["preheat", "deduct", "multi_deduct", "refund", "pause", "snapshot", "audit", "repair", "trim", "adopt"];
+pub const SCRIPTS: [&str; 11] = [
+    "preheat",
+    "deduct",
+    "multi_deduct",
+    "refund",
+    "mixed_orders",
+    "pause",
+    "snapshot",
+    "audit",
+    "repair",
+    "trim",
+    "adopt",
+];
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {

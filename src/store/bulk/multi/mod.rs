@@ -110,7 +110,7 @@ impl Run<MultiOrders> {
             ready: None,
         };
         let states = JobStates::new(job, Operation::MultiDeduct, store.layout, names);
-        Self::open(store, &MULTI_DEDUCT, (limits, retry_for), states, orders)
+        Self::open(store, &MULTI_DEDUCT, None, (limits, retry_for), states, orders)
     }
 
     /// Adds an order.

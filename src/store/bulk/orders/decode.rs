@@ -1,4 +1,4 @@
-//! Replies to a batch of orders: see the headers of `deduct.lua` and `refund.lua`.
+//! Replies to batches of orders: see the headers of `deduct.lua`, `refund.lua` and `mixed_orders.lua`.
 
 use redis::Value;
 
@@ -8,6 +8,7 @@ use crate::inventory::status::Status;
 use crate::store::StoreError;
 use crate::store::keys::Keys;
 use crate::store::reply::Reply;
+use crate::store::scripts::MIXED_ORDERS;
 
 /// The reply to one batch.
 #[derive(Debug)]
@@ -42,6 +43,11 @@ impl<'a> Packed<'a> {
         (letters.len() == count).then_some(Self { letters, stock, refused, bought: words.next() })
     }
 
+    fn decode(bytes: &'a [u8], count: usize) -> Option<Self> {
+        let packed = Self::of(std::str::from_utf8(bytes).ok()?, count)?;
+        (packed.orders().count() == count).then_some(packed)
+    }
+
     /// Status of each order, and what its user holds after it. A letter that no header names ends them.
     pub(super) fn orders(&self) -> impl Iterator<Item = (Status, Option<u64>)> + use<'a> {
         let mut bought = self.bought.map(|bought| bought.split(' '));
@@ -69,12 +75,9 @@ impl<'a> Decoded<'a> {
     /// Decodes a reply that is not an error.
     pub(super) fn decode(value: &'a Value, count: usize, keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
         match value {
-            Value::BulkString(bytes) => std::str::from_utf8(bytes)
-                .ok()
-                .and_then(|text| Packed::of(text, count))
-                .filter(|packed| packed.orders().count() == count)
-                .map(Self::Decided)
-                .ok_or_else(|| reply.unfit(value)),
+            Value::BulkString(bytes) => {
+                Packed::decode(bytes, count).map(Self::Decided).ok_or_else(|| reply.unfit(value))
+            }
             Value::Array(values) => Self::of_status(values, keys, reply),
             other => Err(reply.unfit(other)),
         }
@@ -98,6 +101,24 @@ impl<'a> Decoded<'a> {
     }
 }
 
+/// Decodes the reply to batches that share a call, of so many orders each; `None` for one that was left alone.
+pub(super) fn decode_mixed(
+    value: &Value,
+    counts: impl ExactSizeIterator<Item = usize>,
+) -> Result<Vec<Option<Packed<'_>>>, StoreError> {
+    let unfit = || Reply::of(&MIXED_ORDERS).unfit(value);
+    let Value::Array(values) = value else { return Err(unfit()) };
+    if values.len() != counts.len() {
+        return Err(unfit());
+    }
+    let batches = values.iter().zip(counts).map(|(value, count)| match value {
+        Value::BulkString(bytes) if bytes == b"-" => Ok(None),
+        Value::BulkString(bytes) => Packed::decode(bytes, count).map(Some).ok_or_else(unfit),
+        _ => Err(unfit()),
+    });
+    batches.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +131,20 @@ mod tests {
         assert_eq!(orders, [(Status::Ok, Some(1)), (Status::Replayed, Some(1)), (Status::OutOfStock, Some(0))]);
         assert!(Packed::of("ors 7 2", 2).is_none());
         assert_eq!(Packed::of("o 7 0", 1).unwrap().orders().next(), Some((Status::Ok, None)));
+    }
+
+    #[test]
+    fn a_mixed_reply_has_one_text_for_each_batch_and_a_dash_for_one_that_is_left() {
+        let reply = |texts: &[&str]| {
+            Value::Array(texts.iter().map(|text| Value::BulkString(text.as_bytes().to_vec())).collect())
+        };
+        let value = reply(&["os 7 1", "-", "o 1 0"]);
+        let batches = decode_mixed(&value, [2, 3, 1].into_iter()).unwrap();
+        let stocks: Vec<_> = batches.iter().map(|packed| packed.as_ref().map(|packed| packed.stock)).collect();
+        assert_eq!(stocks, [Some(7), None, Some(1)]);
+        for unfit in [reply(&["os 7 1", "-"]), reply(&["os 7 1", "-", "oo 1 0"]), reply(&["oz 7 1", "-", "o 1 0"])] {
+            assert!(decode_mixed(&unfit, [2, 3, 1].into_iter()).is_err(), "{unfit:?}");
+        }
+        assert!(decode_mixed(&Value::Nil, [1].into_iter()).is_err());
     }
 }

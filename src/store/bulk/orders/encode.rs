@@ -1,10 +1,15 @@
-//! Calls of `deduct` and `refund` for a batch of orders: see the headers of the scripts.
+//! Calls of `deduct` and `refund` for a batch of orders, and of `mixed_orders` for several: see the headers of the
+//! scripts.
 
 use super::queue::Batch;
 use super::window::{Row, Window};
-use crate::store::keys::Keys;
+use crate::store::bulk::job::JobStates;
 use crate::store::resp::{argument, command, decimal, number};
-use crate::store::scripts::Script;
+use crate::store::scripts::{MIXED_ORDERS, Script};
+
+/// Arguments of `mixed_orders` before those of the first activity, and of each activity without request ids.
+const MIXED_HEAD: usize = 6;
+const MIXED_WIDTH: usize = 5;
 
 /// Encodes batches: what all calls of a run have in common is encoded once.
 #[derive(Debug)]
@@ -21,6 +26,11 @@ pub(super) struct Encoder {
     reason: String,
     /// ARGV[14]: the caller's limit; or empty.
     limit: String,
+    /// `EVALSHA` and `mixed_orders`, and its ARGV[1..6].
+    mixed_call: Vec<u8>,
+    mixed_run: Vec<u8>,
+    /// Whether any order so far had a request id.
+    pub(super) has_requests: bool,
     /// Columns are written here first, because their length comes before them.
     lines: Vec<u8>,
     column: Vec<u8>,
@@ -53,7 +63,11 @@ impl Encoder {
             bytes
         };
         let [kind, by, reason, limit] = run;
+        let [name, digest] = job;
         Self {
+            mixed_call: joined(&["EVALSHA", MIXED_ORDERS.sha1]),
+            mixed_run: joined(&[script.name, by, reason, name, digest, if rows { "1" } else { "" }]),
+            has_requests: false,
             call: joined(&["EVALSHA", script.sha1]),
             run: joined(&[kind, by]),
             job: joined(&job),
@@ -65,8 +79,41 @@ impl Encoder {
         }
     }
 
-    /// Appends the call of one batch.
-    pub(super) fn encode(&mut self, out: &mut Vec<u8>, batch: &Batch, epoch: &[u8], keys: &Keys, window: &Window) {
+    /// Appends the call of one batch, or of several that share it.
+    pub(super) fn encode(&mut self, out: &mut Vec<u8>, batches: &[Batch], states: &JobStates, window: &Window) {
+        match batches {
+            [batch] => self.encode_alone(out, batch, states, window),
+            _ => self.encode_mixed(out, batches, states, window),
+        }
+    }
+
+    fn encode_mixed(&mut self, out: &mut Vec<u8>, batches: &[Batch], states: &JobStates, window: &Window) {
+        let keys: Vec<_> = batches.iter().map(|batch| states.keys(batch.activity)).collect();
+        let key_count = keys.iter().map(|keys| keys.in_order().count()).sum::<usize>();
+        let width = MIXED_WIDTH + usize::from(self.has_requests);
+        command(out, 3 + key_count + MIXED_HEAD + width * batches.len());
+        out.extend_from_slice(&self.mixed_call);
+        number(out, key_count as u64);
+        keys.iter().flat_map(|keys| keys.in_order()).for_each(|key| argument(out, key.as_bytes()));
+        out.extend_from_slice(&self.mixed_run);
+        for batch in batches {
+            let shape = self.shape(batch, window);
+            let rows = || rows(batch, window);
+            argument(out, states.epoch(batch.activity));
+            number(out, batch.before);
+            argument(out, &self.lines);
+            self.quantities(out, &shape, rows());
+            self.texts(out, rows().map(|row| window.texts(row)[0]));
+            if shape.requests {
+                self.texts(out, rows().map(|row| window.texts(row)[1]));
+            } else if self.has_requests {
+                argument(out, b"");
+            }
+        }
+    }
+
+    fn encode_alone(&mut self, out: &mut Vec<u8>, batch: &Batch, states: &JobStates, window: &Window) {
+        let (epoch, keys) = (states.epoch(batch.activity), states.keys(batch.activity));
         let shape = self.shape(batch, window);
         let key_count = keys.in_order().count();
         // ARGV[10..14]; those at the end that are empty are left out.
@@ -79,10 +126,7 @@ impl Encoder {
         out.extend_from_slice(&self.run);
         let rows = || rows(batch, window);
         self.texts(out, rows().map(|row| window.texts(row)[0]));
-        match shape.quantity {
-            Some(quantity) => number(out, u64::from(quantity)),
-            None => self.numbers(out, rows().map(|row| row.quantity)),
-        }
+        self.quantities(out, &shape, rows());
         out.extend_from_slice(&self.job);
         argument(out, epoch);
         number(out, batch.before);
@@ -110,12 +154,16 @@ impl Encoder {
         argument(out, &self.column);
     }
 
-    /// Appends numbers as a JSON array of texts.
-    fn numbers(&mut self, out: &mut Vec<u8>, numbers: impl Iterator<Item = u32>) {
+    /// Appends the quantity of all rows, or a JSON array of the quantity of each.
+    fn quantities<'w>(&mut self, out: &mut Vec<u8>, shape: &Shape, rows: impl Iterator<Item = &'w Row>) {
+        if let Some(quantity) = shape.quantity {
+            number(out, u64::from(quantity));
+            return;
+        }
         self.column.clear();
-        for number in numbers {
+        for row in rows {
             self.column.extend_from_slice(if self.column.is_empty() { b"[\"" } else { b",\"" });
-            decimal(&mut self.column, u64::from(number));
+            decimal(&mut self.column, u64::from(row.quantity));
             self.column.push(b'"');
         }
         self.column.push(b']');
@@ -130,8 +178,9 @@ impl Encoder {
         let mut is_gapless = true;
         for row in rows(batch, window) {
             shape.quantity = shape.quantity.filter(|quantity| *quantity == row.quantity);
-            shape.requests |= row.has_request();
-            shape.reasons |= row.has_reason();
+            let [_, request, reason] = window.texts(row);
+            shape.requests |= !request.is_empty();
+            shape.reasons |= !reason.is_empty();
             is_gapless &= row.line == next_line;
             next_line = row.line + 1;
         }

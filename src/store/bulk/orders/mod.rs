@@ -1,9 +1,13 @@
 //! Orders of one activity each. Those of one activity are sent in batches, in the order of the input; batches of one
-//! activity may be in flight together, because the script refuses a gap.
+//! activity may be in flight together, because the scripts refuse a gap. Small batches of several activities share a
+//! call, which decides each of them by itself.
 
+mod call;
 mod decode;
 mod encode;
 mod queue;
+#[cfg(test)]
+mod tests;
 mod window;
 
 use std::collections::VecDeque;
@@ -14,14 +18,17 @@ use redis::Value;
 use super::job::JobStates;
 use super::{Job, Limits, Operation, Orders, Run, Verdict};
 use crate::inventory::interner::Interner;
+use crate::inventory::layout::Kind;
 use crate::inventory::number::Limit;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
-use crate::store::pipeline::{Call, Link, Pipeline};
+use crate::store::error::ServerKind;
+use crate::store::pipeline::{Link, Pipeline};
 use crate::store::reply::Reply;
-use crate::store::scripts::{DEDUCT, REFUND, Script};
+use crate::store::scripts::{DEDUCT, MIXED_ORDERS, REFUND, Script};
 use crate::store::{Store, StoreError};
-use decode::{Decoded, Packed};
+use call::OrderCall;
+use decode::{Decoded, Packed, decode_mixed};
 use encode::Encoder;
 use queue::{Batch, Queue, each};
 use window::{Row, State, Window};
@@ -85,6 +92,9 @@ pub struct SingleOrders {
     has_users: bool,
     has_rows: bool,
     most_orders: usize,
+    /// Whether batches may share a call: not if the run has what `mixed_orders` does not know, or if the server, or a
+    /// proxy before it, refuses such calls.
+    can_mix: bool,
     window: Window,
     /// By activity.
     queues: Vec<Queue>,
@@ -96,16 +106,6 @@ pub struct SingleOrders {
     popped: u64,
 }
 
-impl Call for Batch {
-    fn orders(&self) -> usize {
-        self.count
-    }
-
-    fn weight(&self) -> usize {
-        self.count
-    }
-}
-
 impl Run<SingleOrders> {
     /// Loads the script. `names` are the activities that are known to come.
     ///
@@ -115,11 +115,15 @@ impl Run<SingleOrders> {
         let OrderOptions { operation, job, reason, limit, has_rows, limits, retry_for } = options;
         let script = if operation == Operation::Refund { &REFUND } else { &DEDUCT };
         let kind = store.layout.kind();
+        // `names` are all, unless the input was not read before.
+        let has_several = kind == Kind::Hash && limit.is_none() && !store.operator.is_empty() && names.count() != 1;
+        let can_mix = has_several && can_load(store, &MIXED_ORDERS)?;
         let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
         let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let orders = SingleOrders {
             script,
             encoder: Encoder::new(script, run, [&job.name, &job.digest], has_rows),
+            can_mix,
             operation,
             has_users: kind.has_users(),
             has_rows,
@@ -131,7 +135,8 @@ impl Run<SingleOrders> {
             popped: 0,
         };
         let states = JobStates::new(job, operation, store.layout, names);
-        Self::open(store, script, (limits, retry_for), states, orders)
+        let more = can_mix.then_some(&MIXED_ORDERS);
+        Self::open(store, script, more, (limits, retry_for), states, orders)
     }
 
     /// Adds an order.
@@ -157,11 +162,23 @@ impl Run<SingleOrders> {
     }
 }
 
+/// Loads a script that a proxy may refuse, because it computes its keys; false if it does.
+fn can_load(store: &mut Store, script: &Script) -> Result<bool, StoreError> {
+    match store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text)) {
+        Ok(_) => Ok(true),
+        Err(StoreError::Server { kind: ServerKind::Other, .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 impl SingleOrders {
     fn push(&mut self, states: &JobStates, nth: u32, order: &BulkOrder<'_>) {
         self.queues.resize_with(states.count(), Queue::new);
         let number = self.window.push(order.line, nth, order.quantity, [order.user, order.request, order.reason]);
         let (state, queue) = (states.get(nth), &mut self.queues[nth as usize]);
+        // Reasons of their own are for the one-activity scripts.
+        queue.is_alone |= !order.reason.is_empty();
+        self.encoder.has_requests |= !order.request.is_empty();
         // Rows that will be shown are sent again for their stock and units, not because they must be.
         let is_decided = order.line <= state.watermark && (!self.has_rows || order.line <= self.popped);
         match state.refusal {
@@ -185,18 +202,6 @@ impl SingleOrders {
         if queue.waiting as usize >= self.most_orders && !queue.is_ready {
             queue.is_ready = true;
             self.ready.push_back(nth);
-        }
-    }
-
-    /// The activity of the next batch: one that has a full one, or with `flush` that of the oldest row that waits.
-    fn next_activity(&mut self, flush: bool) -> Option<u32> {
-        match self.ready.pop_front() {
-            Some(nth) => {
-                self.queues[nth as usize].is_ready = false;
-                Some(nth)
-            }
-            None if flush => self.find_oldest(),
-            None => None,
         }
     }
 
@@ -252,8 +257,69 @@ impl SingleOrders {
     }
 }
 
+impl SingleOrders {
+    /// Reads the reply to one batch of `deduct` or `refund`.
+    fn reply_alone(&mut self, states: &mut JobStates, batch: Batch, value: &Value) -> Result<Verdict, StoreError> {
+        let nth = batch.activity;
+        let reply = Reply::of(self.script);
+        match Decoded::decode(value, batch.count, &states.keys(nth), &reply)? {
+            Decoded::Decided(packed) => self.decided(states, &batch, &packed),
+            Decoded::Refused { status, line, corrupt } => {
+                self.refused(states, &batch, status, line);
+                return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
+            }
+            Decoded::Gap { line } => {
+                let is_overtaking = self.queues[nth as usize].has_before(&batch);
+                self.put_batch_back(states, &batch);
+                let state = states.get_mut(nth);
+                // An earlier batch was not decided, and waits again.
+                if state.refusal.is_some() || is_overtaking {
+                    return Ok(Verdict::Retry(None));
+                }
+                // The server has lost lines, or a batch before this one is still to be sent again.
+                if line < state.watermark {
+                    state.watermark = line;
+                    return Ok(Verdict::Rewind { nth, line });
+                }
+                return Ok(Verdict::Retry(Some(reply.unfit(value))));
+            }
+            Decoded::OtherEpoch => return Err(StoreError::Reset { activity: states.name(nth).to_owned() }),
+            Decoded::OtherJob => return Err(states.other_job(nth)),
+        }
+        Ok(Verdict::Decided(Vec::new()))
+    }
+
+    /// Reads the reply to batches that share a call. Those that it left alone are sent again, each in a call of its own.
+    fn reply_mixed(&mut self, states: &mut JobStates, call: &OrderCall, value: &Value) -> Result<Verdict, StoreError> {
+        let replies = decode_mixed(value, call.batches.iter().map(|batch| batch.count))?;
+        let mut is_left = false;
+        for (batch, packed) in call.batches.iter().zip(&replies) {
+            match packed {
+                Some(packed) => self.decided(states, batch, packed),
+                None => {
+                    is_left = true;
+                    self.queues[batch.activity as usize].is_alone = true;
+                    self.put_batch_back(states, batch);
+                }
+            }
+        }
+        // What is left must not be overtaken by batches of the same activity that are in flight.
+        Ok(if is_left { Verdict::Retry(None) } else { Verdict::Decided(Vec::new()) })
+    }
+
+    fn put_batch_back(&mut self, states: &JobStates, batch: &Batch) {
+        if let Some(status) = states.get(batch.activity).refusal {
+            each(batch, &mut self.window, |row| row.state = State::Decided(status));
+            return;
+        }
+        self.queues[batch.activity as usize].put_back(batch, &mut self.window);
+        self.oldest = self.oldest.min(batch.first);
+        self.mark_ready(batch.activity);
+    }
+}
+
 impl Orders for SingleOrders {
-    type Call = Batch;
+    type Call = OrderCall;
 
     fn accepts_more(&self) -> bool {
         self.ready.is_empty() && !self.window.is_full()
@@ -270,59 +336,34 @@ impl Orders for SingleOrders {
     fn wants_to_send<'c>(
         &mut self,
         _states: &JobStates,
-        _in_flight: impl Iterator<Item = &'c Batch>,
+        _in_flight: impl Iterator<Item = &'c OrderCall>,
         flush: bool,
     ) -> bool {
         !self.ready.is_empty() || (flush && self.find_oldest().is_some())
     }
 
-    fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<Batch, L>, flush: bool) {
+    fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<OrderCall, L>, flush: bool) {
         while pipeline.buffer_has_room() {
-            let Some(nth) = self.next_activity(flush) else { break };
-            let queue = &mut self.queues[nth as usize];
-            let Some(batch) = queue.take(nth, self.most_orders, &mut self.window) else { continue };
-            let (epoch, keys) = (states.epoch(nth), states.keys(nth));
-            pipeline.push(batch, |out, batch| self.encoder.encode(out, batch, epoch, &keys, &self.window));
-            self.mark_ready(nth);
+            let Some(call) = self.next_call(states, flush) else { break };
+            pipeline.push(call, |out, call| self.encoder.encode(out, &call.batches, states, &self.window));
         }
     }
 
-    fn reply(&mut self, states: &mut JobStates, batch: Batch, value: Value) -> Result<Verdict, StoreError> {
-        let nth = batch.activity;
-        let reply = Reply::of(self.script);
-        match Decoded::decode(&value, batch.count, &states.keys(nth), &reply)? {
-            Decoded::Decided(packed) => self.decided(states, &batch, &packed),
-            Decoded::Refused { status, line, corrupt } => {
-                self.refused(states, &batch, status, line);
-                return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
-            }
-            Decoded::Gap { line } => {
-                self.put_back(states, batch, false);
-                let state = states.get_mut(nth);
-                if state.refusal.is_some() {
-                    return Ok(Verdict::Retry(None));
-                }
-                // The server has lost lines, or a batch before this one is still to be sent again.
-                if line < state.watermark {
-                    state.watermark = line;
-                    return Ok(Verdict::Rewind { nth, line });
-                }
-                return Ok(Verdict::Retry(Some(reply.unfit(&value))));
-            }
-            Decoded::OtherEpoch => return Err(StoreError::Reset { activity: states.name(nth).to_owned() }),
-            Decoded::OtherJob => return Err(states.other_job(nth)),
+    fn reply(&mut self, states: &mut JobStates, call: OrderCall, value: Value) -> Result<Verdict, StoreError> {
+        if let Value::ServerError(_) = value {
+            // See `OrderCall::handles`.
+            self.can_mix = false;
+            self.put_back(states, call, false);
+            return Ok(Verdict::Retry(None));
         }
-        Ok(Verdict::Decided(Vec::new()))
+        match call.batches[..] {
+            [batch] => self.reply_alone(states, batch, &value),
+            _ => self.reply_mixed(states, &call, &value),
+        }
     }
 
-    fn put_back(&mut self, states: &JobStates, batch: Batch, _may_have_run: bool) {
-        if let Some(status) = states.get(batch.activity).refusal {
-            each(&batch, &mut self.window, |row| row.state = State::Decided(status));
-            return;
-        }
-        self.queues[batch.activity as usize].put_back(&batch, &mut self.window);
-        self.oldest = self.oldest.min(batch.first);
-        self.mark_ready(batch.activity);
+    fn put_back(&mut self, states: &JobStates, call: OrderCall, _may_have_run: bool) {
+        call.batches.iter().for_each(|batch| self.put_batch_back(states, batch));
     }
 
     fn is_decided(&self) -> bool {

@@ -13,6 +13,8 @@ pub(super) struct Queue {
     pub(super) waiting: u32,
     /// Whether it is listed as one that has a full batch.
     pub(super) is_ready: bool,
+    /// Whether its batches have calls of their own: it is not plain, see `mixed_orders`.
+    pub(super) is_alone: bool,
     /// The first row that waits, the row that was linked last, and the activity's line before the first.
     head: u64,
     tail: u64,
@@ -31,7 +33,7 @@ pub struct Batch {
 
 impl Queue {
     pub(super) fn new() -> Self {
-        Self { waiting: 0, is_ready: false, head: 0, tail: NO_ROW, before: 0 }
+        Self { waiting: 0, is_ready: false, is_alone: false, head: 0, tail: NO_ROW, before: 0 }
     }
 
     /// A row that needs no call: it was decided before, or the activity refuses all.
@@ -92,6 +94,11 @@ impl Queue {
         let count = batch.count as u32;
         self.waiting += count;
         each(batch, window, |row| row.state = State::Waiting);
+    }
+
+    /// Whether rows before those of a batch that was sent wait again.
+    pub(super) fn has_before(&self, batch: &Batch) -> bool {
+        self.waiting > 0 && self.head < batch.first
     }
 
     /// Decides all rows that wait, unsent.

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use crate::inventory::status::Status;
 
-/// The most rows, and the most bytes of their texts. A larger window makes fuller batches of an input that mixes many
-/// activities, and takes more memory.
-const MOST_ROWS: usize = 64 * 1024;
-const MOST_BYTES: usize = 3 * 1024 * 1024;
+/// The most rows, and the most bytes of their texts: about 14 MB if both are reached, which only an input can that mixes
+/// many activities. A larger window makes fuller batches of it, and so less work for the server.
+const MOST_ROWS: usize = 256 * 1024;
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+const _: () = assert!(MOST_BYTES < 1 << 24, "see `Row::text`");
 
 /// Nothing is known; a count never gets there.
 const NOTHING: u64 = u64::MAX;
@@ -20,7 +21,7 @@ pub(super) enum State {
     Decided(Status),
 }
 
-/// One row, in 32 bytes.
+/// One row, in 24 bytes.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) line: u64,
@@ -28,22 +29,33 @@ pub(super) struct Row {
     /// The distance to the next row of the same activity; 0 if there is none yet.
     pub(super) next: u32,
     pub(super) quantity: u32,
-    /// Where its texts begin, as the low half of a number that only grows.
-    text: u32,
-    reason_len: u16,
-    user_len: u16,
-    request_len: u8,
+    /// Where its texts begin, as the low bytes of a number that only grows: a window has less than 16 MB of them.
+    text: [u8; 3],
     pub(super) state: State,
 }
 
 impl Row {
-    pub(super) fn has_request(&self) -> bool {
-        self.request_len > 0
+    fn text(&self) -> u32 {
+        let [low, middle, high] = self.text;
+        u32::from_le_bytes([low, middle, high, 0])
     }
+}
 
-    pub(super) fn has_reason(&self) -> bool {
-        self.reason_len > 0
+/// Lengths come before the texts, in seven bits a byte, the lowest first; a higher byte follows if the eighth bit is set.
+#[allow(clippy::cast_possible_truncation)] // What is pushed has seven bits.
+fn push_length(text: &mut Vec<u8>, mut length: usize) {
+    while length > 127 {
+        text.push((length % 128) as u8 | 128);
+        length /= 128;
     }
+    text.push(length as u8);
+}
+
+/// Splits a length off.
+fn split_length(text: &[u8]) -> (usize, &[u8]) {
+    let size = text.iter().position(|byte| *byte < 128).map_or(text.len(), |last| last + 1);
+    let (length, rest) = text.split_at(size);
+    (length.iter().rev().fold(0, |length, byte| length * 128 + usize::from(byte % 128)), rest)
 }
 
 /// Rows by number, counted from the first one that was ever pushed.
@@ -75,26 +87,19 @@ impl Window {
         (self.first, self.first + self.rows.len() as u64)
     }
 
-    /// Adds a row and gives its number. The reader bounds all lengths: a reason has 1024 bytes, an id 256.
+    /// Adds a row and gives its number. The reader bounds all texts: a reason has 1024 bytes, an id 256.
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn push(&mut self, line: u64, activity: u32, quantity: u32, texts: [&str; 3]) -> u64 {
-        let [user, request, reason] = texts;
-        let text = self.text_start.wrapping_add(self.text.len() as u32);
+        let [low, middle, high, _] = self.text_start.wrapping_add(self.text.len() as u32).to_le_bytes();
+        for part in texts {
+            push_length(&mut self.text, part.len());
+        }
         for part in texts {
             self.text.extend_from_slice(part.as_bytes());
         }
         self.details.iter_mut().for_each(|details| details.push_back([NOTHING; 2]));
-        self.rows.push_back(Row {
-            line,
-            activity,
-            next: 0,
-            quantity,
-            state: State::Waiting,
-            request_len: request.len() as u8,
-            user_len: user.len() as u16,
-            reason_len: reason.len() as u16,
-            text,
-        });
+        let (text, state) = ([low, middle, high], State::Waiting);
+        self.rows.push_back(Row { line, activity, next: 0, quantity, text, state });
         self.first + self.rows.len() as u64 - 1
     }
 
@@ -109,10 +114,12 @@ impl Window {
 
     /// User, request and reason of a row.
     pub(super) fn texts(&self, row: &Row) -> [&[u8]; 3] {
-        let rest = &self.text[self.offset(row.text)..];
-        let (user, rest) = rest.split_at(usize::from(row.user_len));
-        let (request, rest) = rest.split_at(usize::from(row.request_len));
-        [user, request, &rest[..usize::from(row.reason_len)]]
+        let (user, rest) = split_length(&self.text[self.offset(row)..]);
+        let (request, rest) = split_length(rest);
+        let (reason, rest) = split_length(rest);
+        let (user, rest) = rest.split_at(user);
+        let (request, rest) = rest.split_at(request);
+        [user, request, &rest[..reason]]
     }
 
     /// Records the stock and the user's units after a row.
@@ -145,7 +152,7 @@ impl Window {
             details.pop_front();
         }
         self.first += 1;
-        let used = self.rows.front().map_or(self.text.len(), |row| self.offset(row.text));
+        let used = self.rows.front().map_or(self.text.len(), |row| self.offset(row));
         // Moving what is left costs little if most is gone.
         if used >= 64 * 1024 && used * 2 >= self.text.len() {
             self.text.drain(..used);
@@ -170,8 +177,8 @@ impl Window {
         (number - self.first) as usize
     }
 
-    fn offset(&self, text: u32) -> usize {
-        text.wrapping_sub(self.text_start) as usize
+    fn offset(&self, row: &Row) -> usize {
+        (row.text().wrapping_sub(self.text_start) % (1 << 24)) as usize
     }
 }
 
@@ -182,7 +189,7 @@ mod tests {
     #[test]
     fn texts_are_found_when_their_positions_wrap_around() {
         let mut window = Window { text_start: u32::MAX - 100_000, ..Window::new(true) };
-        assert_eq!(size_of::<Row>(), 32);
+        assert_eq!(size_of::<Row>(), 24);
         for line in 0..200_000_u64 {
             let user = format!("user-{line}");
             let number = window.push(line, 0, 1, [&user, "r", "why"]);
@@ -199,5 +206,18 @@ mod tests {
         window.clear();
         let number = window.push(7, 0, 1, ["a", "", ""]);
         assert_eq!(window.texts(window.row(number))[0], b"a");
+    }
+
+    #[test]
+    fn texts_of_any_length_are_kept() {
+        let mut window = Window::new(false);
+        let texts = [0, 1, 127, 128, 256, 1024].map(|length| "x".repeat(length));
+        for user in &texts {
+            for reason in &texts {
+                let number = window.push(1, 0, 1, [user, "r", reason]);
+                let expected = [user.as_bytes(), b"r", reason.as_bytes()];
+                assert_eq!(window.texts(window.row(number)), expected);
+            }
+        }
     }
 }

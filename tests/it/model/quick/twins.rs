@@ -6,8 +6,12 @@ use redis::{RedisResult, Value};
 
 use super::calls::Shape;
 use super::damage::Damage;
-use crate::support::scripts::{SCRIPTS, commands, line, quick_only, reference_only};
+use super::mixed;
+use crate::support::scripts::{SCRIPTS, commands, line, quick_only, reference_only, shown as script_text};
 use crate::support::{Layout, Scripts, TestRedis};
+
+/// The script whose reference path are those of `deduct` and `refund`.
+const MIXED: &str = "mixed_orders";
 
 /// The keys of the activity as `DUMP` gives them.
 type Saved = Vec<(String, Option<Vec<u8>>)>;
@@ -34,8 +38,9 @@ impl Twins {
         let mut load =
             |text: &str| -> String { redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap() };
         let (mut hashes, mut users) = (HashMap::new(), HashMap::new());
-        for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some()) {
-            hashes.insert(name, [quick_only(name), reference_only(name)].map(|text| load(&text.unwrap())));
+        for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || *name == MIXED) {
+            let texts = [quick_only(name), reference_only(name)];
+            hashes.insert(name, texts.map(|text| load(&text.unwrap_or_else(|| script_text(name).to_owned()))));
             let mut rules = redis::cmd("ACL");
             rules.arg("SETUSER").arg(name).arg(&["reset", "on", "nopass", "~*", "+evalsha"]);
             for command in commands(name, layout.kind) {
@@ -139,6 +144,59 @@ impl Twins {
             let differs: Vec<String> =
                 lines.map(|(wrote, expected)| format!("{wrote}\n  expected {expected}")).collect();
             return Err(format!("{quick}, and the quick path wrote\n  {}", differs.join("\n  ")));
+        }
+        Ok(())
+    }
+
+    /// Runs a call of `mixed_orders`, and then on equal data, one by one, those of its activities that it decided by the
+    /// reference path. An error says what differs.
+    pub fn run_mixed(
+        &mut self,
+        keys: &[String],
+        args: &[Vec<u8>],
+        damage: Option<&Damage>,
+        denied: Option<usize>,
+    ) -> Result<(), String> {
+        let before = self.saved();
+        if let Some(damage) = damage {
+            damage.apply(&self.redis, self.layout);
+        }
+        let damaged = self.saved();
+        let names = commands(MIXED, self.layout.kind);
+        let denied = denied.filter(|_| self.can_check);
+        let denied = denied.map(|nth| names[nth % names.len()].as_str());
+        self.allow(MIXED, '-', denied);
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&self.hashes[MIXED][0]).arg(keys.len()).arg(keys).arg(args);
+        let reply: RedisResult<Value> = command.query(self.users.get_mut(MIXED).unwrap());
+        let (after, data) = (self.saved(), self.data());
+        self.allow(MIXED, '+', denied);
+        self.restore(&damaged);
+        if let Ok(Value::Array(replies)) = &reply {
+            let width = self.layout.key_count();
+            let (script, calls) = mixed::alone(args, keys.len() / width);
+            for ((keys, args), reply) in keys.chunks(width).zip(&calls).zip(replies) {
+                let reply = line(reply);
+                if reply == "-" {
+                    self.left += 1;
+                    continue;
+                }
+                self.replied += 1;
+                let (expected, ..) = self.observe(script, 1, keys, args);
+                if reply != expected {
+                    return Err(format!("it replies\n  {reply}\n{script} replies\n  {expected}"));
+                }
+            }
+        } else if !text(&reply).starts_with("ERROR USAGE") && denied.is_none() {
+            return Err(format!("it replies {}", text(&reply)));
+        }
+        let expected = self.data();
+        self.restore(if damage.is_some() || denied.is_some() { &before } else { &after });
+        if data != expected {
+            let lines = data.iter().zip(&expected).filter(|(wrote, expected)| wrote != expected);
+            let differs: Vec<String> =
+                lines.map(|(wrote, expected)| format!("{wrote}\n  expected {expected}")).collect();
+            return Err(format!("{}, and it wrote\n  {}", text(&reply), differs.join("\n  ")));
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ impl Network {
         let number = state.commands.len();
         let (due, later) = std::mem::take(&mut state.late).into_iter().partition(|(due, _)| *due <= number);
         state.late = later;
-        let armed = state.fate_of_last();
+        let armed = state.fate_of_last(command);
         match armed {
             Some(Fault::Late | Fault::Twice) => state.late.push((number + 1, command.to_vec())),
             Some(Fault::Later) => state.late.push((number + 20, command.to_vec())),
@@ -127,17 +127,18 @@ impl Network {
 
 impl State {
     /// What happens to the command that came last.
-    fn fate_of_last(&mut self) -> Option<Fault> {
+    fn fate_of_last(&mut self, command: &[u8]) -> Option<Fault> {
         let name = self.commands.last()?;
         let Some((when, fault)) = self.armed.clone() else {
             return self.decide.as_mut()?(name);
         };
-        let hit = match when {
-            When::Nth(n) => n == self.commands.len(),
+        let hit = match &when {
+            When::Nth(n) => *n == self.commands.len(),
             When::Next(wanted) => name == wanted,
+            When::With(text) => command.windows(text.len()).any(|part| part == text.as_bytes()),
             When::Always => true,
         };
-        if hit && when != When::Always {
+        if hit && matches!(when, When::Nth(_) | When::Next(_)) {
             self.armed = None;
         }
         hit.then_some(fault)

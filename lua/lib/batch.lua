@@ -1,0 +1,217 @@
+-- A batch of a job: orders of one activity, kind hash, in the common case: the activity is live, these are the job's next
+-- lines, and no request id is known. It decides ok and the plain refusals; anything else is nil, and is for the reference
+-- path. The scripts that include it read and write, because their keys must be literal.
+-- Numbers have up to 13 digits here, because Lua's `..` writes sums of them as plain digits.
+
+local find, match, concat = string.find, string.match, table.concat
+
+local function small(text)
+  if type(text) ~= 'string' or #text > 13 then return nil end
+  return text == '0' and 0 or find(text, '^[1-9]%d*$') and text + 0 or nil
+end
+
+local function texts_of(text)
+  local values = cjson.decode(text)
+  return '["' .. concat(values, '","') .. '"]' == text and values
+end
+
+-- The texts of a JSON array, if it is exactly what they are written as: texts alone, with nothing escaped.
+local function plain_column(text, allowed)
+  if not find(text, allowed) then return nil end
+  local is_list, values = pcall(texts_of, text)
+  return is_list and values or nil
+end
+
+-- The first and the last of so many lines, or nil: `first-last` if they follow each other, else each of them.
+local function ends_of(lines, count)
+  local first, last = match(lines, '^(%d+)%-(%d+)$')
+  first, last = small(first), small(last)
+  if first and last then
+    if last - first + 1 ~= count then return nil end
+    return first, last
+  end
+  local number = 0
+  first, last = nil, 0
+  for word in string.gmatch(lines, '[^ ]+') do
+    local line = small(word)
+    if not line or line <= last then return nil end
+    first, last, number = first or line, line, number + 1
+  end
+  if number ~= count then return nil end
+  return first, last
+end
+
+-- Decides a batch. `job` is what batches have in common: op, by, reason, name, digest, field (where its record is kept) and
+-- rows (whether the reply says what users hold); then come the batch's arguments. `read`, called with fields of the
+-- requests and with users, gives the replies to GET of the stock, HGET of the rules, XLEN of the ledger, HMGET of those
+-- fields and HMGET of those users, in protocol 3, in which what is absent is nil.
+-- Returns nil, or what is to be written: `taken` and `returned` of the stock, `set` and `cleared` of participants, `kept` of
+-- requests, `row` of the ledger; whether anything is `applied`; `needs_records` if participants must exist; and the reply.
+local function decide_batch(job, read, epoch, before, lines, quantity, users_text, requests_text)
+  -- The batch. No white space and no control character in users and ids.
+  local users = plain_column(users_text, '^[!-~\128-\255]*$')
+  local count = users and #users
+  if not count or count > 2000 then return nil end
+  local requests = requests_text ~= '' and plain_column(requests_text, '^[!-~]*$')
+  if requests_text ~= '' and (not requests or #requests ~= count) then return nil end
+  local is_list = find(quantity, '[', 1, true) == 1
+  local quantities = is_list and plain_column(quantity, '^[!-~]*$')
+  if is_list and (not quantities or #quantities ~= count) then return nil end
+  local first, last = ends_of(lines, count)
+  before = small(before)
+  if not first or not before then return nil end
+
+  -- What is there. The job's record comes after the request ids.
+  local at, fields = requests and count + 1 or 1, requests or {}
+  fields[at] = job.field
+  local stock_text, rules, entries, found, held = read(fields, users)
+  local ledger, its_epoch, limit_text, total_text, starts_text, ends_text =
+    match(type(rules) == 'string' and rules or '', '^live ([01]) (%d+) (%S+) (%d+) (%S+) (%S+)$')
+  local stock, total, limit, starts, ends = small(stock_text), small(total_text), small(limit_text), small(starts_text), small(ends_text)
+  if not (stock and total) or its_epoch ~= epoch or not small(epoch) or limit_text ~= '-' and not limit
+    or starts_text ~= '-' and not starts or ends_text ~= '-' and not ends then return nil end
+  local takes = job.op == 'deduct'
+  if takes and (starts or ends) then
+    local clock = redis.call('TIME')
+    local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+    if starts and now < starts or ends and now >= ends then return nil end
+  end
+  if type(entries) ~= 'number' or ledger == '1' and entries == 0 then return nil end
+  -- A table of nothing but the job's record is recognized at once.
+  if found.err or held.err or (next(found) or at) ~= at then return nil end
+  local line, refused, digest = '0', '0', job.digest
+  if found[at] then line, refused, digest = match(found[at], '^(%d+) (%d+) (.*)$') end
+  line, refused = small(line), small(refused)
+  if not (line and refused) or digest ~= job.digest or line < before or line >= first then return nil end
+
+  -- Lists that are copied have their size at once; one that grows is copied again and again.
+  local set, cleared, kept = {unpack(users)}, {}, requests and {unpack(users)} or {}
+  local bought = job.rows and {unpack(users)}
+  local letters, left, ok, sets, kept_at, any = {}, stock, 0, 0, 0, next(held) ~= nil
+  local now, once, numbers, amounts, texts = {}, {[''] = true}, {}, {}, {[0] = '0'}
+  -- What an order of a quantity moves, and how a request id stores it before the user.
+  local function meaning(text)
+    local units = small(text)
+    if not units or units < 1 or units > 1000000000 then return nil end
+    local prefix = takes and (text == '1' and '' or text .. '\t') or 'refund ' .. text .. '\t'
+    numbers[text] = {takes and units or -units, prefix}
+    return numbers[text]
+  end
+  local step, prefix
+  if not quantities then
+    local common = meaning(quantity)
+    if not common then return nil end
+    step, prefix = common[1], common[2]
+  end
+  local most, room = takes and limit or math.huge, takes and math.huge or total
+
+  -- All at once, if nobody holds anything and the stock suffices for all: then only a user who comes twice can be refused.
+  local is_uniform = takes and not quantities and not any and step <= most and count * step <= stock
+  for i = 1, is_uniform and count or 0 do
+    local user = users[i]
+    if now[user] or user == '' or #user > 256 then
+      is_uniform, now = false, {}
+      break
+    end
+    now[user], set[sets + 1], set[sets + 2] = true, user, quantity
+    sets = sets + 2
+  end
+  if is_uniform then
+    left, ok = stock - count * step, count
+    for i = 1, bought and count or 0 do bought[i] = quantity end
+  else
+    sets = 0
+    for i = 1, count do
+      local user = users[i]
+      local had = now[user]
+      if not had then
+        had = 0
+        local text = held[i]
+        if text then
+          had = amounts[text] or small(text)
+          if not had then return nil end
+          amounts[text] = had
+        end
+        if user == '' or #user > 256 then return nil end
+      end
+      if quantities then
+        local own = numbers[quantities[i]] or meaning(quantities[i])
+        if not own then return nil end
+        step = own[1]
+      end
+      local units, rest = had + step, left - step
+      if units > most or rest < 0 or units < 0 or rest > room then
+        letters[i], refused = takes and (units > most and 'l' or 's') or 'x', refused + 1
+      else
+        left, had, ok = rest, units, ok + 1
+        if had == 0 then
+          cleared[#cleared + 1] = user
+        else
+          local text = texts[had]
+          if not text then
+            text = had .. ''
+            texts[had] = text
+          end
+          set[sets + 1], set[sets + 2] = user, text
+          sets = sets + 2
+        end
+      end
+      now[user] = had
+      if bought then bought[i] = texts[had] or had .. '' end
+    end
+  end
+  for i = 1, requests and count or 0 do
+    local request = requests[i]
+    if once[request] or #request > 128 then return nil end
+    once[request] = true
+    if not letters[i] then
+      if quantities then prefix = numbers[quantities[i]][2] end
+      kept[kept_at + 1], kept[kept_at + 2] = request, prefix == '' and users[i] or prefix .. users[i]
+      kept_at = kept_at + 2
+    end
+  end
+  kept[kept_at + 1], kept[kept_at + 2] = job.field, last .. ' ' .. refused .. ' ' .. digest
+
+  local row
+  if ok > 0 and ledger == '1' then
+    if ok < count then
+      -- Refused orders have no place in the ledger: its columns are written anew without them.
+      local function applied(values)
+        local some = {}
+        for i = 1, count do if not letters[i] then some[#some + 1] = values[i] end end
+        return some
+      end
+      users_text = '["' .. concat(applied(users), '","') .. '"]'
+      if requests then requests_text = '["' .. concat(applied(requests), '","') .. '"]' end
+      if quantities then quantity = '["' .. concat(applied(quantities), '","') .. '"]' end
+      local numbered = {}
+      if find(lines, '-', 1, true) then
+        for number = first, last do numbered[#numbered + 1] = number .. '' end
+      else
+        for word in string.gmatch(lines, '[^ ]+') do numbered[#numbered + 1] = word end
+      end
+      lines = concat(applied(numbered), ' ')
+    end
+    row = {'op', job.op, 'stock', left .. '', 'by', job.by}
+    if job.reason ~= '' then row[7], row[8] = 'reason', job.reason end
+    local size = #row
+    row[size + 1], row[size + 2], row[size + 3], row[size + 4] = 'job', job.name, 'lines', lines
+    row[size + 5], row[size + 6], row[size + 7], row[size + 8] = 'quantity', quantity, 'users', users_text
+    if requests then row[size + 9], row[size + 10] = 'requests', requests_text end
+  end
+
+  local reply = string.rep('o', count)
+  if ok < count then
+    for i = 1, count do letters[i] = letters[i] or 'o' end
+    reply = concat(letters)
+  end
+  reply = reply .. ' ' .. stock_text .. ' ' .. refused
+  return {
+    count = count, applied = ok > 0,
+    -- Units were sold, and nobody of these is recorded: limits would start over if no record of them is left.
+    needs_records = takes and not any and total > stock,
+    taken = takes and ok > 0 and (stock - left) .. '', returned = not takes and ok > 0 and (left - stock) .. '',
+    set = set, sets = sets, cleared = cleared, kept = kept, kept_size = kept_at + 2, row = row,
+    reply = bought and reply .. ' ' .. concat(bought, ' ') or reply,
+  }
+end

@@ -1,0 +1,94 @@
+//! Which batches share a call: an activity with a full batch has a call of its own, and others share calls of
+//! `mixed_orders`, because most of what a small batch costs the server is the call.
+
+use super::SingleOrders;
+use super::queue::Batch;
+use crate::store::StoreError;
+use crate::store::bulk::job::JobStates;
+use crate::store::error::ServerKind;
+use crate::store::pipeline::Call;
+
+/// What another activity in a call costs the server, in orders.
+const ACTIVITY_WEIGHT: usize = 8;
+
+/// Batches of different activities, sent in one call: of `deduct` or `refund` if it is one, else of `mixed_orders`.
+#[derive(Debug)]
+pub struct OrderCall {
+    pub(super) batches: Vec<Batch>,
+    orders: usize,
+}
+
+impl OrderCall {
+    fn new(batch: Batch) -> Self {
+        Self { orders: batch.count, batches: vec![batch] }
+    }
+
+    fn push(&mut self, batch: Batch) {
+        self.orders += batch.count;
+        self.batches.push(batch);
+    }
+
+    fn names(&self, nth: u32) -> bool {
+        self.batches.iter().any(|batch| batch.activity == nth)
+    }
+}
+
+impl Call for OrderCall {
+    fn orders(&self) -> usize {
+        self.orders
+    }
+
+    fn weight(&self) -> usize {
+        self.orders + ACTIVITY_WEIGHT * (self.batches.len() - 1)
+    }
+
+    /// The proxies of some clouds refuse scripts that compute which of their keys they use, and calls whose keys are
+    /// not of one slot; they do so before the script runs.
+    fn handles(&self, error: &StoreError) -> bool {
+        let StoreError::Server { kind, why } = error else { return false };
+        let is_refused = match kind {
+            ServerKind::Other => why.starts_with("ERR ") && !why.contains("user_script"),
+            ServerKind::CrossSlot => true,
+            _ => false,
+        };
+        is_refused && self.batches.len() > 1
+    }
+}
+
+impl SingleOrders {
+    /// The next call: of an activity that has a full batch, or with `flush` of those of the oldest rows that wait.
+    pub(super) fn next_call(&mut self, states: &JobStates, flush: bool) -> Option<OrderCall> {
+        while let Some(nth) = self.ready.pop_front() {
+            self.queues[nth as usize].is_ready = false;
+            if let Some(batch) = self.take(nth) {
+                return Some(OrderCall::new(batch));
+            }
+        }
+        if !flush {
+            return None;
+        }
+        let first = self.find_oldest()?;
+        let mut call = OrderCall::new(self.take(first)?);
+        // A call costs the server no more than a full batch of one activity, so that other clients wait no longer.
+        while let Some(nth) = self.find_oldest() {
+            let weight = call.weight() + ACTIVITY_WEIGHT + self.queues[nth as usize].waiting as usize;
+            if weight > self.most_orders || call.names(nth) || !self.may_share(states, first, nth) {
+                break;
+            }
+            call.push(self.take(nth)?);
+        }
+        Some(call)
+    }
+
+    /// Whether batches of these activities may be in one call: the one place that decides it.
+    fn may_share(&self, states: &JobStates, one: u32, other: u32) -> bool {
+        let is_plain = |nth: u32| !self.queues[nth as usize].is_alone && !states.epoch(nth).is_empty();
+        self.can_mix && is_plain(one) && is_plain(other)
+    }
+
+    fn take(&mut self, nth: u32) -> Option<Batch> {
+        let batch = self.queues[nth as usize].take(nth, self.most_orders, &mut self.window);
+        self.mark_ready(nth);
+        batch
+    }
+}

@@ -1,0 +1,223 @@
+//! Files that mix activities: small batches of several activities share a call, which decides each by itself.
+
+use super::{Orders, start_and_hold, statuses};
+use crate::support::{CLUSTER, Fault, Layout, Outcome, Proxy, SECKILL, TestRedis, When, seckill};
+
+const ACTIVITIES: usize = 40;
+const ROWS: usize = 200;
+
+/// What the proxies of some clouds reply to a script that computes its keys.
+const REFUSED: &str =
+    "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array";
+
+fn preheat_all(redis: &TestRedis, layout: Layout, stock: u64) {
+    let rows: String = (0..ACTIVITIES).map(|id| format!("{id},{stock}\n")).collect();
+    let file = Orders::named("activities.csv", format!("id,stock\n{rows}"));
+    redis.seckill(["preheat", "-l", layout.name, "--from", file.path()]).code(0);
+}
+
+/// Rows of all activities in turn; `more` is what comes behind the user of a row.
+fn mixed(header: &str, more: impl Fn(usize) -> String) -> Orders {
+    let row = |nth: usize| format!("{},u{nth},{}\n", nth % ACTIVITIES, more(nth));
+    Orders::new(&format!("{header}\n{}", (0..ROWS).map(row).collect::<String>()))
+}
+
+fn plain() -> Orders {
+    mixed("activity,user,quantity", |_| "1".to_owned())
+}
+
+fn calls(proxy: &Proxy) -> usize {
+    proxy.commands().iter().filter(|name| *name == "EVALSHA").count()
+}
+
+/// The SHA-1 of the script that takes several activities.
+fn shared_call() -> String {
+    let list = seckill(["script", "list", "-o", "json"]).code(0).json();
+    let row = list.as_array().unwrap().iter().find(|row| row["name"] == "mixed_orders").unwrap();
+    row["sha1"].as_str().unwrap().to_owned()
+}
+
+/// What all keys hold, a ledger as the fields of its entries.
+fn data(redis: &TestRedis, layout: Layout) -> Vec<String> {
+    let of = |id: String| {
+        let ledger: Vec<_> = redis.xrange(&layout.ledger(&id)).into_iter().map(|(_, fields)| fields).collect();
+        let [stock, meta, requests, _, participants] = [1, 2, 3, 4, 5].map(|number| layout.key(number, &id));
+        let hashes = [meta, requests, participants].map(|key| redis.hgetall(&key));
+        format!("{id} {} {hashes:?} {ledger:?}", redis.int(&stock))
+    };
+    (0..ACTIVITIES).map(|id| of(id.to_string())).collect()
+}
+
+/// Units that users of all activities hold, and units for sale.
+fn units(redis: &TestRedis) -> (u64, i64) {
+    let ids = || (0..ACTIVITIES).map(|id| id.to_string());
+    (ids().map(|id| super::held(redis, &id)).sum(), ids().map(|id| redis.int(&SECKILL.stock(&id))).sum())
+}
+
+fn count(outcome: &Outcome, status: &str) -> usize {
+    statuses(outcome).iter().filter(|found| found.ends_with(&format!(" {status}"))).count()
+}
+
+#[test]
+fn what_shared_calls_write_and_report_is_what_a_call_for_each_activity_does() {
+    let ids = mixed("activity,user,quantity,request", |nth| format!("1,order-{nth}"));
+    let some = mixed("activity,user,quantity,request", |nth| format!("{},{}", 1 + nth % 2, "x".repeat(nth % 3)));
+    // What has no request id among some, or a known one, is left alone.
+    for (layout, orders, are_plain) in
+        [(SECKILL, &plain(), true), (SECKILL, &ids, false), (SECKILL, &some, false), (CLUSTER, &plain(), true)]
+    {
+        // Nothing is refused; a proxy refuses the script, or the call.
+        let refused = [None, Some("mixed_orders: takes".to_owned()), Some(shared_call())];
+        let run = |refused: &Option<String>| {
+            let redis = TestRedis::start();
+            // Not enough for all.
+            preheat_all(&redis, layout, 4);
+            let proxy = Proxy::before(&redis);
+            if let Some(text) = refused {
+                proxy.inject(When::With(text.clone()), Fault::Refuse(REFUSED));
+            }
+            let mut reported = Vec::new();
+            for (command, job) in [("deduct", "a"), ("refund", "a"), ("deduct", "b"), ("deduct", "b")] {
+                let call = proxy.seckill([command, "-o", "jsonl", "--job", job, "-l", layout.name]);
+                let outcome = call.args(["--from", orders.path()]).run().stderr("");
+                reported.push((outcome.status.code(), outcome.stdout));
+            }
+            (reported, data(&redis, layout), calls(&proxy))
+        };
+        let [shared, by_script, by_call] = refused.each_ref().map(run);
+        assert_eq!((&shared.0, &shared.1), (&by_script.0, &by_script.1));
+        assert_eq!((&shared.0, &shared.1), (&by_call.0, &by_call.1));
+        let counts = (shared.2, by_script.2, by_call.2);
+        assert!(!are_plain || counts.0 * 2 < counts.1 && counts.1 <= counts.2, "{counts:?}");
+    }
+}
+
+#[test]
+fn an_activity_that_is_not_plain_holds_up_no_other() {
+    let redis = TestRedis::start();
+    preheat_all(&redis, SECKILL, 1_000);
+    redis.seckill(["pause", "1"]).code(0);
+    redis.seckill(["preheat", "--id", "2", "--stock", "1", "--update"]).code(0);
+    redis.cmd(("SET", SECKILL.stock("3"), "-5"));
+    redis.cmd(("DEL", SECKILL.stock("4")));
+    redis.cmd(("DEL", SECKILL.ledger("5")));
+    redis.cmd(("HSET", SECKILL.participants("6"), "u6", "1.5"));
+    redis.cmd(("HSET", SECKILL.meta("7"), "rules", "live"));
+    redis.cmd(("RPUSH", SECKILL.requests("8"), "x"));
+    // Another system's, without a meta.
+    redis.cmd(("DEL", SECKILL.meta("9"), SECKILL.ledger("9")));
+    redis.seckill(["preheat", "--id", "10", "--stock", "1000", "--update", "--ends-at", "2020-01-01T00:00:00Z"]).run();
+    let orders = mixed("activity,user,quantity", |_| "1".to_owned());
+    let text = std::fs::read_to_string(&orders.path).unwrap().replace(",u11,", ",\"u \\ 11\",");
+    std::fs::write(&orders.path, text).unwrap();
+    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
+    let expected = |nth: usize| match nth % ACTIVITIES {
+        1 => "paused",
+        2 if nth > 2 => "out_of_stock",
+        4 => "not_preheated",
+        3 | 7 | 8 => "corrupt",
+        6 if nth == 6 => "corrupt",
+        10 => "ended",
+        _ => "ok",
+    };
+    let expected: Vec<String> = (0..ROWS).map(|nth| format!("{} {}", nth + 2, expected(nth))).collect();
+    assert_eq!(statuses(&outcome), expected);
+    assert_eq!(redis.int(&SECKILL.stock("39")), 995);
+    assert_eq!(redis.hget(&SECKILL.participants("11"), "u \\ 11").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_shared_call_whose_reply_is_lost_is_applied_once() {
+    let faults = [Fault::LoseReply, Fault::LoseRequest, Fault::CutReply(5), Fault::CutRequest(700), Fault::HangReply];
+    for fault in faults {
+        for command in ["deduct", "refund"] {
+            let redis = TestRedis::start();
+            preheat_all(&redis, SECKILL, 10);
+            let orders = plain();
+            if command == "refund" {
+                redis.seckill(["deduct", "--from", orders.path()]).code(0);
+            }
+            let proxy = Proxy::before(&redis);
+            proxy.inject(When::Next("EVALSHA"), fault);
+            let call = proxy.seckill([command, "--timeout", "300ms", "-o", "jsonl", "--from", orders.path()]);
+            let outcome = call.code(0);
+            assert_eq!(count(&outcome, "ok") + count(&outcome, "replayed"), ROWS, "{fault:?}");
+            let expected = if command == "deduct" { (200, 200) } else { (0, 400) };
+            assert_eq!(units(&redis), expected, "{fault:?} {command}");
+        }
+    }
+}
+
+#[test]
+fn a_shared_call_that_the_server_refuses_for_a_while_is_sent_again() {
+    for words in [
+        "NOSCRIPT No matching script. Please use EVAL.",
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "READONLY You can't write against a read only replica.",
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+    ] {
+        let redis = TestRedis::start();
+        preheat_all(&redis, SECKILL, 10);
+        let orders = plain();
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::Next("EVALSHA"), Fault::Refuse(words));
+        let outcome = proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(0).stderr("");
+        assert_eq!((count(&outcome, "ok"), units(&redis)), (ROWS, (200, 200)), "{words}");
+        assert!(calls(&proxy) < ACTIVITIES / 2, "{words}: calls are shared again");
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_between_shared_calls_resumes() {
+    let redis = TestRedis::start();
+    preheat_all(&redis, SECKILL, 10);
+    let orders = plain();
+    let proxy = Proxy::before(&redis);
+    // Behind both scripts and two HGET an activity: the second call.
+    let call = start_and_hold(&proxy, 2 + 2 * ACTIVITIES + 2, proxy.seckill(["deduct", "--from", orders.path()]));
+    call.signal(libc::SIGKILL);
+    call.wait();
+    drop(proxy);
+    let (held, _) = units(&redis);
+    assert!(held > 0 && held < 200, "{held}");
+    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(0);
+    assert_eq!(count(&outcome, "replayed") as u64, held);
+    assert_eq!(units(&redis), (200, 200));
+}
+
+#[test]
+fn a_user_who_may_not_write_ends_the_run_before_a_shared_call_writes() {
+    let redis = TestRedis::start();
+    preheat_all(&redis, SECKILL, 10);
+    let orders = plain();
+    for denied in ["-xadd", "-decrby", "-hset"] {
+        redis.cmd(&["ACL", "SETUSER", "clerk", "reset", "on", ">secret", "~*", "+@all", denied]);
+        let before = redis.dump_all();
+        let url = format!("{}?user=clerk&pass=secret", redis.url());
+        let outcome = redis.seckill(["deduct", "--from", orders.path()]).env("SECKILL_URL", &url).code(4);
+        outcome.stderr_has("ermission");
+        if redis.scripts_can_check_permissions() {
+            redis.assert_unchanged_since(&before);
+        }
+    }
+    // One who may write to one activity alone: what is written is whole.
+    if redis.scripts_can_check_permissions() {
+        let rules = ["%R~*", "%W~seckill:*:0", "+@all"];
+        redis.cmd(&[&["ACL", "SETUSER", "clerk", "reset", "on", ">secret"], &rules[..]].concat());
+        let url = format!("{}?user=clerk&pass=secret", redis.url());
+        redis.seckill(["deduct", "--from", orders.path()]).env("SECKILL_URL", &url).code(4);
+        assert_eq!(units(&redis), (0, 400), "the server checks the keys of a call first");
+    }
+}
+
+#[test]
+fn a_rate_limit_also_limits_what_shared_calls_send_at_once() {
+    let redis = TestRedis::start();
+    preheat_all(&redis, SECKILL, 10);
+    let orders = plain();
+    let proxy = Proxy::before(&redis);
+    let outcome = proxy.seckill(["deduct", "--rate", "2000", "-o", "jsonl", "--from", orders.path()]).code(0);
+    assert_eq!(count(&outcome, "ok"), ROWS);
+    // At most 20 orders a call.
+    assert!(calls(&proxy) >= ROWS / 20, "{}", calls(&proxy));
+}
