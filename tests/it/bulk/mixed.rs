@@ -203,7 +203,7 @@ fn a_user_who_may_not_write_ends_the_run_before_a_shared_call_writes() {
     // One who may write to one activity alone: what is written is whole.
     if redis.scripts_can_check_permissions() {
         let rules = ["%R~*", "%W~seckill:*:0", "+@all"];
-        redis.cmd(&[&["ACL", "SETUSER", "clerk", "reset", "on", ">secret"], &rules[..]].concat());
+        redis.cmd([&["ACL", "SETUSER", "clerk", "reset", "on", ">secret"], &rules[..]].concat());
         let url = format!("{}?user=clerk&pass=secret", redis.url());
         redis.seckill(["deduct", "--from", orders.path()]).env("SECKILL_URL", &url).code(4);
         assert_eq!(units(&redis), (0, 400), "the server checks the keys of a call first");

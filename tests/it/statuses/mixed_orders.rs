@@ -63,9 +63,12 @@ fn out_of_stock_refuses_orders_and_request_ids_are_stored() {
     assert_eq!(send(&mut scripts, "deduct", "", &[("1", &known)]), "-");
 }
 
+/// Makes activity 2 one that is not plain.
+type Spoil = fn(&TestRedis, &mut Scripts);
+
 #[test]
 fn what_is_not_plain_is_left_alone_and_the_others_are_decided() {
-    let spoil: [(&str, fn(&TestRedis, &mut Scripts)); 9] = [
+    let spoil: [(&str, Spoil); 9] = [
         ("paused", |_, scripts| drop(scripts.call("pause", &SECKILL.keys("2"), &["paused", "t", "", "0"]))),
         ("not started", |_, scripts| drop(scripts.preheat_as("update", "2", "10", &[("starts_at", FUTURE)]))),
         ("ended", |_, scripts| drop(scripts.preheat_as("update", "2", "10", &[("ends_at", PAST)]))),
