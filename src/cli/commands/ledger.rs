@@ -129,7 +129,7 @@ pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exi
 fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;
     hints::warn_of_replica(store, out);
-    if sources.len() == 0 && args.all {
+    if sources.ledgers.is_empty() && args.all {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
     let all_found = sources.all_found;

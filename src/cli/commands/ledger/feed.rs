@@ -119,18 +119,18 @@ pub fn feed(
     store: &mut Store,
     terminal: Terminal,
 ) -> Result<()> {
-    let mut ready: Vec<usize> = (0..sources.len()).collect();
-    let mut joined = vec![false; sources.len()];
+    let mut ready: Vec<usize> = (0..sources.ledgers.len()).collect();
+    let mut joined = vec![false; sources.ledgers.len()];
     let mut swept = Instant::now();
     loop {
         let mut batch = Batch { group, only, rows: Vec::new(), done: Vec::new(), delivery: &mut *delivery };
-        for place in ready.drain(..) {
-            let activity = sources.get(place).0.clone();
-            if !joined[place] {
-                joined[place] = store.make_group(&activity, group)?;
+        for nth in ready.drain(..) {
+            let activity = sources.ledgers[nth].0.clone();
+            if !joined[nth] {
+                joined[nth] = store.make_group(&activity, group)?;
             }
-            if joined[place] {
-                joined[place] = take(&activity, &mut batch, store, terminal)?;
+            if joined[nth] {
+                joined[nth] = take(&activity, &mut batch, store, terminal)?;
             }
             if interrupt::requested() {
                 break;
@@ -140,8 +140,8 @@ pub fn feed(
         if !follow || interrupt::requested() || delivery.reader_left() {
             return Ok(());
         }
-        let waiting: Vec<usize> = (0..sources.len()).filter(|place| joined[*place]).collect();
-        let keys: Vec<ActivityId> = waiting.iter().map(|place| sources.get(*place).0.clone()).collect();
+        let waiting: Vec<usize> = (0..sources.ledgers.len()).filter(|nth| joined[*nth]).collect();
+        let keys: Vec<ActivityId> = waiting.iter().map(|nth| sources.ledgers[*nth].0.clone()).collect();
         match store.group_news(&keys, group) {
             Ok(new) => ready.extend(new.into_iter().map(|nth| waiting[nth])),
             // One of them was reset: which one shows when each is asked.
@@ -149,10 +149,10 @@ pub fn feed(
             Err(error) => return Err(error.into()),
         }
         sources.refresh(store)?;
-        ready.extend(joined.len()..sources.len());
-        joined.resize(sources.len(), false);
+        ready.extend(joined.len()..sources.ledgers.len());
+        joined.resize(sources.ledgers.len(), false);
         if swept.elapsed() >= SWEEP {
-            ready = (0..sources.len()).collect();
+            ready = (0..sources.ledgers.len()).collect();
             swept = Instant::now();
         }
     }

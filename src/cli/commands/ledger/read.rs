@@ -16,8 +16,8 @@ pub fn read(
     store: &mut Store,
     rows: &mut RowStream<'_, LedgerRow>,
 ) -> Result<()> {
-    for (activity, after) in sources.iter() {
-        read_one(activity, after, only, store, rows)?;
+    for (activity, after) in &sources.ledgers {
+        read_one(activity, *after, only, store, rows)?;
     }
     Ok(())
 }
@@ -32,21 +32,19 @@ pub fn follow(
     let mut from = 0;
     loop {
         // New ones of `--all` are read up to their end first, like those before.
-        for place in from..sources.len() {
-            let (activity, after) = sources.get(place);
-            let last = read_one(&activity.clone(), after, only, store, rows)?;
-            sources.advance(place, last);
+        for (activity, after) in &mut sources.ledgers[from..] {
+            *after = read_one(activity, *after, only, store, rows)?;
         }
-        from = sources.len();
+        from = sources.ledgers.len();
         rows.flush()?;
         if interrupt::requested() || rows.reader_left() {
             return Ok(());
         }
-        for (place, page) in store.ledger_news(sources.positions())? {
-            let activity = sources.get(place).0.clone();
+        for (nth, page) in store.ledger_news(&sources.ledgers)? {
+            let (activity, after) = &mut sources.ledgers[nth];
             for entry in &page {
-                each_row(&activity, entry, only, |row| rows.push(&row))?;
-                sources.advance(place, entry.id);
+                each_row(activity, entry, only, |row| rows.push(&row))?;
+                *after = entry.id;
             }
         }
         sources.refresh(store)?;

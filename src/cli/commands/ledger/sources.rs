@@ -15,9 +15,9 @@ use seckill::store::Store;
 
 const REFRESH: Duration = Duration::from_secs(2);
 
-/// Activities and the entry that each was read up to.
 pub struct Sources {
-    positions: Vec<(ActivityId, EntryId)>,
+    /// Activities and the entry that each was read up to.
+    pub ledgers: Vec<(ActivityId, EntryId)>,
     /// Entries before it are not wanted.
     since: EntryId,
     /// When the index was read; `None` if the activities were named.
@@ -43,7 +43,7 @@ impl Sources {
             Some(since) => since.after(store)?,
             None => EntryId::ZERO,
         };
-        let mut sources = Self { positions: Vec::new(), since, listed, all_found: true };
+        let mut sources = Self { ledgers: Vec::new(), since, listed, all_found: true };
         for snapshot in store.snapshots(&activities)? {
             let activity = &snapshot.activity;
             if snapshot.status == Status::NotPreheated && snapshot.ledger_last.is_none() {
@@ -69,39 +69,17 @@ impl Sources {
             }
             // What a trim has not removed yet is gone all the same.
             let trimmed = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
-            sources.positions.push((activity.clone(), since.max(trimmed)));
+            sources.ledgers.push((activity.clone(), since.max(trimmed)));
         }
         Ok(sources)
-    }
-
-    pub fn len(&self) -> usize {
-        self.positions.len()
-    }
-
-    pub fn get(&self, place: usize) -> (&ActivityId, EntryId) {
-        let (activity, after) = &self.positions[place];
-        (activity, *after)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&ActivityId, EntryId)> {
-        self.positions.iter().map(|(activity, after)| (activity, *after))
-    }
-
-    pub fn positions(&self) -> &[(ActivityId, EntryId)] {
-        &self.positions
-    }
-
-    /// One was read up to that entry.
-    pub fn advance(&mut self, place: usize, last: EntryId) {
-        self.positions[place].1 = last;
     }
 
     /// Looks for activities that were preheated meanwhile, if all are wanted and the last look was long enough ago.
     pub fn refresh(&mut self, store: &mut Store) -> Result<()> {
         if self.listed.is_some_and(|listed| listed.elapsed() >= REFRESH) {
-            let known: HashSet<ActivityId> = self.positions.iter().map(|(activity, _)| activity.clone()).collect();
+            let known: HashSet<ActivityId> = self.ledgers.iter().map(|(activity, _)| activity.clone()).collect();
             let new = store.preheated()?.into_iter().filter(|activity| !known.contains(activity));
-            self.positions.extend(new.map(|activity| (activity, self.since)));
+            self.ledgers.extend(new.map(|activity| (activity, self.since)));
             self.listed = Some(Instant::now());
         }
         Ok(())

@@ -20,7 +20,7 @@ impl Batch {
     pub(super) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
         let found = loop {
             match line(lines)? {
-                Next::NotYet => lines.wait_or_stop()?,
+                Next::NotYet => lines.blocks.wait_or_stop()?,
                 other => break other,
             }
         };

@@ -1,10 +1,8 @@
 //! A window over the blocks of an input: the record being read is always whole in it.
 
-use std::time::Duration;
-
 use super::super::encoding;
 use super::super::problem::{Location, Problem};
-use super::blocks::{Blocks, Checked, Filled};
+use super::blocks::{Blocks, Filled};
 use super::{Next, RowError};
 use crate::cli::input::InputError;
 
@@ -13,7 +11,7 @@ const LONGEST: usize = 4 * 1024 * 1024;
 
 /// Bytes that were read and not yet used.
 pub(super) struct Lines {
-    blocks: Blocks,
+    pub(super) blocks: Blocks,
     data: Vec<u8>,
     /// Where the next record begins.
     start: usize,
@@ -33,7 +31,7 @@ impl Lines {
     /// Waits for the first bytes, and passes a byte order mark.
     pub(super) fn begin(&mut self) -> Result<(), InputError> {
         while self.data.len() < 3 && self.fill()? != Next::End {
-            self.wait_or_stop()?;
+            self.blocks.wait_or_stop()?;
         }
         if encoding::is_utf16(&self.data[..self.data.len().min(4)]) {
             return Err(InputError::utf16(self.name()));
@@ -47,7 +45,7 @@ impl Lines {
     /// The first line, or as much of it as is there.
     pub(super) fn first_line(&mut self) -> Result<&[u8], InputError> {
         while !self.data[self.start..].contains(&b'\n') && self.data.len() < LONGEST && self.fill()? != Next::End {
-            self.wait_or_stop()?;
+            self.blocks.wait_or_stop()?;
         }
         Ok(self.data[self.start..].split(|byte| *byte == b'\n').next().unwrap_or_default())
     }
@@ -63,26 +61,6 @@ impl Lines {
     /// The record that was read last, with its line end.
     pub(super) fn raw(&self) -> &[u8] {
         &self.data[self.record.clone()]
-    }
-
-    pub(super) fn checked(&self) -> Checked {
-        self.blocks.checked()
-    }
-
-    pub(super) fn into_blocks(self) -> Blocks {
-        self.blocks
-    }
-
-    pub(super) fn wait(&mut self, at_most: Duration) {
-        self.blocks.wait(at_most);
-    }
-
-    /// Waits for the header, or for a row without which nothing can be done.
-    ///
-    /// # Errors
-    /// The user asked to stop.
-    pub(super) fn wait_or_stop(&mut self) -> Result<(), InputError> {
-        self.blocks.wait_or_stop()
     }
 
     /// Skips empty lines; false if nothing is left.

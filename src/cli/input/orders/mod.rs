@@ -122,13 +122,13 @@ impl OrderReader {
             match self.next(row)? {
                 Next::Row => return Ok(true),
                 Next::End => return Ok(false),
-                Next::NotYet => self.lines.wait_or_stop()?,
+                Next::NotYet => self.lines.blocks.wait_or_stop()?,
             }
         }
     }
 
     pub fn wait(&mut self, at_most: Duration) {
-        self.lines.wait(at_most);
+        self.lines.blocks.wait(at_most);
     }
 
     /// The last line that was read, unchanged and with its line end, for a file of rejects.
@@ -169,11 +169,11 @@ impl OrderReader {
 
     /// What was read so far: of a file that was read to its end, what it is.
     pub fn checked(&self) -> Checked {
-        self.lines.checked()
+        self.lines.blocks.checked()
     }
 
     pub fn into_blocks(self) -> Blocks {
-        self.lines.into_blocks()
+        self.lines.blocks
     }
 
     fn problem(&self, row: &OrderRow, wrong: row::Wrong) -> Problem {

@@ -40,7 +40,7 @@ impl Separated {
         };
         let found = loop {
             match separated.record(lines) {
-                Ok(Next::NotYet) => lines.wait_or_stop()?,
+                Ok(Next::NotYet) => lines.blocks.wait_or_stop()?,
                 other => break other,
             }
         };
