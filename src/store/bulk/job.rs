@@ -5,6 +5,7 @@ use redis::Value;
 use crate::inventory::id::ActivityId;
 use crate::inventory::interner::Interner;
 use crate::inventory::layout::Layout;
+use crate::inventory::names::names;
 use crate::inventory::number::whole;
 use crate::inventory::rules::PackedRules;
 use crate::inventory::status::Status;
@@ -32,25 +33,15 @@ impl Job {
     }
 }
 
-/// What a job does, as its stored names have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// Units are taken.
-    Deduct,
-    /// Units are given back.
-    Refund,
-    /// Units of several activities are taken, all or nothing.
-    MultiDeduct,
-}
-
-impl Operation {
-    /// The stored name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Deduct => "deduct",
-            Self::Refund => "refund",
-            Self::MultiDeduct => "multi_deduct",
-        }
+names! {
+    /// What a job does, by the name that is stored.
+    pub enum Operation {
+        /// Units are taken.
+        Deduct = "deduct",
+        /// Units are given back.
+        Refund = "refund",
+        /// Units of several activities are taken, all or nothing.
+        MultiDeduct = "multi_deduct",
     }
 }
 

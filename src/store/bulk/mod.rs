@@ -248,6 +248,12 @@ impl<O: Orders, L: Link> Run<O, L> {
         self.states.into_names()
     }
 
+    /// How many orders of each activity (of multi-orders: items) the job refused before this run, or in another one at
+    /// the same time.
+    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
+        self.states.refused_before()
+    }
+
     fn handle(&mut self, event: Event<O::Call>) -> Result<Step, StoreError> {
         match event {
             Event::Reply(call, value) => match self.orders.reply(&mut self.states, call, value)? {

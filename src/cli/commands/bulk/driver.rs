@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::args::RunArgs;
-use super::check::CheckedInput;
+use super::check::{CheckedInput, check};
 use super::input::{BadLines, Input};
 use super::kind::{Kind, Line};
 use super::outcome::{Done, Outcome, with_hint};
@@ -15,8 +15,9 @@ use crate::cli::input::orders::{Checked, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress, Terminal, Warnings};
 use seckill::inventory::id::RequestId;
-use seckill::store::StoreError;
+use seckill::inventory::interner::Interner;
 use seckill::store::bulk::{Job, Operation, Run, Step};
+use seckill::store::{Store, StoreError};
 
 /// Why a run is over.
 enum End {
@@ -29,7 +30,7 @@ enum End {
 }
 
 /// What a run needs beside its lines.
-pub(super) struct RunContext {
+struct RunContext {
     keep_going: bool,
     /// How many activities are known to come.
     activities: usize,
@@ -43,7 +44,7 @@ pub(super) struct RunContext {
 
 impl RunContext {
     /// Says what the job is called, if nobody else could know.
-    pub(super) fn new(checked: &CheckedInput, job: &Job, args: &RunArgs, out: &Output) -> Self {
+    fn new(checked: &CheckedInput, job: &Job, args: &RunArgs, out: &Output) -> Self {
         let how_to_resume = match checked.content {
             Some(_) => "the same command resumes; what was applied is not applied again".to_owned(),
             None => format!(
@@ -68,7 +69,7 @@ impl RunContext {
 }
 
 /// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
-pub(super) fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
+fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
     let of = format!("{} {}", operation.name(), checked.input.reading());
     match &checked.content {
         Some(content) => {
@@ -82,8 +83,27 @@ pub(super) fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) 
     }
 }
 
-/// Applies a file that was checked.
-pub(super) fn apply<K: Kind>(
+/// Checks a file and applies it, or with `dry_run` only shows what would be applied. `begin` makes the run.
+pub(super) fn run<K: Kind>(
+    input: Input,
+    args: &RunArgs,
+    operation: Operation,
+    dry_run: bool,
+    store: &mut Store,
+    out: &mut Output,
+    begin: impl FnOnce(&mut Store, Job, Interner) -> Result<(K, Run<K::Orders>)>,
+) -> Result<Exit> {
+    let Some(mut checked) = check::<K::Line>(input, args, dry_run, out)? else { return Ok(Exit::Interrupted) };
+    if dry_run {
+        return checked.show(out);
+    }
+    let job = job(&checked, args, operation);
+    let context = RunContext::new(&checked, &job, args, out);
+    let (kind, run) = begin(store, job, checked.take_names())?;
+    apply(checked, kind, run, context, out)?.show(store, out)
+}
+
+fn apply<K: Kind>(
     checked: CheckedInput,
     kind: K,
     mut run: Run<K::Orders>,
@@ -258,7 +278,9 @@ impl<K: Kind> Driver<'_, K> {
                 if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };
             terminal.warn(format!("{refused_again} {plural} refused now: the server lost data"));
         }
-        self.kind.complete(&self.run, &mut self.report.tallies);
+        for (nth, refused) in self.run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
+            self.report.tallies.split_replayed(nth, refused);
+        }
         let summary = match self.report.finish() {
             Ok(tallies) => Summary { names: self.run.into_names(), tallies },
             Err(unwritable) if unwritable.is_unwritable() => {

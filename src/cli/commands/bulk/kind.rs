@@ -1,7 +1,6 @@
 //! What differs between files of orders: what a line is, and how it is applied and reported.
 
 use super::report::Report;
-use super::summary::Tallies;
 use crate::cli::error::Result;
 use crate::cli::input::orders::{Column, MultiRow, Next, OrderReader, OrderRow, RowError};
 use crate::cli::output::Row;
@@ -63,7 +62,4 @@ pub(super) trait Kind {
 
     /// Reports the first order of the run; false if it is not decided.
     fn report(&mut self, run: &Run<Self::Orders>, report: &mut Report<'_, Self::Row>) -> Result<bool>;
-
-    /// Counts what only the server knows, at the end.
-    fn complete(&self, _run: &Run<Self::Orders>, _tallies: &mut Tallies) {}
 }

@@ -1,12 +1,10 @@
 //! Files of orders of several activities each: `multi-deduct --from`.
 
 use super::args::MultiBulkArgs;
-use super::check::check;
-use super::driver::{RunContext, apply, job};
+use super::driver;
 use super::input::Input;
 use super::kind::Kind;
 use super::report::{Report, shows_rows};
-use super::summary::Tallies;
 use crate::cli::commands::multi_rows::{LineDocument, LineItemRow};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -28,17 +26,11 @@ pub fn run(
 ) -> Result<Exit> {
     crate::cli::interrupt::stop_gracefully();
     let input = Input::of_multi_orders(from, store.layout())?;
-    let Some(mut checked) = check::<MultiRow>(input, &args.run, dry_run, out)? else { return Ok(Exit::Interrupted) };
-    if dry_run {
-        return checked.show(out);
-    }
-    let job = job(&checked, &args.run, Operation::MultiDeduct);
-    let context = RunContext::new(&checked, &job, &args.run, out);
-    let multi = Multi { job: job.name.clone(), reason, is_nested: out.format() == Format::Jsonl };
-    let has_rows = shows_rows(out.format());
-    let names = checked.take_names();
-    let run = MultiOrderRun::new(store, job, args.run.limits(), args.run.retry_for(), has_rows, names)?;
-    apply(checked, multi, run, context, out)?.show(store, out)
+    let (is_nested, has_rows) = (out.format() == Format::Jsonl, shows_rows(out.format()));
+    driver::run(input, &args.run, Operation::MultiDeduct, dry_run, store, out, |store, job, names| {
+        let multi = Multi { job: job.name.clone(), reason, is_nested };
+        Ok((multi, MultiOrderRun::new(store, job, args.run.limits(), args.run.retry_for(), has_rows, names)?))
+    })
 }
 
 /// Orders of several activities each.
@@ -88,11 +80,5 @@ impl Kind for Multi<'_> {
             LineItemRow::of(*line, order, outcome).try_for_each(|row| rows.push_borrowed(&row))?;
         }
         Ok(true)
-    }
-
-    fn complete(&self, run: &MultiOrderRun, tallies: &mut Tallies) {
-        for (nth, refused_before) in run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
-            tallies.split_replayed(nth, refused_before);
-        }
     }
 }

@@ -3,19 +3,17 @@
 use std::fmt::Write as _;
 
 use super::args::BulkArgs;
-use super::check::check;
-use super::driver::{RunContext, apply, job};
+use super::driver;
 use super::input::Input;
 use super::kind::Kind;
 use super::report::{LineRow, Report, shows_rows};
-use super::summary::Tallies;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Column, OrderRow};
 use crate::cli::output::Output;
 use seckill::inventory::number::Limit;
 use seckill::store::Store;
-use seckill::store::bulk::{BulkOrder, Operation, OrderOptions, OrderRun, Run, SingleOrders};
+use seckill::store::bulk::{BulkOrder, Operation, OrderOptions, OrderRun, SingleOrders};
 
 /// What the command adds to its file.
 pub struct Task<'a> {
@@ -33,26 +31,20 @@ pub struct Task<'a> {
 pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
     crate::cli::interrupt::stop_gracefully();
     let input = Input::of_orders(from, args, store.layout())?;
-    let Some(mut checked) = check::<OrderRow>(input, &args.run, task.dry_run, out)? else {
-        return Ok(Exit::Interrupted);
-    };
-    if task.dry_run {
-        return checked.show(out);
-    }
-    let job = job(&checked, &args.run, task.operation);
-    let context = RunContext::new(&checked, &job, &args.run, out);
-    let single = Single { job: job.name.clone(), request: String::new() };
-    let options = OrderOptions {
-        operation: task.operation,
-        job,
-        reason: task.reason.map(str::to_owned),
-        limit: task.limit,
-        has_rows: shows_rows(out.format()),
-        limits: args.run.limits(),
-        retry_for: args.run.retry_for(),
-    };
-    let run = OrderRun::new(store, options, checked.take_names())?;
-    apply(checked, single, run, context, out)?.show(store, out)
+    let has_rows = shows_rows(out.format());
+    driver::run(input, &args.run, task.operation, task.dry_run, store, out, |store, job, names| {
+        let single = Single { job: job.name.clone(), request: String::new() };
+        let options = OrderOptions {
+            operation: task.operation,
+            job,
+            reason: task.reason.map(str::to_owned),
+            limit: task.limit,
+            has_rows,
+            limits: args.run.limits(),
+            retry_for: args.run.retry_for(),
+        };
+        Ok((single, OrderRun::new(store, options, names)?))
+    })
 }
 
 /// Orders of one activity each.
@@ -97,11 +89,5 @@ impl Kind for Single {
         }
         rows.push_borrowed(&LineRow::new(&decided, &self.request))?;
         Ok(true)
-    }
-
-    fn complete(&self, run: &Run<SingleOrders>, tallies: &mut Tallies) {
-        for (nth, refused_before) in run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
-            tallies.split_replayed(nth, refused_before);
-        }
     }
 }

@@ -130,13 +130,6 @@ impl Run<MultiOrders> {
     }
 }
 
-impl Run<MultiOrders> {
-    /// How many items of each activity the job refused before this run, or in another one at the same time.
-    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
-        self.states.refused_before()
-    }
-}
-
 impl MultiOrders {
     /// Each order of a call is decided, except that in activities that refuse as a whole the watermark has not moved.
     fn decided(&mut self, states: &mut JobStates, call: &MultiCall, decoded: Vec<DecodedColumn>) {

@@ -155,11 +155,6 @@ impl Run<SingleOrders> {
         let [stock, bought] = self.orders.window.front_details();
         Some(DecidedOrder { order, nth: row.activity as usize, status, stock, bought })
     }
-
-    /// How many orders of each activity the job refused before this run, or in another one at the same time.
-    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
-        self.states.refused_before()
-    }
 }
 
 /// Loads a script that a proxy may refuse, because it computes its keys; false if it does.
