@@ -102,7 +102,7 @@ names! {
 
 /// One field in which an activity and its plan differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct FieldDifference {
     /// Name of the field, as in fixtures.
     pub field: String,
     /// As it is stored; empty if it is not set.
@@ -113,7 +113,7 @@ pub struct Difference {
     pub is_given: bool,
 }
 
-impl Difference {
+impl FieldDifference {
     /// ``stock `10` → `50` ``: for people.
     pub fn words(&self) -> String {
         let shown = |text: &str| match (self.field.as_str(), text) {
@@ -154,7 +154,7 @@ pub struct Preheated {
     /// The most units a user may hold, after.
     pub per_user_limit: Option<u64>,
     /// In what plan and activity differ.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<FieldDifference>,
     /// Which key is corrupt, and what it holds.
     pub corrupt: Option<super::order::Corrupt>,
 }

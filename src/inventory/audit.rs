@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::class::Class;
 use super::id::{ActivityId, StoredUser};
 use super::names::names;
-use super::plan::Plan;
+use super::plan::RepairPlan;
 
 names! {
     /// The outcome of an audit, the best first.
@@ -115,7 +115,7 @@ pub struct Audit {
     /// Warnings.
     pub notes: Vec<String>,
     /// What would set it right.
-    pub plan: Plan,
+    pub plan: RepairPlan,
     /// The order rows that would complete the order records, in no order. Of a user who has rows already, the rest.
     pub missing_orders: Vec<MissingOrder>,
 }

@@ -9,7 +9,7 @@ use super::id::StoredUser;
 use super::layout::Kind;
 use super::mismatch::{Holding, Mismatch};
 use super::number::signed;
-use super::plan::{self, MissingOrders, Plan};
+use super::plan::{self, MissingOrders, RepairPlan};
 use super::repair::Repair;
 
 /// Says what the evidence means.
@@ -61,7 +61,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
 }
 
 /// Notes what an operator must know before a repair, or can do instead of one.
-fn ways_out(evidence: &mut Evidence, plan: &Plan, differences: &[Difference]) {
+fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Difference]) {
     if evidence.corrupt.is_none() && evidence.end.is_some() && evidence.stock().is_none() {
         let restores = plan.repairs.iter().any(Repair::restores_stock);
         let why = "its stock key is gone, and nothing proves how many units are left";

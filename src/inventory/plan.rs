@@ -4,10 +4,10 @@
 //! Order records override Redis. Without them, a counter that the stock moved with is never undone: a backend sold those
 //! units past the ledger, and undoing would sell them again.
 
+mod changes;
 mod explained;
-mod steps;
 
-use steps::{Step, Steps};
+use changes::{Change, Changes};
 
 use super::class::Class;
 use super::evidence::Evidence;
@@ -25,7 +25,7 @@ pub enum MissingOrders {
 
 /// What to do about an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
+pub struct RepairPlan {
     /// What can be repaired: what lowers the stock comes first.
     pub repairs: Vec<Repair>,
     /// What cannot, how often, and why.
@@ -33,8 +33,8 @@ pub struct Plan {
 }
 
 /// Plans the repairs of an activity. `is_unrecorded`: the order records don't mention it, though it sold.
-pub fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrders) -> Plan {
-    let mut plan = Plan::default();
+pub fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrders) -> RepairPlan {
+    let mut plan = RepairPlan::default();
     if evidence.end.is_none() {
         return plan;
     }
@@ -48,14 +48,14 @@ pub fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrd
     if is_unrecorded && !evidence.ledger.lists_users() {
         return plan;
     }
-    let mut steps = Steps::new(evidence, missing_orders);
+    let mut changes = Changes::new(evidence, missing_orders);
     if evidence.kind == Kind::Counter {
-        steps.counter();
+        changes.counter();
     } else {
-        steps.users();
+        changes.users();
     }
-    let Steps { mut plan, steps, .. } = steps;
-    plan.name(evidence, steps);
+    let Changes { mut plan, changes, .. } = changes;
+    plan.name(evidence, changes);
     if evidence.lost_tail() && plan.repairs.is_empty() {
         plan.keep(Class::LostTail, "nothing restores entries; the order records show what was lost");
     }
@@ -70,7 +70,7 @@ fn audited(evidence: &Evidence) -> Option<Audited> {
     Some(Audited { stock: end.stock?, last: end.last.filter(|_| has_ledger) })
 }
 
-impl Plan {
+impl RepairPlan {
     fn keep(&mut self, class: Class, why: &'static str) {
         match self.kept.iter_mut().find(|(known, _, known_why)| (*known, *known_why) == (class, why)) {
             Some((_, count, _)) => *count += 1,
@@ -78,26 +78,26 @@ impl Plan {
         }
     }
 
-    /// Puts steps in order and gives them their names.
-    fn name(&mut self, evidence: &Evidence, steps: Vec<Step>) {
+    /// Puts changes in order and gives them their names.
+    fn name(&mut self, evidence: &Evidence, changes: Vec<Change>) {
         let rules = evidence.rules();
         // Without a meta nothing counts the repairs, so the instant of the audit distinguishes one from the next.
         let at = evidence.end.as_ref().filter(|_| rules.is_none()).map_or(0, |end| end.at.get());
-        let repair = |step: Step| Repair {
+        let repair = |change: Change| Repair {
             id: String::new(),
             layout: evidence.layout,
             activity: evidence.activity.to_string(),
-            class: step.class,
-            audited: if step.user.is_none() && step.stock_change > 0 { audited(evidence) } else { None },
-            user: step.user,
-            from: step.from,
-            to: step.to,
-            stock_change: step.stock_change,
+            class: change.class,
+            audited: if change.user.is_none() && change.stock_change > 0 { audited(evidence) } else { None },
+            user: change.user,
+            from: change.from,
+            to: change.to,
+            stock_change: change.stock_change,
             after: None,
             epoch: rules.map(|rules| rules.epoch),
             repairs: rules.map(|rules| rules.repairs),
         };
-        self.repairs = steps.into_iter().map(|step| repair(step).named(at)).collect();
+        self.repairs = changes.into_iter().map(|change| repair(change).named(at)).collect();
         let key = |repair: &Repair| (repair.stock_change >= 0, repair.user.is_some(), -repair.stock_change);
         self.repairs.sort_by(|one, other| (key(one), &one.user).cmp(&(key(other), &other.user)));
         let (raising, first): (Vec<&Repair>, Vec<&Repair>) =

@@ -10,7 +10,7 @@ use super::reply::Reply;
 use super::scripts::PREHEAT;
 use super::several::Unanswered;
 use super::{Settle, Store, StoreError};
-use crate::inventory::activity::{Action, Difference, Plan, Preheat, Preheated};
+use crate::inventory::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::inventory::id::ActivityId;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
@@ -226,7 +226,7 @@ fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreE
         let text = |at: usize| Ok::<_, StoreError>(reply.text(parts.get(at))?.unwrap_or_default());
         let field = text(0)?;
         let is_given = plan.gives(&field);
-        preheated.differences.push(Difference { field, before: text(1)?, after: text(2)?, is_given });
+        preheated.differences.push(FieldDifference { field, before: text(1)?, after: text(2)?, is_given });
     }
     Ok(preheated)
 }

@@ -1,7 +1,7 @@
 //! `seckill deduct`: take units of one activity for a user.
 
 use super::bulk::{self, BulkArgs, Task};
-use super::rows::{OrderRow, required_user, show};
+use super::rows::{OutcomeRow, required_user, show};
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
@@ -68,6 +68,6 @@ pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     };
     let outcome = store.deduct(&order, dry_run)?;
     let request = (!dry_run).then_some(&order.request);
-    let row = OrderRow::new(activity, order.user.as_ref(), request, &outcome);
+    let row = OutcomeRow::new(activity, order.user.as_ref(), request, &outcome);
     show(&row, activity, &outcome, dry_run, store, out)
 }

@@ -1,7 +1,7 @@
 //! `seckill refund`: give units back.
 
 use super::bulk::{self, BulkArgs, Task};
-use super::rows::{HexOrderRow, OrderRow, required_user, show};
+use super::rows::{HexOutcomeRow, OutcomeRow, required_user, show};
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -88,9 +88,9 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         return Err(unknown_units(&refund, store)?.into());
     }
     let request = (!dry_run).then_some(&refund.request);
-    let row = OrderRow::stored(activity, refund.user.as_ref(), request, &outcome);
+    let row = OutcomeRow::stored(activity, refund.user.as_ref(), request, &outcome);
     match args.user_hex {
-        Some(_) => show(&HexOrderRow(row), activity, &outcome, dry_run, store, out),
+        Some(_) => show(&HexOutcomeRow(row), activity, &outcome, dry_run, store, out),
         None => show(&row, activity, &outcome, dry_run, store, out),
     }
 }

@@ -14,7 +14,7 @@ use seckill::inventory::status::Status;
 use seckill::store::Store;
 
 #[derive(Debug, Serialize)]
-pub struct OrderRow<'a> {
+pub struct OutcomeRow<'a> {
     activity: &'a str,
     user: Option<&'a str>,
     quantity: Option<u64>,
@@ -27,7 +27,7 @@ pub struct OrderRow<'a> {
     user_hex: Option<String>,
 }
 
-impl<'a> OrderRow<'a> {
+impl<'a> OutcomeRow<'a> {
     /// The row of an outcome. A dry run has no request.
     pub fn new(
         activity: &'a ActivityId,
@@ -66,7 +66,7 @@ impl<'a> OrderRow<'a> {
     }
 }
 
-columns!(row: OrderRow<'_> {
+columns!(row: OutcomeRow<'_> {
     activity => Cell::text(row.activity).flexible();
     user => row.user_cell();
     quantity;
@@ -79,9 +79,9 @@ columns!(row: OrderRow<'_> {
 /// An order of a user who was given as bytes: csv has a column for them.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct HexOrderRow<'a>(pub OrderRow<'a>);
+pub struct HexOutcomeRow<'a>(pub OutcomeRow<'a>);
 
-columns!(row: HexOrderRow<'_> {
+columns!(row: HexOutcomeRow<'_> {
     activity => Cell::text(row.0.activity).flexible();
     user => row.0.user_cell();
     quantity => row.0.quantity.cell();

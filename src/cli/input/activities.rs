@@ -77,7 +77,7 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
         let start = record.position().map_or(0, |position| offset(position.byte()));
         let end = offset(reader.position().byte());
         let line = record.position().map_or(1, |position| offset(position.line()));
-        let (width, columns) = (header.len(), &found.places);
+        let (width, columns) = (header.len(), &found.indexes);
         let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };
         if bytes.get(start..end).is_some_and(|raw| after_quote(raw, delimiter).is_some()) {
             row.report(

@@ -12,13 +12,13 @@ const MOST_NAMED: usize = 10;
 /// The columns that a reader looks for, by what the input calls them.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    wanted: Vec<Wanted>,
+    wanted: Vec<WantedColumn>,
     /// Whether the command has `--map`.
     has_map: bool,
 }
 
 #[derive(Debug, Clone)]
-struct Wanted {
+struct WantedColumn {
     ours: &'static str,
     /// `None`: the input has no such column.
     theirs: Option<String>,
@@ -38,9 +38,9 @@ pub enum Named {
 
 /// What a header says.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundColumns {
     /// The index of each column of ours, if it is there.
-    pub places: Vec<Option<usize>>,
+    pub indexes: Vec<Option<usize>>,
     /// The names of all others.
     pub ignored: Vec<String>,
 }
@@ -74,7 +74,7 @@ impl Columns {
         }
         let wanted = known.into_iter().enumerate().map(|(nth, ours)| {
             let theirs = mapping.theirs(ours);
-            Wanted {
+            WantedColumn {
                 ours,
                 theirs: Some(theirs.unwrap_or(ours)).filter(|name| !name.is_empty()).map(str::to_owned),
                 is_required: nth < required.len(),
@@ -107,7 +107,7 @@ impl Columns {
             Some(nth) => Named::Ours(nth),
             None => {
                 let nearly =
-                    |wanted: &Wanted| !wanted.is_mapped && wanted.theirs.is_some() && is_near(wanted.ours, name);
+                    |wanted: &WantedColumn| !wanted.is_mapped && wanted.theirs.is_some() && is_near(wanted.ours, name);
                 self.wanted.iter().position(nearly).map_or(Named::Other, Named::Nearly)
             }
         }
@@ -117,16 +117,16 @@ impl Columns {
     ///
     /// # Errors
     /// A required or mapped column is missing, one is named twice, or a name is nearly that of a column that is missing.
-    pub fn find(&self, header: &[String]) -> Result<Found, Refusal> {
-        let mut found = Found { places: vec![None; self.wanted.len()], ignored: Vec::new() };
+    pub fn find(&self, header: &[String]) -> Result<FoundColumns, Refusal> {
+        let mut found = FoundColumns { indexes: vec![None; self.wanted.len()], ignored: Vec::new() };
         let mut near: Vec<Option<&str>> = vec![None; self.wanted.len()];
         for (at, name) in header.iter().enumerate() {
             match self.classify(name) {
-                Named::Ours(nth) if found.places[nth].is_some() => {
+                Named::Ours(nth) if found.indexes[nth].is_some() => {
                     let message = format!("the header names `{}` twice", self.name(nth));
                     return Err(Refusal { message, hint: None });
                 }
-                Named::Ours(nth) => found.places[nth] = Some(at),
+                Named::Ours(nth) => found.indexes[nth] = Some(at),
                 Named::Nearly(nth) => {
                     near[nth] = near[nth].or(Some(name));
                     found.ignored.push(name.clone());
@@ -136,7 +136,7 @@ impl Columns {
         }
         let missing = |nth: &usize| {
             let wanted = &self.wanted[*nth];
-            found.places[*nth].is_none() && (wanted.is_required || wanted.is_mapped || near[*nth].is_some())
+            found.indexes[*nth].is_none() && (wanted.is_required || wanted.is_mapped || near[*nth].is_some())
         };
         let missing: Vec<usize> = (0..self.wanted.len()).filter(missing).collect();
         if missing.is_empty() { Ok(found) } else { Err(self.refusal(header, &missing, &near)) }
@@ -206,7 +206,7 @@ pub fn ignored(names: &[String]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn find(header: &[&str], map: &str) -> Result<Found, Refusal> {
+    fn find(header: &[&str], map: &str) -> Result<FoundColumns, Refusal> {
         let mapping = if map.is_empty() { Mapping::default() } else { map.parse().unwrap() };
         let columns = Columns::new(&["activity", "user"], &["quantity", "request"], &mapping).unwrap();
         columns.find(&header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
@@ -215,13 +215,13 @@ mod tests {
     #[test]
     fn names_are_known_in_any_case_and_others_are_ignored() {
         let found = find(&["Note", "USER", "Activity", "userName"], "").unwrap();
-        assert_eq!(found.places, [Some(2), Some(1), None, None]);
+        assert_eq!(found.indexes, [Some(2), Some(1), None, None]);
         assert_eq!(ignored(&found.ignored).unwrap(), "the columns `Note`, `userName` are ignored");
         assert_eq!(ignored(&["x".to_owned()]).unwrap(), "the column `x` is ignored");
         assert_eq!(ignored(&[]), None);
         let found = find(&["Buyer", "sku", "qty", "quantity", "user"], "user=buyer,activity=SKU").unwrap();
         assert_eq!(
-            (found.places, found.ignored),
+            (found.indexes, found.ignored),
             (vec![Some(1), Some(0), Some(3), None], vec!["qty".into(), "user".into()])
         );
         assert_eq!(find(&["activity", "user", "User"], "").unwrap_err().message, "the header names `user` twice");

@@ -36,7 +36,7 @@ pub struct Reading {
 
 /// What is known of an input when all of it was read.
 #[derive(Default)]
-pub struct Summary {
+pub struct RecordsSummary {
     /// How many rows there were, of whichever activity.
     pub rows: u64,
     /// How many of them were of activities that nobody wants.
@@ -83,12 +83,12 @@ impl Activities {
     }
 }
 
-pub struct Source {
+pub struct RecordsSource {
     blocks: Blocks,
     export: Option<Export>,
 }
 
-impl Source {
+impl RecordsSource {
     /// A file; `-` is standard input.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be read, a row is not valid, or the command failed.
-    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, Summary), InputError> {
+    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, RecordsSummary), InputError> {
         let mut sums: Vec<(Interner, OrderSums)> = Vec::new();
         let read = read(self.blocks, reading, &mut |index, rows| {
             if index >= sums.len() {
@@ -142,7 +142,7 @@ impl Source {
 
 /// Records that a thread is reading.
 pub struct Unfinished {
-    thread: JoinHandle<Result<(Activities, Summary), InputError>>,
+    thread: JoinHandle<Result<(Activities, RecordsSummary), InputError>>,
     export: Option<Export>,
 }
 
@@ -150,8 +150,8 @@ impl Unfinished {
     /// Waits for the end.
     ///
     /// # Errors
-    /// As [`Source::read`]: nothing that was handed over may be believed.
-    pub fn finish(self) -> Result<Summary, InputError> {
+    /// As [`RecordsSource::read`]: nothing that was handed over may be believed.
+    pub fn finish(self) -> Result<RecordsSummary, InputError> {
         let read = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         end(read, self.export).map(|(_, summary)| summary)
     }
@@ -201,8 +201,8 @@ fn read(
     mut blocks: Blocks,
     reading: &Reading,
     hand_over: &mut impl FnMut(usize, &mut OrderRows),
-) -> Result<(Activities, Summary), InputError> {
-    let (mut activities, mut summary) = (Activities::default(), Summary::default());
+) -> Result<(Activities, RecordsSummary), InputError> {
+    let (mut activities, mut summary) = (Activities::default(), RecordsSummary::default());
     for activity in &reading.wanted {
         activities.index_of(activity.clone());
     }

@@ -7,7 +7,7 @@ pub(super) const GAP: usize = 2;
 
 /// One column as it is drawn.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub(super) struct TableColumn {
     pub(super) index: usize,
     pub(super) heading: String,
     pub(super) width: usize,
@@ -19,7 +19,7 @@ pub(super) struct Column {
 /// The columns of a table, decided once.
 #[derive(Debug)]
 pub(super) struct Fitted {
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<TableColumn>,
     /// Headings of the columns that have no room.
     pub(super) hidden: Vec<String>,
     /// Whether a cell that is too long is cut; else it pushes the rest of its line to the right.
@@ -29,7 +29,8 @@ pub(super) struct Fitted {
 impl Fitted {
     /// Fits the columns to these rows, and to a width if there is one.
     pub(super) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
-        let columns = headings.iter().enumerate().map(|(index, heading)| Column::new(index, heading, rows)).collect();
+        let columns =
+            headings.iter().enumerate().map(|(index, heading)| TableColumn::new(index, heading, rows)).collect();
         let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };
         if let Some(most) = most {
             fitted.narrow(most);
@@ -63,7 +64,7 @@ impl Fitted {
     }
 
     /// Takes what is too much from the columns that can give, down to the least each can do with.
-    fn shrink(&mut self, most: usize, least: impl Fn(&Column) -> Option<usize>) {
+    fn shrink(&mut self, most: usize, least: impl Fn(&TableColumn) -> Option<usize>) {
         let mut excess = self.total().saturating_sub(most);
         while excess > 0 {
             // From the widest, so that a long title does not starve a short one.
@@ -81,7 +82,7 @@ impl Fitted {
     }
 }
 
-impl Column {
+impl TableColumn {
     fn new(index: usize, heading: &str, rows: &[Vec<Cell>]) -> Self {
         let cells = || rows.iter().filter_map(|row| row.get(index));
         let heading = heading.to_uppercase();

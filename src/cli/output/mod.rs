@@ -63,9 +63,9 @@ impl Output {
         Self::to(io::stdout(), format, Terminal::new(color, quiet, verbose))
     }
 
-    /// Some other place for the data.
-    pub fn to(place: impl Write + Send + 'static, format: Format, terminal: Terminal) -> Self {
-        Self { format, terminal, sink: Sink::new(Box::new(place), terminal.shows_data), is_dry: false, bom: false }
+    /// Some other writer for the data.
+    pub fn to(writer: impl Write + Send + 'static, format: Format, terminal: Terminal) -> Self {
+        Self { format, terminal, sink: Sink::new(Box::new(writer), terminal.shows_data), is_dry: false, bom: false }
     }
 
     /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.

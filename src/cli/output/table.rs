@@ -9,7 +9,7 @@ use tabled::settings::style::HorizontalLine;
 use tabled::settings::{Alignment, Padding, Style};
 
 use super::cell::{Cell, cut, width};
-use super::fit::{Column, Fitted, GAP};
+use super::fit::{Fitted, GAP, TableColumn};
 use super::paint::{Tone, paint};
 
 /// A table whose columns are decided.
@@ -47,8 +47,8 @@ impl Table {
             .with(Style::empty().horizontals([(1, HorizontalLine::new('─'))]))
             .with(Padding::new(0, GAP, 0, 0))
             .modify(Columns::last(), Padding::zero());
-        for (place, _) in columns.iter().enumerate().filter(|(_, column)| column.right) {
-            table.modify(Columns::one(place), Alignment::right());
+        for (at, _) in columns.iter().enumerate().filter(|(_, column)| column.right) {
+            table.modify(Columns::one(at), Alignment::right());
         }
         // The blanks after the last column would wrap on a terminal that has just become narrower.
         table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
@@ -57,13 +57,13 @@ impl Table {
     /// Appends one more row, to the same widths.
     pub(super) fn line(&self, row: &[Cell], line: &mut String) {
         let mut owed = 0;
-        for (place, column) in self.fitted.columns.iter().enumerate() {
+        for (at, column) in self.fitted.columns.iter().enumerate() {
             let Some(cell) = row.get(column.index) else { continue };
             let columns = if self.fitted.bounded { column.width } else { column.width.max(cell.width()) };
             let shown = cell.shown(columns);
             let blank = column.width.saturating_sub(width(&shown));
             let (before, after) = if column.right { (blank, 0) } else { (0, blank) };
-            let gap = if place == 0 { 0 } else { GAP };
+            let gap = if at == 0 { 0 } else { GAP };
             line.extend(std::iter::repeat_n(' ', owed + gap + before));
             paint(line, &shown, cell.tone, self.coloured);
             owed = after;
@@ -73,7 +73,7 @@ impl Table {
     }
 
     /// A heading as wide as its column, so that tabled cannot find a narrower one.
-    fn heading(&self, column: &Column) -> String {
+    fn heading(&self, column: &TableColumn) -> String {
         let heading = cut(&column.heading, column.width);
         let blank = " ".repeat(column.width - width(&heading));
         let mut text = String::new();
@@ -87,7 +87,7 @@ impl Table {
         text
     }
 
-    fn cell(&self, cell: &Cell, column: &Column) -> String {
+    fn cell(&self, cell: &Cell, column: &TableColumn) -> String {
         let mut text = String::new();
         paint(&mut text, &cell.shown(column.width), cell.tone, self.coloured);
         text

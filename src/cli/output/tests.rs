@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
-/// A place that can be looked at afterwards.
+/// A writer that can be looked at afterwards.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<u8>>>);
 
@@ -172,7 +172,7 @@ fn a_second_table_keeps_its_distance() {
     assert!(text.contains("-\n\nParticipants\nACTIVITY"), "{text}");
 }
 
-/// A place that takes nothing.
+/// A writer that takes nothing.
 struct Refusing(io::ErrorKind);
 
 impl Write for Refusing {

@@ -1,3 +1,5 @@
+//! Verdicts, proofs and differences.
+
 use super::*;
 
 #[test]

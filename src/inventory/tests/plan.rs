@@ -1,3 +1,5 @@
+//! Plans of repairs, and what is kept.
+
 use super::*;
 use crate::inventory::number::signed;
 use crate::inventory::plan::plan;

@@ -6,7 +6,7 @@ use super::args::RunArgs;
 use super::check::{CheckedInput, check};
 use super::input::{BadLines, Input};
 use super::kind::{Kind, Line};
-use super::outcome::{Done, Outcome, with_hint};
+use super::outcome::{Done, RunOutcome, with_hint};
 use super::report::Report;
 use super::summary::Summary;
 use crate::cli::error::{Error, Result};
@@ -109,7 +109,7 @@ fn apply<K: Kind>(
     mut run: Run<K::Orders>,
     context: RunContext,
     out: &mut Output,
-) -> Result<Outcome> {
+) -> Result<RunOutcome> {
     let CheckedInput { input, content, bad, .. } = checked;
     if content.is_some() {
         while !interrupt::requested() && run.load_watermarks()? {}
@@ -242,7 +242,7 @@ impl<K: Kind> Driver<'_, K> {
     }
 
     /// Reports what else was decided, and how the run ended.
-    fn finish(mut self, end: End) -> Result<Outcome> {
+    fn finish(mut self, end: End) -> Result<RunOutcome> {
         // What is in flight is waited for. If that fails too, the first failure says enough.
         let drained = self.run.drain();
         let (is_done, is_interrupted) = (matches!(end, End::Done), matches!(end, End::Interrupted));
@@ -316,6 +316,6 @@ impl<K: Kind> Driver<'_, K> {
             }
             terminal.hint(how_to_resume);
         }
-        Ok(Outcome { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
+        Ok(RunOutcome { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
     }
 }

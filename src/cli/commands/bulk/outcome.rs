@@ -9,7 +9,7 @@ use crate::cli::output::{Format, Output};
 use seckill::store::{Store, StoreError};
 
 /// How a run ended.
-pub(super) struct Outcome {
+pub(super) struct RunOutcome {
     pub(super) is_done: bool,
     pub(super) failure: Option<Failure>,
     pub(super) bad: Option<Failure>,
@@ -17,7 +17,7 @@ pub(super) struct Outcome {
     pub(super) summary: Summary,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Shows the summary; the exit code is the first that applies.
     pub(super) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
         // An empty table has nothing to say beside an error.

@@ -38,7 +38,7 @@ columns!(_row: ActivityDetail {
 /// Any of the store's.
 pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top: usize) -> Result<ActivityDetail> {
     warn(warnings, snapshot);
-    let mut tally = Tally::new(top);
+    let mut tally = TopBuyers::new(top);
     let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
     let kind = store.layout().kind();
     let held = if tally_is_needed(snapshot, kind, top) {
@@ -113,7 +113,7 @@ impl InvalidRecords {
 }
 
 /// What a pass over the participants finds, in memory for `top` of them.
-struct Tally {
+struct TopBuyers {
     top: usize,
     /// The largest first; units that are unknown come last.
     most: BTreeSet<(Reverse<Option<u64>>, Vec<u8>)>,
@@ -125,7 +125,7 @@ struct Tally {
     invalid: InvalidRecords,
 }
 
-impl Tally {
+impl TopBuyers {
     fn new(top: usize) -> Self {
         Self {
             top,
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     fn most(top: usize, found: &[(&str, u64)]) -> Vec<(String, u64)> {
-        let mut tally = Tally::new(top);
+        let mut tally = TopBuyers::new(top);
         found.iter().for_each(|(user, units)| tally.count(user.as_bytes(), Ok(Bought::Units(*units))));
         assert_eq!(tally.most.len(), tally.units.len());
         tally.most.iter().map(|(units, user)| (String::from_utf8_lossy(user).into_owned(), units.0.unwrap())).collect()
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn units_that_are_no_number_are_not_summed() {
-        let mut tally = Tally::new(1);
+        let mut tally = TopBuyers::new(1);
         tally.count(b"a", Ok(Bought::Units(2)));
         tally.count(b"b", Err("1.5".to_owned()));
         assert_eq!(tally.held(), None);
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn unknown_units_come_last_and_make_the_sum_unknown() {
-        let mut tally = Tally::new(2);
+        let mut tally = TopBuyers::new(2);
         tally.count(b"a", Ok(Bought::Unknown));
         tally.count(b"b", Ok(Bought::Units(1)));
         let units: Vec<Option<u64>> = tally.most.iter().map(|(units, _)| units.0).collect();

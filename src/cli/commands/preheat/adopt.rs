@@ -7,7 +7,7 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use seckill::inventory::activity::{Action, Difference, Plan, Preheat, Preheated};
+use seckill::inventory::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use seckill::inventory::adoption::{Adopted, Found, Unadoptable};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Units;
@@ -245,7 +245,7 @@ impl Adoption<'_> {
             Unadoptable::OtherTotal(known) => {
                 let wanted = self.args.total.map(Units::get).or(found.total).unwrap_or_default();
                 let (before, after) = (known.to_string(), wanted.to_string());
-                let difference = Difference { field: "total".to_owned(), before, after, is_given: true };
+                let difference = FieldDifference { field: "total".to_owned(), before, after, is_given: true };
                 self.out.hint(format!(
                     "stock and participants come to {known}: `--total {known}` takes over what is there"
                 ));
@@ -253,7 +253,7 @@ impl Adoption<'_> {
             }
             Unadoptable::StockLost => {
                 let field = "stock key".to_owned();
-                let difference = Difference { field, before: String::new(), after: String::new(), is_given: true };
+                let difference = FieldDifference { field, before: String::new(), after: String::new(), is_given: true };
                 self.out.hint("nobody recorded what is sold, so what was left cannot be known: `--reset` starts over");
                 self.refuse(found, Status::Exists, None, vec![difference])
             }
@@ -265,7 +265,7 @@ impl Adoption<'_> {
         found: &Adoptable,
         status: Status,
         corrupt: Option<Corrupt>,
-        differences: Vec<Difference>,
+        differences: Vec<FieldDifference>,
     ) -> Result<Exit> {
         let refused = Preheated {
             action: Action::Refused,

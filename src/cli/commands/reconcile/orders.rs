@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
-use crate::cli::input::records::{OrderRecords, Reading, Source, Summary, Unfinished};
+use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Unfinished};
 use crate::cli::output::Output;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
@@ -97,8 +97,8 @@ impl OrdersArgs {
             },
         };
         let source = match (&self.orders, &self.orders_cmd) {
-            (Some(file), _) => Source::file(file)?,
-            (None, command) => Source::command(command.as_deref().unwrap_or_default())?,
+            (Some(file), _) => RecordsSource::file(file)?,
+            (None, command) => RecordsSource::command(command.as_deref().unwrap_or_default())?,
         };
         let reading = Reading { format, mapping, has_users: store.layout().kind().has_users(), wanted };
         let records = if reading.wanted.len() == 1 {
@@ -115,7 +115,7 @@ impl OrdersArgs {
 
 impl OrdersArgs {
     /// Refuses an export that is empty or not of the expected length: every sale would differ from it, or none.
-    fn check(&self, summary: &Summary, as_of: Millis, out: &Output) -> Result<(), Failure> {
+    fn check(&self, summary: &RecordsSummary, as_of: Millis, out: &Output) -> Result<(), Failure> {
         let rows = summary.rows;
         out.detail(format!("{rows} order records as of {as_of}"));
         let source = self.orders.as_ref().map_or_else(|| "`--orders-cmd`".to_owned(), |file| format!("`{file}`"));

@@ -19,7 +19,7 @@ const FIRST_DIFFERENCES: usize = 20;
 
 /// One activity.
 #[derive(Debug, Serialize)]
-struct ActivityRow<'a> {
+struct AuditRow<'a> {
     activity: &'a str,
     verdict: Verdict,
     proof: Proof,
@@ -31,7 +31,7 @@ struct ActivityRow<'a> {
     differences: usize,
 }
 
-impl<'a> ActivityRow<'a> {
+impl<'a> AuditRow<'a> {
     fn new(audit: &'a Audit) -> Self {
         Self {
             activity: audit.activity.as_str(),
@@ -47,7 +47,7 @@ impl<'a> ActivityRow<'a> {
     }
 }
 
-columns!(row: ActivityRow<'_> {
+columns!(row: AuditRow<'_> {
     activity => Cell::text(row.activity).flexible();
     verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
         Verdict::Match => Tone::Good,
@@ -140,7 +140,7 @@ fn class_cell(class: Class) -> Cell {
 #[derive(Serialize)]
 struct Document<'a> {
     verdict: Verdict,
-    activities: Vec<ActivityRow<'a>>,
+    activities: Vec<AuditRow<'a>>,
     differences: Vec<DifferenceRow<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     repairs: Option<Vec<RepairDocument<'a>>>,
@@ -211,7 +211,7 @@ impl View<'_> {
                 if self.differences {
                     return stream(self.rows(out.format()), out);
                 }
-                stream(self.audits.iter().map(ActivityRow::new), out)
+                stream(self.audits.iter().map(AuditRow::new), out)
             }
         }
     }
@@ -221,14 +221,14 @@ impl View<'_> {
         let dry_run = self.is_dry_run.then_some(true);
         out.document(&Document {
             verdict: self.verdict,
-            activities: self.audits.iter().map(ActivityRow::new).collect(),
+            activities: self.audits.iter().map(AuditRow::new).collect(),
             differences: self.rows(out.format()).collect(),
             repairs: self.repairs.map(|rows| rows.iter().map(|row| RepairDocument { row, dry_run }).collect()),
         })
     }
 
     fn tables(&self, out: &mut Output) -> Result<(), OutputError> {
-        stream(self.audits.iter().map(ActivityRow::new), out)?;
+        stream(self.audits.iter().map(AuditRow::new), out)?;
         let classes: Vec<ClassRow<'_>> = self.audits.iter().flat_map(classes).collect();
         if classes.is_empty() {
             return Ok(());

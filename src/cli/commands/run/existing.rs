@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::sale;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
-use crate::cli::input::fixture::{Fixture, Operation};
+use crate::cli::input::fixture::{Fixture, FixtureOperation};
 use crate::cli::output::Output;
 use seckill::inventory::activity::{Action, Preheated, Snapshot};
 use seckill::inventory::id::ActivityId;
@@ -29,7 +29,7 @@ pub fn ask(fixtures: &[Fixture], planned: &[Preheated], yes: bool, store: &mut S
     }
     for fixture in fixtures {
         for step in &fixture.steps {
-            if let Operation::Rush(rush) = &step.operation
+            if let FixtureOperation::Rush(rush) = &step.operation
                 && existing.iter().any(|snapshot| snapshot.activity == rush.activity)
             {
                 return Err(rush_refused(&rush.activity, &format!("{}:{}: ", fixture.file, step.at)).into());
@@ -61,7 +61,7 @@ fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> R
     let changed: Vec<ActivityId> = fixtures
         .iter()
         .flat_map(|fixture| &fixture.steps)
-        .filter(|step| !matches!(step.operation, Operation::Reconcile { .. }))
+        .filter(|step| !matches!(step.operation, FixtureOperation::Reconcile { .. }))
         .flat_map(|step| sale::activities(&step.operation))
         .filter(|activity| !created.contains(activity) && seen.insert(*activity))
         .cloned()

@@ -18,7 +18,7 @@ use crate::cli::input::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use observed::Observed;
-use report::{Report, StepRow};
+use report::{RunReport, StepRow};
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
 
@@ -54,7 +54,7 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     }
     let mut store = session.store(layout)?;
     let out = &mut session.out;
-    let mut report = Report::default();
+    let mut report = RunReport::default();
     // What was done is shown even if an error ends the run.
     let ended = drive(args, &fixtures, &mut store, out, &mut report);
     out.set_dry_run(args.mutating.dry_run);
@@ -70,7 +70,7 @@ fn drive(
     fixtures: &[Fixture],
     store: &mut Store,
     out: &mut Output,
-    report: &mut Report,
+    report: &mut RunReport,
 ) -> Result<Exit> {
     let mut planned = Vec::new();
     for fixture in fixtures {

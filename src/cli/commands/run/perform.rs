@@ -4,7 +4,7 @@ use super::observed::{Observed, known};
 use super::rush;
 use crate::cli::commands::reconcile;
 use crate::cli::error::Result;
-use crate::cli::input::fixture::Operation;
+use crate::cli::input::fixture::FixtureOperation;
 use crate::cli::output::Output;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::order::{Bought, MultiOrder, MultiOutcome, Outcome};
@@ -14,23 +14,23 @@ use seckill::store::activities::{Pause, Paused};
 
 /// Does what a step says. `may_rush` says for which activities buyers may be invented.
 pub fn perform(
-    operation: &Operation,
+    operation: &FixtureOperation,
     may_rush: impl Fn(&ActivityId) -> bool,
     store: &mut Store,
     out: &Output,
 ) -> Result<Observed> {
     Ok(match operation {
-        Operation::Deduct(order) => of_outcome(store.deduct(order, false)?),
-        Operation::Refund(refund) => of_outcome(store.refund(refund, false)?),
-        Operation::MultiDeduct(order) => of_multi(order, store.multi_deduct(order, false)?),
-        Operation::Rush(rush) => rush::rush(rush, may_rush(&rush.activity), store, out)?,
-        Operation::Reconcile { activity, total } => {
+        FixtureOperation::Deduct(order) => of_outcome(store.deduct(order, false)?),
+        FixtureOperation::Refund(refund) => of_outcome(store.refund(refund, false)?),
+        FixtureOperation::MultiDeduct(order) => of_multi(order, store.multi_deduct(order, false)?),
+        FixtureOperation::Rush(rush) => rush::rush(rush, may_rush(&rush.activity), store, out)?,
+        FixtureOperation::Reconcile { activity, total } => {
             Observed { word: reconcile::audit(store, activity, *total)?.name(), ..Observed::default() }
         }
-        Operation::Pause { activity, reason } => {
+        FixtureOperation::Pause { activity, reason } => {
             of_pause(store.set_paused(activity, Pause::Pause { withdraw_stock: false }, reason.as_deref(), false)?)
         }
-        Operation::Resume { activity, reason } => {
+        FixtureOperation::Resume { activity, reason } => {
             of_pause(store.set_paused(activity, Pause::Resume, reason.as_deref(), false)?)
         }
     })

@@ -8,7 +8,7 @@ use seckill::inventory::activity::{Action, Plan, Preheat, Preheated};
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
 
-pub struct Summary {
+pub struct FixturePreheat {
     /// One of them was refused, and none was created.
     pub refused: bool,
     /// Some activity is as the fixture says, but has sold already.
@@ -36,7 +36,7 @@ pub fn preheat(
     dry_run: bool,
     store: &mut Store,
     out: &Output,
-) -> Result<Summary> {
+) -> Result<FixturePreheat> {
     if !dry_run {
         let plans = fitted(fixture, store)?;
         let due: Vec<usize> = (0..plans.len()).filter(|nth| results[*nth].action == Action::Create).collect();
@@ -65,12 +65,12 @@ pub fn preheat(
         out.note(format!("activities of `{}`: {}", fixture.file, said.join(", ")));
     }
     let sold_before = results.iter().any(|result| result.action == Action::Unchanged && result.stock != result.total);
-    Ok(Summary { refused: false, sold_before, created })
+    Ok(FixturePreheat { refused: false, sold_before, created })
 }
 
 /// Says in what the activities differ that are there already.
-pub fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> Summary {
+pub fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> FixturePreheat {
     crate::cli::commands::preheat::explain(results, Preheat::Create, out);
     out.warn(format!("`{}` was not run: not every activity is as it says", fixture.file));
-    Summary { refused: true, sold_before: false, created: Vec::new() }
+    FixturePreheat { refused: true, sold_before: false, created: Vec::new() }
 }

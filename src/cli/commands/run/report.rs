@@ -6,7 +6,7 @@ use super::observed::{Observed, in_words};
 use super::sale;
 use crate::cli::commands::inspect::detail::ActivityDetail;
 use crate::cli::error::Result;
-use crate::cli::input::fixture::{Expectation, Fixture, Operation, Step};
+use crate::cli::input::fixture::{Expectation, Fixture, FixtureOperation, Step};
 use crate::cli::output::{Cell, Format, Output, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Quantity;
@@ -111,16 +111,16 @@ fn of(user: Option<&impl std::fmt::Display>) -> String {
 }
 
 /// An operation in words: `deduct phone=2 for 12345`.
-fn in_full(operation: &Operation) -> String {
+fn in_full(operation: &FixtureOperation) -> String {
     let named = |activity: &ActivityId, quantity: Quantity| match quantity {
         Quantity::ONE => activity.to_string(),
         _ => format!("{activity}={quantity}"),
     };
     match operation {
-        Operation::Deduct(order) => {
+        FixtureOperation::Deduct(order) => {
             format!("deduct {}{}", named(&order.activity, order.quantity), of(order.user.as_ref()))
         }
-        Operation::Refund(refund) => {
+        FixtureOperation::Refund(refund) => {
             let what = match refund.of {
                 RefundOf::Quantity(quantity) => named(&refund.activity, quantity),
                 RefundOf::Default => refund.activity.to_string(),
@@ -128,24 +128,24 @@ fn in_full(operation: &Operation) -> String {
             };
             format!("refund {what}{}", of(refund.user.as_ref()))
         }
-        Operation::MultiDeduct(order) => {
+        FixtureOperation::MultiDeduct(order) => {
             let items: Vec<_> = order.items.iter().map(|(activity, quantity)| named(activity, *quantity)).collect();
             format!("multi_deduct {}{}", items.join(" "), of(order.user.as_ref()))
         }
-        Operation::Rush(rush) => format!("rush {}: {} users", named(&rush.activity, rush.quantity), rush.users),
-        Operation::Reconcile { activity, .. } => format!("reconcile {activity}"),
-        Operation::Pause { activity, .. } => format!("pause {activity}"),
-        Operation::Resume { activity, .. } => format!("resume {activity}"),
+        FixtureOperation::Rush(rush) => format!("rush {}: {} users", named(&rush.activity, rush.quantity), rush.users),
+        FixtureOperation::Reconcile { activity, .. } => format!("reconcile {activity}"),
+        FixtureOperation::Pause { activity, .. } => format!("pause {activity}"),
+        FixtureOperation::Resume { activity, .. } => format!("resume {activity}"),
     }
 }
 
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct RunReport {
     /// Its steps, in the order in which they were done.
     pub steps: Vec<StepRow>,
 }
 
-impl Report {
+impl RunReport {
     /// Prints it; if `with_sale` is set and the format has room, with the state of the sale.
     pub fn show(&self, fixtures: &[Fixture], store: &mut Store, out: &mut Output, with_sale: bool) -> Result<()> {
         match out.format() {

@@ -20,12 +20,12 @@ use seckill::store::{Store, StoreError};
 
 /// How many buyers ended with each status, and a key that one of them found corrupt.
 #[derive(Default)]
-struct Tally {
+struct RushTally {
     buyers: BTreeMap<Status, u64>,
     corrupt: Option<Corrupt>,
 }
 
-impl Tally {
+impl RushTally {
     fn of(&self, status: Status) -> u64 {
         self.buyers.get(&status).copied().unwrap_or_default()
     }
@@ -59,7 +59,7 @@ pub fn rush(rush: &Rush, may_sell: bool, store: &mut Store, out: &Output) -> Res
         sold
     } else if before.status == Status::NotPreheated {
         let buyers = BTreeMap::from([(Status::NotPreheated, rush.users)]);
-        (Tally { buyers, corrupt: None }, Duration::ZERO)
+        (RushTally { buyers, corrupt: None }, Duration::ZERO)
     } else {
         return Err(existing::rush_refused(&rush.activity, "").into());
     };
@@ -102,7 +102,7 @@ pub fn rush(rush: &Rush, may_sell: bool, store: &mut Store, out: &Output) -> Res
 }
 
 /// All buyers over all connections, and how long it took from the first order to the last reply.
-fn send_all(rush: &Rush, store: &Store, progress: &Progress) -> Result<(Tally, Duration)> {
+fn send_all(rush: &Rush, store: &Store, progress: &Progress) -> Result<(RushTally, Duration)> {
     let clients = usize::try_from(rush.users).unwrap_or(usize::MAX).min(rush.clients);
     // Everybody is connected before the first one orders.
     let stores = (0..clients).map(|_| store.another()).collect::<Result<Vec<_>, _>>()?;
@@ -126,7 +126,7 @@ fn send_all(rush: &Rush, store: &Store, progress: &Progress) -> Result<(Tally, D
         let began = Instant::now();
         let ended: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
         let took = began.elapsed();
-        let mut tally = Tally::default();
+        let mut tally = RushTally::default();
         for client in ended {
             tally.add(client.map_err(|_| Failure::failed("a client of the rush panicked"))??);
         }
@@ -141,8 +141,8 @@ fn client(
     next: &AtomicU64,
     stop: &AtomicBool,
     progress: &Progress,
-) -> Result<Tally, StoreError> {
-    let mut tally = Tally::default();
+) -> Result<RushTally, StoreError> {
+    let mut tally = RushTally::default();
     let has_users = store.layout().kind().has_users();
     let mut order = Order {
         activity: rush.activity.clone(),
@@ -182,7 +182,7 @@ fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
 }
 
 /// How many buyers came, how fast, and how they ended.
-fn speed(tally: &Tally, took: Duration) -> String {
+fn speed(tally: &RushTally, took: Duration) -> String {
     let buyers = tally.all();
     let seconds = took.as_secs_f64().max(0.001);
     #[allow(clippy::cast_precision_loss, reason = "a rate is shown, not counted with")]

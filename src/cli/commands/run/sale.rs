@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::commands::inspect::detail::{self, ActivityDetail};
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::error::Result;
-use crate::cli::input::fixture::{Fixture, Operation};
+use crate::cli::input::fixture::{Fixture, FixtureOperation};
 use crate::cli::output::{Cell, Output, Row, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
@@ -34,15 +34,15 @@ pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
     details
 }
 
-pub fn activities(operation: &Operation) -> Vec<&ActivityId> {
+pub fn activities(operation: &FixtureOperation) -> Vec<&ActivityId> {
     match operation {
-        Operation::Deduct(order) => vec![&order.activity],
-        Operation::Refund(refund) => vec![&refund.activity],
-        Operation::MultiDeduct(order) => order.items.iter().map(|(activity, _)| activity).collect(),
-        Operation::Rush(rush) => vec![&rush.activity],
-        Operation::Reconcile { activity, .. }
-        | Operation::Pause { activity, .. }
-        | Operation::Resume { activity, .. } => vec![activity],
+        FixtureOperation::Deduct(order) => vec![&order.activity],
+        FixtureOperation::Refund(refund) => vec![&refund.activity],
+        FixtureOperation::MultiDeduct(order) => order.items.iter().map(|(activity, _)| activity).collect(),
+        FixtureOperation::Rush(rush) => vec![&rush.activity],
+        FixtureOperation::Reconcile { activity, .. }
+        | FixtureOperation::Pause { activity, .. }
+        | FixtureOperation::Resume { activity, .. } => vec![activity],
     }
 }
 

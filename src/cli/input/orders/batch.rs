@@ -56,7 +56,7 @@ impl Batch {
     }
 
     /// The column where a value of a record begins, counted in characters.
-    pub(super) fn place(&self, raw: &[u8], column: Column) -> usize {
+    pub(super) fn value_column(&self, raw: &[u8], column: Column) -> usize {
         let before = raw.split(|byte| *byte == b'\t').take(self.header.index(column));
         let start: usize = before.map(|value| value.len() + 1).sum();
         column_of(raw, start)

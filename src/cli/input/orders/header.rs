@@ -39,7 +39,7 @@ impl Header {
             Err(RowError::Bad(problem)) => return Err(Problems::only(lines.name(), problem)),
         };
         let found = names.find(&texts).map_err(|Refusal { message, hint }| wrong(message, hint))?;
-        let columns = shape.columns().zip(found.places).filter_map(|(column, at)| Some((column, at?)));
+        let columns = shape.columns().zip(found.indexes).filter_map(|(column, at)| Some((column, at?)));
         Ok(Self { columns: columns.collect(), width: texts.len(), raw: lines.raw().to_vec(), ignored: found.ignored })
     }
 

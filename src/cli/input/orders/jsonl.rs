@@ -130,7 +130,7 @@ impl Names {
             && self.shape.column(nth).is_some_and(|column| row.get(column).is_none())
         {
             let Refusal { message, hint } = self.columns.refusal_of(nth, &name);
-            let column = place(lines.raw(), &name);
+            let column = value_column(lines.raw(), &name);
             return Err(RowError::Bad(super::lines::problem(lines.line(), column, message, hint)));
         }
         if let Some(nth) = self.shape.number(Column::Quantity)
@@ -187,7 +187,7 @@ pub(super) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
 }
 
 /// The column at which the value of a field begins, counted in characters.
-pub(super) fn place(raw: &[u8], name: &str) -> usize {
+pub(super) fn value_column(raw: &[u8], name: &str) -> usize {
     let text = String::from_utf8_lossy(raw);
     let found = text.find(&format!("\"{name}\"")).map_or(0, |at| at + name.len() + 2);
     let value = text[found..].find(|c: char| c != ':' && !c.is_whitespace()).unwrap_or(0);

@@ -125,7 +125,7 @@ impl Lines {
     }
 }
 
-/// A problem at a place, as editors count it.
+/// A problem at a line and column, as editors count them.
 pub(super) fn problem(line: u64, column: usize, message: String, hint: Option<String>) -> Problem {
     Problem::new(Location { line: usize::try_from(line).unwrap_or(usize::MAX), column }, message).hint(hint)
 }

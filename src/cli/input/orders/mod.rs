@@ -178,9 +178,9 @@ impl OrderReader {
 
     fn problem(&self, row: &OrderRow, wrong: row::Wrong) -> Problem {
         let column = match &self.form {
-            Form::Separated(form) => form.place(self.lines.raw(), wrong.column),
-            Form::Batch(form) => form.place(self.lines.raw(), wrong.column),
-            Form::Json(_) => jsonl::place(self.lines.raw(), self.column_name(wrong.column)),
+            Form::Separated(form) => form.value_column(self.lines.raw(), wrong.column),
+            Form::Batch(form) => form.value_column(self.lines.raw(), wrong.column),
+            Form::Json(_) => jsonl::value_column(self.lines.raw(), self.column_name(wrong.column)),
         };
         lines::problem(row.line(), column, wrong.message, wrong.hint)
     }

@@ -29,7 +29,7 @@ impl MultiRow {
         if next == Next::Row {
             self.items.clear();
             items(self.order.text(Column::Items), &mut self.items).map_err(|message| {
-                let column = super::jsonl::place(reader.raw(), reader.column_name(Column::Items));
+                let column = super::jsonl::value_column(reader.raw(), reader.column_name(Column::Items));
                 RowError::Bad(lines::problem(self.order.line(), column, format!("items: {message}"), None))
             })?;
         }

@@ -75,7 +75,7 @@ impl Separated {
     }
 
     /// The column where a value of a record begins, counted in characters.
-    pub(super) fn place(&self, raw: &[u8], column: Column) -> usize {
+    pub(super) fn value_column(&self, raw: &[u8], column: Column) -> usize {
         column_of(raw, scan(raw, self.delimiter).0.get(self.header.index(column)).copied().unwrap_or(0))
     }
 

@@ -1,3 +1,5 @@
+//! Rows in each form, what is refused of them, and where.
+
 use std::io::{Read, Write};
 
 use super::*;

@@ -1,7 +1,7 @@
-//! The steps of a plan: what each user's units and the stock should be.
+//! The changes of a plan: what each user's units and the stock should be.
 
 use super::explained::{Explained, explained, is_evicted};
-use super::{MissingOrders, Plan};
+use super::{MissingOrders, RepairPlan};
 use crate::inventory::class::Class;
 use crate::inventory::evidence::{Evidence, limit};
 use crate::inventory::id::StoredUser;
@@ -19,7 +19,7 @@ const LOST: &str = "its stock key is gone, and no whole ledger that equals every
                     prove how many units are left";
 
 /// A repair before it has its name.
-pub(super) struct Step {
+pub(super) struct Change {
     pub(super) class: Class,
     pub(super) user: Option<StoredUser>,
     pub(super) from: Option<u64>,
@@ -27,20 +27,20 @@ pub(super) struct Step {
     pub(super) stock_change: i64,
 }
 
-/// The steps so far.
-pub(super) struct Steps<'a> {
+/// The changes so far.
+pub(super) struct Changes<'a> {
     evidence: &'a Evidence,
     missing_orders: MissingOrders,
-    pub(super) plan: Plan,
-    pub(super) steps: Vec<Step>,
+    pub(super) plan: RepairPlan,
+    pub(super) changes: Vec<Change>,
     /// Whether the units of every user are known, or will be.
     is_complete: bool,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> Changes<'a> {
     /// None yet.
     pub(super) fn new(evidence: &'a Evidence, missing_orders: MissingOrders) -> Self {
-        Self { evidence, missing_orders, plan: Plan::default(), steps: Vec::new(), is_complete: true }
+        Self { evidence, missing_orders, plan: RepairPlan::default(), changes: Vec::new(), is_complete: true }
     }
 
     /// A sale without users: `from` and `to` are the units sold, as the ledger has them.
@@ -121,8 +121,8 @@ impl<'a> Steps<'a> {
     fn target(&mut self, mismatch: &Mismatch, explained: Explained) -> Option<(Class, i64)> {
         let against = mismatch.against_orders().filter(|class| *class != Class::Timing);
         let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);
-        let keep = |steps: &mut Self, class, why| {
-            steps.plan.keep(class, why);
+        let keep = |changes: &mut Self, class, why| {
+            changes.plan.keep(class, why);
             None
         };
         match (&mismatch.holds, mismatch.units()) {
@@ -190,11 +190,11 @@ impl<'a> Steps<'a> {
         match (evidence.stock(), left) {
             (None, Some(left)) if is_proven => {
                 // What users' repairs would move is in it at once.
-                let moved: i64 = self.steps.iter_mut().map(|step| std::mem::take(&mut step.stock_change)).sum();
+                let moved: i64 = self.changes.iter_mut().map(|change| std::mem::take(&mut change.stock_change)).sum();
                 self.restore(left.saturating_add(moved));
             }
             (None, _) => {
-                self.steps.clear();
+                self.changes.clear();
                 self.plan.keep(Class::Conservation, LOST);
             }
             (Some(_), None) => (),
@@ -221,9 +221,9 @@ impl<'a> Steps<'a> {
     /// Moves the stock by `missing` units. If they are to return, users whose purchases are missing get them first: what
     /// lowers the stock comes before what raises it, and must not wait for it.
     fn net(&mut self, mut missing: i64) {
-        for step in self.steps.iter_mut().filter(|step| step.stock_change < 0) {
-            let part = missing.clamp(0, -step.stock_change);
-            step.stock_change += part;
+        for change in self.changes.iter_mut().filter(|change| change.stock_change < 0) {
+            let part = missing.clamp(0, -change.stock_change);
+            change.stock_change += part;
             missing -= part;
         }
         if missing != 0 {
@@ -239,8 +239,8 @@ impl<'a> Steps<'a> {
 
     /// Leaves out what would raise the stock.
     fn keep_raises(&mut self, why: &'static str) {
-        for step in self.steps.extract_if(.., |step| step.stock_change > 0) {
-            self.plan.keep(step.class, why);
+        for change in self.changes.extract_if(.., |change| change.stock_change > 0) {
+            self.plan.keep(change.class, why);
         }
     }
 
@@ -251,7 +251,7 @@ impl<'a> Steps<'a> {
             Some(from) => (from.is_some(), from),
         };
         match count(to).filter(|_| is_valid && stock_change.unsigned_abs() <= MOST_UNITS) {
-            Some(to) => self.steps.push(Step { class, user, from, to, stock_change }),
+            Some(to) => self.changes.push(Change { class, user, from, to, stock_change }),
             None => {
                 self.is_complete = false;
                 self.plan.keep(class, "the sums are below zero or past 9007199254740991");
