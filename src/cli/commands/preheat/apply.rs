@@ -56,13 +56,13 @@ pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Ou
 pub fn plan(plans: &[Plan], how: Preheat, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
     let progress = out.progress("planning", plans.len() as u64);
     let all: Vec<&Plan> = plans.iter().collect();
-    let mut looked = BTreeMap::new();
+    let mut planned = BTreeMap::new();
     store.preheat_all(&all, how, true, None, |nth, result| {
         progress.inc(1);
-        looked.insert(nth, result);
+        planned.insert(nth, result);
     })?;
     progress.finish();
-    Ok(looked.into_values().collect())
+    Ok(planned.into_values().collect())
 }
 
 /// Shows a person what will be done, before it is: false if only the result is shown, once.
