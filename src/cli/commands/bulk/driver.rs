@@ -214,11 +214,11 @@ impl<K: Kind> Driver<'_, K> {
 
     /// Reports the first orders, as far as they are decided.
     fn report(&mut self) -> Result<()> {
-        let before = self.report.orders;
+        let before = self.report.lines.orders;
         while self.kind.report(&self.run, &mut self.report)? {
             self.run.pop();
         }
-        self.context.progress.inc(self.report.orders - before);
+        self.context.progress.inc(self.report.lines.orders - before);
         Ok(())
     }
 
@@ -272,7 +272,7 @@ impl<K: Kind> Driver<'_, K> {
         }
         let unsettled = self.run.unsettled();
         let refused_again = self.report.lines.refused_again;
-        let done = Done { orders: self.report.orders, ok: self.report.applied };
+        let done = Done { orders: self.report.lines.orders, ok: self.report.lines.applied };
         if refused_again > 0 {
             let plural =
                 if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };

@@ -66,7 +66,7 @@ impl Kind for Multi<'_> {
         let Some(decided) = run.front() else { return Ok(false) };
         let BulkMultiOrder { line, order, activities, .. } = decided.order;
         let outcome = decided.outcome;
-        if !report.record(*line, outcome.status) {
+        if !report.lines.record(*line, outcome.status) {
             return Ok(true);
         }
         for ((nth, (_, quantity)), item) in activities.iter().zip(&order.items).zip(&outcome.items) {

@@ -60,24 +60,13 @@ pub(super) struct Report<'o, R: Row> {
     pub(super) rows: Option<RowStream<'o, R>>,
     pub(super) tallies: Tallies,
     pub(super) lines: ReportedLines,
-    /// Orders that were reported, and those of them that are `ok`.
-    pub(super) orders: u64,
-    pub(super) applied: u64,
 }
 
 impl<'o, R: Row> Report<'o, R> {
     pub(super) fn new(out: &'o mut Output, activities: usize) -> Result<Self> {
         let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
         let (tallies, lines) = (Tallies::of_activities(activities), ReportedLines::default());
-        Ok(Self { rows, tallies, lines, orders: 0, applied: 0 })
-    }
-
-    /// Records how a line ended; false if it was reported before.
-    pub(super) fn record(&mut self, line: u64, status: Status) -> bool {
-        let is_new = self.lines.record(line, status.is_done());
-        self.orders += u64::from(is_new);
-        self.applied += u64::from(is_new && status == Status::Ok);
-        is_new
+        Ok(Self { rows, tallies, lines })
     }
 
     /// Shows what was reported, before a wait that may be long.

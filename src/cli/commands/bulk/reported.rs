@@ -1,6 +1,8 @@
 //! What was reported of each line, so that a second reading of the input, after the server lost some of it, contradicts
 //! none of it.
 
+use seckill::inventory::status::Status;
+
 /// The lines that were reported, from the first to the last.
 #[derive(Debug, Default)]
 pub(super) struct ReportedLines {
@@ -9,6 +11,9 @@ pub(super) struct ReportedLines {
     refused: Vec<u64>,
     /// How many were reported as applied, and are refused now.
     pub(super) refused_again: u64,
+    /// How many were reported, and how many of them are `ok`.
+    pub(super) orders: u64,
+    pub(super) applied: u64,
 }
 
 impl ReportedLines {
@@ -19,10 +24,12 @@ impl ReportedLines {
     }
 
     /// Records how a line ended; false if it was reported before.
-    pub(super) fn record(&mut self, line: u64, is_done: bool) -> bool {
+    pub(super) fn record(&mut self, line: u64, status: Status) -> bool {
         let is_new = line > self.last;
         self.last = self.last.max(line);
-        if !is_done {
+        self.orders += u64::from(is_new);
+        self.applied += u64::from(is_new && status == Status::Ok);
+        if !status.is_done() {
             self.refused_again += u64::from(!is_new);
             let (word, bit) = position(line);
             if self.refused.len() <= word {
@@ -48,12 +55,14 @@ mod tests {
     #[test]
     fn a_line_is_reported_once_and_what_was_refused_stays_so() {
         let mut reported = ReportedLines::default();
-        for (line, is_done) in [(1, true), (2, false), (64, true), (130, false)] {
-            assert!(reported.record(line, is_done));
+        use Status::{Ok, OutOfStock, Replayed};
+        for (line, status) in [(1, Ok), (2, OutOfStock), (64, Replayed), (130, OutOfStock)] {
+            assert!(reported.record(line, status));
         }
         assert_eq!([1, 2, 64, 130, 9_999].map(|line| reported.is_refused(line)), [false, true, false, true, false]);
-        assert!(!reported.record(1, true) && reported.refused_again == 0);
-        assert!(!reported.record(64, false) && reported.refused_again == 1 && reported.is_refused(64));
-        assert!(reported.record(131, true));
+        assert!(!reported.record(1, Ok) && reported.refused_again == 0);
+        assert!(!reported.record(64, OutOfStock) && reported.refused_again == 1 && reported.is_refused(64));
+        assert!(reported.record(131, Ok));
+        assert_eq!((reported.orders, reported.applied), (5, 2));
     }
 }

@@ -75,7 +75,7 @@ impl Kind for Single {
     fn report(&mut self, run: &OrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
         let Some(decided) = run.front() else { return Ok(false) };
         let order = &decided.order;
-        if !report.record(order.line, decided.status) {
+        if !report.lines.record(order.line, decided.status) {
             return Ok(true);
         }
         report.tallies.add(decided.nth, Some(decided.status), order.quantity);
