@@ -13,14 +13,12 @@ use uuid::Uuid;
 
 use super::super::error::cause;
 use super::error::EmbeddedError;
-use super::stale;
+use super::folder::{self, SETTINGS};
 
 /// Says in a directory how many nodes it has; written last.
 const SIZE: &str = "cluster";
 /// What a node knows of the others, in the servers' own form.
 const NODES: &str = "nodes.conf";
-/// A node's password, in the servers' own form.
-pub const SETTINGS: &str = "server.conf";
 /// All slots of a cluster.
 const SLOTS: usize = 16384;
 /// How far a node's port for other nodes is from its port for clients: Redis 6.2 has no setting for it.
@@ -72,7 +70,7 @@ impl Cluster {
                 fs::write(folder.join(NODES), with_ports(&known, &ports)).map_err(cannot)?;
             }
         }
-        let password = stale::password(&folders[0]).ok_or_else(|| cannot(std::io::ErrorKind::InvalidData.into()))?;
+        let password = folder::password(&folders[0]).ok_or_else(|| cannot(std::io::ErrorKind::InvalidData.into()))?;
         Ok(Self { folders, ports, password })
     }
 
@@ -92,7 +90,7 @@ impl Cluster {
 
 /// Whether a node sees that all slots are served: about two seconds after the start.
 pub fn is_up(folder: &Path) -> bool {
-    stale::request(folder, redis::cmd("CLUSTER").arg("INFO"))
+    folder::request(folder, redis::cmd("CLUSTER").arg("INFO"))
         .is_some_and(|info| info.contains("cluster_state:ok") && info.contains(&format!("cluster_slots_ok:{SLOTS}")))
 }
 

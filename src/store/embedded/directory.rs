@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::super::error::cause;
 use super::cluster::Cluster;
 use super::error::EmbeddedError;
-use super::{LOCK, LOG, PREFIX, SOCKET, Wait, stale};
+use super::{LOCK, LOG, PREFIX, SOCKET, Wait, folder};
 
 /// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
 /// `/node-100/server.sock`.
@@ -65,7 +65,7 @@ impl Directory {
         };
         // A command that was killed left its servers behind: they hold the data, so they must end first.
         for folder in Cluster::folders(&path).iter().chain([&path]) {
-            stale::shut_down(folder);
+            folder::shut_down(folder);
             let _ = fs::remove_file(folder.join(SOCKET));
         }
         Ok(Self { path, kept: true, _short: short, _lock: lock })

@@ -3,6 +3,7 @@
 mod cluster;
 mod directory;
 mod error;
+mod folder;
 mod server;
 mod stale;
 
@@ -86,7 +87,7 @@ impl Embedded {
 fn start_one(program: &Path, directory: &Directory) -> Result<(Vec<Server>, Address), EmbeddedError> {
     let arguments = ["--port".to_owned(), "0".to_owned()];
     let mut server = Server::spawn(program, directory.path(), directory.is_kept(), &arguments)?;
-    server.wait_until(stale::answers)?;
+    server.wait_until(folder::answers)?;
     let address = Address::Socket(server.socket());
     Ok((vec![server], address))
 }
@@ -110,7 +111,7 @@ fn start_nodes(program: &Path, directory: &Directory, cluster: &Cluster) -> Resu
     let servers =
         folders.map(|(node, folder)| Server::spawn(program, folder, directory.is_kept(), &cluster.arguments(node)));
     let mut servers = servers.collect::<Result<Vec<_>, _>>()?;
-    for ready in [stale::answers, cluster::is_up] {
+    for ready in [folder::answers, cluster::is_up] {
         servers.iter_mut().try_for_each(|server| server.wait_until(ready))?;
     }
     Ok(servers)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::super::error::cause;
 use super::error::EmbeddedError;
-use super::{LOG, SOCKET, stale};
+use super::{LOG, SOCKET, folder};
 
 /// How long a server may take to start; with much data it takes longer, and says so in its log.
 const START: Duration = Duration::from_secs(60);
@@ -71,7 +71,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        stale::shut_down(&self.folder);
+        folder::shut_down(&self.folder);
         let deadline = Instant::now() + END;
         while Instant::now() < deadline {
             if !matches!(self.child.try_wait(), Ok(None)) {

@@ -4,10 +4,9 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
-
-use super::cluster::{Cluster, SETTINGS};
-use super::{LOCK, PREFIX, SOCKET};
+use super::cluster::Cluster;
+use super::folder::shut_down;
+use super::{LOCK, PREFIX};
 
 /// A directory younger than this may be about to get its lock.
 const YOUNG: Duration = Duration::from_secs(10);
@@ -50,38 +49,4 @@ fn remove_if_stale(directory: &Path) {
 
 fn in_use(data: &Path) -> bool {
     File::open(data.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err())
-}
-
-/// Ends the server of a folder, if there is one, and waits until it is gone.
-pub fn shut_down(folder: &Path) {
-    // What was acknowledged is in the append-only file, if there is one. The server closes without a reply.
-    let _ = request(folder, redis::cmd("SHUTDOWN").arg("NOSAVE"));
-}
-
-/// Whether a server answers there.
-pub fn answers(folder: &Path) -> bool {
-    request(folder, &redis::cmd("PING")).as_deref() == Some("PONG")
-}
-
-/// The text that a server of a folder replies with.
-pub fn request(folder: &Path, command: &redis::Cmd) -> Option<String> {
-    let socket = folder.join(SOCKET);
-    if !socket.exists() {
-        return None;
-    }
-    let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
-    if let Some(password) = password(folder) {
-        login = login.set_password(password);
-    }
-    // Not as a URL: in that, `%41`, `?` and `#` of a path mean something else.
-    let address = ConnectionAddr::Unix(socket).into_connection_info().ok()?.set_redis_settings(login);
-    let mut connection = Client::open(address).ok()?.get_connection().ok()?;
-    connection.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    command.query(&mut connection).ok()
-}
-
-/// The password of the server of a folder, if it has one.
-pub fn password(folder: &Path) -> Option<String> {
-    let settings = fs::read_to_string(folder.join(SETTINGS)).ok()?;
-    settings.lines().find_map(|line| line.strip_prefix("requirepass ")).map(str::to_owned)
 }
