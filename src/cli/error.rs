@@ -4,7 +4,7 @@ use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
 
 use seckill::store::StoreError;
 use seckill::store::embedded::EmbeddedError;
-use seckill::store::error::{CertificateFault, ServerKind, Settle, TlsFault};
+use seckill::store::error::{CertificateFault, SentinelFault, ServerKind, Settle, TlsFault};
 
 use super::failure::{Exit, Failure};
 use super::input::InputError;
@@ -139,6 +139,11 @@ fn exit_of(error: &StoreError) -> Exit {
         | StoreError::OtherLimit { .. } => Exit::Usage,
         StoreError::Unreachable { .. } | StoreError::Timeout { .. } | StoreError::Tls { .. } => Exit::Unreachable,
         StoreError::Login { .. } | StoreError::Permission { .. } => Exit::Denied,
+        StoreError::Sentinel(fault) => match fault {
+            SentinelFault::Unreachable { .. } | SentinelFault::Failover { .. } => Exit::Unreachable,
+            SentinelFault::UnknownPrimary { .. } => Exit::Usage,
+            SentinelFault::Login { .. } => Exit::Denied,
+        },
         StoreError::Server { .. }
         | StoreError::Redirected(_)
         | StoreError::Reset { .. }
@@ -152,13 +157,14 @@ fn exit_of(error: &StoreError) -> Exit {
 pub fn advice(error: &StoreError) -> Option<String> {
     let advice = match error {
         StoreError::Url { .. } => {
-            "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0, or host:port; \
-             give the password by `--password-file` or `SECKILL_PASSWORD`"
+            "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0, or host:port, or \
+             redis+sentinel://h1:26379,h2:26379/primary; give the password by `--password-file` or `SECKILL_PASSWORD`"
         }
         StoreError::Unreachable { .. } => {
             "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`"
         }
         StoreError::Timeout { .. } => "is it paused, or busy? give it longer with `--timeout 30s`",
+        StoreError::Sentinel(fault) => return Some(advice_of_sentinel(fault)),
         StoreError::Tls { fault, .. } => advice_of_tls(*fault)?,
         StoreError::Certificate { fault, .. } => advice_of_certificate(fault),
         StoreError::Login { .. } => {
@@ -198,6 +204,26 @@ pub fn advice(error: &StoreError) -> Option<String> {
         StoreError::Reply { .. } => "does another version of the scripts run there?",
     };
     Some(advice.to_owned())
+}
+
+fn advice_of_sentinel(fault: &SentinelFault) -> String {
+    match fault {
+        SentinelFault::Unreachable { .. } => {
+            "are these sentinels (port 26379)? the URL is redis+sentinel://h1:26379,h2:26379/primary".to_owned()
+        }
+        SentinelFault::UnknownPrimary { known, .. } => match known.is_empty() {
+            true => "they know none: see `sentinel monitor` in sentinel.conf".to_owned(),
+            false => format!("they know `{}`", known.join("`, `")),
+        },
+        SentinelFault::Login { .. } => {
+            "give the sentinels' password by `SECKILL_SENTINEL_PASSWORD` if it is not that of the servers".to_owned()
+        }
+        SentinelFault::Failover { .. } => {
+            "a failover may be under way, which takes as long as the sentinels' `down-after-milliseconds` and some \
+             seconds: give it longer with `--timeout 60s`, or `--retry-for 2m` for a file"
+                .to_owned()
+        }
+    }
 }
 
 fn advice_of_tls(fault: TlsFault) -> Option<&'static str> {

@@ -20,6 +20,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 const ENVIRONMENT: &str = "
 SECKILL_URL, REDIS_URL           Server [default: redis://127.0.0.1:6379]
 SECKILL_PASSWORD, REDISCLI_AUTH  Password of the server
+SECKILL_SENTINEL_PASSWORD        Password of the sentinels [default: the server's]
 SECKILL_LAYOUT                   Layout [default: the fixture's, else seckill]
 SECKILL_OUTPUT                   Output format [default: table]
 SECKILL_TIMEOUT                  Timeout [default: 5s]

@@ -24,7 +24,8 @@ fn each_host(url: &str) -> Option<Vec<String>> {
     hosts.split(',').map(|host| Some(host).filter(fits).map(|host| format!("{scheme}{login}{host}{after}"))).collect()
 }
 
-fn read_one(url: &str) -> Option<ConnectionInfo> {
+/// Where one server is, and the login in its URL.
+pub(super) fn read_one(url: &str) -> Option<ConnectionInfo> {
     if let Some((scheme, rest)) = url.split_once("://") {
         // `unix:///a?b` would be cut at the `?`, and a password in a query of another name would be ignored.
         let known: &[&str] = if scheme.contains("unix") { &["db", "user", "pass", "protocol"] } else { &["protocol"] };

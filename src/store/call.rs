@@ -49,7 +49,8 @@ enum Failed {
 /// The first pause before another attempt, and the longest.
 const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(1);
-/// How long a cluster may take to replace a primary: `cluster-node-timeout` of 15 s and an election.
+/// How long a cluster may take to replace a primary: `cluster-node-timeout` of 15 s and an election. Sentinels take as
+/// long as `down-after-milliseconds` and some seconds.
 const FAILOVER: Duration = Duration::from_secs(30);
 /// Attempts without a pause between them, at other nodes: more means that the nodes do not agree.
 const QUICK: u32 = 5;
@@ -87,7 +88,8 @@ impl Attempts {
     /// Waits before the next attempt; an error if there should be none.
     fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<(), StoreError> {
         let timeout = servers.target().timeout * 3;
-        let most = if servers.is_cluster() { timeout.max(FAILOVER) } else { timeout };
+        let fails_over = servers.is_cluster() || servers.target().primary_name().is_some();
+        let most = if fails_over { timeout.max(FAILOVER) } else { timeout };
         if self.began.elapsed() + self.pause >= most {
             return Err(error);
         }

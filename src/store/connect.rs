@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
-use super::address;
 use super::error::{CertificateFault, StoreError};
 use super::socket::Socket;
 pub use super::tls::{Certificates, Pem};
 use super::tls::{Tls, fault};
+use super::{address, sentinel_url};
 
 /// Where the server is and how to log in.
 #[derive(Debug, Clone)]
@@ -24,12 +24,23 @@ pub struct Target {
     username: Option<String>,
     password: Option<String>,
     database: i64,
+    /// If the server is whatever sentinels name.
+    sentinels: Option<Arc<Sentinels>>,
     /// Of a server with TLS.
     tls: Option<Arc<Tls>>,
     /// As it may be shown: without the password.
     pub shown: String,
     /// How long to wait for a connection, and for each reply.
     pub timeout: Duration,
+}
+
+/// Who knows where a primary is.
+#[derive(Debug, Clone)]
+struct Sentinels {
+    addresses: Vec<ConnectionInfo>,
+    primary: String,
+    /// Their own password, if it is not that of the servers.
+    password: Option<String>,
 }
 
 impl Target {
@@ -39,8 +50,21 @@ impl Target {
     /// # Errors
     /// It is no URL of a server.
     pub fn new(url: &str, source: &str, timeout: Duration) -> Result<Self, StoreError> {
-        let mut all = address::read(url).ok_or_else(|| StoreError::Url { origin: source.to_owned() })?;
-        let shown = address::shown(&all);
+        let invalid = || StoreError::Url { origin: source.to_owned() };
+        let (mut all, shown, sentinels) = match sentinel_url::names_sentinels(url) {
+            true => {
+                let read = sentinel_url::read(url).ok_or_else(invalid)?;
+                let shown = sentinel_url::shown(&read);
+                let addresses = read.sentinels.iter().cloned().map(bare).collect();
+                let sentinels = Sentinels { addresses, primary: read.primary, password: None };
+                (read.sentinels, shown, Some(Arc::new(sentinels)))
+            }
+            false => {
+                let all = address::read(url).ok_or_else(invalid)?;
+                let shown = address::shown(&all);
+                (all, shown, None)
+            }
+        };
         let others = all.split_off(1).into_iter().map(bare).collect();
         let info = all.remove(0);
         let settings = info.redis_settings();
@@ -48,6 +72,7 @@ impl Target {
             username: settings.username().map(str::to_owned),
             password: settings.password().map(str::to_owned),
             database: settings.db(),
+            sentinels,
             tls: encryption(info.addr()),
             shown,
             timeout,
@@ -64,6 +89,33 @@ impl Target {
     /// The password to log in with.
     pub fn set_password(&mut self, password: String) {
         self.password = Some(password);
+    }
+
+    /// The name by which sentinels know the primary, if the URL names sentinels.
+    pub fn primary_name(&self) -> Option<&str> {
+        self.sentinels.as_deref().map(|sentinels| sentinels.primary.as_str())
+    }
+
+    /// The password of the sentinels, if it is not that of the servers.
+    pub fn set_sentinel_password(&mut self, password: String) {
+        if let Some(sentinels) = &mut self.sentinels {
+            Arc::make_mut(sentinels).password = Some(password);
+        }
+    }
+
+    /// A target for each sentinel, without a login.
+    pub(super) fn each_sentinel(&self) -> Vec<Self> {
+        let addresses = self.sentinels.iter().flat_map(|sentinels| sentinels.addresses.clone());
+        let nobody = Self { username: None, password: None, database: 0, ..self.clone() };
+        addresses.map(|address| nobody.at(address)).collect()
+    }
+
+    /// How to log in to a sentinel that wants it: with the sentinels' own password, else as to the servers.
+    pub(super) fn sentinel_login(&self) -> Option<redis::Cmd> {
+        let own = self.sentinels.as_ref().and_then(|sentinels| sentinels.password.clone());
+        let username = if own.is_some() { None } else { self.username.clone() };
+        let password = own.or_else(|| self.password.clone())?;
+        Self { username, password: Some(password), ..self.clone() }.login()
     }
 
     /// Whether the server is spoken to over TLS.
@@ -95,12 +147,24 @@ impl Target {
         let info = ConnectionAddr::Unix(path.to_owned()).into_connection_info();
         let info = info.map_err(|_| StoreError::Url { origin: "the socket".to_owned() })?;
         let shown = address::shown(std::slice::from_ref(&info));
-        let (address, others) = (bare(info), Vec::new());
-        Ok(Self { username: None, password: None, database: 0, tls: None, shown, timeout, address, others })
+        Ok(Self {
+            address: bare(info),
+            others: Vec::new(),
+            username: None,
+            password: None,
+            database: 0,
+            sentinels: None,
+            tls: None,
+            shown,
+            timeout,
+        })
     }
 
     /// A target for each server that the URL names: one, or the nodes of a cluster to begin with.
     pub(super) fn seeds(&self) -> Vec<Self> {
+        if self.sentinels.is_some() {
+            return vec![self.clone()];
+        }
         std::iter::once(&self.address).chain(&self.others).map(|address| self.at(address.clone())).collect()
     }
 
@@ -123,7 +187,7 @@ impl Target {
         let login = self.username.iter().fold(login, |login, user| login.set_username(user));
         let login = self.password.iter().fold(login, |login, password| login.set_password(password));
         let shown = address::shown(&[address.clone().set_redis_settings(login)]);
-        Self { address, others: Vec::new(), shown, ..self.clone() }
+        Self { address, others: Vec::new(), sentinels: None, shown, ..self.clone() }
     }
 
     /// Whether two targets are the same server by the same name.
@@ -169,15 +233,7 @@ impl Target {
 
     /// The first commands: login and database, if the URL has them.
     pub(super) fn handshake(&self) -> Vec<redis::Cmd> {
-        let mut commands = Vec::new();
-        if let Some(password) = &self.password {
-            let mut auth = redis::cmd("AUTH");
-            if let Some(username) = &self.username {
-                auth.arg(username);
-            }
-            auth.arg(password);
-            commands.push(auth);
-        }
+        let mut commands: Vec<redis::Cmd> = self.login().into_iter().collect();
         // TLS shakes hands with the first bytes: a certificate that is refused must not look like an order in doubt.
         if commands.is_empty() && self.has_tls() {
             commands.push(redis::cmd("PING"));
@@ -186,6 +242,14 @@ impl Target {
             commands.push(redis::cmd("SELECT").arg(self.database).to_owned());
         }
         commands
+    }
+
+    fn login(&self) -> Option<redis::Cmd> {
+        let password = self.password.as_ref()?;
+        let mut auth = redis::cmd("AUTH");
+        self.username.iter().for_each(|username| drop(auth.arg(username)));
+        auth.arg(password);
+        Some(auth)
     }
 
     /// A socket that failed, in words.

@@ -37,10 +37,15 @@ impl Connection {
     /// # Errors
     /// The server cannot be reached, or refuses the login.
     pub fn open(target: &Target) -> Result<Self, StoreError> {
+        Self::open_as(target, None)
+    }
+
+    /// The same, with this login instead of the target's.
+    pub(super) fn open_as(target: &Target, login: Option<&Cmd>) -> Result<Self, StoreError> {
         let socket = target.open().map_err(|error| target.failed(error))?;
         let mut connection = Self::over(socket, target.clone());
-        for command in target.handshake() {
-            connection.request(&command)?;
+        for command in login.into_iter().chain(&target.handshake()) {
+            connection.request(command)?;
         }
         Ok(connection)
     }

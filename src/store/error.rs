@@ -23,6 +23,9 @@ pub enum StoreError {
     /// A certificate or a key that was given is of no use.
     #[error("cannot use {origin}: {fault}")]
     Certificate { origin: String, fault: CertificateFault },
+    /// The sentinels of the URL led to no primary.
+    #[error(transparent)]
+    Sentinel(#[from] SentinelFault),
     /// Wrong or missing password.
     #[error("the server at `{server}` refused the login: {why}")]
     Login { server: String, why: String },
@@ -88,6 +91,24 @@ pub enum TlsFault {
     NoTls,
     /// Anything else.
     Other,
+}
+
+/// Why sentinels led to no primary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each variant's text names its fields")]
+pub enum SentinelFault {
+    /// None of them answered.
+    #[error("no sentinel of `{primary}` can be reached: {tried}")]
+    Unreachable { primary: String, tried: String },
+    /// They have other names.
+    #[error("the sentinels know no primary `{primary}`")]
+    UnknownPrimary { primary: String, known: Vec<String> },
+    /// They want a password, or another one.
+    #[error("the sentinel at `{sentinel}` refused the login: {why}")]
+    Login { sentinel: String, why: String },
+    /// The primary that they name does not accept commands, and they have not named another one yet.
+    #[error("the primary `{primary}` cannot be used: {why}")]
+    Failover { primary: String, why: String },
 }
 
 /// Why a certificate or a key is of no use.
@@ -263,7 +284,11 @@ impl StoreError {
 
     /// Whether the server is there but cannot serve right now, and nothing ran.
     pub fn passes(&self) -> bool {
-        matches!(self, Self::Server { kind, .. } if kind.passes())
+        match self {
+            Self::Server { kind, .. } => kind.passes(),
+            Self::Sentinel(fault) => matches!(fault, SentinelFault::Failover { .. }),
+            _ => false,
+        }
     }
 
     /// Whether the server refused it before anything was changed.

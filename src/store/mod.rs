@@ -32,6 +32,8 @@ mod reply;
 mod resp;
 mod scan;
 pub mod scripts;
+mod sentinel;
+mod sentinel_url;
 mod server;
 mod several;
 mod slot;

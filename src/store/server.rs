@@ -4,7 +4,8 @@ use redis::{Cmd, RedisError, Value};
 
 use super::connect::Target;
 use super::connection::Connection;
-use super::error::StoreError;
+use super::error::{SentinelFault, ServerKind, StoreError};
+use super::sentinel::connect;
 
 /// A server, connected to when it is first needed.
 pub struct Server {
@@ -15,12 +16,14 @@ pub struct Server {
     connected: u64,
     /// Whether the last attempt to connect failed, or the connection broke.
     is_down: bool,
+    /// Whether it refused a write because it is no primary: what is sent next goes to whoever is that then.
+    is_demoted: bool,
 }
 
 impl Server {
     /// Nothing is sent yet.
     pub fn new(target: Target) -> Self {
-        Self { target, connection: None, connected: 0, is_down: false }
+        Self { target, connection: None, connected: 0, is_down: false, is_demoted: false }
     }
 
     /// The connection, made now if there is none.
@@ -28,7 +31,7 @@ impl Server {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
-                let connection = Connection::open(&self.target);
+                let connection = connect(&self.target);
                 self.is_down = connection.is_err();
                 self.connected += u64::from(connection.is_ok());
                 connection?
@@ -39,7 +42,7 @@ impl Server {
 
     /// Another connection to it.
     pub fn another(&mut self) -> Result<Connection, StoreError> {
-        let connection = Connection::open(&self.target);
+        let connection = connect(&self.target);
         self.is_down = connection.is_err();
         connection
     }
@@ -56,6 +59,9 @@ impl Server {
 
     /// Writes packed commands. A connection that breaks is forgotten, here and below.
     pub(super) fn write(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.is_demoted) {
+            self.disconnect();
+        }
         let written = self.connection()?.send(packed);
         written.inspect_err(|_| self.disconnect())
     }
@@ -63,6 +69,9 @@ impl Server {
     /// The next reply; an error reply is a value too.
     pub(super) fn read(&mut self) -> Result<Value, StoreError> {
         let read = self.connection()?.reply();
+        if let Ok(Value::ServerError(error)) = &read {
+            self.is_demoted |= error.code() == "READONLY";
+        }
         read.inspect_err(|_| self.disconnect())
     }
 
@@ -78,9 +87,20 @@ impl Server {
         match reply {
             Value::ServerError(error) => {
                 let error = RedisError::from(error);
-                Err(StoreError::of_reply(&error, &self.target.shown).unwrap_or_else(|| self.target.unreachable(&error)))
+                let meaning = StoreError::of_reply(&error, &self.target.shown);
+                Err(self.failover(meaning.unwrap_or_else(|| self.target.unreachable(&error))))
             }
             reply => Ok(reply),
+        }
+    }
+
+    /// The sentinels will name another server for one that is no primary any more.
+    fn failover(&self, error: StoreError) -> StoreError {
+        match (self.target.primary_name(), error) {
+            (Some(primary), StoreError::Server { kind: ServerKind::ReadOnly, why }) => {
+                SentinelFault::Failover { primary: primary.to_owned(), why }.into()
+            }
+            (_, error) => error,
         }
     }
 

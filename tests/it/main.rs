@@ -32,6 +32,7 @@ mod race;
 mod reconcile;
 mod run;
 mod secrets;
+mod sentinel;
 mod snapshots;
 mod state;
 mod statuses;

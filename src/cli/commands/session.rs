@@ -93,6 +93,11 @@ impl Session {
             };
             password.into_iter().for_each(|password| target.set_password(password));
         }
+        if target.primary_name().is_some()
+            && let Some(password) = variable("SECKILL_SENTINEL_PASSWORD")?
+        {
+            target.set_sentinel_password(password);
+        }
         if let Some(certificates) = self.certificates(&target)? {
             target.set_certificates(&certificates)?;
         }

@@ -363,6 +363,6 @@ fn may_pass(error: &StoreError) -> bool {
     match error {
         StoreError::Server { kind, .. } => kind.may_pass(),
         StoreError::Unreachable { .. } | StoreError::Timeout { .. } => true,
-        _ => false,
+        other => other.passes(),
     }
 }

@@ -14,6 +14,7 @@ mod resp;
 mod running;
 pub mod scripts;
 mod seckill;
+mod sentinel;
 mod server;
 mod server_binary;
 mod terminal;
@@ -27,6 +28,7 @@ pub use proxy::{Fault, Proxy, When};
 pub use running::Running;
 pub use scripts::Scripts;
 pub use seckill::{Call, Outcome, binary, seckill};
+pub use sentinel::{TestSentinel, Watched, follow};
 pub use server::TestRedis;
 
 use std::path::PathBuf;
