@@ -247,7 +247,9 @@ impl Target {
     fn login(&self) -> Option<redis::Cmd> {
         let password = self.password.as_ref()?;
         let mut auth = redis::cmd("AUTH");
-        self.username.iter().for_each(|username| drop(auth.arg(username)));
+        if let Some(username) = &self.username {
+            auth.arg(username);
+        }
         auth.arg(password);
         Some(auth)
     }

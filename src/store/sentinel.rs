@@ -17,7 +17,8 @@ type Place = (String, u16);
 /// way passes.
 pub(super) fn connect(target: &Target) -> Result<Connection, StoreError> {
     let Some(primary) = target.primary_name() else { return Connection::open(target) };
-    let mut search = Search { primary, tried: Vec::new(), known: None, places: Vec::new(), failover: None, refused: None };
+    let mut search =
+        Search { primary, tried: Vec::new(), known: None, places: Vec::new(), failover: None, refused: None };
     // Any may be out of date, or be cut off from the others: the next one may know better.
     for sentinel in target.each_sentinel() {
         let Some((host, port)) = search.ask(target, &sentinel) else { continue };
@@ -140,7 +141,10 @@ fn open_primary(target: &Target) -> Result<Connection, StoreError> {
     };
     match role {
         Some(Value::BulkString(role)) if role != b"master" => {
-            let why = format!("it is a {} now", if role == b"slave" { "replica".into() } else { String::from_utf8_lossy(&role) });
+            let why = format!(
+                "it is a {} now",
+                if role == b"slave" { "replica".into() } else { String::from_utf8_lossy(&role) }
+            );
             Err(StoreError::Unreachable { server: target.shown.clone(), why })
         }
         _ => Ok(connection),

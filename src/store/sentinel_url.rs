@@ -59,7 +59,8 @@ pub(super) fn read(url: &str) -> Option<SentinelUrl> {
         (primary, database, fragment, login.to_owned())
     };
     // What sentinels accept as a name.
-    let is_name = !primary.is_empty() && primary.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+    let is_name =
+        !primary.is_empty() && primary.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
     let insecure = match insecure {
         Some("insecure") if ["rediss", "valkeys"].contains(&server_scheme) => "#insecure",
         Some(_) => return None,

@@ -36,13 +36,12 @@ fn the_primary_is_found_by_its_name_past_a_sentinel_that_is_gone() {
 fn an_order_is_sent_to_the_new_primary_after_a_failover() {
     let mut watched = Watched::start();
     watched.sentinel.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+    watched.wait_until_in_step();
     watched.fail_over();
     watched.sentinel.seckill(["deduct", "1", "--user", "7"]).code(0);
     assert_eq!(watched.replica.int("seckill:stock:1"), 9);
     // Now the other way, without a warning: the order waits until there is a primary again.
-    wait_until("the old primary follows the new one", || {
-        watched.replica.ask::<String>(("INFO", "replication")).contains("state=online")
-    });
+    watched.wait_until_in_step();
     watched.wait_for_replica();
     watched.replica.kill9();
     watched.sentinel.seckill(["deduct", "1", "--user", "8", "--timeout", "7s"]).code(0).stdout_has("ok");
@@ -53,6 +52,7 @@ fn an_order_is_sent_to_the_new_primary_after_a_failover() {
 fn file_through(watched: &mut Watched, happens: impl FnOnce(&mut Watched)) {
     const ORDERS: u32 = 6000;
     watched.sentinel.seckill(["preheat", "--id", "1", "--stock", "10000"]).code(0);
+    watched.wait_until_in_step();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("orders.csv");
     let mut text = "activity,user,quantity\n".to_owned();

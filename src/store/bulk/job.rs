@@ -59,6 +59,15 @@ pub struct JobState {
     pub(super) refusal: Option<Status>,
 }
 
+/// Whether the server still has what the job decided.
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    /// How many activities were asked for.
+    pub(super) checked: usize,
+    /// The first of which it has less, and the last line that it has.
+    pub(super) lost: Option<(u32, u64)>,
+}
+
 /// A job's state in each activity of its input, by number. There may be a million of them.
 pub struct JobStates {
     pub(super) job: Job,
@@ -151,7 +160,7 @@ impl JobStates {
     /// Any of [`StoreError`], if trying again would not help; another input has the job's name, for one.
     pub(super) fn load<C: Call, L: Link>(&mut self, pipeline: &mut Pipeline<C, L>) -> Result<(), StoreError> {
         let page = self.loaded..self.states.len().min(self.loaded + PAGE);
-        let field = format!("\tj:{}:{}", self.operation.name(), self.job.name);
+        let field = self.field();
         let mut commands = redis::pipe();
         for nth in page.clone() {
             #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
@@ -179,6 +188,40 @@ impl JobStates {
             self.loaded += 1;
         }
         Ok(())
+    }
+
+    /// Compares the next stored watermarks with what was decided, with nothing in flight, and corrects the latter.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub(super) fn check<C: Call, L: Link>(
+        &mut self,
+        check: &mut Check,
+        pipeline: &mut Pipeline<C, L>,
+    ) -> Result<(), StoreError> {
+        let page = check.checked..self.states.len().min(check.checked + PAGE);
+        let field = self.field();
+        let mut commands = redis::pipe();
+        for nth in page.clone() {
+            #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
+            commands.cmd("HGET").arg(&self.keys(nth as u32).requests).arg(&field);
+        }
+        let Some(replies) = pipeline.request(&commands.get_packed_pipeline(), page.len())? else { return Ok(()) };
+        for (nth, reply) in page.zip(&replies) {
+            let stored = text(Some(reply))?.map_or(0, |record| Self::parse(&record).0);
+            if stored < self.states[nth].watermark {
+                self.states[nth].watermark = stored;
+                #[allow(clippy::cast_possible_truncation)]
+                check.lost.get_or_insert((nth as u32, stored));
+            }
+            check.checked += 1;
+        }
+        Ok(())
+    }
+
+    /// The field of `requests` that has a job's watermark.
+    fn field(&self) -> String {
+        format!("\tj:{}:{}", self.operation.name(), self.job.name)
     }
 
     /// Reads `watermark refused digest`.

@@ -21,7 +21,7 @@ use super::server::Server;
 use super::{Store, StoreError};
 use crate::inventory::interner::Interner;
 use crate::inventory::order::Corrupt;
-use job::JobStates;
+use job::{Check, JobStates};
 pub use job::{Job, Operation};
 pub use multi::{BulkMultiOrder, DecidedMultiOrder, MultiOrders};
 pub use orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
@@ -120,6 +120,8 @@ pub struct Run<O: Orders, L = Server> {
     pipeline: Pipeline<O::Call, L>,
     known_corrupt: HashSet<String>,
     corrupt: VecDeque<Corrupt>,
+    /// What is known of the end; `None` if nobody asked yet.
+    check: Option<Check>,
 }
 
 impl<O: Orders> Run<O> {
@@ -140,7 +142,7 @@ impl<O: Orders> Run<O> {
         store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
         let scripts: Vec<_> = [script].into_iter().chain(more).collect();
         let pipeline = Pipeline::new(store.servers.node(0).take(), scripts, limits, retry_for);
-        Ok(Self { orders, states, pipeline, known_corrupt: HashSet::new(), corrupt: VecDeque::new() })
+        Ok(Self { orders, states, pipeline, known_corrupt: HashSet::new(), corrupt: VecDeque::new(), check: None })
     }
 }
 
@@ -220,6 +222,32 @@ impl<O: Orders, L: Link> Run<O, L> {
         self.handle(event)
     }
 
+    /// Once all is decided: asks, if there was reason to doubt it, whether the server still has it. What a failover
+    /// loses of an activity's last call leaves no gap that a later call would notice. [`Step::Idle`] if nothing is lost.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn check(&mut self) -> Result<Step, StoreError> {
+        if self.pipeline.was_lost() || (self.check.is_none() && self.pipeline.may_move()) {
+            self.pipeline.begin_check();
+            self.check = Some(Check::default());
+        }
+        let Some(check) = &mut self.check else { return Ok(Step::Idle) };
+        // Waits until there is a server again.
+        if !self.pipeline.has_room() {
+            let event = self.pipeline.advance(false)?;
+            return self.handle(event);
+        }
+        if check.checked < self.states.count() {
+            self.states.check(check, &mut self.pipeline)?;
+            return Ok(Step::Continue);
+        }
+        Ok(match check.lost.take() {
+            Some((nth, line)) => Step::Rewind { activity: self.states.name(nth).to_owned(), line },
+            None => Step::Idle,
+        })
+    }
+
     /// Receives what is in flight and sends nothing more.
     ///
     /// # Errors
@@ -236,6 +264,7 @@ impl<O: Orders, L: Link> Run<O, L> {
     /// Removes all orders, because the input is read again from its beginning; nothing is in flight.
     pub fn restart(&mut self) {
         self.orders.restart(&mut self.states);
+        self.check = None;
     }
 
     /// The error for orders that were in flight when the connection broke, and were not settled since.

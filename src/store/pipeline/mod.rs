@@ -47,6 +47,11 @@ pub trait Link {
 
     /// The server's URL without its password, for messages.
     fn server(&self) -> &str;
+
+    /// Whether another connection may be to another server: sentinels name it.
+    fn may_move(&self) -> bool {
+        false
+    }
 }
 
 impl Link for Server {
@@ -64,6 +69,10 @@ impl Link for Server {
 
     fn server(&self) -> &str {
         &self.target.shown
+    }
+
+    fn may_move(&self) -> bool {
+        self.target.primary_name().is_some()
     }
 }
 
@@ -118,6 +127,8 @@ pub struct Pipeline<C, L = Server> {
     in_flight: VecDeque<C>,
     weight: usize,
     outage: Option<Outage>,
+    /// Whether the connection broke since [`begin_check`](Self::begin_check).
+    was_lost: bool,
     /// Nothing is sent until nothing is in flight: what follows a call that failed would overtake it.
     is_draining: bool,
 }
@@ -138,6 +149,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             in_flight: VecDeque::new(),
             weight: 0,
             outage: None,
+            was_lost: false,
             is_draining: false,
         }
     }
@@ -253,6 +265,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             Ok(replies) => replies,
             Err(error) => {
                 self.link.disconnect();
+                self.was_lost = true;
                 self.refused(error)?;
                 return Ok(None);
             }
@@ -267,6 +280,24 @@ impl<C: Call, L: Link> Pipeline<C, L> {
                 self.refused(error).map(|()| None)
             }
             None => Ok(Some(replies)),
+        }
+    }
+
+    /// Whether the connection broke since the last check: the server may have restarted without what came last.
+    pub fn was_lost(&self) -> bool {
+        self.was_lost
+    }
+
+    /// Whether the server may not be the primary any more.
+    pub fn may_move(&self) -> bool {
+        self.link.may_move()
+    }
+
+    /// Gets ready to ask, with nothing in flight, whoever serves now.
+    pub fn begin_check(&mut self) {
+        self.was_lost = false;
+        if self.link.may_move() {
+            self.link.disconnect();
         }
     }
 
@@ -306,6 +337,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     /// The connection broke: what is in flight may have run.
     fn lose_connection(&mut self, error: StoreError) -> Event<C> {
         self.link.disconnect();
+        self.was_lost = true;
         self.weight = 0;
         let calls: Vec<C> = std::mem::take(&mut self.in_flight).into();
         let may_have_run = !calls.is_empty();

@@ -1,4 +1,4 @@
-//! A primary, its replica, and a sentinel that watches both and replaces the primary within about two seconds.
+//! A primary, its replica, and a sentinel that watches both and replaces the primary within about four seconds.
 
 use std::collections::HashMap;
 use std::fs;
@@ -44,7 +44,7 @@ impl TestSentinel {
         let dir = short_temp_dir();
         let conf = format!(
             "port {plain}\nbind 127.0.0.1\ndir {dir}\nlogfile {dir}/log\nsentinel monitor shop 127.0.0.1 {port} 1\n\
-             sentinel down-after-milliseconds shop 500\nsentinel failover-timeout shop 3000\n{settings}\n",
+             sentinel down-after-milliseconds shop 2000\nsentinel failover-timeout shop 3000\n{settings}\n",
             dir = dir.path().display()
         );
         // It writes there what it finds out.
@@ -144,6 +144,12 @@ impl Watched {
         });
     }
 
+    /// Waits until the replica has all that the primary has.
+    #[track_caller]
+    pub fn wait_until_in_step(&self) {
+        wait_until("the replica has everything", || self.primary.dump_all() == self.replica.dump_all());
+    }
+
     /// Lets the sentinel promote the replica, and waits until it names it.
     #[track_caller]
     pub fn fail_over(&self) {
@@ -163,7 +169,8 @@ impl Watched {
 pub fn follow(replica: &TestRedis, primary: &TestRedis) {
     replica.cmd(("REPLICAOF", "127.0.0.1", primary.port().unwrap()));
     wait_until("the replica is in step", || {
-        let info: String = primary.ask(("INFO", "replication"));
-        info.contains("state=online")
+        let (up, online): (String, String) =
+            (replica.ask(("INFO", "replication")), primary.ask(("INFO", "replication")));
+        up.contains("master_link_status:up") && online.contains("state=online")
     });
 }

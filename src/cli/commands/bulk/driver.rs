@@ -166,7 +166,7 @@ impl<K: Kind> Driver<'_, K> {
         let flush = self.has_ended || self.run.is_full() || (is_starving && self.run.is_idle());
         match self.run.advance(flush)? {
             Step::Continue => (),
-            Step::Idle if self.has_ended && self.run.is_empty() => return Ok(false),
+            Step::Idle if self.has_ended && self.run.is_empty() => return self.check(),
             Step::Idle if is_starving => {
                 self.report.flush()?;
                 if let Some(input) = &mut self.input {
@@ -220,6 +220,17 @@ impl<K: Kind> Driver<'_, K> {
         }
         self.context.progress.inc(self.report.lines.orders - before);
         Ok(())
+    }
+
+    /// Whether the end is not the end: the server lost what it had decided last.
+    fn check(&mut self) -> Result<bool> {
+        match self.run.check()? {
+            Step::Idle => return Ok(false),
+            Step::Rewind { activity, line } => self.rewind(activity, line)?,
+            Step::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
+            Step::Continue | Step::Corrupt(_) => (),
+        }
+        Ok(true)
     }
 
     /// The server lost what it had decided: from there on, all is applied again.
