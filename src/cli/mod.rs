@@ -23,6 +23,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::ColorChoice;
 use crate::cli::output::Format;
 use seckill::inventory::layout::Layout;
+use seckill::inventory::number::between;
 use seckill::inventory::reason;
 use seckill::inventory::time::{UnknownZone, Zone};
 
@@ -204,6 +205,15 @@ pub struct Mutating {
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
+
+    /// Wait until N replicas have it; fewer is exit 6
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = replicas())]
+    pub wait_replicas: Option<u32>,
+}
+
+/// How many replicas may be waited for.
+pub fn replicas() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+    between(1, 1000)
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {

@@ -97,6 +97,9 @@ impl Store {
         let reply = Reply::of(&PAUSE);
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
+        if (status.is_done() || status == Status::PausedHereOnly) && !dry_run {
+            self.changed(activity);
+        }
         let mut paused =
             Paused { status, state: None, moved: 0, is_foreign: false, is_stock_lost: false, corrupt: None };
         match status {

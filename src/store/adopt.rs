@@ -213,9 +213,13 @@ impl Store {
         let names: Vec<&str> = keys.in_order().collect();
         let settle = Some(Settle::SameCall);
         let first = [self.kind(), step.to_owned(), self.operator.clone()];
-        self.servers.run(&ADOPT, &names, again, settle, |_| {
+        let value = self.servers.run(&ADOPT, &names, again, settle, |_| {
             first.iter().cloned().chain(arguments.iter().cloned()).collect::<Vec<String>>()
-        })
+        })?;
+        if again != Again::Reads {
+            self.changed(activity);
+        }
+        Ok(value)
     }
 }
 

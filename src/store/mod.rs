@@ -28,6 +28,7 @@ mod pipeline;
 mod preheat;
 mod redirection;
 mod repair;
+mod replicas;
 mod reply;
 mod resp;
 mod scan;
@@ -48,9 +49,11 @@ use std::sync::Arc;
 use cluster::Servers;
 use connect::Target;
 use keys::Keys;
+use replicas::Changes;
 use throttle::Throttle;
 
 pub use error::{Settle, StoreError};
+pub use replicas::Replicated;
 
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
@@ -62,6 +65,8 @@ pub struct Store {
     operator: String,
     /// How soon what is read page by page asks for the next page.
     throttle: Throttle,
+    /// What was changed, for replicas to have it.
+    changes: Changes,
     /// Whether long operations should stop.
     stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
@@ -70,7 +75,8 @@ impl Store {
     /// Nothing is sent before the first question. The ledger names the `operator` as who did it.
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
         let servers = Servers::new(target, layout);
-        Self { servers, layout, operator, throttle: Throttle::quick(), stop: Arc::new(|| false) }
+        let changes = Changes::default();
+        Self { servers, layout, operator, throttle: Throttle::quick(), changes, stop: Arc::new(|| false) }
     }
 
     /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.
@@ -95,10 +101,23 @@ impl Store {
     /// # Errors
     /// The server cannot be reached, or refuses the login.
     pub fn another(&self) -> Result<Self, StoreError> {
-        let (layout, operator, stop) = (self.layout, self.operator.clone(), Arc::clone(&self.stop));
-        let mut other = Self { servers: self.servers.another(), layout, operator, throttle: Throttle::quick(), stop };
+        let mut other = self.sibling();
         other.servers.connect_any()?;
         Ok(other)
+    }
+
+    /// A store of the same server, which is connected to when it is first asked. What one of the two changed, the other
+    /// can wait for.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        Self {
+            servers: self.servers.another(),
+            layout: self.layout,
+            operator: self.operator.clone(),
+            throttle: Throttle::quick(),
+            changes: self.changes.clone(),
+            stop: Arc::clone(&self.stop),
+        }
     }
 
     fn keys(&self, activity: &ActivityId) -> Keys {

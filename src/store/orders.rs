@@ -106,6 +106,9 @@ impl Store {
         let reply = Reply::of(script);
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
+        if status.is_done() && !dry_run {
+            self.changed(one.activity);
+        }
         if status == Status::Corrupt {
             let corrupt = Some(reply.corrupt(&values, &keys)?);
             return Ok(Outcome { status, quantity: None, stock: None, bought: None, corrupt });

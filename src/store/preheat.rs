@@ -57,6 +57,9 @@ impl Store {
         if !dry_run && preheated.action == Action::Unchanged && last_try.get() == Try::Retry {
             preheated.status = Status::Replayed;
         }
+        if !dry_run && preheated.status.is_done() {
+            self.changed(&plan.id);
+        }
         Ok(preheated)
     }
 
@@ -138,7 +141,13 @@ impl Store {
         let mut left = Vec::new();
         for (nth, reply) in replies.into_iter().enumerate() {
             match reply {
-                Ok(value) => each(nth, preheated(plans[nth], value, &keys[nth])?),
+                Ok(value) => {
+                    let preheated = preheated(plans[nth], value, &keys[nth])?;
+                    if !dry_run && preheated.status.is_done() {
+                        self.changed(&plans[nth].id);
+                    }
+                    each(nth, preheated);
+                }
                 Err(failed) => left.push((nth, failed)),
             }
         }

@@ -73,6 +73,9 @@ impl Store {
             calls += 1;
             late.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
         }
+        if !dry_run && done.iter().any(|repaired| repaired.is_done()) {
+            self.changed(activity);
+        }
         Ok(done)
     }
 

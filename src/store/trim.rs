@@ -164,7 +164,11 @@ impl Store {
         // A checkpoint has no field for a reason: it is kept with the name.
         let by = reason.map_or_else(|| self.operator.clone(), |why| format!("{}: {why}", self.operator));
         let value = self.trim(&keys, "switch", &trim.epoch, &[name, count, replaced, words, by])?;
-        Ok(done(value)?.map(|_| ()).ok_or(Untrimmed::Stale))
+        let switched = done(value)?.map(|_| ()).ok_or(Untrimmed::Stale);
+        if switched.is_ok() {
+            self.changed(activity);
+        }
+        Ok(switched)
     }
 
     /// Removes what no audit reads any more. Returns how many entries were removed, and the group that needs the rest.
@@ -173,6 +177,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub fn cut(&mut self, activity: &ActivityId, trim: &Trim) -> Result<(u64, Option<String>), StoreError> {
         let keys = self.keys(activity);
+        self.changed(activity);
         let reply = Reply::of(&TRIM);
         let before = trim.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
         let mut removed = 0;

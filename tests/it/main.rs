@@ -30,6 +30,7 @@ mod pause;
 mod preheat;
 mod race;
 mod reconcile;
+mod replicas;
 mod run;
 mod secrets;
 mod sentinel;

@@ -48,6 +48,7 @@ pub struct DeductArgs {
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     super::rows::fitting_limit(args.per_user_limit, store.layout())?;
+    store.require_replicas(args.mutating.wait_replicas);
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {
         let (reason, limit) = (args.mutating.reason.as_deref(), args.per_user_limit);

@@ -29,7 +29,8 @@ use session::Session;
 /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
 pub fn run(cli: Cli) -> Result<Exit, Failure> {
     let mut session = Session::new(cli.global)?;
-    let ended = match dispatch(cli.command, &mut session) {
+    let ended = dispatch(cli.command, &mut session).and_then(|exit| session.wait_for_replicas(exit));
+    let ended = match ended {
         // The reader of a feed that closed the pipe has what it wanted.
         Err(error) if error.is_broken_pipe() => Ok(Exit::Done),
         ended => ended.map_err(Failure::from),

@@ -62,6 +62,7 @@ impl FromStr for Item {
 
 /// Takes all the units, or none and says why.
 pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    store.require_replicas(args.mutating.wait_replicas);
     if let Some(from) = &args.bulk.from {
         return bulk::run_multi(from, &args.bulk, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out);
     }

@@ -70,6 +70,7 @@ pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<
 
 fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let dry_run = which.mutating.dry_run;
+    store.require_replicas(which.mutating.wait_replicas);
     let mut rows = Vec::with_capacity(which.activities.len());
     let mut failed = None;
     let mut warnings = out.warnings();

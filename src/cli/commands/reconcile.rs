@@ -91,6 +91,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
     let plan_file = args.fix.plan_file(&inputs)?;
     let mut store = session.store(session.layout(of_fixture)?)?;
+    store.require_replicas(args.fix.wait_replicas);
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
     let orders = args.orders.begin(named, &mut store, &session.out)?;
     let wanted = match wanted.is_empty() {

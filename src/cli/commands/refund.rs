@@ -55,6 +55,7 @@ pub struct RefundArgs {
 
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    store.require_replicas(args.mutating.wait_replicas);
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {
         let reason = args.mutating.reason.as_deref();

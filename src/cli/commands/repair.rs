@@ -106,6 +106,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
         .into());
     }
     let mut store = session.store(session.layout(Some(first.layout))?)?;
+    store.require_replicas(args.mutating.wait_replicas);
     let repairs: Vec<&Repair> = repairs.iter().collect();
     let is_dry_run = args.mutating.dry_run;
     let out = &mut session.out;

@@ -1,5 +1,6 @@
 //! What a command needs before it can begin: an output, a layout, and a server to talk to.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use crate::cli::Global;
@@ -10,15 +11,17 @@ use crate::cli::input::{certificates, password};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
 use seckill::inventory::layout::Layout;
-use seckill::store::Store;
 use seckill::store::connect::{Certificates, Target};
 use seckill::store::embedded::{Address, Embedded, EmbeddedError, Wait};
+use seckill::store::{Replicated, Store};
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
 /// The options every command takes, and what follows from them.
 pub struct Session {
     global: Global,
+    /// What waits for replicas when the command is over.
+    waiting: RefCell<Option<Store>>,
     pub out: Output,
 }
 
@@ -33,7 +36,7 @@ impl Session {
         }
         out.set_bom(global.bom);
         global.timezone().use_in_process();
-        Ok(Self { global, out })
+        Ok(Self { global, waiting: RefCell::default(), out })
     }
 
     /// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
@@ -69,7 +72,28 @@ impl Session {
             None => self.target()?,
         };
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
-        Ok(Store::new(target, layout, operator()?).stop_when(interrupt::requested))
+        let store = Store::new(target, layout, operator()?).stop_when(interrupt::requested);
+        *self.waiting.borrow_mut() = Some(store.sibling());
+        Ok(store)
+    }
+
+    /// Waits for the replicas of `--wait-replicas`, once for all that the command changed. What a command that failed
+    /// did is waited for when it is repeated.
+    ///
+    /// # Errors
+    /// Fewer replicas have it, or nobody can say.
+    pub fn wait_for_replicas(&self, exit: Exit) -> Result<Exit> {
+        let Some(mut store) = self.waiting.take() else { return Ok(exit) };
+        let failure = match store.wait_for_replicas() {
+            Ok(None) => return Ok(exit),
+            Ok(Some(short)) => few_replicas(&short),
+            Err(error) => {
+                let failure = Failure::from(error);
+                let message = format!("applied, but whether replicas have it is not known: {}", failure.message);
+                Failure { message, ..failure }
+            }
+        };
+        Err(Failure { exit: Exit::Unknown, ..failure }.into())
     }
 
     /// The server of the flag, else of the environment, and how to log in there.
@@ -166,6 +190,22 @@ impl Session {
             }
         })
     }
+}
+
+/// What was applied is not where it should be too.
+fn few_replicas(short: &Replicated) -> Failure {
+    let Replicated { server, wanted, replicas, is_alone } = short;
+    let message = match is_alone {
+        true => format!("applied, but the server at `{server}` has no replica"),
+        false => format!("applied, but {replicas} of {wanted} replicas of `{server}` have it"),
+    };
+    Failure::new(Exit::Unknown, message).hint(match is_alone {
+        true => "connect a replica to it, or leave `--wait-replicas` out",
+        false => {
+            "what was reported as ok is applied, and a failover now could lose it: see INFO replication on the server, \
+             or wait longer with `--timeout 30s`"
+        }
+    })
 }
 
 /// Who does this, for the ledger: the operating system's user at this host, unless `SECKILL_OPERATOR` says otherwise.

@@ -28,7 +28,7 @@ pub use proxy::{Fault, Proxy, When};
 pub use running::Running;
 pub use scripts::Scripts;
 pub use seckill::{Call, Outcome, binary, seckill};
-pub use sentinel::{TestSentinel, Watched};
+pub use sentinel::{TestSentinel, Watched, follow};
 pub use server::TestRedis;
 
 use std::path::PathBuf;

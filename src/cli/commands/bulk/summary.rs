@@ -128,6 +128,13 @@ impl Summary {
         missing.filter_map(|activity| self.name(activity).parse().ok()).collect()
     }
 
+    /// The activities of which orders are applied, now or before.
+    pub(super) fn applied(&self) -> impl Iterator<Item = ActivityId> {
+        let is_done = |entry: &Entry| entry.counted.is_some_and(Status::is_done);
+        let applied = (0..self.names.count()).filter(move |activity| self.tallies.of(*activity).iter().any(is_done));
+        applied.filter_map(|activity| self.name(activity).parse().ok())
+    }
+
     #[allow(clippy::cast_possible_truncation)] // There are fewer names than that.
     fn name(&self, activity: usize) -> &str {
         std::str::from_utf8(self.names.name(activity as u32)).unwrap_or_default()

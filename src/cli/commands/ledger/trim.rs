@@ -61,6 +61,7 @@ const UNREAD: &str = "unread";
 
 /// Trims.
 pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    store.require_replicas(args.mutating.wait_replicas);
     let activity = &args.activity;
     let before = args.before.at(|| store.now())?;
     let trim = store.plan_trim(activity, before)?;

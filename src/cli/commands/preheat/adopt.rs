@@ -35,7 +35,8 @@ pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> 
     let layout = session.layout(None)?;
     let total = args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?;
     let plan = super::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
-    let store = session.store(layout)?;
+    let mut store = session.store(layout)?;
+    store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
     out.set_dry_run(args.mutating.dry_run);
     let name = uuid::Uuid::now_v7().to_string();

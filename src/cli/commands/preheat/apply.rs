@@ -35,6 +35,9 @@ pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Ou
             out.confirm(&question, false)?;
         }
         warn_of_eviction(store, out);
+        // What an earlier call made so is waited for too.
+        let unchanged = results.iter().filter(|result| result.action == Action::Unchanged);
+        unchanged.for_each(|result| store.changed(&result.activity));
         failed = carry_out(plans, how, reason, store, &mut results, out).err();
     }
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {

@@ -105,6 +105,7 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     let (plans, layout) = plans(args, session)?;
     let plans = fitted(plans, layout)?;
     let mut store = session.store(layout)?;
+    store.require_replicas(args.mutating.wait_replicas);
     apply::apply(&plans, args, &mut store, &mut session.out)
 }
 

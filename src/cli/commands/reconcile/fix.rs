@@ -10,6 +10,7 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan_row::PlanRow;
 use crate::cli::output::{Output, OutputFile};
+use crate::cli::replicas;
 use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::number::between;
 use seckill::inventory::plan::MissingOrders;
@@ -47,6 +48,9 @@ pub struct FixArgs {
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
+    /// Wait until N replicas have it; fewer is exit 6
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = replicas(), requires = "fix")]
+    pub wait_replicas: Option<u32>,
 }
 
 /// What became of the repairs.

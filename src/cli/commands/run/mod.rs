@@ -53,6 +53,7 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
         fixture.check(layout)?;
     }
     let mut store = session.store(layout)?;
+    store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
     let mut report = RunReport::default();
     // What was done is shown even if an error ends the run.

@@ -1,0 +1,142 @@
+//! `--wait-replicas`: what is applied counts only when replicas have it, whichever connection wrote it.
+
+use crate::support::{Fault, LAYOUTS, Proxy, TestRedis, When, follow, seckill};
+
+/// A primary with a replica that has everything.
+fn replicated() -> (TestRedis, TestRedis) {
+    let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
+    let replica = TestRedis::start();
+    follow(&replica, &primary);
+    (primary, replica)
+}
+
+/// Commands that change data, for an activity 1 of 100 units.
+const COMMANDS: [&str; 12] = [
+    "preheat --id 1 --stock 100",
+    "preheat --id 1 --stock 110 --update",
+    "deduct 1 --user 7 --quantity 1",
+    "deduct 1 --user 7 --quantity 1 --request again",
+    "deduct 1 --user 7 --quantity 1 --request again",
+    "multi-deduct --user 8 1=1",
+    "refund 1 --user 8 --quantity 1",
+    "pause 1",
+    "resume 1",
+    "ledger trim 1 --before 1ms --yes",
+    "reconcile 1 --fix --yes",
+    "preheat --id 1 --stock 100 --reset --yes",
+];
+
+#[test]
+fn every_command_that_changes_something_waits_for_replicas() {
+    let (primary, replica) = replicated();
+    for line in COMMANDS {
+        primary.seckill([]).args(line.split(' ')).args(["--wait-replicas", "1"]).code(0);
+        assert!(primary.dump_all() == replica.dump_all(), "{line}");
+    }
+    replica.freeze();
+    for line in COMMANDS.into_iter().filter(|line| !line.starts_with("reconcile")) {
+        let call = primary.seckill([]).args(line.split(' ')).args(["--wait-replicas", "1", "--timeout", "500ms"]);
+        call.code(6).stderr_has("applied, but 0 of 1 replicas of").stderr_has("INFO replication");
+    }
+    replica.thaw();
+    let two = ["deduct", "1", "--user", "9", "--wait-replicas", "2", "--timeout", "500ms"];
+    primary.seckill(two).code(6).stderr_has("of 2 replicas");
+}
+
+#[test]
+fn a_retry_on_another_connection_waits_for_what_the_first_one_wrote() {
+    let (primary, replica) = replicated();
+    primary.seckill(["preheat", "--id", "1", "--stock", "10", "--wait-replicas", "1"]).code(0);
+    primary.seckill(["script", "load"]).code(0);
+    replica.freeze();
+    let order = ["deduct", "1", "--user", "7", "--request", "a", "--wait-replicas", "1"];
+    let proxy = Proxy::before(&primary);
+    proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
+    // The reply is lost after it ran: the retry, on a connection that wrote nothing, finds it applied.
+    proxy
+        .seckill(order)
+        .args(["--timeout", "500ms"])
+        .code(6)
+        .stdout_has("replayed")
+        .stderr_has("applied, but 0 of 1 replicas");
+    assert_eq!(primary.int("seckill:stock:1"), 9);
+    // So does another process, as long as the replica does not have it.
+    primary
+        .seckill(order)
+        .args(["--timeout", "500ms"])
+        .code(6)
+        .stdout_has("replayed")
+        .stderr_has("applied, but 0 of 1 replicas");
+    replica.thaw();
+    primary.seckill(order).args(["--timeout", "20s"]).code(0).stdout_has("replayed");
+    assert_eq!(replica.int("seckill:stock:1"), 9);
+}
+
+#[test]
+fn a_file_waits_once_at_its_end() {
+    let (primary, replica) = replicated();
+    primary.seckill(["preheat", "--id", "1", "--stock", "10000"]).code(0);
+    let rows: String = (0..2000).map(|user| format!("1,u{user},1\n")).collect();
+    let file = format!("activity,user,quantity\n{rows}");
+    let proxy = Proxy::before(&primary);
+    let apply = || ["deduct", "--from", "-", "--format", "csv", "--job", "night", "--wait-replicas", "1"];
+    proxy.seckill(apply()).stdin(&file).code(0);
+    assert_eq!(proxy.commands().iter().filter(|command| *command == "WAIT").count(), 1);
+    assert_eq!(replica.int("seckill:stock:1"), 8000);
+    replica.freeze();
+    // What is applied already is waited for as well.
+    let again = primary.seckill(apply()).args(["--timeout", "300ms", "-o", "json"]).stdin(&file);
+    let again = again.code(6).stdout_has("replayed");
+    assert_eq!(again.error_line()["code"], 6);
+    replica.thaw();
+}
+
+#[test]
+fn what_changed_nothing_waits_for_nobody() {
+    let (primary, replica) = replicated();
+    primary.seckill(["preheat", "--id", "1", "--stock", "1"]).code(0);
+    replica.freeze();
+    for (line, code) in [
+        ("deduct 1 --user 7 --quantity 2", 3),
+        ("deduct none --user 7", 3),
+        ("deduct 1 --user 7 --dry-run", 0),
+        ("pause none", 3),
+        ("preheat --id 1 --stock 5", 3),
+    ] {
+        let call = primary.seckill([]).args(line.split(' ')).args(["--wait-replicas", "1", "--timeout", "300ms"]);
+        call.code(code).stderr_lacks("replica");
+    }
+    replica.thaw();
+}
+
+#[test]
+fn a_server_without_replicas_says_so_at_once_in_every_layout() {
+    let redis = TestRedis::start();
+    for layout in LAYOUTS {
+        let call = |line: &str| {
+            let call = redis.seckill(["-l", layout.name, "--timeout", "60s"]).args(line.split(' '));
+            call.args(["--wait-replicas", "1"])
+                .code(6)
+                .stderr_has("applied, but the server at")
+                .stderr_has("has no replica")
+        };
+        call("preheat --id 1 --stock 5");
+        call("deduct 1 --user 7").stdout_has("ok");
+        // An activity of another system has no meta.
+        redis.cmd(("SET", layout.stock("2"), 5));
+        call("deduct 2 --user 7").stdout_has("ok");
+        assert_eq!(redis.int(&layout.stock("2")), 4);
+    }
+}
+
+#[test]
+fn a_number_of_replicas_is_one_to_a_thousand_and_only_of_changes() {
+    for (line, says) in [
+        ("deduct 1 --user 7 --wait-replicas 0", "1 to 1000"),
+        ("deduct 1 --user 7 --wait-replicas -1", "1 to 1000"),
+        ("reconcile --wait-replicas 1", "--fix"),
+        ("inspect --wait-replicas 1", "--wait-replicas"),
+    ] {
+        seckill([]).args(line.split(' ')).code(2).stderr_has(says);
+    }
+}
