@@ -52,7 +52,7 @@ pub fn print(figure: &Figure, pairs: &[Pair], unit: impl Fn(f64) -> String) {
     );
 }
 
-/// Prints our own values where no ratio is asked for; the baseline's median stands beside it, if there is one.
+/// Prints our own values if no ratio is asked for, with the median of the baseline, if there is one.
 pub fn print_values(figure: &Figure, ours: &[f64], baseline: &[f64], unit: impl Fn(f64) -> String) {
     let spread = Spread::of(ours.iter().copied());
     let beside = if baseline.is_empty() { String::new() } else { unit(Spread::of(baseline.iter().copied()).median) };

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repair_says_what_a_user_holds_but_of_a_bare_counter_only_the_difference() {
+    fn a_repair_sets_a_users_units_but_of_a_bare_counter_the_difference() {
         for (kind, sum) in [(Kind::Hash, 2), (Kind::Counter, 4)] {
             let mut state = LedgerState::new(kind, None);
             state.add(&entry("1-0", "preheat", Some("10"), ""));

@@ -147,7 +147,7 @@ fn only_a_scan_lists_what_a_backend_created() {
 }
 
 #[test]
-fn reconcile_sees_what_a_backend_sold_past_the_ledger_and_without_one_it_matches() {
+fn what_a_backend_sold_past_the_ledger_is_found_by_reconcile() {
     for layout in SHARED {
         let redis = TestRedis::start();
         json_call(&redis, layout, "preheat --id 1 --stock 5").code(0);

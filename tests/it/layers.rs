@@ -147,7 +147,7 @@ fn a_use_tree_is_every_path_in_it() {
 }
 
 #[test]
-fn the_command_line_uses_the_store_which_uses_the_inventory_and_never_back() {
+fn cli_uses_store_which_uses_inventory_and_never_back() {
     let levels = uses();
     let of = |name: &str| levels[&Vec::new()].get(name).cloned().unwrap_or_default();
     assert_eq!(of("inventory"), BTreeSet::new());

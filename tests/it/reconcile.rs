@@ -85,7 +85,7 @@ fn a_counter_that_was_written_past_the_ledger_is_named() {
 }
 
 #[test]
-fn what_a_backend_bought_past_the_ledger_is_counter_drift_and_the_hint_says_why() {
+fn what_is_bought_past_the_ledger_is_counter_drift_with_a_hint() {
     let redis = sale("seckill");
     backend::buy_hash(&redis, "1001", "c", 2, 9);
     redis.seckill(["reconcile", "1001"]).code(7).stdout_has("counter_drift").stderr_has("`ledger: false`");
@@ -224,7 +224,7 @@ fn without_an_activity_all_that_were_preheated_are_audited() {
 }
 
 #[test]
-fn an_activity_that_is_not_there_is_exit_3_and_what_differs_elsewhere_exit_7() {
+fn a_missing_activity_is_exit_3_and_a_difference_elsewhere_exit_7() {
     let redis = sale("seckill");
     redis.seckill(["reconcile", "nope"]).code(3).stdout_has("not_preheated");
     redis.cmd(("INCR", "seckill:stock:1001"));

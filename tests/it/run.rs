@@ -125,7 +125,7 @@ fn an_activity_that_differs_stops_the_run_before_anything_is_created() {
 }
 
 #[test]
-fn an_activity_that_is_equal_is_left_alone_and_a_hint_says_why_its_stock_differs() {
+fn an_equal_activity_is_left_alone_with_a_hint_about_its_stock() {
     let redis = TestRedis::start();
     let fixture = "activities: [{id: 1, stock: 5}]\nsteps: [{deduct: {activity: 1, user: 7}, expect: {stock: 4}}]";
     redis.seckill(["run", "-"]).stdin(fixture).code(0);

@@ -53,7 +53,7 @@ fn members_without_units_are_unproven_and_never_repaired() {
 }
 
 #[test]
-fn an_activity_that_the_records_dont_mention_is_one_difference_with_a_count() {
+fn an_activity_the_records_dont_mention_is_one_counted_difference() {
     let unnamed = Sale { orders: Some(vec![]), named: false, ..sale(Layout::Seckill) };
     assert_eq!(unnamed.judged(), (Verdict::Drift, Proof::Ledger, vec!["missing_order - 3 3 0 of 2".to_owned()]));
     assert_eq!((unnamed.repairs(), unnamed.kept()), (vec![], vec![]));
@@ -72,7 +72,7 @@ fn an_activity_that_the_records_dont_mention_is_one_difference_with_a_count() {
 }
 
 #[test]
-fn missing_orders_are_what_the_records_lack_and_emitted_ones_are_no_repairs() {
+fn missing_orders_are_what_records_lack_and_emitted_is_no_repair() {
     let orders = Some(vec![("a", 3), ("c", 1)]);
     let repeat = Sale {
         held: vec![("a", 5), ("b", 2)],

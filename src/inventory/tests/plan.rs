@@ -83,7 +83,7 @@ fn evicted_participants_return_from_the_ledger_and_the_stock_stays() {
 }
 
 #[test]
-fn a_counter_that_the_stock_moved_with_is_never_undone_without_order_records() {
+fn a_counter_that_the_stock_moved_with_is_undone_only_by_records() {
     let past = Sale { held: vec![("a", 1), ("b", 2), ("c", 3)], stock: Some(4), ..sale(Layout::Seckill) };
     assert_eq!(past.judged().2, ["counter_drift c 3 0 -"]);
     assert_eq!(past.repairs(), ["counter_drift c 3 3 +0"]);

@@ -213,7 +213,7 @@ fn a_script_that_was_lost_is_loaded_once_and_nothing_overtakes_the_call() {
 }
 
 #[test]
-fn what_a_full_server_refuses_is_sent_again_and_what_is_wrong_is_an_error() {
+fn what_a_full_server_refuses_is_sent_again_and_misuse_is_an_error() {
     let full = Does::Refuses("OOM command not allowed when used memory > 'maxmemory'");
     let mut owner = Owner::new(3, Limits::shared(), LONG, &[full.clone(), full]);
     owner.run().unwrap();
@@ -235,7 +235,7 @@ fn a_replica_is_left_because_the_address_may_lead_to_the_primary_by_now() {
 }
 
 #[test]
-fn an_outage_that_lasts_too_long_is_an_error_that_says_whether_calls_may_have_run() {
+fn an_outage_too_long_is_an_error_that_says_if_calls_may_have_run() {
     for (lost, plan) in [(false, vec![Does::Refuses("OOM full")]), (true, vec![Does::LosesReply])] {
         let mut owner = Owner::new(1, Limits::shared(), Duration::from_millis(50), &plan);
         while owner.pipeline.outage.is_none() {

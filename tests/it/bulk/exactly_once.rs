@@ -164,7 +164,7 @@ fn a_pause_in_mid_run_refuses_the_rest_and_a_later_run_decides_it() {
 }
 
 #[test]
-fn an_update_in_mid_run_counts_from_there_on_and_a_refund_goes_on_through_a_pause() {
+fn an_update_in_mid_run_counts_and_refunds_continue_in_a_pause() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 300, None);
     let orders = Orders::of_users("1001", 500);

@@ -100,7 +100,7 @@ fn a_server_that_refuses_for_a_while_is_waited_for() {
 }
 
 #[test]
-fn a_server_that_goes_on_refusing_ends_the_run_and_the_error_says_what_was_applied() {
+fn a_server_that_still_refuses_ends_the_run_with_what_was_applied() {
     let lines: String = (0..600).map(|user| format!("{{\"user\":{user},\"items\":{{\"1001\":1}}}}\n")).collect();
     let (single, multi) = (Orders::of_users("1001", 600), Orders::named("o.jsonl", lines));
     for (name, says, advice) in [

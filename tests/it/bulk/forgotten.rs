@@ -86,7 +86,7 @@ fn an_order_that_was_told_to_be_refused_is_not_applied_the_second_time() {
 }
 
 #[test]
-fn an_order_that_was_told_to_be_done_and_is_refused_the_second_time_is_counted() {
+fn an_order_reported_as_done_and_refused_later_is_counted() {
     let redis = TestRedis::start();
     for activity in ["a", "b", "c"] {
         preheat(&redis, activity, 60, None);
@@ -192,7 +192,7 @@ fn activities_of_another_system_take_files_of_multi_orders() {
 }
 
 #[test]
-fn what_a_server_forgot_of_orders_from_a_pipe_is_exit_6_and_the_whole_input_resumes() {
+fn what_a_server_forgot_of_a_pipe_is_exit_6_and_resumes() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000, None);
     let text = std::fs::read_to_string(Orders::of_users("1001", 600).path()).unwrap();

@@ -41,7 +41,7 @@ fn nothing_is_applied_from_a_file_with_a_bad_line() {
 }
 
 #[test]
-fn standard_input_is_applied_up_to_its_first_bad_line_and_can_be_gone_on_with() {
+fn standard_input_is_applied_up_to_its_first_bad_line_and_resumes() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 10, None);
     let call = || redis.seckill(["deduct", "-o", "jsonl", "--from", "-", "--job", "night"]);

@@ -98,7 +98,7 @@ fn a_bad_line_is_named_and_nothing_applied_unless_asked() {
 }
 
 #[test]
-fn rows_come_in_the_order_of_the_file_and_calls_without_a_common_activity_go_side_by_side() {
+fn rows_come_in_the_order_of_the_file_whatever_is_in_flight() {
     let redis = TestRedis::start();
     let list: String = (0..800).map(|nth| format!("m{nth},9\n")).collect();
     redis.seckill(["preheat", "--from", "-"]).stdin(format!("id,stock\n{list}")).code(0);

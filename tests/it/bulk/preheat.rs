@@ -165,7 +165,7 @@ fn what_a_broken_connection_left_open_is_sent_again_where_that_is_safe() {
 }
 
 #[test]
-fn a_reset_that_may_have_happened_is_not_done_again_and_what_was_done_is_shown() {
+fn a_reset_that_may_have_happened_is_not_done_again_but_shown() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--from", list(10).path()]).code(0);
     let proxy = Proxy::before(&redis);

@@ -39,7 +39,7 @@ fn units_of_lines_refused_before_are_unknown_if_quantities_differ() {
 }
 
 #[test]
-fn once_complete_every_row_is_replayed_and_no_refused_line_is_tried_again() {
+fn once_complete_every_row_is_replayed_and_none_is_tried_again() {
     let redis = TestRedis::start();
     preheat(&redis, "a", 3, None);
     preheat(&redis, "b", 9, None);

@@ -47,7 +47,7 @@ fn a_lost_reply_costs_nothing_in_any_layout() {
 }
 
 #[test]
-fn a_preheat_and_an_update_whose_reply_is_lost_are_applied_once_and_told_as_what_they_did() {
+fn a_preheat_whose_reply_is_lost_is_applied_once_and_reported() {
     let redis = TestRedis::start();
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);

@@ -36,7 +36,7 @@ fn a_quantity_is_plain_digits() {
 }
 
 #[test]
-fn a_limit_is_a_number_and_the_callers_own_holds_only_where_there_is_no_other() {
+fn a_callers_limit_is_a_number_and_holds_only_if_there_is_no_other() {
     let redis = sale();
     redis.cmd(("SET", "seckill:stock:foreign", 10));
     let before = redis.dump_all();

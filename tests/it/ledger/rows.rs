@@ -61,7 +61,7 @@ fn since_takes_an_entry_which_is_shown_too() {
 }
 
 #[test]
-fn a_follower_of_all_sees_new_activities_and_notices_that_its_reader_left() {
+fn a_follower_of_all_sees_new_activities_and_that_its_reader_left() {
     let redis = sale();
     let following = redis.seckill(["ledger", "--all", "--follow", "-o", "jsonl"]).spawn();
     following.wait_for_stdout("pause");

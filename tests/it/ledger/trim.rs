@@ -204,7 +204,7 @@ fn what_cannot_be_written_down_is_not_removed() {
 }
 
 #[test]
-fn a_checkpoint_that_is_damaged_or_does_not_fit_is_unsettled_and_never_a_match() {
+fn a_damaged_checkpoint_is_unsettled_and_never_a_match() {
     let unsettled = |spoil: &dyn Fn(&TestRedis)| {
         let (redis, time) = sale(SECKILL);
         trim(&redis, &time).code(0);

@@ -80,7 +80,7 @@ fn a_state_is_the_first_that_applies() {
 }
 
 #[test]
-fn without_a_preheat_total_limit_and_window_are_null_and_sold_is_what_users_hold() {
+fn without_a_preheat_sold_is_what_users_hold_and_the_rest_is_null() {
     for layout in [SECKILL, COUPON] {
         let redis = TestRedis::start();
         redis.cmd(("SET", layout.stock("1"), 5));

@@ -78,7 +78,7 @@ fn evicted_participants_lead_to_a_repair_from_the_ledger() {
 }
 
 #[test]
-fn meta_and_participants_that_are_both_lost_come_back_one_after_the_other() {
+fn meta_and_participants_both_lost_come_back_one_by_one() {
     for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
         let redis = sale(layout);
         redis.cmd(("DEL", layout.participants("1"), layout.meta("1")));

@@ -48,7 +48,7 @@ fn an_order_that_is_sold_while_the_export_runs_is_no_difference() {
 }
 
 #[test]
-fn what_differs_in_more_users_than_are_looked_up_again_is_of_one_instant_too() {
+fn many_users_that_differ_are_compared_at_one_instant_too() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1001", "--stock", "9000"]).code(0);
     let orders: String = (0..1500).map(|user| format!("1001,{user},2\n")).collect();

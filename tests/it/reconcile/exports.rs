@@ -88,7 +88,7 @@ fn too_many_activities_in_the_records_are_another_column() {
 }
 
 #[test]
-fn near_miss_columns_and_null_quantities_are_refused_as_in_files_of_orders() {
+fn near_miss_columns_and_null_quantities_are_refused() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1001", "--stock", "5000"]).code(0);
     redis.seckill(["deduct", "1001", "--user", "a", "--quantity", "701"]).code(0);

@@ -134,7 +134,7 @@ fn the_missing_part_of_a_repeat_buyers_orders_is_emitted() {
 }
 
 #[test]
-fn an_activity_without_records_is_one_difference_that_is_left_out_unless_it_is_named() {
+fn an_activity_without_records_is_left_out_unless_it_is_named() {
     let redis = sale("seckill");
     redis.seckill(["preheat", "--id", "1002", "--stock", "50"]).code(0);
     for user in ["x", "y", "z"] {

@@ -43,7 +43,7 @@ fn with_differences_flat_formats_have_a_row_of_each() {
 }
 
 #[test]
-fn json_and_yaml_have_verdict_activities_and_differences_and_repairs_after_a_fix() {
+fn json_and_yaml_have_everything_and_repairs_after_a_fix() {
     let redis = sale("seckill");
     redis.cmd(("DECRBY", "seckill:stock:1001", 2));
     for format in ["json", "yaml"] {

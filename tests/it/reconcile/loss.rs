@@ -69,7 +69,7 @@ fn a_failover_to_a_replica_that_lagged_is_found_and_repaired() {
 }
 
 #[test]
-fn an_append_only_file_torn_in_the_middle_of_an_order_is_found_and_repaired() {
+fn an_append_only_file_torn_within_an_order_is_found_and_repaired() {
     let mut redis = TestRedis::with(["--appendonly", "yes", "--appendfsync", "always"]);
     redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
     sell(&redis, 0..3);

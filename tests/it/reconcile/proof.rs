@@ -79,7 +79,7 @@ fn buyers_without_units_are_unproven_and_their_stock_never_returns() {
 }
 
 #[test]
-fn a_member_without_units_beside_a_ledger_is_reported_and_nothing_is_raised() {
+fn a_member_without_units_is_reported_and_nothing_is_raised() {
     let redis = sale("sku");
     backend::buy_sku(&redis, "1001", "c", 3);
     redis.cmd(("DECRBY", "stock:1001", 4));
@@ -154,7 +154,7 @@ fn a_plan_names_a_user_that_is_not_utf_8_in_hex_and_repair_reads_it() {
 }
 
 #[test]
-fn an_order_of_a_user_that_is_not_utf_8_by_a_backend_with_our_script_matches() {
+fn an_order_of_a_user_that_is_not_utf_8_by_our_script_matches() {
     let redis = sale("seckill");
     let script = redis.seckill(["script", "show", "deduct"]).code(0).stdout;
     let keys = ["stock", "meta", "requests", "ledger", "participants"].map(|key| format!("seckill:{key}:1001"));
@@ -178,7 +178,7 @@ fn one_unusual_user_is_reported_and_the_others_are_repaired() {
 }
 
 #[test]
-fn a_lost_stock_key_is_restored_from_a_whole_ledger_that_equals_every_counter() {
+fn a_whole_ledger_that_equals_every_counter_restores_the_stock() {
     for (layout, stock, left) in
         [("seckill", STOCK, 47), ("sku", "stock:1001", 47), ("coupon", "coupon:stock:1001", 48)]
     {
@@ -195,7 +195,7 @@ fn a_lost_stock_key_is_restored_from_a_whole_ledger_that_equals_every_counter() 
 }
 
 #[test]
-fn a_lost_stock_key_stays_lost_if_a_counter_differs_or_it_is_back_meanwhile() {
+fn a_lost_stock_key_is_not_restored_if_a_counter_differs() {
     let redis = sale("seckill");
     redis.cmd(("DEL", STOCK));
     redis.cmd(("HINCRBY", PARTICIPANTS, "a", 1));

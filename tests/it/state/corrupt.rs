@@ -124,7 +124,7 @@ fn one_users_record_that_is_no_number_is_named_and_the_others_go_on() {
 }
 
 #[test]
-fn a_string_put_where_the_set_of_coupon_holders_belongs_is_corrupt_and_a_reset_makes_the_right_type() {
+fn a_string_in_place_of_coupon_holders_is_corrupt_until_a_reset() {
     let redis = TestRedis::start();
     let coupon = crate::support::COUPON;
     redis.cmd(("SET", "coupon:stock:1001", 5));

@@ -86,7 +86,7 @@ fn not_started_ended_and_paused_refuse_purchases() {
 }
 
 #[test]
-fn request_conflict_is_the_same_id_for_another_order_or_another_operation() {
+fn request_conflict_is_the_same_id_for_another_order() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
@@ -151,7 +151,7 @@ fn dry_writes_nothing() {
 }
 
 #[test]
-fn a_packed_reply_has_a_letter_an_order_the_stock_before_and_what_each_user_holds() {
+fn a_packed_reply_has_statuses_the_stock_and_what_users_hold() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat_with("1", if layout == COUPON { "2" } else { "5" }, &[("per_user_limit", "3")]);

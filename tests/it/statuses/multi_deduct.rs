@@ -90,7 +90,7 @@ fn limit_exceeded_is_told_of_the_item_that_passes_it() {
 }
 
 #[test]
-fn request_conflict_is_another_order_or_one_known_to_some_activities_only() {
+fn request_conflict_is_another_order_or_one_known_in_part() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         for activity in ["1", "2", "3"] {

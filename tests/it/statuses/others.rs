@@ -171,7 +171,7 @@ fn pause_withdraws_the_stock_once_and_resume_returns_it_once() {
 }
 
 #[test]
-fn pause_paused_here_only_is_a_sale_without_a_ledger_that_is_not_withdrawn() {
+fn pause_paused_here_only_is_a_sale_without_ledger_not_withdrawn() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat_with("1", "5", &[("ledger", "0")]);
