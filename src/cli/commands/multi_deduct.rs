@@ -5,7 +5,7 @@ use std::str::FromStr;
 use super::bulk::{self, MultiBulkArgs};
 use super::hints;
 use super::multi_rows::{ItemRow, MultiDocument};
-use super::rows::{exit_of, required_user, warn_of_one_corrupt};
+use super::rows::{exit_of, required_user, warn_of_corrupt};
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -93,7 +93,7 @@ fn show(
     out: &mut Output,
 ) -> Result<(), OutputError> {
     let mut warnings = out.warnings();
-    outcome.items.iter().for_each(|item| warn_of_one_corrupt(&mut warnings, item.corrupt.as_ref()));
+    outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
     warnings.end();
     let rows: Vec<ItemRow<'_>> = ItemRow::of(order, request, outcome).collect();
     if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {

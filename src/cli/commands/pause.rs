@@ -77,7 +77,7 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
     for activity in &which.activities {
         match store.set_paused(activity, to, which.mutating.reason.as_deref(), dry_run) {
             Ok(paused) => {
-                super::rows::warn_of_one_corrupt(&mut warnings, paused.corrupt.as_ref());
+                super::rows::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
                 explain(activity, &paused, to, dry_run, out);
                 rows.push(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state });
             }

@@ -196,9 +196,6 @@ fn repairs_title(is_dry_run: bool) -> &'static str {
 }
 
 /// The verdict about one activity, as a step of a fixture wants it.
-///
-/// # Errors
-/// Whatever keeps the server from answering.
 pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
     Ok(judge(store.audit(activity, total.map(Units::get), None)?, MissingOrders::Repair).verdict)
 }

@@ -98,12 +98,7 @@ pub fn exit_of(status: Status) -> Exit {
 }
 
 /// Warns of a key that is corrupt.
-pub fn warn_of_corrupt(out: &Output, corrupt: Option<&Corrupt>) {
-    warn_of_one_corrupt(&mut out.warnings(), corrupt);
-}
-
-/// The same for one of many.
-pub fn warn_of_one_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
+pub fn warn_of_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
     if let Some(Corrupt { key, what }) = corrupt {
         warnings.warn(format!("key `{key}` {what}; nothing was changed"));
     }
@@ -119,7 +114,7 @@ pub fn show<T: Row>(
     out: &mut Output,
 ) -> Result<Exit> {
     out.set_dry_run(dry_run);
-    warn_of_corrupt(out, outcome.corrupt.as_ref());
+    warn_of_corrupt(&mut out.warnings(), outcome.corrupt.as_ref());
     out.object(row)?;
     if outcome.status == Status::NotPreheated {
         hints::other_layouts([activity], store, out);
@@ -129,9 +124,6 @@ pub fn show<T: Row>(
 }
 
 /// Refuses an order without a user, unless the layout records none.
-///
-/// # Errors
-/// Usage, with a hint.
 pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
     if user.is_none() && layout.kind().has_users() {
         return Err(Failure::usage(format!("`--user` is missing: the layout `{}` records who bought", layout.name()))
@@ -142,9 +134,6 @@ pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
 }
 
 /// Refuses a limit that the layout cannot keep.
-///
-/// # Errors
-/// Usage, with a hint.
 pub fn fitting_limit(limit: Option<Limit>, layout: Layout) -> Result<()> {
     let Some(limit) = limit else { return Ok(()) };
     let kind = layout.kind();

@@ -10,9 +10,6 @@ use seckill::inventory::number::MOST_UNITS;
 use seckill::inventory::repair::{Repair, incomplete};
 
 /// Reads a plan; `-` is standard input.
-///
-/// # Errors
-/// It cannot be read, or a line is no repair.
 pub fn read(path: &str) -> Result<Vec<Repair>, InputError> {
     let source = Source::read(path)?;
     let mut problems = Problems::of(&source.name);

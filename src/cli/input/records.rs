@@ -90,17 +90,11 @@ pub struct RecordsSource {
 
 impl RecordsSource {
     /// A file; `-` is standard input.
-    ///
-    /// # Errors
-    /// It cannot be opened.
     pub fn file(path: &str) -> Result<Self, InputError> {
         Ok(Self { blocks: Blocks::open(path)?, export: None })
     }
 
     /// What a shell command prints.
-    ///
-    /// # Errors
-    /// It cannot be started.
     pub fn command(line: &str) -> Result<Self, InputError> {
         let spawned = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut export = match spawned {

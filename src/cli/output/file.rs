@@ -89,9 +89,6 @@ impl OutputFile {
     }
 
     /// Appends bytes.
-    ///
-    /// # Errors
-    /// They cannot be written.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.content.write_all(bytes).map_err(|error| unwritable(&self.path, &error))
     }

@@ -33,9 +33,6 @@ columns!(_row: ActivityDetail {
 });
 
 /// Reads at most `top` participants of an activity, and warns of what is wrong with it.
-///
-/// # Errors
-/// Any of the store's.
 pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top: usize) -> Result<ActivityDetail> {
     warn(warnings, snapshot);
     let mut tally = TopBuyers::new(top);

@@ -53,9 +53,6 @@ fn text(text: Option<&String>) -> Cell {
 }
 
 /// The rows of an entry, of all users or of one, each given to `each`.
-///
-/// # Errors
-/// Whatever `each` fails with.
 pub fn each_row<E>(
     activity: &ActivityId,
     entry: &Entry,

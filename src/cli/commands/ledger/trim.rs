@@ -74,7 +74,7 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
         time: None,
     };
     if trim.status != Status::Ok {
-        warn_of_corrupt(out, trim.corrupt.as_ref());
+        warn_of_corrupt(&mut out.warnings(), trim.corrupt.as_ref());
         out.array(std::slice::from_ref(&row))?;
         return Ok(Exit::Refused);
     }

@@ -23,7 +23,7 @@ pub fn differences(results: &[Preheated], out: &Output) {
     let concerned: Vec<&Preheated> =
         results.iter().filter(|result| !result.status.is_done() || result.action == Action::Update).collect();
     for result in concerned.iter().take(MOST) {
-        crate::cli::commands::rows::warn_of_corrupt(out, result.corrupt.as_ref());
+        crate::cli::commands::rows::warn_of_corrupt(&mut out.warnings(), result.corrupt.as_ref());
         for difference in &result.differences {
             out.note(format!("{}: {}", result.activity, difference.words()));
         }

@@ -108,7 +108,7 @@ fn drive(
             }
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
             let observed = perform::perform(&step.operation, may_rush, store, out)?;
-            super::rows::warn_of_corrupt(out, observed.corrupt.as_ref());
+            super::rows::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
             let number = report.steps.len() + 1;
             let differences = differences(step, &observed);
             let passed = (!observed.cut_short).then_some(differences.is_empty());

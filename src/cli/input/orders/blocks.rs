@@ -68,9 +68,6 @@ pub(super) enum Filled {
 
 impl Blocks {
     /// Opens a path; `-` is standard input.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
     pub fn open(path: &str) -> Result<Self, InputError> {
         if path == "-" {
             return Ok(Self::standard_input());

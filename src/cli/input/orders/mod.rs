@@ -114,9 +114,6 @@ impl OrderReader {
     }
 
     /// Reads the next row, however long it takes to arrive; false at the end.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
     pub fn read(&mut self, row: &mut OrderRow) -> Result<bool, RowError> {
         loop {
             match self.next(row)? {

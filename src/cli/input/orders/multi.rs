@@ -21,9 +21,6 @@ pub struct MultiRow {
 
 impl MultiRow {
     /// Reads the next order of an input in jsonl.
-    ///
-    /// # Errors
-    /// As [`OrderReader::next`].
     pub fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
         let next = reader.next(&mut self.order)?;
         if next == Next::Row {
