@@ -134,7 +134,6 @@ fn exit_of(error: &StoreError) -> Exit {
         | StoreError::Server { kind: ServerKind::Usage, .. }
         | StoreError::SpreadLayout { .. }
         | StoreError::SpreadOrder { .. }
-        | StoreError::FileOnCluster
         | StoreError::OtherJob { .. }
         | StoreError::OtherLimit { .. } => Exit::Usage,
         StoreError::Unreachable { .. } | StoreError::Timeout { .. } | StoreError::Tls { .. } => Exit::Unreachable,
@@ -179,8 +178,7 @@ pub fn advice(error: &StoreError) -> Option<String> {
             "use the layout `cluster`, with all keys of an activity in one slot: `--layout cluster`, or \
              `SECKILL_LAYOUT=cluster`"
         }
-        StoreError::FileOnCluster => "nothing was changed; send single orders",
-        StoreError::SpreadOrder { .. } => "nothing was changed; send an order for each slot",
+        StoreError::SpreadOrder { .. } => "one order must be in one slot of a cluster: send an order for each of them",
         StoreError::Unknown { settle, .. } => {
             return settle.as_ref().map(|settle| match settle {
                 Settle::SameRequest(id) => {

@@ -50,6 +50,12 @@ impl Connection {
         Ok(connection)
     }
 
+    /// What becomes readable when bytes come; `None` if bytes may be here already.
+    #[cfg(unix)]
+    pub(super) fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        if self.start < self.end { None } else { self.socket.fd() }
+    }
+
     fn over(socket: Box<dyn Socket>, target: Target) -> Self {
         Self { socket, target, buffer: vec![0; BUFFER], start: 0, end: 0 }
     }
@@ -286,6 +292,8 @@ mod tests {
             Ok(())
         }
     }
+
+    impl Socket for Pieces {}
 
     fn pieces(pieces: impl IntoIterator<Item = io::Result<Vec<u8>>>, then: &'static [u8]) -> Connection {
         let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();

@@ -52,7 +52,7 @@ impl Store {
 fn spread(order: &MultiOrder, keys: &[Keys]) -> StoreError {
     let slots =
         order.items.iter().zip(keys).filter_map(|((activity, _), keys)| Some((activity.to_string(), keys.slot()?)));
-    StoreError::SpreadOrder { slots: slots.collect() }
+    StoreError::SpreadOrder { line: None, slots: slots.collect() }
 }
 
 /// Reads `status item item …` of one order; `None` if it does not fit the order.

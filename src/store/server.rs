@@ -47,6 +47,12 @@ impl Server {
         connection
     }
 
+    /// What becomes readable when its reply comes; `None` if bytes may be here already.
+    #[cfg(unix)]
+    pub(super) fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.connection.as_ref()?.fd()
+    }
+
     /// How often it was connected to: another number means another connection.
     pub fn connected(&self) -> u64 {
         self.connected

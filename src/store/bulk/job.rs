@@ -1,7 +1,10 @@
 //! A job, and what is stored of it in each activity: the watermark, and the epoch that it is bound to.
 
+use std::collections::HashSet;
+
 use redis::Value;
 
+use super::lanes::Lanes;
 use crate::inventory::id::ActivityId;
 use crate::inventory::interner::Interner;
 use crate::inventory::layout::Layout;
@@ -11,7 +14,7 @@ use crate::inventory::rules::PackedRules;
 use crate::inventory::status::Status;
 use crate::store::StoreError;
 use crate::store::keys::Keys;
-use crate::store::pipeline::{Call, Link, Pipeline};
+use crate::store::pipeline::Call;
 use crate::store::reply::Reply;
 
 /// Activities whose states are loaded in one round trip.
@@ -57,6 +60,8 @@ pub struct JobState {
     pub(super) refused_now: u32,
     /// What refuses the whole activity for the rest of the run.
     pub(super) refusal: Option<Status>,
+    /// The lane of its calls.
+    lane: u16,
 }
 
 /// Whether the server still has what the job decided.
@@ -80,6 +85,8 @@ pub struct JobStates {
     loaded: usize,
     /// The activity that was named last: most rows name it again.
     last: u32,
+    /// Those whose calls are sent behind `ASKING`.
+    asking: HashSet<u32>,
 }
 
 impl JobStates {
@@ -89,7 +96,7 @@ impl JobStates {
         let mut epochs = Interner::default();
         // The default: nothing was preheated.
         epochs.number(b"");
-        Self { job, operation, layout, names, epochs, states, loaded: 0, last: 0 }
+        Self { job, operation, layout, names, epochs, states, loaded: 0, last: 0, asking: HashSet::new() }
     }
 
     /// The number of an activity, a new one if it was not named before.
@@ -106,6 +113,12 @@ impl JobStates {
         self.states.len()
     }
 
+    /// The same in the type in which activities are numbered.
+    #[allow(clippy::cast_possible_truncation)]
+    pub(super) fn count_u32(&self) -> u32 {
+        self.states.len() as u32
+    }
+
     pub(super) fn name(&self, nth: u32) -> &str {
         std::str::from_utf8(self.names.name(nth)).unwrap_or_default()
     }
@@ -116,6 +129,46 @@ impl JobStates {
 
     pub(super) fn keys(&self, nth: u32) -> Keys {
         Keys::of(self.layout, &ActivityId::validated(self.names.name(nth)))
+    }
+
+    /// The slot of an activity's keys; `None` if they are in several.
+    pub(super) fn slot(&self, nth: u32) -> Option<u16> {
+        self.keys(nth).slot()
+    }
+
+    /// The lane of an activity's calls.
+    pub(super) fn lane(&self, nth: u32) -> usize {
+        usize::from(self.states[nth as usize].lane)
+    }
+
+    /// Whether calls of an activity are sent behind `ASKING`.
+    pub(super) fn asks(&self, nth: u32) -> bool {
+        self.asking.contains(&nth)
+    }
+
+    /// Chooses the lane of an activity that has nothing in flight.
+    fn choose_lane<C: Call>(&mut self, nth: u32, lanes: &mut Lanes<C>) {
+        let slot = if lanes.is_cluster() { self.slot(nth) } else { None };
+        let (lane, asks) = lanes.lane_of(slot);
+        // A cluster has at most 16,384 nodes.
+        self.states[nth as usize].lane = u16::try_from(lane).unwrap_or_default();
+        if asks {
+            self.asking.insert(nth)
+        } else {
+            self.asking.remove(&nth)
+        };
+    }
+
+    /// Distributes the activities of a lane anew; false if none is left there.
+    pub(super) fn leave_lane<C: Call>(&mut self, lane: usize, lanes: &mut Lanes<C>) -> bool {
+        let mut is_left = false;
+        for nth in 0..self.count_u32() {
+            if self.lane(nth) == lane {
+                self.choose_lane(nth, lanes);
+                is_left |= self.lane(nth) == lane;
+            }
+        }
+        is_left
     }
 
     pub(super) fn get(&self, nth: u32) -> &JobState {
@@ -158,17 +211,19 @@ impl JobStates {
     ///
     /// # Errors
     /// Any of [`StoreError`], if trying again would not help; another input has the job's name, for one.
-    pub(super) fn load<C: Call, L: Link>(&mut self, pipeline: &mut Pipeline<C, L>) -> Result<(), StoreError> {
+    pub(super) fn load<C: Call>(&mut self, lanes: &mut Lanes<C>) -> Result<(), StoreError> {
         let page = self.loaded..self.states.len().min(self.loaded + PAGE);
         let field = self.field();
-        let mut commands = redis::pipe();
+        let mut commands = Vec::with_capacity(page.len() * 2);
         for nth in page.clone() {
             #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
             let keys = self.keys(nth as u32);
+            let slot = if lanes.is_cluster() { keys.slot() } else { None };
             // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
-            commands.cmd("HGET").arg(&keys.meta).arg("rules").cmd("HGET").arg(&keys.requests).arg(&field);
+            commands.push((slot, keys.meta.clone(), redis::cmd("HGET").arg(keys.meta).arg("rules").to_owned()));
+            commands.push((slot, keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
-        let Some(replies) = pipeline.request(&commands.get_packed_pipeline(), page.len() * 2)? else { return Ok(()) };
+        let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
         for (nth, pair) in page.zip(replies.chunks(2)) {
             #[allow(clippy::cast_possible_truncation)]
             let nth = nth as u32;
@@ -185,6 +240,7 @@ impl JobStates {
                 (state.watermark, state.refused) = (watermark, refused);
             }
             self.set_epoch(nth, &epoch);
+            self.choose_lane(nth, lanes);
             self.loaded += 1;
         }
         Ok(())
@@ -194,19 +250,17 @@ impl JobStates {
     ///
     /// # Errors
     /// As [`load`](Self::load).
-    pub(super) fn check<C: Call, L: Link>(
-        &mut self,
-        check: &mut Check,
-        pipeline: &mut Pipeline<C, L>,
-    ) -> Result<(), StoreError> {
+    pub(super) fn check<C: Call>(&mut self, check: &mut Check, lanes: &mut Lanes<C>) -> Result<(), StoreError> {
         let page = check.checked..self.states.len().min(check.checked + PAGE);
         let field = self.field();
-        let mut commands = redis::pipe();
+        let mut commands = Vec::with_capacity(page.len());
         for nth in page.clone() {
             #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
-            commands.cmd("HGET").arg(&self.keys(nth as u32).requests).arg(&field);
+            let keys = self.keys(nth as u32);
+            let slot = if lanes.is_cluster() { keys.slot() } else { None };
+            commands.push((slot, keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
-        let Some(replies) = pipeline.request(&commands.get_packed_pipeline(), page.len())? else { return Ok(()) };
+        let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
         for (nth, reply) in page.zip(&replies) {
             let stored = text(Some(reply))?.map_or(0, |record| Self::parse(&record).0);
             if stored < self.states[nth].watermark {

@@ -6,6 +6,7 @@
 //! again.
 
 mod job;
+mod lanes;
 mod multi;
 mod orders;
 
@@ -17,12 +18,12 @@ use redis::Value;
 pub use super::pipeline::Limits;
 use super::pipeline::{Call, Event, Link, Pipeline};
 use super::scripts::Script;
-use super::server::Server;
 use super::{Store, StoreError};
 use crate::inventory::interner::Interner;
 use crate::inventory::order::Corrupt;
 use job::{Check, JobStates};
 pub use job::{Job, Operation};
+use lanes::Lanes;
 pub use multi::{BulkMultiOrder, DecidedMultiOrder, MultiOrders};
 pub use orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
 
@@ -81,18 +82,19 @@ pub trait Orders {
     /// Whether no order is left.
     fn is_empty(&self) -> bool;
 
-    /// Whether there is a call that may be sent now. `flush`: one that is not full too.
+    /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too.
     fn wants_to_send<'c>(
         &mut self,
         states: &JobStates,
+        lane: usize,
         in_flight: impl Iterator<Item = &'c Self::Call>,
         flush: bool,
     ) -> bool
     where
         Self::Call: 'c;
 
-    /// Pushes calls to the pipeline while its buffer has room.
-    fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<Self::Call, L>, flush: bool);
+    /// Pushes calls to the pipeline of a lane while its buffer has room.
+    fn send<L: Link>(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<Self::Call, L>, flush: bool);
 
     /// Reads the reply to a call.
     ///
@@ -102,6 +104,14 @@ pub trait Orders {
 
     /// The orders of a call wait again; it did not run, unless it `may_have_run`.
     fn put_back(&mut self, states: &JobStates, call: Self::Call, may_have_run: bool);
+
+    /// Activities of a cluster were distributed to lanes; there are so many.
+    fn distributed(&mut self, states: &JobStates, lanes: usize);
+
+    /// An order that cannot be sent at all, as nobody could tell before it was known that the servers are a cluster.
+    fn problem(&mut self) -> Option<StoreError> {
+        None
+    }
 
     /// Whether the first order is decided.
     fn is_decided(&self) -> bool;
@@ -114,10 +124,10 @@ pub trait Orders {
 }
 
 /// A job being applied.
-pub struct Run<O: Orders, L = Server> {
+pub struct Run<O: Orders> {
     orders: O,
     states: JobStates,
-    pipeline: Pipeline<O::Call, L>,
+    lanes: Lanes<O::Call>,
     known_corrupt: HashSet<String>,
     corrupt: VecDeque<Corrupt>,
     /// What is known of the end; `None` if nobody asked yet.
@@ -125,8 +135,8 @@ pub struct Run<O: Orders, L = Server> {
 }
 
 impl<O: Orders> Run<O> {
-    /// Loads the script; `more` is loaded already. The run takes the store's connection over; the store makes another
-    /// one if it is asked again.
+    /// Loads the script; `more` is loaded already. The run takes the store's connections over; the store makes others if
+    /// it is asked again.
     fn open(
         store: &mut Store,
         script: &'static Script,
@@ -135,33 +145,38 @@ impl<O: Orders> Run<O> {
         states: JobStates,
         orders: O,
     ) -> Result<Self, StoreError> {
-        store.servers.check_layout()?;
+        // A single server says what it is when it is asked for watermarks.
         if store.servers.is_cluster() {
-            return Err(StoreError::FileOnCluster);
+            store.servers.discover()?;
         }
         store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
         let scripts: Vec<_> = [script].into_iter().chain(more).collect();
-        let pipeline = Pipeline::new(store.servers.node(0).take(), scripts, limits, retry_for);
-        Ok(Self { orders, states, pipeline, known_corrupt: HashSet::new(), corrupt: VecDeque::new(), check: None })
+        let mut servers = store.servers.take();
+        let node = servers.primaries().first().copied().unwrap_or(0);
+        let pipeline = Pipeline::new(servers.node(node).take(), scripts, limits, retry_for);
+        let lanes = Lanes::new(servers, node, pipeline);
+        Ok(Self { orders, states, lanes, known_corrupt: HashSet::new(), corrupt: VecDeque::new(), check: None })
     }
-}
 
-impl<O: Orders, L: Link> Run<O, L> {
     /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
     /// is gone. What is left is loaded by [`advance`](Self::advance), which is slower for decided lines.
     ///
     /// # Errors
     /// Any of [`StoreError`]; another input has the job's name, for one.
     pub fn load_watermarks(&mut self) -> Result<bool, StoreError> {
-        if self.states.are_loaded() || !self.pipeline.is_idle() || !self.pipeline.has_room() {
+        if self.states.are_loaded() || !self.lanes.can_read() {
             return Ok(false);
         }
-        self.states.load(&mut self.pipeline).map_err(|error| match error {
-            // Before any order is sent.
-            StoreError::Redirected(_) => StoreError::FileOnCluster,
-            error => error,
-        })?;
+        self.states.load(&mut self.lanes)?;
+        if self.states.are_loaded() && self.lanes.is_cluster() {
+            self.orders.distributed(&self.states, self.lanes.count());
+        }
         Ok(true)
+    }
+
+    /// Whether the servers are known to be a cluster.
+    pub fn is_cluster(&self) -> bool {
+        self.lanes.is_cluster()
     }
 
     /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
@@ -181,7 +196,7 @@ impl<O: Orders, L: Link> Run<O, L> {
 
     /// Whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
-        self.pipeline.is_idle()
+        self.lanes.are_idle()
     }
 
     /// Removes the first order.
@@ -211,15 +226,30 @@ impl<O: Orders, L: Link> Run<O, L> {
         if self.load_watermarks()? {
             return Ok(Step::Continue);
         }
-        let wants_to_send = self.states.are_loaded()
-            && self.pipeline.has_room()
-            && self.orders.wants_to_send(&self.states, self.pipeline.in_flight().iter(), flush);
-        let mut event = self.pipeline.advance(wants_to_send)?;
-        if matches!(event, Event::Send) {
-            self.orders.send(&self.states, &mut self.pipeline, flush);
-            event = self.pipeline.flush();
+        self.distribute();
+        if let Some(problem) = self.orders.problem() {
+            return Err(problem);
         }
-        self.handle(event)
+        let Self { orders, states, lanes, .. } = self;
+        let (lane, mut event) = lanes.advance(|lane, in_flight| {
+            states.are_loaded() && orders.wants_to_send(states, lane, in_flight.iter(), flush)
+        })?;
+        if matches!(event, Event::Send) {
+            orders.send(states, lane, lanes.pipeline(lane), flush);
+            event = lanes.pipeline(lane).flush();
+        }
+        self.handle(lane, event)
+    }
+
+    /// Gives activities of lanes that lost slots to the lanes that have them now.
+    fn distribute(&mut self) {
+        while let Some(lane) = self.lanes.next_stale() {
+            if !self.states.leave_lane(lane, &mut self.lanes) {
+                let used: HashSet<usize> = (0..self.states.count_u32()).map(|nth| self.states.lane(nth)).collect();
+                self.lanes.hand_over(lane, |lane| used.contains(&lane));
+            }
+            self.orders.distributed(&self.states, self.lanes.count());
+        }
     }
 
     /// Once all is decided: asks, if there was reason to doubt it, whether the server still has it. What a failover
@@ -228,18 +258,18 @@ impl<O: Orders, L: Link> Run<O, L> {
     /// # Errors
     /// As [`advance`](Self::advance).
     pub fn check(&mut self) -> Result<Step, StoreError> {
-        if self.pipeline.was_lost() || (self.check.is_none() && self.pipeline.may_move()) {
-            self.pipeline.begin_check();
+        if self.lanes.was_lost() || (self.check.is_none() && self.lanes.may_move()) {
+            self.lanes.begin_check();
             self.check = Some(Check::default());
         }
         let Some(check) = &mut self.check else { return Ok(Step::Idle) };
         // Waits until there is a server again.
-        if !self.pipeline.has_room() {
-            let event = self.pipeline.advance(false)?;
-            return self.handle(event);
+        if !self.lanes.can_read() {
+            let (lane, event) = self.lanes.advance(|_, _| false)?;
+            return self.handle(lane, event);
         }
         if check.checked < self.states.count() {
-            self.states.check(check, &mut self.pipeline)?;
+            self.states.check(check, &mut self.lanes)?;
             return Ok(Step::Continue);
         }
         Ok(match check.lost.take() {
@@ -254,8 +284,8 @@ impl<O: Orders, L: Link> Run<O, L> {
     /// The first of any.
     pub fn drain(&mut self) -> Result<(), StoreError> {
         let mut drained = Ok(());
-        while !self.pipeline.is_idle() {
-            let received = self.pipeline.receive().and_then(|event| self.handle(event));
+        while !self.lanes.are_idle() {
+            let received = self.lanes.receive().and_then(|(lane, event)| self.handle(lane, event));
             drained = drained.and(received.map(drop));
         }
         drained
@@ -269,7 +299,7 @@ impl<O: Orders, L: Link> Run<O, L> {
 
     /// The error for orders that were in flight when the connection broke, and were not settled since.
     pub fn unsettled(&self) -> Option<StoreError> {
-        self.pipeline.unsettled()
+        self.lanes.unsettled()
     }
 
     /// The names of the activities, in the order in which they were named first.
@@ -283,22 +313,26 @@ impl<O: Orders, L: Link> Run<O, L> {
         self.states.refused_before()
     }
 
-    fn handle(&mut self, event: Event<O::Call>) -> Result<Step, StoreError> {
+    fn handle(&mut self, lane: usize, event: Event<O::Call>) -> Result<Step, StoreError> {
         match event {
             Event::Reply(call, value) => match self.orders.reply(&mut self.states, call, value)? {
                 Verdict::Decided(corrupt) => {
-                    self.pipeline.succeeded();
+                    self.lanes.succeeded(lane);
                     let known = &mut self.known_corrupt;
                     self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
                 }
-                Verdict::Retry(why) => self.pipeline.retry(why),
+                Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
                 Verdict::Rewind { nth, line } => {
-                    self.pipeline.retry(None);
+                    self.lanes.pipeline(lane).retry(None);
                     return Ok(Step::Rewind { activity: self.states.name(nth).to_owned(), line });
                 }
             },
             Event::Retry { calls, may_have_run } => {
                 calls.into_iter().for_each(|call| self.orders.put_back(&self.states, call, may_have_run));
+            }
+            Event::Redirected { call, to } => {
+                self.orders.put_back(&self.states, call, false);
+                self.lanes.redirected(lane, &to)?;
             }
             Event::Outage(error) => return Ok(Step::Outage(error)),
             Event::Idle => return Ok(Step::Idle),

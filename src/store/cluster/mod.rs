@@ -65,6 +65,20 @@ impl Servers {
         &self.target
     }
 
+    /// The same servers with their connections; those that are needed here are made again.
+    pub(super) fn take(&mut self) -> Self {
+        let mut taken = self.another();
+        for (node, own) in taken.nodes.iter_mut().zip(&mut self.nodes) {
+            *node = own.take();
+        }
+        taken
+    }
+
+    /// Whether the map was read.
+    pub(super) fn has_map(&self) -> bool {
+        self.has_map
+    }
+
     /// Whether they are known to be nodes of a cluster.
     pub fn is_cluster(&self) -> bool {
         self.kind == Kind::Cluster

@@ -1,6 +1,8 @@
 //! How much is sent at once, and how fast.
 
+use std::cell::Cell;
 use std::num::NonZeroU32;
+use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -52,31 +54,31 @@ impl Limits {
 
     pub(super) fn rate_limit(&self) -> Option<RateLimit> {
         let per_order = Duration::from_secs(1) / self.rate?.get();
-        Some(RateLimit { per_order, due: Instant::now() })
+        Some(RateLimit { per_order, due: Rc::new(Cell::new(Instant::now())) })
     }
 }
 
-/// When the next call may be sent.
-#[derive(Debug)]
+/// When the next call may be sent; a clone shares it.
+#[derive(Debug, Clone)]
 pub(super) struct RateLimit {
     per_order: Duration,
-    pub(super) due: Instant,
+    pub(super) due: Rc<Cell<Instant>>,
 }
 
 impl RateLimit {
     pub(super) fn is_due(&self) -> bool {
-        Instant::now() >= self.due
+        Instant::now() >= self.due.get()
     }
 
     /// Waits until a call is due, or a short while.
     pub(super) fn wait(&self) {
-        sleep(self.due.saturating_duration_since(Instant::now()).min(NAP));
+        sleep(self.due.get().saturating_duration_since(Instant::now()).min(NAP));
     }
 
     /// Counts orders that are sent now.
-    pub(super) fn spend(&mut self, orders: usize) {
+    pub(super) fn spend(&self, orders: usize) {
         let now = Instant::now();
         let orders = u32::try_from(orders).unwrap_or(u32::MAX);
-        self.due = self.due.max(now.checked_sub(BURST).unwrap_or(now)) + self.per_order * orders;
+        self.due.set(self.due.get().max(now.checked_sub(BURST).unwrap_or(now)) + self.per_order * orders);
     }
 }

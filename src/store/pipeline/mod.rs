@@ -11,10 +11,11 @@ mod outage;
 mod tests;
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{RedisError, ServerError, Value};
 
+use super::redirection::Redirection;
 use super::scripts::Script;
 use super::server::Server;
 use super::{StoreError, error::ServerKind};
@@ -90,6 +91,21 @@ pub trait Call {
     }
 }
 
+/// What a pipeline can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// Send now.
+    Send,
+    /// Send then.
+    At(Instant),
+    /// Receive a reply.
+    Replies,
+    /// Do something about an outage then.
+    Outage(Instant),
+    /// Nothing.
+    Idle,
+}
+
 /// What became of calls, or of the connection.
 #[derive(Debug)]
 pub enum Event<C> {
@@ -101,6 +117,14 @@ pub enum Event<C> {
         calls: Vec<C>,
         /// Whether the connection broke, so that nobody knows whether they ran.
         may_have_run: bool,
+    },
+    /// Another node of the cluster serves this call, which did not run. It must be sent again, there; nothing is sent here
+    /// before all that is in flight has come back.
+    Redirected {
+        /// The call.
+        call: C,
+        /// Where to.
+        to: Redirection,
     },
     /// The server has been gone, or refused writes, for half a second; reported once for each outage.
     Outage(StoreError),
@@ -125,6 +149,8 @@ pub struct Pipeline<C, L = Server> {
     buffered: usize,
     buffered_orders: usize,
     in_flight: VecDeque<C>,
+    /// Whether each of them was sent behind `ASKING`, whose reply comes first.
+    asked: VecDeque<bool>,
     weight: usize,
     outage: Option<Outage>,
     /// Whether the connection broke since [`begin_check`](Self::begin_check).
@@ -147,11 +173,38 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             buffered: 0,
             buffered_orders: 0,
             in_flight: VecDeque::new(),
+            asked: VecDeque::new(),
             weight: 0,
             outage: None,
             was_lost: false,
             is_draining: false,
         }
+    }
+
+    /// Another one with the same rate limit.
+    pub fn sibling(&self, link: L) -> Self {
+        let rate = self.rate.clone();
+        Self { rate, ..Self::new(link, self.scripts.clone(), self.limits.clone(), self.retry_for) }
+    }
+
+    /// The connection.
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// What it can do. `wants_to_send`: whether the owner has a call.
+    pub fn readiness(&self, wants_to_send: bool) -> Readiness {
+        if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && outage.is_open()) {
+            return Readiness::Outage(outage.due(self.retry_for));
+        }
+        if wants_to_send && self.has_room() {
+            match &self.rate {
+                Some(rate) if !rate.is_due() && self.is_idle() => return Readiness::At(rate.due.get()),
+                Some(rate) if !rate.is_due() => {}
+                _ => return Readiness::Send,
+            }
+        }
+        if self.is_idle() { Readiness::Idle } else { Readiness::Replies }
     }
 
     /// The calls whose replies have not come yet.
@@ -198,11 +251,15 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         if self.is_idle() { Ok(Event::Idle) } else { self.receive() }
     }
 
-    /// Adds a call to the buffer.
-    pub fn push(&mut self, call: C, encode: impl FnOnce(&mut Vec<u8>, &C)) {
+    /// Adds a call to the buffer; with `asks` behind `ASKING`, for a node that is importing the call's slot.
+    pub fn push(&mut self, call: C, asks: bool, encode: impl FnOnce(&mut Vec<u8>, &C)) {
         if self.is_idle() {
             self.is_draining = false;
         }
+        if asks {
+            self.buffer.extend_from_slice(b"*1\r\n$6\r\nASKING\r\n");
+        }
+        self.asked.push_back(asks);
         encode(&mut self.buffer, &call);
         self.buffered += CALL_WEIGHT + call.weight();
         self.buffered_orders += call.orders();
@@ -212,7 +269,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
 
     /// Writes the buffer. A connection that breaks gives all calls in flight back.
     pub fn flush(&mut self) -> Event<C> {
-        if let Some(rate) = &mut self.rate {
+        if let Some(rate) = &self.rate {
             rate.spend(self.buffered_orders);
         }
         (self.buffered, self.buffered_orders) = (0, 0);
@@ -232,7 +289,11 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         if self.is_idle() {
             return Ok(Event::Idle);
         }
-        let value = match self.link.receive() {
+        let asked = match self.asked.pop_front() {
+            Some(true) => self.link.receive().map(drop),
+            _ => Ok(()),
+        };
+        let value = match asked.and_then(|()| self.link.receive()) {
             Ok(value) => value,
             Err(error) => return Ok(self.lose_connection(error)),
         };
@@ -247,6 +308,10 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             let meaning = self.meaning(error.clone());
             if call.handles(&meaning) {
                 return Ok(Event::Reply(call, Value::ServerError(error)));
+            }
+            if let StoreError::Redirected(to) = meaning {
+                self.is_draining = true;
+                return Ok(Event::Redirected { call, to });
             }
             self.refused(meaning)?;
         }
@@ -315,6 +380,23 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         }
     }
 
+    /// The next call has to wait, longer each time, until one succeeds.
+    pub fn back_off(&mut self, why: StoreError) {
+        self.is_draining = true;
+        Outage::record(&mut self.outage, why, false);
+    }
+
+    /// Another server took over all that this one served.
+    pub fn hand_over<'o>(&mut self, others: impl Iterator<Item = &'o mut Self>)
+    where
+        Self: 'o,
+    {
+        let Some(outage) = self.outage.take() else { return };
+        for other in others.filter(|other| other.outage.is_none()) {
+            other.outage = Some(outage.taken_over());
+        }
+    }
+
     /// The error for calls that were in flight when the connection broke, and were not settled since.
     pub fn unsettled(&self) -> Option<StoreError> {
         self.outage.as_ref().and_then(|outage| outage.unsettled(self.link.server()))
@@ -334,11 +416,12 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         Ok(())
     }
 
-    /// The connection broke: what is in flight may have run.
-    fn lose_connection(&mut self, error: StoreError) -> Event<C> {
+    /// The connection broke, or nothing came in time: what is in flight may have run.
+    pub fn lose_connection(&mut self, error: StoreError) -> Event<C> {
         self.link.disconnect();
         self.was_lost = true;
         self.weight = 0;
+        self.asked.clear();
         let calls: Vec<C> = std::mem::take(&mut self.in_flight).into();
         let may_have_run = !calls.is_empty();
         Outage::record(&mut self.outage, error, may_have_run);

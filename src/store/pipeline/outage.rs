@@ -85,6 +85,17 @@ impl Outage {
         }
     }
 
+    /// When there is something to do about it next.
+    pub(super) fn due(&self, retry_for: Duration) -> Instant {
+        let report = if self.is_reported { self.next_try } else { self.since + SILENT };
+        self.next_try.min(report).min(self.since + retry_for)
+    }
+
+    /// The same outage for the server that took over: it answers, and has not settled what may have run.
+    pub(super) fn taken_over(&self) -> Self {
+        Self { error: self.error.clone(), is_closed: true, ..*self }
+    }
+
     /// The error for calls of which nobody knows whether they ran.
     pub(super) fn unsettled(&self, server: &str) -> Option<StoreError> {
         let error = || StoreError::Unknown { server: server.to_owned(), why: self.error.to_string(), settle: None };

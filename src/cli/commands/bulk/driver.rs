@@ -93,7 +93,9 @@ pub(super) fn run<K: Kind>(
     out: &mut Output,
     begin: impl FnOnce(&mut Store, Job, Interner) -> Result<(K, Run<K::Orders>)>,
 ) -> Result<Exit> {
-    let Some(mut checked) = check::<K::Line>(input, args, dry_run, out)? else { return Ok(Exit::Interrupted) };
+    let Some(mut checked) = check::<K::Line>(input, args, dry_run, store.layout(), out)? else {
+        return Ok(Exit::Interrupted);
+    };
     if dry_run {
         return checked.show(out);
     }
@@ -110,9 +112,12 @@ fn apply<K: Kind>(
     context: RunContext,
     out: &mut Output,
 ) -> Result<RunOutcome> {
-    let CheckedInput { input, content, bad, .. } = checked;
+    let CheckedInput { input, content, bad, spread, .. } = checked;
     if content.is_some() {
         while !interrupt::requested() && run.load_watermarks()? {}
+    }
+    if let Some(spread) = spread.filter(|_| run.is_cluster()) {
+        return Err(spread.into());
     }
     let mut driver = Driver {
         kind,

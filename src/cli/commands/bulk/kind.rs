@@ -8,6 +8,9 @@ use seckill::store::bulk::{Orders, Run};
 
 /// One line of a file, in buffers that are reused for the next.
 pub(super) trait Line: Default {
+    /// Whether it may name several activities.
+    const HAS_SEVERAL: bool;
+
     /// Reads the next one.
     fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError>;
 
@@ -19,6 +22,8 @@ pub(super) trait Line: Default {
 }
 
 impl Line for OrderRow {
+    const HAS_SEVERAL: bool = false;
+
     fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
         reader.next(self)
     }
@@ -33,6 +38,8 @@ impl Line for OrderRow {
 }
 
 impl Line for MultiRow {
+    const HAS_SEVERAL: bool = true;
+
     fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
         self.read(reader)
     }

@@ -71,6 +71,17 @@ impl MultiCall {
         self.columns.iter().all(|column| !states.epoch(column.nth).is_empty())
     }
 
+    /// The lane of its activities.
+    pub(super) fn lane(&self, states: &JobStates) -> usize {
+        self.columns.first().map_or(0, |column| states.lane(column.nth))
+    }
+
+    /// Whether an order is of the same slot.
+    fn has_slot_of(&self, order: &BulkMultiOrder, states: &JobStates) -> bool {
+        let slots = self.columns.first().zip(order.activities.first());
+        slots.is_some_and(|(column, nth)| column.nth == *nth || states.slot(column.nth) == states.slot(*nth))
+    }
+
     /// Whether it shares no activity with another call.
     pub(super) fn is_disjoint(&self, other: &Self) -> bool {
         let (few, many) = if self.columns.len() <= other.columns.len() { (self, other) } else { (other, self) };
@@ -105,6 +116,7 @@ impl MultiOrders {
             // One order may cost more than a call should.
             is_full = call.count > 0
                 && (call.cost_with(order) > self.most_cost
+                    || (self.has_one_slot && !call.has_slot_of(order, states))
                     || is_refused_unsent(states, order)
                     || !matches!(state, State::Waiting));
             if is_full {

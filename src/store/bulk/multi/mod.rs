@@ -80,6 +80,10 @@ pub struct MultiOrders {
     waiting: usize,
     /// The next call, formed while others are in flight.
     ready: Option<MultiCall>,
+    /// Whether a call must be of one slot: on a cluster.
+    has_one_slot: bool,
+    /// The first order of several slots, which no call can have.
+    spread: Option<StoreError>,
 }
 
 impl Run<MultiOrders> {
@@ -108,6 +112,8 @@ impl Run<MultiOrders> {
             next: 0,
             waiting: 0,
             ready: None,
+            has_one_slot: false,
+            spread: None,
         };
         let states = JobStates::new(job, Operation::MultiDeduct, store.layout, names);
         Self::open(store, &MULTI_DEDUCT, None, (limits, retry_for), states, orders)
@@ -117,6 +123,7 @@ impl Run<MultiOrders> {
     pub fn push(&mut self, mut order: BulkMultiOrder) {
         let items = &order.order.items;
         order.activities = items.iter().map(|(activity, _)| self.states.number(activity.as_str())).collect();
+        self.orders.find_spread(&self.states, &order);
         self.orders.waiting += items.len();
         self.orders.rows.push_back((order, State::Waiting));
     }
@@ -179,6 +186,16 @@ impl MultiOrders {
         }
     }
 
+    /// Remembers the first order whose activities are in several slots of a cluster.
+    fn find_spread(&mut self, states: &JobStates, order: &BulkMultiOrder) {
+        let is_spread = || order.activities.iter().any(|nth| states.slot(*nth) != states.slot(order.activities[0]));
+        if self.has_one_slot && self.spread.is_none() && order.activities.len() > 1 && is_spread() {
+            let slots =
+                order.activities.iter().filter_map(|nth| Some((states.name(*nth).to_owned(), states.slot(*nth)?)));
+            self.spread = Some(StoreError::SpreadOrder { line: Some(order.line), slots: slots.collect() });
+        }
+    }
+
     /// Dissolves the next call; it is formed again.
     fn dissolve_ready(&mut self) {
         if let Some(ready) = self.ready.take() {
@@ -218,6 +235,7 @@ impl Orders for MultiOrders {
     fn wants_to_send<'c>(
         &mut self,
         states: &JobStates,
+        lane: usize,
         mut in_flight: impl Iterator<Item = &'c MultiCall>,
         flush: bool,
     ) -> bool {
@@ -225,11 +243,12 @@ impl Orders for MultiOrders {
             self.ready = self.form(states, flush);
         }
         // The reply to the first call to a new activity may say its epoch, which the next ones must name.
-        let may_follow = |call: &MultiCall| call.has_epochs(states) || in_flight.all(|before| before.is_disjoint(call));
-        self.ready.as_ref().is_some_and(may_follow)
+        let mut may_follow =
+            |call: &MultiCall| call.has_epochs(states) || in_flight.all(|before| before.is_disjoint(call));
+        self.ready.as_ref().is_some_and(|call| call.lane(states) == lane && may_follow(call))
     }
 
-    fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<MultiCall, L>, _flush: bool) {
+    fn send<L: Link>(&mut self, states: &JobStates, _lane: usize, pipeline: &mut Pipeline<MultiCall, L>, _flush: bool) {
         let Some(mut call) = self.ready.take() else { return };
         for column in &mut call.columns {
             let in_flight = pipeline.in_flight().iter().rev().find_map(|call| call.last_of(column.nth));
@@ -237,7 +256,8 @@ impl Orders for MultiOrders {
         }
         self.mark(&call, std::iter::repeat_with(|| State::Sent));
         let rows = Rows { rows: &self.rows, from: self.index(call.first) };
-        pipeline.push(call, |out, call| encode(out, &self.options, states, call, &rows));
+        let asks = call.columns.iter().any(|column| states.asks(column.nth));
+        pipeline.push(call, asks, |out, call| encode(out, &self.options, states, call, &rows));
     }
 
     fn reply(&mut self, states: &mut JobStates, call: MultiCall, value: Value) -> Result<Verdict, StoreError> {
@@ -290,6 +310,18 @@ impl Orders for MultiOrders {
         if self.rows.pop_front().is_some() {
             self.first += 1;
         }
+    }
+
+    fn distributed(&mut self, states: &JobStates, _lanes: usize) {
+        self.has_one_slot = true;
+        self.dissolve_ready();
+        let rows = std::mem::take(&mut self.rows);
+        rows.iter().for_each(|(order, _)| self.find_spread(states, order));
+        self.rows = rows;
+    }
+
+    fn problem(&mut self) -> Option<StoreError> {
+        self.spread.take()
     }
 
     fn restart(&mut self, states: &mut JobStates) {

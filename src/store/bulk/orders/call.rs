@@ -57,25 +57,25 @@ impl Call for OrderCall {
 
 impl SingleOrders {
     /// The next call: of an activity that has a full batch, or with `flush` of those of the oldest rows that wait.
-    pub(super) fn next_call(&mut self, states: &JobStates, flush: bool) -> Option<OrderCall> {
-        while let Some(nth) = self.ready.pop_front() {
+    pub(super) fn next_call(&mut self, states: &JobStates, lane: usize, flush: bool) -> Option<OrderCall> {
+        while let Some(nth) = self.schedule.pop(lane) {
             self.queues[nth as usize].is_ready = false;
-            if let Some(batch) = self.take(nth) {
+            if let Some(batch) = self.take(states, nth) {
                 return Some(OrderCall::new(batch));
             }
         }
         if !flush {
             return None;
         }
-        let first = self.find_oldest()?;
-        let mut call = OrderCall::new(self.take(first)?);
+        let first = self.find_oldest(states, lane)?;
+        let mut call = OrderCall::new(self.take(states, first)?);
         // A call costs the server no more than a full batch of one activity, so that other clients wait no longer.
-        while let Some(nth) = self.find_oldest() {
+        while let Some(nth) = self.find_oldest(states, lane) {
             let weight = call.weight() + ACTIVITY_WEIGHT + self.queues[nth as usize].waiting as usize;
             if weight > self.most_orders || call.names(nth) || !self.may_share(states, first, nth) {
                 break;
             }
-            call.push(self.take(nth)?);
+            call.push(self.take(states, nth)?);
         }
         Some(call)
     }
@@ -86,9 +86,13 @@ impl SingleOrders {
         self.can_mix && is_plain(one) && is_plain(other)
     }
 
-    fn take(&mut self, nth: u32) -> Option<Batch> {
+    fn find_oldest(&mut self, states: &JobStates, lane: usize) -> Option<u32> {
+        self.schedule.find_oldest(lane, states, &self.window)
+    }
+
+    fn take(&mut self, states: &JobStates, nth: u32) -> Option<Batch> {
         let batch = self.queues[nth as usize].take(nth, self.most_orders, &mut self.window);
-        self.mark_ready(nth);
+        self.mark_ready(states, nth);
         batch
     }
 }

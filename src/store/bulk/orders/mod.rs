@@ -6,11 +6,11 @@ mod call;
 mod decode;
 mod encode;
 mod queue;
+mod schedule;
 #[cfg(test)]
 mod tests;
 mod window;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use redis::Value;
@@ -31,6 +31,7 @@ use call::OrderCall;
 use decode::{Decoded, Packed, decode_mixed};
 use encode::Encoder;
 use queue::{Batch, Queue, each};
+use schedule::Schedule;
 use window::{Row, State, Window};
 
 /// What is done with the orders of a file, and how.
@@ -98,10 +99,7 @@ pub struct SingleOrders {
     window: Window,
     /// By activity.
     queues: Vec<Queue>,
-    /// Activities that have a full batch.
-    ready: VecDeque<u32>,
-    /// All rows before this one are sent or decided.
-    oldest: u64,
+    schedule: Schedule,
     /// The last line that was popped.
     popped: u64,
 }
@@ -130,8 +128,7 @@ impl Run<SingleOrders> {
             most_orders: limits.most_orders(),
             window: Window::new(has_rows),
             queues: Vec::new(),
-            ready: VecDeque::new(),
-            oldest: 0,
+            schedule: Schedule::new(),
             popped: 0,
         };
         let states = JobStates::new(job, operation, store.layout, names);
@@ -187,30 +184,22 @@ impl SingleOrders {
             }
             None => {
                 queue.append(number, &mut self.window);
-                self.mark_ready(nth);
+                self.mark_ready(states, nth);
             }
         }
     }
 
-    fn mark_ready(&mut self, nth: u32) {
+    fn mark_ready(&mut self, states: &JobStates, nth: u32) {
         let queue = &mut self.queues[nth as usize];
         if queue.waiting as usize >= self.most_orders && !queue.is_ready {
             queue.is_ready = true;
-            self.ready.push_back(nth);
+            self.schedule.push(states.lane(nth), nth);
         }
     }
 
-    fn find_oldest(&mut self) -> Option<u32> {
-        let (first, end) = self.window.span();
-        self.oldest = self.oldest.max(first);
-        while self.oldest < end {
-            let row = self.window.row(self.oldest);
-            if row.state == State::Waiting {
-                return Some(row.activity);
-            }
-            self.oldest += 1;
-        }
-        None
+    /// Says which lanes have activities.
+    fn use_lanes(&mut self, states: &JobStates) {
+        (0..states.count_u32()).for_each(|nth| self.schedule.use_lane(states.lane(nth)));
     }
 
     /// Each order of a batch was decided.
@@ -308,8 +297,8 @@ impl SingleOrders {
             return;
         }
         self.queues[batch.activity as usize].put_back(batch, &mut self.window);
-        self.oldest = self.oldest.min(batch.first);
-        self.mark_ready(batch.activity);
+        self.schedule.put_back(states.lane(batch.activity), batch.first);
+        self.mark_ready(states, batch.activity);
     }
 }
 
@@ -317,7 +306,7 @@ impl Orders for SingleOrders {
     type Call = OrderCall;
 
     fn accepts_more(&self) -> bool {
-        self.ready.is_empty() && !self.window.is_full()
+        self.schedule.is_hungry() && !self.window.is_full()
     }
 
     fn is_full(&self) -> bool {
@@ -330,17 +319,19 @@ impl Orders for SingleOrders {
 
     fn wants_to_send<'c>(
         &mut self,
-        _states: &JobStates,
+        states: &JobStates,
+        lane: usize,
         _in_flight: impl Iterator<Item = &'c OrderCall>,
         flush: bool,
     ) -> bool {
-        !self.ready.is_empty() || (flush && self.find_oldest().is_some())
+        self.schedule.has_ready(lane) || (flush && self.schedule.find_oldest(lane, states, &self.window).is_some())
     }
 
-    fn send<L: Link>(&mut self, states: &JobStates, pipeline: &mut Pipeline<OrderCall, L>, flush: bool) {
+    fn send<L: Link>(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<OrderCall, L>, flush: bool) {
         while pipeline.buffer_has_room() {
-            let Some(call) = self.next_call(states, flush) else { break };
-            pipeline.push(call, |out, call| self.encoder.encode(out, &call.batches, states, &self.window));
+            let Some(call) = self.next_call(states, lane, flush) else { break };
+            let asks = call.batches.iter().any(|batch| states.asks(batch.activity));
+            pipeline.push(call, asks, |out, call| self.encoder.encode(out, &call.batches, states, &self.window));
         }
     }
 
@@ -371,10 +362,22 @@ impl Orders for SingleOrders {
         }
     }
 
-    fn restart(&mut self, _states: &mut JobStates) {
+    fn restart(&mut self, states: &mut JobStates) {
         self.window.clear();
-        self.ready.clear();
-        self.oldest = 0;
+        self.schedule.clear(self.schedule.count());
         self.queues.iter_mut().for_each(|queue| *queue = Queue::new());
+        self.use_lanes(states);
+    }
+
+    fn distributed(&mut self, states: &JobStates, lanes: usize) {
+        self.queues.resize_with(states.count(), Queue::new);
+        self.schedule.clear(lanes);
+        // Batches of several slots may not share a call.
+        self.can_mix = false;
+        self.use_lanes(states);
+        for nth in 0..states.count_u32() {
+            self.queues[nth as usize].is_ready = false;
+            self.mark_ready(states, nth);
+        }
     }
 }

@@ -24,8 +24,7 @@ fn run(activities: usize) -> (SingleOrders, JobStates) {
         can_mix: true,
         window: Window::new(false),
         queues: Vec::new(),
-        ready: VecDeque::new(),
-        oldest: 0,
+        schedule: Schedule::new(),
         popped: 0,
     };
     (orders, states)
@@ -42,7 +41,7 @@ fn push(orders: &mut SingleOrders, states: &JobStates, lines: std::ops::Range<u6
 
 /// Activity and number of orders of each batch of the next calls.
 fn calls(orders: &mut SingleOrders, states: &JobStates) -> Vec<Vec<(u32, usize)>> {
-    let calls = std::iter::from_fn(|| orders.next_call(states, true));
+    let calls = std::iter::from_fn(|| orders.next_call(states, 0, true));
     calls.map(|call| call.batches.iter().map(|batch| (batch.activity, batch.count)).collect()).collect()
 }
 
@@ -55,7 +54,7 @@ fn a_shared_call_costs_no_more_than_a_full_batch() {
     let (mut orders, states) = run(50);
     push(&mut orders, &states, 1..301, &(0..50).collect::<Vec<_>>());
     let mut seen = Vec::new();
-    while let Some(call) = orders.next_call(&states, true) {
+    while let Some(call) = orders.next_call(&states, 0, true) {
         assert!(call.weight() <= MOST && call.orders() <= MOST, "{call:?}");
         assert!(call.batches.len() > 5 || call.batches.iter().any(|batch| batch.activity == 49), "{call:?}");
         seen.extend(call.batches.iter().map(|batch| batch.activity));
@@ -75,7 +74,7 @@ fn a_full_batch_has_a_call_of_its_own_and_the_next_batches_share_one() {
 fn nothing_but_full_batches_is_sent_before_more_orders_can_be_read() {
     let (mut orders, states) = run(3);
     push(&mut orders, &states, 1..301, &[0, 1, 2]);
-    assert!(orders.next_call(&states, false).is_none());
+    assert!(orders.next_call(&states, 0, false).is_none());
 }
 
 #[test]
@@ -101,10 +100,10 @@ fn what_is_not_plain_shares_no_call() {
 fn a_batch_that_was_left_is_sent_alone_and_not_overtaken() {
     let (mut orders, mut states) = run(2);
     push(&mut orders, &states, 1..5, &[0, 1]);
-    let shared = orders.next_call(&states, true).unwrap();
+    let shared = orders.next_call(&states, 0, true).unwrap();
     // A full batch of activity 1 follows while that call is in flight.
     push(&mut orders, &states, 5..133, &[1]);
-    let full = orders.next_call(&states, true).unwrap();
+    let full = orders.next_call(&states, 0, true).unwrap();
     assert_eq!((shared.batches.len(), full.orders()), (2, 128));
     let reply = Value::Array(vec![text("oo 9 0"), text("-")]);
     let verdict = orders.reply(&mut states, shared, reply).unwrap();
@@ -114,7 +113,7 @@ fn a_batch_that_was_left_is_sent_alone_and_not_overtaken() {
     let gap = Value::Array(vec![Value::Int(-20), Value::Int(0)]);
     let verdict = orders.reply(&mut states, full, gap).unwrap();
     assert!(matches!(verdict, Verdict::Retry(None)), "{verdict:?}");
-    let call = orders.next_call(&states, true).unwrap();
+    let call = orders.next_call(&states, 0, true).unwrap();
     let [batch] = call.batches[..] else { panic!("{call:?}") };
     assert_eq!((batch.activity, batch.first, batch.before, batch.count), (1, 1, 0, 128));
     // The same again, with nothing before it that waits: the server has lost something.
@@ -134,7 +133,7 @@ fn after_a_shared_call_is_refused_each_activity_has_its_own() {
         "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array";
     let (mut orders, mut states) = run(2);
     push(&mut orders, &states, 1..5, &[0, 1]);
-    let call = orders.next_call(&states, true).unwrap();
+    let call = orders.next_call(&states, 0, true).unwrap();
     for (text, is_handled) in [
         (proxy, true),
         ("CROSSSLOT Keys in request don't hash to the same slot", true),
@@ -148,7 +147,7 @@ fn after_a_shared_call_is_refused_each_activity_has_its_own() {
     }
     let verdict = orders.reply(&mut states, call, refused(proxy)).unwrap();
     assert!(matches!(verdict, Verdict::Retry(None)), "{verdict:?}");
-    let call = orders.next_call(&states, true).unwrap();
+    let call = orders.next_call(&states, 0, true).unwrap();
     assert_eq!((call.batches.len(), call.orders(), call.weight()), (1, 2, 2));
     assert!(!call.handles(&meaning(proxy)), "nothing is left to try");
 }
