@@ -64,21 +64,3 @@ fn a_multi_order_over_several_slots_is_refused_with_the_slots() {
     cluster.seckill(["multi-deduct", "1216=1", "sku-1=2", "--user", "7"]).code(0);
     assert_eq!(cluster.ask::<i64>(&CLUSTER.stock("sku-1"), ("GET", CLUSTER.stock("sku-1"))), 8);
 }
-
-#[test]
-fn a_file_of_orders_is_refused_before_any_is_applied() {
-    let cluster = TestCluster::start(3);
-    let mut orders = String::from("activity,user\n");
-    for node in 0..3 {
-        let activity = cluster.activity_on(node, "a");
-        cluster.seckill(["preheat", "--stock", "10", "--id", &activity]).code(0);
-        orders += &format!("{activity},7\n");
-    }
-    let one_seed = format!("redis://127.0.0.1:{}", cluster.node(1).port().unwrap());
-    for url in [&cluster.url(), &one_seed] {
-        let call = cluster.seckill(["deduct", "--from", "-", "-u", url]).stdin(&orders);
-        call.code(2).stderr_has("files of orders are not applied to a cluster yet");
-    }
-    let rows = cluster.seckill(["inspect", "-o", "jsonl"]).code(0).jsonl();
-    assert!(rows.iter().all(|row| row["stock"] == 10), "{rows:?}");
-}

@@ -1,0 +1,238 @@
+//! Files of orders on a cluster: each order once, whatever happens to its nodes meanwhile.
+
+use std::io::Write;
+
+use tempfile::NamedTempFile;
+
+use crate::support::{CLUSTER, Running, TestCluster, wait_until};
+
+/// Orders of one unit each by as many users, of four activities on each of three nodes.
+struct Sale {
+    cluster: TestCluster,
+    activities: Vec<String>,
+    orders: usize,
+    file: NamedTempFile,
+}
+
+const STOCK: i64 = 100_000;
+
+impl Sale {
+    fn new(cluster: TestCluster, orders: usize) -> Self {
+        let mut activities = Vec::new();
+        for (node, prefix) in (0..3).flat_map(|node| ["a", "b", "c", "d"].map(|prefix| (node, prefix))) {
+            activities.push(cluster.activity_on(node, prefix));
+        }
+        let mut list = String::from("id,stock\n");
+        activities.iter().for_each(|id| list += &format!("{id},{STOCK}\n"));
+        cluster.seckill(["preheat", "--from", "-", "--yes"]).stdin(list).code(0);
+        let mut file = NamedTempFile::with_suffix(".csv").unwrap();
+        writeln!(file, "activity,user").unwrap();
+        for nth in 0..orders {
+            // In no regular order.
+            writeln!(file, "{},u{nth}", activities[(nth * 7 + nth / 5) % activities.len()]).unwrap();
+        }
+        Self { cluster, activities, orders, file }
+    }
+
+    fn path(&self) -> &str {
+        self.file.path().to_str().unwrap()
+    }
+
+    /// Applies the file, slowly enough that something can happen meanwhile.
+    fn apply(&self) -> Running {
+        let call = self.cluster.seckill(["deduct", "--from", self.path(), "--rate", "4000", "--timeout", "1s"]);
+        call.spawn()
+    }
+
+    fn sold(&self, activity: &str) -> i64 {
+        let stock = CLUSTER.stock(activity);
+        let left: i64 = self.cluster.ask(&stock, ("GET", &stock));
+        STOCK - left
+    }
+
+    /// Waits until so many of the first activity of a node are sold.
+    fn wait_until_sold(&self, node: usize, count: i64) {
+        wait_until("some are sold", || self.sold(&self.activities[4 * node]) >= count);
+    }
+
+    /// Each order was applied once, and all that is stored says so.
+    fn check(&self) {
+        let sold: i64 = self.activities.iter().map(|activity| self.sold(activity)).sum();
+        assert_eq!(sold, i64::try_from(self.orders).unwrap());
+        for activity in &self.activities {
+            let participants = CLUSTER.participants(activity);
+            let users: i64 = self.cluster.ask(&participants, ("HLEN", &participants));
+            assert_eq!(users, self.sold(activity), "{activity}");
+        }
+        self.cluster.seckill(["reconcile"]).code(0);
+        let again = self.cluster.seckill(["deduct", "--from", self.path(), "-o", "jsonl"]).code(0).jsonl();
+        assert!(again.iter().all(|row| row["status"] == "replayed"), "{again:?}");
+    }
+}
+
+#[test]
+fn a_file_goes_to_all_nodes_and_each_order_is_applied_once() {
+    let sale = Sale::new(TestCluster::start(3), 6_000);
+    // One seed says nothing about the others.
+    let url = format!("redis://127.0.0.1:{}", sale.cluster.node(2).port().unwrap());
+    let rows = sale.cluster.seckill(["deduct", "--from", sale.path(), "-o", "jsonl", "-u", &url]).code(0).jsonl();
+    assert_eq!(rows.iter().map(|row| row["orders"].as_u64().unwrap()).sum::<u64>(), 6_000);
+    sale.check();
+}
+
+#[test]
+fn rows_come_in_the_order_of_the_file() {
+    let sale = Sale::new(TestCluster::start(3), 2_000);
+    let orders = std::fs::read(sale.file.path()).unwrap();
+    let call = sale.cluster.seckill(["deduct", "--from", "-", "-o", "jsonl", "--job", "night"]).stdin(&orders);
+    let lines: Vec<u64> = call.code(0).jsonl().iter().filter_map(|row| row["line"].as_u64()).collect();
+    assert!(lines.is_empty() || lines == (2..2_002).collect::<Vec<_>>(), "{lines:?}");
+    let refund = sale.cluster.seckill(["refund", "--from", sale.path(), "--fast"]);
+    refund.code(0);
+    assert!(sale.activities.iter().all(|activity| sale.sold(activity) == 0));
+    sale.cluster.seckill(["reconcile"]).code(0);
+}
+
+#[test]
+fn a_primary_that_is_killed_is_replaced_and_nothing_is_applied_twice() {
+    let mut sale = Sale::new(TestCluster::with_replicas(3), 10_000);
+    let run = sale.apply();
+    sale.wait_until_sold(0, 100);
+    sale.cluster.node_mut(0).kill9();
+    run.wait().code(0);
+    sale.check();
+}
+
+#[test]
+fn a_primary_that_stops_answering_is_replaced_and_may_come_back() {
+    let sale = Sale::new(TestCluster::with_replicas(3), 10_000);
+    let run = sale.apply();
+    sale.wait_until_sold(0, 100);
+    sale.cluster.node(1).freeze();
+    wait_until("the replica is a primary", || sale.cluster.role(4) == "master");
+    sale.cluster.node(1).thaw();
+    run.wait().code(0);
+    sale.check();
+}
+
+#[test]
+fn orders_that_a_lagging_replica_lost_are_applied_again() {
+    let mut sale = Sale::new(TestCluster::with_replicas(3), 12_000);
+    let run = sale.apply();
+    sale.wait_until_sold(2, 100);
+    sale.cluster.cut_replication(2);
+    let before = sale.sold(&sale.activities[8]);
+    sale.wait_until_sold(2, before + 200);
+    sale.cluster.node_mut(2).kill9();
+    sale.cluster.take_over(5);
+    run.wait().code(0).stderr_has("the server lost what it had decided");
+    sale.check();
+}
+
+#[test]
+fn what_a_failover_lost_behind_an_activitys_last_order_is_noticed_at_the_end() {
+    let mut cluster = TestCluster::with_replicas(3);
+    let (early, late) = (cluster.activity_on(0, "early"), cluster.activity_on(1, "late"));
+    for id in [&early, &late] {
+        cluster.seckill(["preheat", "--id", id, "--stock", "10000"]).code(0);
+    }
+    let mut file = NamedTempFile::with_suffix(".csv").unwrap();
+    writeln!(file, "activity,user").unwrap();
+    (0..300).for_each(|nth| writeln!(file, "{early},u{nth}").unwrap());
+    (0..4_000).for_each(|nth| writeln!(file, "{late},u{nth}").unwrap());
+    wait_until("the replica knows the activity", || {
+        cluster.node(3).ask::<String>(("INFO", "keyspace")).contains("db0")
+    });
+    cluster.cut_replication(0);
+    let path = file.path().to_str().unwrap();
+    let run = cluster.seckill(["deduct", "--from", path, "--rate", "2000", "--timeout", "1s"]).spawn();
+    let left = |cluster: &TestCluster, id: &str| cluster.ask::<i64>(&CLUSTER.stock(id), ("GET", CLUSTER.stock(id)));
+    wait_until("the early ones are all applied", || left(&cluster, &early) == 9_700);
+    cluster.node_mut(0).kill9();
+    cluster.take_over(3);
+    run.wait().code(0).stderr_has("the server lost what it had decided");
+    assert_eq!((left(&cluster, &early), left(&cluster, &late)), (9_700, 6_000));
+    cluster.seckill(["reconcile"]).code(0);
+}
+
+#[test]
+fn slots_move_while_their_orders_are_applied() {
+    let sale = Sale::new(TestCluster::start(3), 10_000);
+    let run = sale.apply();
+    sale.wait_until_sold(0, 20);
+    for (nth, activity) in sale.activities.iter().enumerate() {
+        sale.cluster.move_slot(sale.cluster.slot_of(activity), (nth / 4 + 1) % 3);
+    }
+    // And back.
+    sale.cluster.move_slot(sale.cluster.slot_of(&sale.activities[0]), 0);
+    run.wait().code(0);
+    sale.check();
+}
+
+#[test]
+fn a_slot_whose_keys_have_all_moved_is_served_behind_asking() {
+    let sale = Sale::new(TestCluster::start(3), 6_000);
+    let slot = sale.cluster.slot_of(&sale.activities[0]);
+    sale.cluster.seckill(["deduct", &sale.activities[0], "--user", "first", "--request", "r1"]).code(0);
+    sale.cluster.seckill(["refund", &sale.activities[0], "--user", "first", "--request", "r2"]).code(0);
+    // Somebody must hold units, or the participants are absent.
+    sale.cluster.seckill(["deduct", &sale.activities[0], "--user", "u0", "--request", "r3"]).code(0);
+    sale.cluster.begin_move(slot, 1);
+    sale.cluster.move_keys(slot, 0, 1, usize::MAX);
+    sale.cluster.seckill(["deduct", "--from", sale.path()]).code(0);
+    sale.cluster.end_move(slot, 0, 1);
+    let sold: i64 = sale.activities.iter().map(|activity| sale.sold(activity)).sum();
+    assert_eq!(sold, 6_001);
+    sale.cluster.seckill(["reconcile"]).code(0);
+}
+
+#[test]
+fn a_slot_that_is_left_in_the_middle_of_a_move_is_named_with_what_ends_it() {
+    let sale = Sale::new(TestCluster::start(3), 3_000);
+    let slot = sale.cluster.slot_of(&sale.activities[0]);
+    sale.cluster.begin_move(slot, 1);
+    sale.cluster.move_keys(slot, 0, 1, 1);
+    let stuck = sale.cluster.seckill(["deduct", "--from", sale.path(), "--retry-for", "1s"]).code(1);
+    stuck.stderr_has("is moving these keys").stderr_has("redis-cli --cluster fix");
+    assert_eq!(
+        sale.sold(&sale.activities[1]),
+        i64::from(sale.sold(&sale.activities[1]) > 0) * sale.sold(&sale.activities[1])
+    );
+    sale.cluster.move_keys(slot, 0, 1, usize::MAX);
+    sale.cluster.end_move(slot, 0, 1);
+    sale.cluster.seckill(["deduct", "--from", sale.path()]).code(0);
+    sale.check();
+}
+
+#[test]
+fn multi_orders_of_a_file_are_of_one_slot_each() {
+    let cluster = TestCluster::start(3);
+    // Two pairs with a slot each.
+    let pairs = [("1216", "sku-1"), ("1214", "sku-3")];
+    for id in pairs.iter().flat_map(|(one, other)| [one, other]) {
+        cluster.seckill(["preheat", "--id", id, "--stock", "5000"]).code(0);
+    }
+    let line = |nth: usize, one: &str, other: &str| {
+        format!("{{\"user\":\"u{nth}\",\"items\":{{\"{one}\":1,\"{other}\":2}}}}\n")
+    };
+    let file = |text: &str| {
+        let mut file = NamedTempFile::with_suffix(".jsonl").unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    };
+    let fits: String = (0..1_000).map(|nth| line(nth, pairs[nth % 2].0, pairs[nth % 2].1)).collect();
+    let spread = fits.clone() + &line(1_000, "1216", "1214");
+    let one_seed = format!("redis://127.0.0.1:{}", cluster.node(0).port().unwrap());
+    let (fits, spread) = (file(&fits), file(&spread));
+    for url in [&cluster.url(), &one_seed] {
+        let refused = cluster.seckill(["multi-deduct", "--from", spread.path().to_str().unwrap(), "-u", url]).code(2);
+        refused.stderr_has("line 1001").stderr_has(&format!("`1214` in {}", cluster.slot_of("1214")));
+    }
+    let left = |id: &str| cluster.ask::<i64>(&CLUSTER.stock(id), ("GET", CLUSTER.stock(id)));
+    assert_eq!((left("1216"), left("sku-3")), (5_000, 5_000), "nothing was applied");
+    for _ in 0..2 {
+        cluster.seckill(["multi-deduct", "--from", fits.path().to_str().unwrap()]).code(0);
+        assert_eq!([left("1216"), left("sku-1"), left("1214"), left("sku-3")], [4_500, 4_000, 4_500, 4_000]);
+    }
+    cluster.seckill(["reconcile"]).code(0);
+}
