@@ -65,8 +65,8 @@ impl Sale {
             assert_eq!(users, self.sold(activity), "{activity}");
         }
         self.cluster.seckill(["reconcile"]).code(0);
-        let again = self.cluster.seckill(["deduct", "--from", self.path(), "-o", "jsonl"]).code(0).jsonl();
-        assert!(again.iter().all(|row| row["status"] == "replayed"), "{again:?}");
+        let again = self.cluster.seckill(["deduct", "--from", self.path(), "-o", "json"]).code(0).json();
+        assert!(again.as_array().unwrap().iter().all(|row| row["status"] == "replayed"), "{again:?}");
     }
 }
 
@@ -75,8 +75,9 @@ fn a_file_goes_to_all_nodes_and_each_order_is_applied_once() {
     let sale = Sale::new(TestCluster::start(3), 6_000);
     // One seed says nothing about the others.
     let url = format!("redis://127.0.0.1:{}", sale.cluster.node(2).port().unwrap());
-    let rows = sale.cluster.seckill(["deduct", "--from", sale.path(), "-o", "jsonl", "-u", &url]).code(0).jsonl();
-    assert_eq!(rows.iter().map(|row| row["orders"].as_u64().unwrap()).sum::<u64>(), 6_000);
+    let rows = sale.cluster.seckill(["deduct", "--from", sale.path(), "-o", "json", "-u", &url]).code(0).json();
+    let orders = rows.as_array().unwrap().iter().map(|row| row["orders"].as_u64().unwrap());
+    assert_eq!((orders.clone().count(), orders.sum::<u64>()), (12, 6_000));
     sale.check();
 }
 
@@ -86,7 +87,7 @@ fn rows_come_in_the_order_of_the_file() {
     let orders = std::fs::read(sale.file.path()).unwrap();
     let call = sale.cluster.seckill(["deduct", "--from", "-", "-o", "jsonl", "--job", "night"]).stdin(&orders);
     let lines: Vec<u64> = call.code(0).jsonl().iter().filter_map(|row| row["line"].as_u64()).collect();
-    assert!(lines.is_empty() || lines == (2..2_002).collect::<Vec<_>>(), "{lines:?}");
+    assert_eq!(lines, (2..2_002).collect::<Vec<_>>());
     let refund = sale.cluster.seckill(["refund", "--from", sale.path(), "--fast"]);
     refund.code(0);
     assert!(sale.activities.iter().all(|activity| sale.sold(activity) == 0));
@@ -117,12 +118,12 @@ fn a_primary_that_stops_answering_is_replaced_and_may_come_back() {
 
 #[test]
 fn orders_that_a_lagging_replica_lost_are_applied_again() {
-    let mut sale = Sale::new(TestCluster::with_replicas(3), 12_000);
+    let mut sale = Sale::new(TestCluster::with_replicas(3), 20_000);
     let run = sale.apply();
     sale.wait_until_sold(2, 100);
     sale.cluster.cut_replication(2);
     let before = sale.sold(&sale.activities[8]);
-    sale.wait_until_sold(2, before + 200);
+    sale.wait_until_sold(2, before + 100);
     sale.cluster.node_mut(2).kill9();
     sale.cluster.take_over(5);
     run.wait().code(0).stderr_has("the server lost what it had decided");
@@ -194,10 +195,6 @@ fn a_slot_that_is_left_in_the_middle_of_a_move_is_named_with_what_ends_it() {
     sale.cluster.move_keys(slot, 0, 1, 1);
     let stuck = sale.cluster.seckill(["deduct", "--from", sale.path(), "--retry-for", "1s"]).code(1);
     stuck.stderr_has("is moving these keys").stderr_has("redis-cli --cluster fix");
-    assert_eq!(
-        sale.sold(&sale.activities[1]),
-        i64::from(sale.sold(&sale.activities[1]) > 0) * sale.sold(&sale.activities[1])
-    );
     sale.cluster.move_keys(slot, 0, 1, usize::MAX);
     sale.cluster.end_move(slot, 0, 1);
     sale.cluster.seckill(["deduct", "--from", sale.path()]).code(0);
