@@ -29,7 +29,7 @@ impl Sale {
         writeln!(file, "activity,user").unwrap();
         for nth in 0..orders {
             // In no regular order.
-            writeln!(file, "{},u{nth}", activities[(nth * 7 + nth / 5) % activities.len()]).unwrap();
+            writeln!(file, "{},u{nth}", activities[(nth * 7 + nth / 11) % activities.len()]).unwrap();
         }
         Self { cluster, activities, orders, file }
     }
