@@ -22,23 +22,24 @@ local function plain_column(text, allowed)
   return is_list and values or nil
 end
 
--- The first and the last of so many lines, or nil: `first-last` if they follow each other, else each of them.
+-- The first and the last of so many lines, and the text of the last, or nil: `first-last` if they follow each other, else
+-- each of them.
 local function ends_of(lines, count)
-  local first, last = match(lines, '^(%d+)%-(%d+)$')
-  first, last = small(first), small(last)
+  local first_text, last_text = match(lines, '^(%d+)%-(%d+)$')
+  local first, last = small(first_text), small(last_text)
   if first and last then
     if last - first + 1 ~= count then return nil end
-    return first, last
+    return first, last, last_text
   end
   local number = 0
   first, last = nil, 0
   for word in string.gmatch(lines, '[^ ]+') do
     local line = small(word)
     if not line or line <= last then return nil end
-    first, last, number = first or line, line, number + 1
+    first, last, last_text, number = first or line, line, word, number + 1
   end
   if number ~= count then return nil end
-  return first, last
+  return first, last, last_text
 end
 
 -- Decides a batch. `job` is what batches have in common: op, by, reason, name, digest, field (where its record is kept) and
@@ -57,7 +58,7 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
   local is_list = find(quantity, '[', 1, true) == 1
   local quantities = is_list and plain_column(quantity, '^[!-~]*$')
   if is_list and (not quantities or #quantities ~= count) then return nil end
-  local first, last = ends_of(lines, count)
+  local first, last, last_text = ends_of(lines, count)
   before = small(before)
   if not first or not before then return nil end
 
@@ -79,9 +80,10 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
   if type(entries) ~= 'number' or ledger == '1' and entries == 0 then return nil end
   -- A table of nothing but the job's record is recognized at once.
   if found.err or held.err or (next(found) or at) ~= at then return nil end
-  local line, refused, digest = '0', '0', job.digest
-  if found[at] then line, refused, digest = match(found[at], '^(%d+) (%d+) (.*)$') end
-  line, refused = small(line), small(refused)
+  local line, refused_text, digest = '0', '0', job.digest
+  if found[at] then line, refused_text, digest = match(found[at], '^(%d+) (%d+) (.*)$') end
+  line = small(line)
+  local refused = small(refused_text)
   if not (line and refused) or digest ~= job.digest or line < before or line >= first then return nil end
 
   -- Lists that are copied have their size at once; one that grows is copied again and again.
@@ -170,7 +172,9 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
       kept_at = kept_at + 2
     end
   end
-  kept[kept_at + 1], kept[kept_at + 2] = job.field, last .. ' ' .. refused .. ' ' .. digest
+  -- A number costs more to write than all else of a record.
+  if ok < count then refused_text = refused .. '' end
+  kept[kept_at + 1], kept[kept_at + 2] = job.field, last_text .. ' ' .. refused_text .. ' ' .. digest
 
   local row
   if ok > 0 and ledger == '1' then
@@ -205,7 +209,7 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
     for i = 1, count do letters[i] = letters[i] or 'o' end
     reply = concat(letters)
   end
-  reply = reply .. ' ' .. stock_text .. ' ' .. refused
+  reply = reply .. ' ' .. stock_text .. ' ' .. refused_text
   return {
     count = count, applied = ok > 0,
     -- Units were sold, and nobody of these is recorded: limits would start over if no record of them is left.

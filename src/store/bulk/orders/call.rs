@@ -1,5 +1,5 @@
 //! Which batches share a call: an activity with a full batch has a call of its own, and others share calls of
-//! `mixed_orders`, because most of what a small batch costs the server is the call.
+//! `mixed_orders`.
 
 use super::SingleOrders;
 use super::queue::Batch;
@@ -8,8 +8,9 @@ use crate::store::bulk::job::JobStates;
 use crate::store::error::ServerKind;
 use crate::store::pipeline::Call;
 
-/// What another activity in a call costs the server, in orders.
-const ACTIVITY_WEIGHT: usize = 8;
+/// What another activity in a call costs the server, in orders: its keys and its ledger entry are most of what a call of
+/// a few orders costs. With it, other clients wait no longer than for a full batch of one activity.
+const ACTIVITY_WEIGHT: usize = 12;
 
 /// Batches of different activities, sent in one call: of `deduct` or `refund` if it is one, else of `mixed_orders`.
 #[derive(Debug)]
@@ -69,7 +70,6 @@ impl SingleOrders {
         }
         let first = self.find_oldest(states, lane)?;
         let mut call = OrderCall::new(self.take(states, first)?);
-        // A call costs the server no more than a full batch of one activity, so that other clients wait no longer.
         while let Some(nth) = self.find_oldest(states, lane) {
             let weight = call.weight() + ACTIVITY_WEIGHT + self.queues[nth as usize].waiting as usize;
             if weight > self.most_orders || call.names(nth) || !self.may_share(states, first, nth) {
