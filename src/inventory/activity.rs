@@ -113,27 +113,6 @@ pub struct FieldDifference {
     pub is_given: bool,
 }
 
-impl FieldDifference {
-    /// ``stock `10` → `50` ``: for people.
-    pub fn words(&self) -> String {
-        let shown = |text: &str| match (self.field.as_str(), text) {
-            (_, "") => "none".to_owned(),
-            ("starts_at" | "ends_at", millis) => {
-                super::number::whole(millis).map_or(millis.to_owned(), |millis| Millis::new(millis).to_string())
-            }
-            ("ledger", flag) => format!("`{}`", flag == "1"),
-            _ => format!("`{text}`"),
-        };
-        match self.field.as_str() {
-            "preheated" => "it has no meta: another system created it, or its meta was lost".to_owned(),
-            "stock key" => "its stock key is gone".to_owned(),
-            "adopt" => "its adoption is unfinished".to_owned(),
-            field if !self.is_given => format!("{field} {} is not given", shown(&self.before)),
-            field => format!("{field} {} → {}", shown(&self.before), shown(&self.after)),
-        }
-    }
-}
-
 /// How the preheat of one activity ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preheated {

@@ -26,20 +26,3 @@ names! {
         Timing = "timing",
     }
 }
-
-impl Class {
-    /// What it means, for people.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::Conservation => "stock and what participants hold do not make the total",
-            Self::CounterDrift => "a user's units are not what the ledger says",
-            Self::MissingOrder => "units were taken, and no order record has them",
-            Self::MissingPurchase => "an order record that Redis does not know: oversell ahead",
-            Self::QuantityMismatch => "Redis and the order records both know the user, with other numbers",
-            Self::OverLimit => "a user holds more than the limit allows",
-            Self::LostTail => "order records name ledger entries that are gone",
-            Self::Corrupt => "a key or field holds what it must not",
-            Self::Timing => "newer than the order records: no drift",
-        }
-    }
-}

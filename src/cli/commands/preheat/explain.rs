@@ -1,8 +1,10 @@
 //! Why activities were refused, and in what they change: notes and hints beside the rows.
 
 use crate::cli::output::Output;
-use seckill::inventory::activity::{Action, Preheat, Preheated};
+use seckill::inventory::activity::{Action, FieldDifference, Preheat, Preheated};
+use seckill::inventory::number::whole;
 use seckill::inventory::status::Status;
+use seckill::inventory::time::Millis;
 
 /// Activities whose differences are listed; the others are counted.
 const MOST: usize = 20;
@@ -25,7 +27,7 @@ pub fn differences(results: &[Preheated], out: &Output) {
     for result in concerned.iter().take(MOST) {
         crate::cli::commands::rows::warn_of_corrupt(&mut out.warnings(), result.corrupt.as_ref());
         for difference in &result.differences {
-            out.note(format!("{}: {}", result.activity, difference.words()));
+            out.note(format!("{}: {}", result.activity, in_words(difference)));
         }
     }
     if concerned.len() > MOST {
@@ -60,4 +62,23 @@ pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
         };
     }
     "only `--reset` can change this; it removes purchases, ledger and requests".to_owned()
+}
+
+/// ``stock `10` → `50` ``: for people.
+fn in_words(difference: &FieldDifference) -> String {
+    let shown = |text: &str| match (difference.field.as_str(), text) {
+        (_, "") => "none".to_owned(),
+        ("starts_at" | "ends_at", millis) => {
+            whole(millis).map_or(millis.to_owned(), |millis| Millis::new(millis).to_string())
+        }
+        ("ledger", flag) => format!("`{}`", flag == "1"),
+        _ => format!("`{text}`"),
+    };
+    match difference.field.as_str() {
+        "preheated" => "it has no meta: another system created it, or its meta was lost".to_owned(),
+        "stock key" => "its stock key is gone".to_owned(),
+        "adopt" => "its adoption is unfinished".to_owned(),
+        field if !difference.is_given => format!("{field} {} is not given", shown(&difference.before)),
+        field => format!("{field} {} → {}", shown(&difference.before), shown(&difference.after)),
+    }
 }

@@ -78,8 +78,23 @@ columns!(row: ClassRow<'_> {
     activity => Cell::text(row.activity).flexible();
     class => class_cell(row.class);
     differences;
-    table "it means" => Cell::text(row.class.meaning()).flexible();
+    table "it means" => Cell::text(meaning(row.class)).flexible();
 });
+
+/// What a class means, for people.
+fn meaning(class: Class) -> &'static str {
+    match class {
+        Class::Conservation => "stock and what participants hold do not make the total",
+        Class::CounterDrift => "a user's units are not what the ledger says",
+        Class::MissingOrder => "units were taken, and no order record has them",
+        Class::MissingPurchase => "an order record that Redis does not know: oversell ahead",
+        Class::QuantityMismatch => "Redis and the order records both know the user, with other numbers",
+        Class::OverLimit => "a user holds more than the limit allows",
+        Class::LostTail => "order records name ledger entries that are gone",
+        Class::Corrupt => "a key or field holds what it must not",
+        Class::Timing => "newer than the order records: no drift",
+    }
+}
 
 /// One thing that differs.
 #[derive(Debug, Serialize)]
