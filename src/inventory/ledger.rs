@@ -15,7 +15,7 @@ pub use order_texts::OrderTexts;
 use order_texts::{Text, column, fill};
 
 /// Names an entry: the server's clock in Unix ms, and a number within that millisecond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId {
     millis: u64,
     number: u64,
@@ -98,7 +98,7 @@ names! {
 }
 
 /// One entry as the server keeps it. Texts stay bytes until somebody wants them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Entry {
     /// Its name.
     pub id: EntryId,
@@ -137,25 +137,7 @@ pub struct Entry {
 impl Entry {
     /// An entry of which only the name is known.
     pub fn new(id: EntryId) -> Self {
-        let op = Vec::new();
-        Self {
-            id,
-            op,
-            by: None,
-            reason: None,
-            stock: None,
-            total: None,
-            withdrawn: None,
-            epoch: None,
-            users: None,
-            quantity: None,
-            requests: None,
-            reasons: None,
-            from: None,
-            to: None,
-            job: None,
-            lines: None,
-        }
+        Self { id, ..Self::default() }
     }
 
     /// What was done, if the name of it is known.

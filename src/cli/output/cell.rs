@@ -7,7 +7,6 @@ use tabled::grid::util::string::get_string_width;
 
 use super::escape::escape;
 pub use super::paint::Tone;
-use seckill::inventory::order::Bought;
 use seckill::inventory::status::Status;
 
 #[derive(Debug, Clone)]
@@ -48,15 +47,6 @@ impl Cell {
     /// A number, or a dash if it is not known.
     pub fn known(number: Option<impl Display>) -> Self {
         number.map_or_else(|| Self::number(UNKNOWN).tone(Tone::Dim), Self::number)
-    }
-
-    /// Units that a user holds: a question mark if they are unknown, a dash if nobody records them.
-    pub fn bought(bought: Option<Bought>) -> Self {
-        match bought {
-            Some(Bought::Units(units)) => Self::number(units),
-            Some(Bought::Unknown) => Self::number("?").tone(Tone::Warn),
-            None => Self::known(None::<u64>),
-        }
     }
 
     /// A share from 0 to 1 as a bar and a percentage; it is smaller if the terminal is narrow.

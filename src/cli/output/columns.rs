@@ -1,6 +1,6 @@
 //! The columns of a row, declared once for all formats.
 
-use super::cell::Cell;
+use super::cell::{Cell, Tone};
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::order::Bought;
 use seckill::inventory::status::Status;
@@ -48,15 +48,20 @@ impl Field for Status {
     }
 }
 
+/// A question mark if the units are unknown.
 impl Field for Bought {
     fn cell(&self) -> Cell {
-        Cell::bought(Some(*self))
+        match self {
+            Self::Units(units) => Cell::number(units),
+            Self::Unknown => Cell::number("?").tone(Tone::Warn),
+        }
     }
 }
 
+/// A dash if nobody records who holds what.
 impl Field for Option<Bought> {
     fn cell(&self) -> Cell {
-        Cell::bought(*self)
+        self.as_ref().map_or_else(|| Cell::known(None::<u64>), Field::cell)
     }
 }
 
