@@ -55,12 +55,6 @@ impl<const N: usize> Column<N> {
         self.small[at] = small;
     }
 
-    /// Sets all rows to zeros.
-    pub fn clear(&mut self) {
-        self.small.clear();
-        self.large.clear();
-    }
-
     /// The rows up to the last that was written, in the users' order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, [i64; N])> {
         (0u32..).take(self.small.len()).map(|user| (user, self.get(user)))
@@ -93,8 +87,5 @@ mod tests {
         assert_eq!((column.get(1000), column.small.len(), column.iter().count()), ([0], 0, 0));
         column.set(2, [9]);
         assert_eq!(column.iter().collect::<Vec<_>>(), [(0, [0]), (1, [0]), (2, [9])]);
-        column.set(0, [1 << 40]);
-        column.clear();
-        assert_eq!((column.get(0), column.get(2), column.iter().count()), ([0], [0], 0));
     }
 }

@@ -140,13 +140,9 @@ impl Evidence {
 
     /// Forgets all that was found, but for the order records.
     pub fn begin_again(&mut self) {
+        let ledger = std::mem::take(&mut self.ledger);
+        *self = Self { ledger, ..Self::new(&self.activity, self.layout, self.total, None) };
         self.ledger.begin_again();
-        self.mismatches.clear();
-        self.notes.clear();
-        (self.end, self.corrupt) = (None, None);
-        (self.by_ledger, self.settled, self.is_torn) = (false, false, false);
-        (self.held, self.without_units) = (Tally::default(), 0);
-        (self.stock_drift, self.stock_drift_changed) = (None, false);
     }
 
     /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.

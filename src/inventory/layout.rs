@@ -22,8 +22,10 @@ names! {
 
 names! {
     /// How a layout records who bought, by the names that the scripts know.
+    #[derive(Default)]
     pub enum Kind {
         /// A hash: user to units.
+        #[default]
         Hash = "hash",
         /// A set of users; units that are not 1 are stored beside it.
         Set = "set",

@@ -15,6 +15,7 @@ use super::order_sums::OrderSums;
 pub use compared::{Compared, Newer};
 
 /// What the ledger says up to one entry, beside what order records say of the same users.
+#[derive(Default)]
 pub struct LedgerState {
     kind: Kind,
     /// Everybody whom ledger, participants or order records name. Each has an index, by which all else is kept.
@@ -60,37 +61,13 @@ impl LedgerState {
         let newer_from = compared.as_ref().map(|compared| compared.newer_from);
         let named = compared.as_ref().is_none_or(|compared| compared.named);
         let (users, orders) = compared.map(|compared| (compared.users, compared.orders)).unzip();
-        Self {
-            kind,
-            users: users.unwrap_or_default(),
-            units: Column::default(),
-            unknown: HashSet::new(),
-            seen: Vec::new(),
-            orders,
-            newer_from,
-            named,
-            orders_too_old: false,
-            newer: Column::default(),
-            total: None,
-            sum: 0,
-            is_paused: false,
-            end: EntryId::ZERO,
-            entries: 0,
-            epoch: None,
-            expected: None,
-            unreadable: Vec::new(),
-        }
+        Self { kind, users: users.unwrap_or_default(), orders, newer_from, named, ..Self::default() }
     }
 
     /// Forgets the ledger and who was seen, not the order records.
     pub fn begin_again(&mut self) {
-        self.units.clear();
-        self.seen.clear();
-        self.unknown.clear();
-        self.newer.clear();
-        self.unreadable.clear();
-        (self.total, self.sum, self.end, self.entries, self.epoch) = (None, 0, EntryId::ZERO, 0, None);
-        (self.expected, self.orders_too_old, self.is_paused) = (None, false, false);
+        let Self { kind, users, orders, newer_from, named, .. } = std::mem::take(self);
+        *self = Self { kind, users, orders, newer_from, named, ..Self::default() };
     }
 
     /// Begins, instead of with a preheat, with what a checkpoint says, of which each user's units come by
