@@ -9,6 +9,7 @@
     reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
 )]
 
+mod acl;
 mod backends;
 mod bulk;
 mod cluster;

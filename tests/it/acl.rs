@@ -1,0 +1,303 @@
+//! The users of `docs/acl.md`: each may do what it is for, needs every right it has, and nothing else is done for it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::support::scripts::{SCRIPTS, commands};
+use crate::support::{Call, LAYOUTS, Layout, SECKILL, TestCluster, TestRedis, seckill};
+
+/// A user of the page.
+struct Role {
+    /// The rights of layout `seckill`, as `+get`.
+    rights: Vec<String>,
+    optional: Vec<String>,
+    /// Rights, and the command that is refused without one of them.
+    needed: Vec<(Vec<String>, String)>,
+}
+
+const ROLES: [&str; 3] = ["reader", "clerk", "operator"];
+
+fn page() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/acl.md")).unwrap()
+}
+
+/// The words of a text that are rights.
+fn rights(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| c.is_whitespace() || "`;,.".contains(c));
+    words.filter(|word| word.starts_with('+')).map(|word| word.replace('\\', "")).collect()
+}
+
+/// The cells of a row of a table; a `\|` is no border.
+fn cells(line: &str) -> Vec<String> {
+    let inner = line.trim().trim_matches('|').replace("\\|", "\u{0}");
+    inner.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect()
+}
+
+fn role(name: &'static str) -> Role {
+    let page = page();
+    let line = page.lines().find(|line| line.starts_with(&format!("ACL SETUSER {name} "))).unwrap();
+    let section = page.split("\n## ").find(|section| section.contains(line)).unwrap();
+    let optional = section.split("\nOptional: ").nth(1).unwrap().split("\n\n").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `+")).map(cells);
+    let needed = rows.map(|row| (rights(&row[0]), row[1].split('`').nth(1).unwrap().to_owned())).collect();
+    Role { rights: rights(line), optional: rights(optional), needed }
+}
+
+/// The keys of a layout, and what a role needs there besides.
+fn of_layout(layout: Layout, role: &str) -> (Vec<String>, Vec<String>) {
+    let page = page();
+    let row =
+        page.lines().find(|line| line.starts_with("| `") && cells(line)[0].contains(&format!("`{}`", layout.name)));
+    let row = cells(row.unwrap());
+    let at = ROLES.iter().position(|name| *name == role).unwrap();
+    let keys = row[1].split(['`', ' ']).filter(|word| word.starts_with('~')).map(str::to_owned).collect();
+    (keys, rights(&row[2 + at]))
+}
+
+/// A server with a sale, and the files that the page's commands name.
+struct Shop {
+    redis: TestRedis,
+    folder: tempfile::TempDir,
+    layout: Layout,
+}
+
+impl Shop {
+    fn open(layout: Layout) -> Self {
+        let shop = Self { redis: TestRedis::start(), folder: tempfile::tempdir().unwrap(), layout };
+        let write = |name: &str, text: &str| fs::write(shop.folder.path().join(name), text).unwrap();
+        // More buyers than a page has.
+        let many: String = (0..3000).map(|user| format!("2,v{user},1\n")).collect();
+        for (name, rows) in [("many.csv", many.as_str()), ("refunds.csv", "1,a,1\n"), ("orders.csv", "1,c,1\n2,d,1\n")]
+        {
+            write(name, &format!("activity,user,quantity\n{rows}"));
+        }
+        write("multi.jsonl", "{\"user\":\"m\",\"items\":{\"1\":1,\"2\":1}}\n");
+        let steps = "steps:\n  - deduct: {activity: 20, user: 5}\n  - rush: {activity: 20, users: 5}\n";
+        write("sale.yaml", &format!("layout: {}\nactivities:\n  - {{id: 20, stock: 50}}\n{steps}", layout.name));
+        for line in [
+            "preheat --id 1 --stock 100",
+            "preheat --id 2 --stock 5000",
+            "deduct 1 --user 7",
+            "deduct 1 --user a",
+            "deduct --from many.csv",
+        ] {
+            shop.call(line).code(0);
+        }
+        // What another system sells.
+        shop.redis.cmd(("SET", layout.stock("77"), 98));
+        match layout.kind {
+            "hash" => drop(shop.redis.cmd(("HSET", layout.participants("77"), "x", 2))),
+            "set" | "coupon" => drop(shop.redis.cmd(("SADD", layout.participants("77"), "x", "y"))),
+            _ => {}
+        }
+        shop.redis.cmd(("EXPIRE", layout.stock("77"), 100_000));
+        shop
+    }
+
+    /// A command as the server's owner runs it.
+    fn call(&self, line: &str) -> Call {
+        self.redis.seckill(["-l", self.layout.name]).args(line.split(' ')).in_dir(self.folder.path())
+    }
+
+    /// Makes a user of these rights.
+    fn allow(&self, role: &str, rights: &[String]) {
+        let (keys, more) = of_layout(self.layout, role);
+        let mut command = redis::cmd("ACL");
+        command.arg("SETUSER").arg(role).arg(&["reset", "on", ">secret"]).arg(keys).arg(rights).arg(more);
+        command.exec(&mut self.redis.connection()).unwrap();
+        // Nobody finds a script that somebody else has loaded.
+        self.redis.cmd(("SCRIPT", "FLUSH"));
+    }
+
+    /// A command as a user runs it.
+    fn call_as(&self, role: &str, line: &str) -> Call {
+        self.call(line).env("SECKILL_URL", &format!("{}?user={role}&pass=secret", self.redis.url()))
+    }
+}
+
+const READS: [&str; 9] = [
+    "inspect",
+    "inspect 1",
+    "inspect --scan",
+    "inspect 1 --user 7",
+    "inspect 2 --all",
+    "reconcile",
+    "ledger 1",
+    "ledger --all",
+    "ledger 1 --user 7",
+];
+const REFUNDS: [&str; 5] =
+    ["inspect 1 --user 7", "refund 1 --user 7", "refund --from refunds.csv", "pause 1", "resume 1"];
+const OPERATIONS: [&str; 19] = [
+    "preheat --id 9 --stock 10",
+    "preheat --id 9 --stock 12 --update",
+    "deduct 9 --user 7",
+    "deduct --from orders.csv",
+    "multi-deduct --user 8 1=1 9=1",
+    "multi-deduct --from multi.jsonl",
+    "refund 9 --user 7",
+    "refund --from refunds.csv",
+    "pause 1",
+    "resume 1",
+    "pause 1 --withdraw-stock",
+    "resume 1",
+    "script load",
+    "ledger 1 --group loader",
+    "ledger trim 1 --before 1ms --yes",
+    "reconcile 1 --fix --yes",
+    "preheat --id 77 --adopt --total 100 --yes",
+    "preheat --id 9 --stock 3 --reset --yes",
+    "run sale.yaml --yes",
+];
+
+/// What a role is for, in a layout.
+fn lines(role: &str, layout: Layout) -> Vec<&'static str> {
+    let all: Vec<&str> = match role {
+        "reader" => READS.to_vec(),
+        "clerk" => REFUNDS.to_vec(),
+        _ => READS.into_iter().chain(OPERATIONS).collect(),
+    };
+    // A counter records no users.
+    all.into_iter().filter(|line| layout.has_users() || !line.starts_with("inspect ") || !line.contains("--")).collect()
+}
+
+#[test]
+fn each_role_can_do_what_it_is_for_in_every_layout() {
+    for layout in LAYOUTS {
+        for name in ROLES {
+            let role = role(name);
+            let shop = Shop::open(layout);
+            shop.allow(name, &role.rights);
+            for line in lines(name, layout) {
+                shop.call_as(name, line).code(0).stderr_lacks("permission").stderr_lacks("may not");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_role_can_do_without_what_is_optional() {
+    for name in ROLES {
+        let role = role(name);
+        let shop = Shop::open(SECKILL);
+        let needed: Vec<String> = role.rights.iter().filter(|right| !role.optional.contains(right)).cloned().collect();
+        shop.allow(name, &needed);
+        for line in lines(name, SECKILL) {
+            shop.call_as(name, line).code(0);
+        }
+        let explained: BTreeSet<&String> = role.needed.iter().flat_map(|(rights, _)| rights).collect();
+        assert_eq!(explained, needed.iter().collect(), "{name}: every right is in the table, or optional");
+    }
+}
+
+#[test]
+fn without_any_one_right_the_command_that_the_page_names_is_refused() {
+    let shop = Shop::open(SECKILL);
+    if !shop.redis.scripts_can_check_permissions() {
+        return;
+    }
+    shop.call("ledger trim 2 --before 1ms --yes").code(0);
+    // Somebody has read two entries, and acknowledged the first, which may go.
+    shop.redis.cmd(("XGROUP", "CREATE", SECKILL.ledger("1"), "held", "0"));
+    let unread = ["XREADGROUP", "GROUP", "held", "me", "COUNT", "2", "STREAMS", &SECKILL.ledger("1"), ">"];
+    shop.redis.cmd(&unread);
+    shop.redis.cmd(("XACK", SECKILL.ledger("1"), "held", &shop.redis.xrange(&SECKILL.ledger("1"))[0].0));
+    for name in ROLES {
+        let role = role(name);
+        for (rights, line) in &role.needed {
+            for right in rights {
+                let rest: Vec<String> = role.rights.iter().filter(|other| *other != right).cloned().collect();
+                assert!(rest.len() < role.rights.len(), "{name} has no {right}");
+                shop.allow(name, &rest);
+                // What it was given before was not acknowledged without the right to do so.
+                shop.redis.cmd(("XGROUP", "DESTROY", SECKILL.ledger("1"), "loader"));
+                let refused = shop.call_as(name, line).run();
+                assert_eq!(refused.status.code(), Some(4), "{name} without {right}: {line}\n{}", refused.stderr);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_role_is_not_for_is_refused_and_nothing_is_written() {
+    let changes = [
+        "deduct 1 --user 8",
+        "deduct --from orders.csv",
+        "multi-deduct --user 8 1=1",
+        "multi-deduct --from multi.jsonl",
+        "preheat --id 5 --stock 5",
+        "preheat --id 1 --stock 200 --update",
+        "preheat --id 1 --stock 100 --reset --yes",
+        "preheat --id 77 --adopt --total 100 --yes",
+        "ledger 1 --group loader",
+        "ledger trim 1 --before 1ms --yes",
+    ];
+    let shop = Shop::open(SECKILL);
+    let before = shop.redis.dump_all();
+    for (name, more) in [
+        (
+            "reader",
+            &["refund 1 --user 7", "refund --from refunds.csv", "pause 1", "pause 1 --withdraw-stock", "script load"][..],
+        ),
+        ("clerk", &["ledger 1", "reconcile 1", "inspect --scan"]),
+    ] {
+        shop.allow(name, &role(name).rights);
+        for line in changes.iter().chain(more) {
+            shop.call_as(name, line).code(4).stdout_is("").stderr_has("hint: ").stderr_lacks("secret");
+        }
+    }
+    shop.redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn an_operator_may_run_whatever_a_script_runs() {
+    let operator: BTreeSet<String> = role("operator").rights.into_iter().collect();
+    for kind in ["hash", "set"] {
+        let layout = LAYOUTS.into_iter().find(|layout| layout.kind == kind).unwrap();
+        let more = of_layout(layout, "operator").1;
+        for script in SCRIPTS {
+            // `adopt` counts the members of a set, or the fields of a hash.
+            for command in commands(script, kind).into_iter().filter(|command| kind == "set" || command != "scard") {
+                // XINFO and the like are allowed by their subcommands.
+                let is_allowed =
+                    |right: &String| *right == format!("+{command}") || right.starts_with(&format!("+{command}|"));
+                assert!(operator.iter().chain(&more).any(is_allowed), "{script} in a {kind}: {command}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_users_work_on_every_node_of_a_cluster() {
+    let cluster = TestCluster::start(3);
+    let page = page();
+    let of_cluster = rights(page.split("## Clusters").nth(1).unwrap().split("without the first").next().unwrap());
+    assert_eq!(of_cluster, ["+cluster|slots", "+asking"]);
+    for name in ROLES {
+        for node in cluster.nodes() {
+            let mut command = redis::cmd("ACL");
+            command.arg("SETUSER").arg(name).arg(&["reset", "on", ">secret", "~seckill:*"]);
+            command.arg(role(name).rights).arg(&of_cluster).exec(&mut node.connection()).unwrap();
+        }
+    }
+    let call = |name: &str, line: &str| {
+        let url = cluster.url().replace("redis://", &format!("redis://{name}:secret@"));
+        seckill(["-l", "cluster", "-u", &url]).args(line.split(' '))
+    };
+    for id in ["1", "2", "3"] {
+        call("operator", &format!("preheat --id {id} --stock 10")).code(0);
+        call("operator", &format!("deduct {id} --user 7")).code(0);
+    }
+    for line in ["script load", "inspect --scan", "reconcile", "pause 1 2 3", "resume 1 2 3"] {
+        call("operator", line).code(0);
+    }
+    for line in ["inspect", "inspect --scan", "inspect 1 2 3", "reconcile", "ledger --all"] {
+        call("reader", line).code(0);
+    }
+    call("clerk", "refund 2 --user 7").code(0);
+    for line in ["deduct 3 --user 8", "preheat --id 4 --stock 1"] {
+        call("clerk", line).code(4);
+        call("reader", line).code(4);
+    }
+}
