@@ -260,7 +260,7 @@ fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable, StoreError> {
         Some("lost") => Stage::Lost,
         Some("stock") => Stage::Stock,
         Some("foreign") => Stage::Foreign,
-        _ => return Err(reply.unfit(&values)),
+        _ => return Err(reply.invalid(&values)),
     };
     let has_stock = reply.text(values.get(10))?.is_some();
     found.units = if has_stock { reply.count(values.get(2))? } else { None };

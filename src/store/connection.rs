@@ -257,7 +257,7 @@ impl Connection {
     }
 
     fn unexpected(&self, line: &[u8]) -> StoreError {
-        Reply::of_command(&self.target.shown).unfit(String::from_utf8_lossy(line.trim_ascii_end()))
+        Reply::of_command(&self.target.shown).invalid(String::from_utf8_lossy(line.trim_ascii_end()))
     }
 }
 

@@ -253,13 +253,13 @@ fn streams(what: &str, value: Value) -> Result<Vec<(String, Vec<Named>)>, StoreE
     let one = |value: Value| match value {
         Value::Array(parts) if matches!(parts.get(1), Some(Value::Nil)) => {
             let id = reply.text(parts.first())?.unwrap_or_default();
-            Ok((id.parse().map_err(|why: String| reply.unfit(why))?, None))
+            Ok((id.parse().map_err(|why: String| reply.invalid(why))?, None))
         }
         value => entry(&reply, value).map(|entry| (entry.id, Some(entry))),
     };
     let stream = |value: Value| {
         let Ok([key, entries]) = <[Value; 2]>::try_from(reply.array(value)?) else {
-            return Err(reply.unfit("no stream"));
+            return Err(reply.invalid("no stream"));
         };
         let key = reply.text(Some(&key))?.unwrap_or_default();
         Ok((key, reply.array(entries)?.into_iter().map(one).collect::<Result<_, _>>()?))
@@ -270,8 +270,8 @@ fn streams(what: &str, value: Value) -> Result<Vec<(String, Vec<Named>)>, StoreE
 /// Reads one entry of XRANGE: its id, and fields and values in turn.
 pub(super) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError> {
     let parts = reply.array(value)?;
-    let Ok([id, Value::Array(fields)]) = <[Value; 2]>::try_from(parts) else { return Err(reply.unfit("no entry")) };
-    let id = reply.text(Some(&id))?.unwrap_or_default().parse().map_err(|why: String| reply.unfit(why))?;
+    let Ok([id, Value::Array(fields)]) = <[Value; 2]>::try_from(parts) else { return Err(reply.invalid("no entry")) };
+    let id = reply.text(Some(&id))?.unwrap_or_default().parse().map_err(|why: String| reply.invalid(why))?;
     let mut entry = Entry::new(id);
     let mut fields = fields.into_iter();
     while let (Some(Value::BulkString(name)), Some(Value::BulkString(text))) = (fields.next(), fields.next()) {

@@ -40,7 +40,7 @@ impl Store {
         })?;
         let reply = Reply::of(&MULTI_DEDUCT);
         let text = reply.text(Some(&value))?.unwrap_or_default();
-        let outcome = outcome(&text, order, &keys).ok_or_else(|| reply.unfit(Value::SimpleString(text)))?;
+        let outcome = outcome(&text, order, &keys).ok_or_else(|| reply.invalid(Value::SimpleString(text)))?;
         if outcome.status.is_done() && !dry_run {
             order.items.iter().for_each(|(activity, _)| self.changed(activity));
         }

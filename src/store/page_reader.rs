@@ -182,18 +182,18 @@ fn receive(
         connection.value()?;
     }
     if connection.array()? != 4 {
-        return Err(reply.unfit("no stock, ledger and page"));
+        return Err(reply.invalid("no stock, ledger and page"));
     }
     let stock = reply.count(Some(&connection.value()?))?;
     let newest = match reply.array(connection.value()?)?.pop() {
         Some(entry) => reply.text(reply.array(entry)?.first())?,
         None => None,
     };
-    let last = newest.map(|id| id.parse()).transpose().map_err(|why: String| reply.unfit(why))?;
+    let last = newest.map(|id| id.parse()).transpose().map_err(|why: String| reply.invalid(why))?;
     let entries = reply.array(connection.value()?)?.into_iter().map(|value| entry(&reply, value));
     let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
     if connection.array()? != 2 {
-        return Err(reply.unfit("no cursor and page"));
+        return Err(reply.invalid("no cursor and page"));
     }
     let cursor = String::from_utf8_lossy(&connection.texts(1)?.concat()).into_owned();
     let count = connection.array()?;

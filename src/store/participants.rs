@@ -49,7 +49,7 @@ impl Store {
         match self.call(keys, ask, false)? {
             Some(page) => Ok(page),
             // A user with a zero byte, which only a backend can have made.
-            None => self.call(keys, ask, true)?.ok_or_else(|| Reply::of(&AUDIT).unfit("no list")),
+            None => self.call(keys, ask, true)?.ok_or_else(|| Reply::of(&AUDIT).invalid("no list")),
         }
     }
 
@@ -103,10 +103,10 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>
             Some(held) => held,
             None => return Ok(None),
         },
-        other => return Err(reply.unfit(other)),
+        other => return Err(reply.invalid(other)),
     };
     let [_, at, stock, Value::Array(meta), last, length, cursor] = &values[..] else {
-        return Err(reply.unfit(&values));
+        return Err(reply.invalid(&values));
     };
     page.cursor = reply.text(Some(cursor))?.unwrap_or_default();
     let checkpoint = match reply.text(meta.get(2))? {
@@ -126,7 +126,7 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>
         rules: match reply.text(meta.first())? {
             None => None,
             Some(text) => {
-                let rules: PackedRules = text.parse().map_err(|why| reply.unfit(why))?;
+                let rules: PackedRules = text.parse().map_err(|why| reply.invalid(why))?;
                 Some(Rules {
                     total: rules.total,
                     per_user_limit: rules.per_user_limit,
@@ -139,7 +139,7 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>
         },
         last: match reply.text(Some(last))? {
             None => None,
-            Some(id) => Some(id.parse().map_err(|why: String| reply.unfit(why))?),
+            Some(id) => Some(id.parse().map_err(|why: String| reply.invalid(why))?),
         },
         length: reply.count(Some(length))?,
         checkpoint: None,

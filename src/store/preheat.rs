@@ -223,7 +223,7 @@ fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreE
         Some("update") => Action::Update,
         Some("reset") => Action::Reset,
         Some("refused") => Action::Refused,
-        _ => return Err(reply.unfit(&values)),
+        _ => return Err(reply.invalid(&values)),
     };
     // What a reset replaces may be anything.
     preheated.total_before = reply.count(values.get(2)).unwrap_or(None);

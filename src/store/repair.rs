@@ -159,7 +159,7 @@ fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>, StoreE
                 reply.corrupt(&values, keys)?;
                 return Ok(vec![Repaired::Corrupt; count]);
             }
-            _ => return Err(reply.unfit(&values)),
+            _ => return Err(reply.invalid(&values)),
         },
     };
     let answer = |letter| match letter {
@@ -170,8 +170,8 @@ fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>, StoreE
         'x' => Ok(Repaired::ExceedsTotal),
         't' => Ok(Repaired::Stale),
         'q' => Ok(Repaired::RequestConflict),
-        other => Err(reply.unfit(other)),
+        other => Err(reply.invalid(other)),
     };
     let answers: Vec<Repaired> = letters.chars().map(answer).collect::<Result<_, _>>()?;
-    if answers.len() == count { Ok(answers) } else { Err(reply.unfit(letters)) }
+    if answers.len() == count { Ok(answers) } else { Err(reply.invalid(letters)) }
 }

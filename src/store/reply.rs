@@ -25,7 +25,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The error for a reply that does not fit.
-    pub fn unfit(&self, reply: impl std::fmt::Debug) -> StoreError {
+    pub fn invalid(&self, reply: impl std::fmt::Debug) -> StoreError {
         let mut reply = format!("{reply:?}");
         reply.truncate(reply.char_indices().nth(200).map_or(reply.len(), |(at, _)| at));
         StoreError::Reply { what: self.what.to_owned(), reply }
@@ -35,7 +35,7 @@ impl<'a> Reply<'a> {
     pub fn array(&self, value: Value) -> Result<Vec<Value>, StoreError> {
         match value {
             Value::Array(values) => Ok(values),
-            other => Err(self.unfit(other)),
+            other => Err(self.invalid(other)),
         }
     }
 
@@ -43,13 +43,13 @@ impl<'a> Reply<'a> {
     pub fn count(&self, value: Option<&Value>) -> Result<Option<u64>, StoreError> {
         match value {
             None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
-            Some(Value::Int(number)) => u64::try_from(*number).map(Some).map_err(|_| self.unfit(value)),
+            Some(Value::Int(number)) => u64::try_from(*number).map(Some).map_err(|_| self.invalid(value)),
             Some(Value::BulkString(bytes)) => std::str::from_utf8(bytes)
                 .ok()
                 .and_then(crate::inventory::number::whole)
                 .map(Some)
-                .ok_or_else(|| self.unfit(value)),
-            other => Err(self.unfit(other)),
+                .ok_or_else(|| self.invalid(value)),
+            other => Err(self.invalid(other)),
         }
     }
 
@@ -68,15 +68,15 @@ impl<'a> Reply<'a> {
             Some(Value::BulkString(bytes)) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
             Some(Value::SimpleString(text)) => Ok(Some(text.clone())),
             Some(Value::Int(number)) => Ok(Some(number.to_string())),
-            other => Err(self.unfit(other)),
+            other => Err(self.invalid(other)),
         }
     }
 
     /// The status that a reply begins with.
     pub fn status(&self, value: Option<&Value>) -> Result<Status, StoreError> {
         match value {
-            Some(Value::Int(code)) => Status::of_code(*code).ok_or_else(|| self.unfit(value)),
-            other => Err(self.unfit(other)),
+            Some(Value::Int(code)) => Status::of_code(*code).ok_or_else(|| self.invalid(value)),
+            other => Err(self.invalid(other)),
         }
     }
 

@@ -210,7 +210,7 @@ fn walk_all<E>(
         }
         let parts = connection.array()?;
         if parts != 2 {
-            return Err(reply.unfit("no cursor and page").into());
+            return Err(reply.invalid("no cursor and page").into());
         }
         let cursor = connection.texts(1)?.concat();
         let last = cursor == b"0";

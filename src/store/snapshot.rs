@@ -92,7 +92,7 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
         return Ok((snapshot, Vec::new()));
     }
     let [_, _, stock, Value::Array(meta), buyers, last, Value::Array(held)] = &values[..] else {
-        return Err(reply.unfit(&values));
+        return Err(reply.invalid(&values));
     };
     match read_meta(&reply, meta) {
         Ok(meta) => {

@@ -35,16 +35,16 @@ impl std::fmt::Debug for Pem {
 }
 
 impl Pem {
-    fn unfit(&self, fault: CertificateFault) -> StoreError {
+    fn invalid(&self, fault: CertificateFault) -> StoreError {
         StoreError::Certificate { origin: self.origin.clone(), fault }
     }
 
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, StoreError> {
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.text).collect();
         match all {
-            Ok(all) if all.is_empty() => Err(self.unfit(CertificateFault::NoCertificate)),
+            Ok(all) if all.is_empty() => Err(self.invalid(CertificateFault::NoCertificate)),
             Ok(all) => Ok(all),
-            Err(error) => Err(self.unfit(damage(&error))),
+            Err(error) => Err(self.invalid(damage(&error))),
         }
     }
 
@@ -52,13 +52,13 @@ impl Pem {
         PrivateKeyDer::from_pem_slice(&self.text).map_err(|error| match error {
             pem::Error::NoItemsFound => {
                 let is_encrypted = String::from_utf8_lossy(&self.text).contains("-BEGIN ENCRYPTED PRIVATE KEY-");
-                self.unfit(if is_encrypted { CertificateFault::EncryptedKey } else { CertificateFault::NoKey })
+                self.invalid(if is_encrypted { CertificateFault::EncryptedKey } else { CertificateFault::NoKey })
             }
             // An old form of encrypted keys has lines before its base64.
             _ if String::from_utf8_lossy(&self.text).contains("Proc-Type: 4,ENCRYPTED") => {
-                self.unfit(CertificateFault::EncryptedKey)
+                self.invalid(CertificateFault::EncryptedKey)
             }
-            error => self.unfit(damage(&error)),
+            error => self.invalid(damage(&error)),
         })
     }
 }
@@ -100,7 +100,7 @@ impl Tls {
     /// With these certificates, which are checked.
     pub(super) fn with(&self, certificates: &Certificates) -> Result<Self, StoreError> {
         let trust = match &certificates.ca {
-            Some(ca) if self.is_insecure => return Err(ca.unfit(CertificateFault::Insecure)),
+            Some(ca) if self.is_insecure => return Err(ca.invalid(CertificateFault::Insecure)),
             Some(ca) => Trust::These(roots(ca)?),
             None if self.is_insecure => Trust::Any,
             None => Trust::System,
@@ -136,9 +136,9 @@ fn unfit_client(error: &io::Error, client: Option<&(Pem, Pem)>) -> StoreError {
         return StoreError::Certificate { origin: "the CAs of this system".to_owned(), fault: damaged };
     };
     match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
-        Some(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => key.unfit(CertificateFault::Mismatch),
-        Some(Error::InvalidCertificate(_)) => certificate.unfit(damaged),
-        _ => key.unfit(damaged),
+        Some(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => key.invalid(CertificateFault::Mismatch),
+        Some(Error::InvalidCertificate(_)) => certificate.invalid(damaged),
+        _ => key.invalid(damaged),
     }
 }
 
@@ -173,7 +173,7 @@ fn configure(
 fn roots(ca: &Pem) -> Result<RootCertStore, StoreError> {
     let mut roots = RootCertStore::empty();
     for certificate in ca.certificates()? {
-        roots.add(certificate).map_err(|error| ca.unfit(CertificateFault::Damaged(error.to_string())))?;
+        roots.add(certificate).map_err(|error| ca.invalid(CertificateFault::Damaged(error.to_string())))?;
     }
     Ok(roots)
 }

@@ -91,7 +91,7 @@ impl Store {
         let text = |at: usize| if status == Status::Ok { reply.text(values.get(at)) } else { Ok(None) };
         let id = |at: usize| match text(at)? {
             None => Ok(None),
-            Some(id) => id.parse().map(Some).map_err(|why: String| reply.unfit(why)),
+            Some(id) => id.parse().map(Some).map_err(|why: String| reply.invalid(why)),
         };
         Ok(Trim {
             status,
@@ -104,7 +104,7 @@ impl Store {
             has_draft: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
             checkpoint: match text(5)? {
                 None => None,
-                Some(words) => Some(words.parse().map_err(|_| reply.unfit(&words))?),
+                Some(words) => Some(words.parse().map_err(|_| reply.invalid(&words))?),
             },
         })
     }
@@ -247,7 +247,7 @@ fn done(value: Value) -> Result<Option<Vec<Value>>, StoreError> {
         first => match reply.status(first)? {
             Status::Ok => Ok(Some(values)),
             Status::NotPreheated | Status::Corrupt => Ok(None),
-            _ => Err(reply.unfit(&values)),
+            _ => Err(reply.invalid(&values)),
         },
     }
 }

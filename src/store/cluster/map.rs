@@ -31,13 +31,13 @@ fn read_range(reply: &Reply<'_>, range: Value) -> Result<Range, StoreError> {
     let parts = reply.array(range)?;
     let slot = |at: usize| {
         let number = reply.count(parts.get(at))?.and_then(|number| u16::try_from(number).ok());
-        number.filter(|slot| *slot < SLOTS).ok_or_else(|| reply.unfit(&parts))
+        number.filter(|slot| *slot < SLOTS).ok_or_else(|| reply.invalid(&parts))
     };
     let (first, last) = (slot(0)?, slot(1)?);
-    let Some(Value::Array(primary)) = parts.get(2) else { return Err(reply.unfit(&parts)) };
+    let Some(Value::Array(primary)) = parts.get(2) else { return Err(reply.invalid(&parts)) };
     let host = reply.text(primary.first())?.filter(|host| host != "?").unwrap_or_default();
     let port = reply.count(primary.get(1))?.and_then(|port| u16::try_from(port).ok());
-    let port = port.ok_or_else(|| reply.unfit(&parts))?;
+    let port = port.ok_or_else(|| reply.invalid(&parts))?;
     Ok(Range { first, last, host, port, replicas: parts.len() - 3 })
 }
 

@@ -110,7 +110,7 @@ fn unusable(path: &Path, error: &std::io::Error) -> EmbeddedError {
 
 fn acquire(lock: &File, lock_path: &Path, shown: &Path, wait: &Wait<'_>) -> Result<(), EmbeddedError> {
     let deadline = Instant::now() + wait.at_most;
-    let mut noted = false;
+    let mut is_reported = false;
     loop {
         match lock.try_lock() {
             Ok(()) => return Ok(()),
@@ -125,9 +125,9 @@ fn acquire(lock: &File, lock_path: &Path, shown: &Path, wait: &Wait<'_>) -> Resu
         if Instant::now() > deadline {
             return Err(EmbeddedError::InUse { path: shown.to_owned(), holder });
         }
-        if !noted {
+        if !is_reported {
             (wait.note)(&format!("`{}` is in use by {holder}: waiting for it to end", shown.display()));
-            noted = true;
+            is_reported = true;
         }
         sleep(Duration::from_millis(10));
     }

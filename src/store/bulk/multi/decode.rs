@@ -80,20 +80,20 @@ pub(super) fn decode(value: Value, keys: &[Keys], counts: impl Iterator<Item = u
     if let Some(Value::Int(code)) = values.first() {
         let nth = reply.count(values.get(1))?.and_then(|nth| usize::try_from(nth).ok()).unwrap_or_default();
         let nth = nth.checked_sub(1).filter(|nth| *nth < keys.len());
-        let nth = nth.ok_or_else(|| reply.unfit(&values))?;
+        let nth = nth.ok_or_else(|| reply.invalid(&values))?;
         return match *code {
             GAP => Ok(Decoded::Gap { nth, line: reply.count(values.get(2))?.unwrap_or_default() }),
             OTHER_EPOCH => Ok(Decoded::OtherEpoch { nth, epoch: reply.text(values.get(2))?.unwrap_or_default() }),
             OTHER_JOB => Ok(Decoded::OtherJob { nth }),
-            _ => Err(reply.unfit(values)),
+            _ => Err(reply.invalid(values)),
         };
     }
     if values.len() != keys.len() {
-        return Err(reply.unfit(values));
+        return Err(reply.invalid(values));
     }
     let columns = values.iter().zip(counts).map(|(value, count)| {
         let text = reply.text(Some(value))?.unwrap_or_default();
-        DecodedColumn::of(&text, count, keys).ok_or_else(|| reply.unfit(&text))
+        DecodedColumn::of(&text, count, keys).ok_or_else(|| reply.invalid(&text))
     });
     Ok(Decoded::Columns(columns.collect::<Result<_, _>>()?))
 }
@@ -113,8 +113,8 @@ mod tests {
         let column = DecodedColumn::of("c - 0 -11 1,6162", 1, &keys).unwrap();
         assert_eq!((column.stock, column.refusal), (None, Some(Status::Corrupt)));
         assert_eq!(column.corrupt.unwrap().key, "seckill:stock:a");
-        for unfit in ["oo 7 0 0 -", "x 7 0 0 -", "o 7 0 0", "o 7 0 0 - 1 2", "o 7 0 5 -", "o 7 0 0 9,61"] {
-            assert!(DecodedColumn::of(unfit, 1, &keys).is_none(), "{unfit}");
+        for invalid in ["oo 7 0 0 -", "x 7 0 0 -", "o 7 0 0", "o 7 0 0 - 1 2", "o 7 0 5 -", "o 7 0 0 9,61"] {
+            assert!(DecodedColumn::of(invalid, 1, &keys).is_none(), "{invalid}");
         }
     }
 }

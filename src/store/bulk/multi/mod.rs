@@ -279,7 +279,7 @@ impl Orders for MultiOrders {
                 if line < state.watermark {
                     return Ok(Verdict::Rewind { nth, line });
                 }
-                Ok(Verdict::Retry(Some(Reply::of(&MULTI_DEDUCT).unfit(("gap", line)))))
+                Ok(Verdict::Retry(Some(Reply::of(&MULTI_DEDUCT).invalid(("gap", line)))))
             }
             Decoded::OtherEpoch { nth, epoch } => {
                 let nth = call.columns[nth].nth;

@@ -76,10 +76,10 @@ impl<'a> Decoded<'a> {
     pub(super) fn decode(value: &'a Value, count: usize, keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
         match value {
             Value::BulkString(bytes) => {
-                Packed::decode(bytes, count).map(Self::Decided).ok_or_else(|| reply.unfit(value))
+                Packed::decode(bytes, count).map(Self::Decided).ok_or_else(|| reply.invalid(value))
             }
             Value::Array(values) => Self::of_status(values, keys, reply),
-            other => Err(reply.unfit(other)),
+            other => Err(reply.invalid(other)),
         }
     }
 
@@ -106,15 +106,15 @@ pub(super) fn decode_mixed(
     value: &Value,
     counts: impl ExactSizeIterator<Item = usize>,
 ) -> Result<Vec<Option<Packed<'_>>>, StoreError> {
-    let unfit = || Reply::of(&MIXED_ORDERS).unfit(value);
-    let Value::Array(values) = value else { return Err(unfit()) };
+    let invalid = || Reply::of(&MIXED_ORDERS).invalid(value);
+    let Value::Array(values) = value else { return Err(invalid()) };
     if values.len() != counts.len() {
-        return Err(unfit());
+        return Err(invalid());
     }
     let batches = values.iter().zip(counts).map(|(value, count)| match value {
         Value::BulkString(bytes) if bytes == b"-" => Ok(None),
-        Value::BulkString(bytes) => Packed::decode(bytes, count).map(Some).ok_or_else(unfit),
-        _ => Err(unfit()),
+        Value::BulkString(bytes) => Packed::decode(bytes, count).map(Some).ok_or_else(invalid),
+        _ => Err(invalid()),
     });
     batches.collect()
 }
@@ -142,8 +142,8 @@ mod tests {
         let batches = decode_mixed(&value, [2, 3, 1].into_iter()).unwrap();
         let stocks: Vec<_> = batches.iter().map(|packed| packed.as_ref().map(|packed| packed.stock)).collect();
         assert_eq!(stocks, [Some(7), None, Some(1)]);
-        for unfit in [reply(&["os 7 1", "-"]), reply(&["os 7 1", "-", "oo 1 0"]), reply(&["oz 7 1", "-", "o 1 0"])] {
-            assert!(decode_mixed(&unfit, [2, 3, 1].into_iter()).is_err(), "{unfit:?}");
+        for invalid in [reply(&["os 7 1", "-"]), reply(&["os 7 1", "-", "oo 1 0"]), reply(&["oz 7 1", "-", "o 1 0"])] {
+            assert!(decode_mixed(&invalid, [2, 3, 1].into_iter()).is_err(), "{invalid:?}");
         }
         assert!(decode_mixed(&Value::Nil, [1].into_iter()).is_err());
     }

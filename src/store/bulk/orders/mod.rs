@@ -265,7 +265,7 @@ impl SingleOrders {
                     state.watermark = line;
                     return Ok(Verdict::Rewind { nth, line });
                 }
-                return Ok(Verdict::Retry(Some(reply.unfit(value))));
+                return Ok(Verdict::Retry(Some(reply.invalid(value))));
             }
             Decoded::OtherEpoch => return Err(StoreError::Reset { activity: states.name(nth).to_owned() }),
             Decoded::OtherJob => return Err(states.other_job(nth)),
