@@ -8,9 +8,9 @@ use crate::store::bulk::job::JobStates;
 use crate::store::error::ServerKind;
 use crate::store::pipeline::Call;
 
-/// What another activity in a call costs the server, in orders: its keys and its ledger entry are most of what a call of
-/// a few orders costs. With it, other clients wait no longer than for a full batch of one activity.
-const ACTIVITY_WEIGHT: usize = 12;
+/// What another activity in a call costs the server, in orders: its keys, which are in no cache if there are thousands of
+/// activities, and its ledger entry. With it, other clients wait no longer than for a full batch of one activity.
+const ACTIVITY_WEIGHT: usize = 20;
 
 /// Batches of different activities, sent in one call: of `deduct` or `refund` if it is one, else of `mixed_orders`.
 #[derive(Debug)]
