@@ -18,6 +18,7 @@
 )]
 
 mod audit;
+mod cluster;
 mod file;
 mod input;
 mod inspect;
@@ -52,6 +53,7 @@ const PARTS: &[Part] = &[
     Part { name: "memory", by_default: false, run: audit::memory },
     Part { name: "options", by_default: false, run: file::options },
     Part { name: "inspect", by_default: false, run: inspect::run },
+    Part { name: "cluster", by_default: false, run: cluster::run },
 ];
 
 /// How many pairs of runs a figure is the median of.

@@ -9,6 +9,7 @@ use redis::{Connection, FromRedisValue};
 /// A running server on a unix socket in a directory of its own.
 pub struct Server {
     process: Child,
+    binary: PathBuf,
     socket: PathBuf,
     is_valkey: bool,
     _directory: tempfile::TempDir,
@@ -27,7 +28,7 @@ impl Server {
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {}: {error}", binary.display()));
         let is_valkey = version(binary).contains("Valkey");
-        let server = Self { process, socket, is_valkey, _directory: directory };
+        let server = Self { process, binary: binary.to_owned(), socket, is_valkey, _directory: directory };
         let deadline = Instant::now() + Duration::from_secs(10);
         while server.try_connect().is_err() {
             assert!(Instant::now() < deadline, "the server does not answer");
@@ -45,6 +46,11 @@ impl Server {
     /// Whether it is Valkey, not Redis.
     pub fn is_valkey(&self) -> bool {
         self.is_valkey
+    }
+
+    /// What runs.
+    pub fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// Its URL.

@@ -152,9 +152,16 @@ impl<C: Call> Lanes<C> {
         let lane = &mut self.lanes[lane];
         lane.is_stale = true;
         lane.redirections += 1;
-        // The nodes do not agree.
         if lane.redirections > 1 {
-            lane.pipeline.back_off(StoreError::Redirected(to.clone()));
+            lane.pipeline.back_off(match to.is_ask {
+                // The other node has not all of the keys either.
+                true => {
+                    let why = format!("slot {} is on its way to `{to}`", to.slot);
+                    StoreError::Server { kind: ServerKind::Moving, why }
+                }
+                // The nodes do not agree.
+                false => StoreError::Redirected(to.clone()),
+            });
         }
         Ok(())
     }

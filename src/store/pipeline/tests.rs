@@ -305,6 +305,56 @@ fn a_rate_limit_makes_small_calls_and_spends_its_burst_once() {
 }
 
 #[test]
+fn lanes_of_a_run_share_one_rate_limit() {
+    let limits = Limits::shared().with_rate(NonZeroU32::new(1000).unwrap());
+    let mut owner = Owner::new(1, limits, LONG, &[]);
+    let sibling: Pipeline<Numbered, Fake> = owner.pipeline.sibling(Fake::default());
+    assert_eq!(sibling.readiness(true), Readiness::Send);
+    owner.waiting[0].orders = 1000;
+    assert!(owner.step().unwrap());
+    assert!(matches!(sibling.readiness(true), Readiness::At(due) if due > Instant::now()), "the other one spent it");
+}
+
+#[test]
+fn a_redirection_gives_the_call_back_and_what_follows_it_drains_first() {
+    let moved = Does::Refuses("MOVED 3999 127.0.0.1:6381");
+    let mut owner = Owner::new(2, Limits::shared(), LONG, &[moved, Does::Refuses("TRYAGAIN keys are moving")]);
+    assert!(owner.step().unwrap());
+    let Event::Redirected { call, to } = owner.pipeline.advance(true).unwrap() else { panic!("no redirection") };
+    assert_eq!((call.number, to.slot, to.port, to.is_ask), (1, 3999, 6381, false));
+    assert!(!owner.pipeline.has_room() && owner.pipeline.readiness(true) == Readiness::Replies);
+    // The one behind it waits for the move to end.
+    let Event::Retry { calls, may_have_run: false } = owner.pipeline.advance(true).unwrap() else { panic!("no retry") };
+    assert_eq!(calls[0].number, 2);
+    assert!(matches!(owner.pipeline.readiness(true), Readiness::Outage(_)));
+}
+
+#[test]
+fn an_outage_goes_along_with_the_activities_until_a_call_succeeds() {
+    let mut lost = Owner::new(1, Limits::shared(), LONG, &[Does::LosesReply]);
+    while lost.pipeline.outage.is_none() {
+        lost.step().unwrap();
+    }
+    let mut other = Owner::new(1, Limits::shared(), LONG, &[]);
+    lost.pipeline.hand_over(std::iter::once(&mut other.pipeline));
+    assert!(lost.pipeline.unsettled().is_none() && other.pipeline.unsettled().is_some());
+    assert!(other.pipeline.has_room(), "it answers");
+    other.run().unwrap();
+    assert!(other.pipeline.unsettled().is_none());
+}
+
+#[test]
+fn a_call_behind_asking_has_the_second_of_two_replies() {
+    let mut owner = Owner::new(0, Limits::shared(), LONG, &[]);
+    owner.pipeline.link.replies.push_back(Some(Value::Okay));
+    owner.pipeline.push(Numbered { number: 7, orders: 1 }, true, |out, _| out.extend_from_slice(b"7\n"));
+    assert!(owner.pipeline.buffer.starts_with(b"*1\r\n$6\r\nASKING\r\n"));
+    owner.pipeline.buffer = b"7\n".to_vec();
+    assert!(matches!(owner.pipeline.flush(), Event::Waited));
+    assert!(matches!(owner.pipeline.receive().unwrap(), Event::Reply(_, Value::Int(7))));
+}
+
+#[test]
 fn a_request_is_tried_again_later_if_the_server_is_gone() {
     let mut owner = Owner::new(1, Limits::shared(), LONG, &[]);
     assert_eq!(owner.pipeline.request(b"8\n9\n", 2).unwrap(), Some(vec![Value::Int(8), Value::Int(9)]));

@@ -171,6 +171,26 @@ fn slots_move_while_their_orders_are_applied() {
 }
 
 #[test]
+fn a_slot_that_the_servers_move_at_once_is_followed() {
+    let sale = Sale::new(TestCluster::start(3), 10_000);
+    let source = sale.cluster.node(0);
+    if !source.is_valkey() || source.version() < (9, 0, 0) {
+        eprintln!("skipped: this server has no atomic slot migration");
+        return;
+    }
+    let run = sale.apply();
+    sale.wait_until_sold(0, 20);
+    for (activity, to) in sale.activities[..2].iter().zip([1, 2]) {
+        let slot = sale.cluster.slot_of(activity);
+        let id = sale.cluster.id(to);
+        let () = source.ask(("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", id));
+        wait_until("the slot has moved", || sale.cluster.owner(slot) == to);
+    }
+    run.wait().code(0);
+    sale.check();
+}
+
+#[test]
 fn a_slot_whose_keys_have_all_moved_is_served_behind_asking() {
     let sale = Sale::new(TestCluster::start(3), 6_000);
     let slot = sale.cluster.slot_of(&sale.activities[0]);
