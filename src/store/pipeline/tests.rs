@@ -319,12 +319,12 @@ fn lanes_of_a_run_share_one_rate_limit() {
 fn a_redirection_gives_the_call_back_and_what_follows_it_drains_first() {
     let moved = Does::Refuses("MOVED 3999 127.0.0.1:6381");
     let mut owner = Owner::new(2, Limits::shared(), LONG, &[moved, Does::Refuses("TRYAGAIN keys are moving")]);
-    assert!(owner.step().unwrap());
-    let Event::Redirected { call, to } = owner.pipeline.advance(true).unwrap() else { panic!("no redirection") };
+    assert!(owner.step().unwrap() && owner.step().unwrap());
+    let Event::Redirected { call, to } = owner.pipeline.receive().unwrap() else { panic!("no redirection") };
     assert_eq!((call.number, to.slot, to.port, to.is_ask), (1, 3999, 6381, false));
     assert!(!owner.pipeline.has_room() && owner.pipeline.readiness(true) == Readiness::Replies);
     // The one behind it waits for the move to end.
-    let Event::Retry { calls, may_have_run: false } = owner.pipeline.advance(true).unwrap() else { panic!("no retry") };
+    let Event::Retry { calls, may_have_run: false } = owner.pipeline.receive().unwrap() else { panic!("no retry") };
     assert_eq!(calls[0].number, 2);
     assert!(matches!(owner.pipeline.readiness(true), Readiness::Outage(_)));
 }

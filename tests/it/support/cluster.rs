@@ -248,7 +248,9 @@ fn nodes_conf(own: usize, primaries: usize, ports: &[u16]) -> String {
         let address = format!("127.0.0.1:{port}@{}", port + BUS);
         let primary = node % primaries;
         let role = if node < primaries { "master -".to_owned() } else { format!("slave {}", node_id(primary, ports)) };
-        text += &format!("{} {address} {myself}{role} 0 0 {} connected", node_id(node, ports), primary + 1);
+        // A replica that takes over chooses a new epoch; Redis 6.2 keeps one that is the highest already.
+        let epoch = if node < primaries { primary + 1 } else { 0 };
+        text += &format!("{} {address} {myself}{role} 0 0 {epoch} connected", node_id(node, ports));
         if node < primaries {
             let first = |nth: usize| nth * usize::from(SLOTS) / primaries;
             text += &format!(" {}-{}", first(node), first(node + 1) - 1);
