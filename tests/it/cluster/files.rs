@@ -178,6 +178,9 @@ fn a_slot_that_the_servers_move_at_once_is_followed() {
         eprintln!("skipped: this server has no atomic slot migration");
         return;
     }
+    // As whom the source sends all keys.
+    let grant = ["ACL", "SETUSER", "follower", "allkeys", "+@all"];
+    sale.cluster.nodes().iter().for_each(|node| drop(node.cmd(&grant)));
     let run = sale.apply();
     sale.wait_until_sold(0, 20);
     for (activity, to) in sale.activities[..2].iter().zip([1, 2]) {
