@@ -37,7 +37,8 @@ const EXIT_CODES: &str = "
 3    refused by a rule, such as out_of_stock
 4    authentication or permission refused
 5    server unreachable
-6    outcome of a write unknown: the hint has the command that settles it
+6    outcome of a write unknown: the hint has the command that settles it; or applied, but
+     fewer replicas than --wait-replicas have it
 7    reconcile found drift, or could not prove a match
 130  interrupted
 ";

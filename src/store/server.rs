@@ -76,7 +76,9 @@ impl Server {
     pub(super) fn read(&mut self) -> Result<Value, StoreError> {
         let read = self.connection()?.reply();
         if let Ok(Value::ServerError(error)) = &read {
-            self.is_demoted |= error.code() == "READONLY";
+            // In the text of Redis 6.2, if a script was refused.
+            let is_in_script = || error.details().is_some_and(|text| text.contains("-READONLY "));
+            self.is_demoted |= error.code() == "READONLY" || is_in_script();
         }
         read.inspect_err(|_| self.disconnect())
     }

@@ -1,6 +1,6 @@
 //! `--wait-replicas`: what is applied counts only when replicas have it, whichever connection wrote it.
 
-use crate::support::{Fault, LAYOUTS, Proxy, TestRedis, When, follow, seckill};
+use crate::support::{Fault, LAYOUTS, Proxy, TestCluster, TestRedis, When, follow, seckill};
 
 /// A primary with a replica that has everything.
 fn replicated() -> (TestRedis, TestRedis) {
@@ -89,6 +89,31 @@ fn a_file_waits_once_at_its_end() {
     let again = again.code(6).stdout_has("replayed");
     assert_eq!(again.error_line()["code"], 6);
     replica.thaw();
+}
+
+#[test]
+fn every_primary_of_a_cluster_that_was_written_to_is_waited_for() {
+    let cluster = TestCluster::with_replicas(3);
+    let ids: Vec<String> = (0..3).map(|node| cluster.activity_on(node, "w")).collect();
+    let wait = ["--wait-replicas", "1"];
+    for id in &ids {
+        cluster.seckill(["preheat", "--id", id, "--stock", "1000"]).args(wait).code(0);
+    }
+    let rows: String = (0..300).map(|nth| format!("{},u{nth},1\n", ids[nth % 3])).collect();
+    let file = format!("activity,user,quantity\n{rows}");
+    let apply = |job: &str| {
+        let call = cluster.seckill(["deduct", "--from", "-", "--format", "csv", "--timeout", "2s", "--job", job]);
+        call.args(wait).stdin(&file)
+    };
+    apply("one").code(0);
+    // The replica of the last primary, which is node 2.
+    cluster.node(5).freeze();
+    let short =
+        format!("applied, but 0 of 1 replicas of `redis://127.0.0.1:{}` have it", cluster.node(2).port().unwrap());
+    apply("two").code(6).stdout_has("ok").stderr_has(&short);
+    cluster.seckill(["deduct", &ids[0], "--user", "7", "--timeout", "2s"]).args(wait).code(0);
+    cluster.seckill(["deduct", &ids[2], "--user", "7", "--timeout", "2s"]).args(wait).code(6).stderr_has(&short);
+    cluster.node(5).thaw();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpListener;
 
-use crate::support::{Authority, Call, TestRedis, seckill};
+use crate::support::{Authority, Call, TestCluster, TestRedis, seckill};
 
 /// The options of a client with its own certificate.
 fn as_client(call: Call, authority: &Authority) -> Call {
@@ -37,6 +37,39 @@ fn orders_files_and_audits_work_with_an_own_ca_and_a_client_certificate() {
     run("multi-deduct --user 9 1=1");
     run("refund 1 --user 9");
     assert_eq!((redis.int("seckill:stock:1"), redis.int("seckill:stock:2")), (4, 0));
+}
+
+#[test]
+fn every_node_of_a_cluster_is_reached_with_the_same_certificates() {
+    let authority = Authority::new();
+    authority.issue("server", "IP:127.0.0.1");
+    authority.issue("client", "");
+    if TestRedis::start().listen_for_tls(&authority, "server", &[]).is_none() {
+        return;
+    }
+    let path = |file: &str| authority.path(file);
+    let (cert, key, ca) = (path("server.pem"), path("server.key"), path("ca.pem"));
+    let only_tls = ["--port", "0", "--tls-port", "PORT", "--tls-cluster", "yes", "--tls-replication", "yes"];
+    let files = ["--tls-cert-file", &cert, "--tls-key-file", &key, "--tls-ca-cert-file", &ca];
+    let cluster = TestCluster::with(3, false, &[&only_tls[..], &files[..]].concat());
+    // What it does not name, the nodes do.
+    let url = format!("rediss://127.0.0.1:{}", cluster.node(0).port().unwrap());
+    let run = |line: &str| as_client(seckill(["-l", "cluster", "-u", &url]).args(line.split(' ')), &authority).code(0);
+    let ids: Vec<String> = (0..3).map(|node| cluster.activity_on(node, "tls")).collect();
+    for id in &ids {
+        run(&format!("preheat --id {id} --stock 100"));
+        run(&format!("deduct {id} --user 7"));
+    }
+    let rows: String = (0..60).map(|nth| format!("{},u{nth},1\n", ids[nth % 3])).collect();
+    let file = authority.write("orders.csv", &format!("activity,user,quantity\n{rows}"));
+    run(&format!("deduct --from {file}")).stdout_has("ok");
+    run("reconcile").stdout_has("match");
+    for (node, id) in ids.iter().enumerate() {
+        assert_eq!(cluster.node(node).int(&format!("seckill:{{{id}}}:stock")), 79);
+    }
+    seckill(["-l", "cluster", "-u", &url, "inspect", "--cacert", &ca])
+        .code(5)
+        .stderr_has("demands a client certificate");
 }
 
 #[test]

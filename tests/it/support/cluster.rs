@@ -40,7 +40,7 @@ impl TestCluster {
         Self::with(primaries, true, &[])
     }
 
-    /// The same with more arguments for each node.
+    /// The same with more arguments for each node, of which `PORT` stands for its port.
     #[track_caller]
     pub fn with(primaries: usize, replicas: bool, args: &[&str]) -> Self {
         let count = if replicas { 2 * primaries } else { primaries };
@@ -237,7 +237,12 @@ fn launch(primaries: usize, count: usize, args: &[&str]) -> Result<Vec<TestRedis
     all.push("--user");
     all.extend(FOLLOWER.split(' '));
     all.extend(["--masteruser", "follower", "--masterauth", "secret"]);
-    (0..count).map(|node| TestRedis::on_port(ports[node], &all, &nodes_conf(node, primaries, &ports))).collect()
+    let of_node = |node: usize| {
+        let port = ports[node].to_string();
+        let args: Vec<&str> = all.iter().map(|arg| if *arg == "PORT" { port.as_str() } else { arg }).collect();
+        TestRedis::on_port(ports[node], &args, &nodes_conf(node, primaries, &ports))
+    };
+    (0..count).map(of_node).collect()
 }
 
 /// What a node knows when it starts, in the form in which servers keep it.
