@@ -296,6 +296,13 @@ fn the_same_users_work_on_every_node_of_a_cluster() {
         call("reader", line).code(0);
     }
     call("clerk", "refund 2 --user 7").code(0);
+    // One node would know a part of what another system sells.
+    for node in cluster.nodes() {
+        node.cmd(&["ACL", "SETUSER", "reader", "-cluster"]);
+    }
+    let one = cluster.node(0).url().replace("redis://", "redis://reader:secret@");
+    call("reader", "inspect --scan").code(4).stdout_is("").stderr_has("cluster");
+    seckill(["-l", "cluster", "-u", &one, "inspect", "--scan"]).code(4).stdout_is("").stderr_has("cluster");
     for line in ["deduct 3 --user 8", "preheat --id 4 --stock 1"] {
         call("clerk", line).code(4);
         call("reader", line).code(4);

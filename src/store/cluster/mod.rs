@@ -195,12 +195,26 @@ impl Servers {
         match self.read_map(None) {
             Ok(()) => self.check_layout(),
             Err(error) if self.is_cluster() || error.is_connection() => Err(error),
-            // It is no cluster, or nobody may ask.
+            // Nobody may ask: what concerns all nodes would silently be done at one.
+            Err(error @ StoreError::Permission { .. }) if self.refuses_two_slots() => {
+                self.found_cluster()?;
+                Err(error)
+            }
+            // It is no cluster.
             Err(_) => {
                 self.kind = Kind::Single;
                 Ok(())
             }
         }
+    }
+
+    /// Whether a server refuses keys of two slots in one call, as every node of a cluster does.
+    fn refuses_two_slots(&mut self) -> bool {
+        let Some(node) = self.nodes.iter_mut().find(|node| !node.is_down()) else { return false };
+        let (before, after) = Keys::stock_pattern(self.layout);
+        let mut call = redis::cmd("EVAL");
+        call.arg("return 1").arg(2).arg(format!("{before}1{after}")).arg(format!("{before}2{after}"));
+        matches!(node.ask(&call), Err(StoreError::Server { kind: ServerKind::CrossSlot, .. }))
     }
 
     /// Reads the map again, from any node but one that failed, if there is another.
