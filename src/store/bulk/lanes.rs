@@ -61,6 +61,14 @@ impl<C: Call> Lanes<C> {
         self.servers.is_cluster()
     }
 
+    /// Records that the servers are a cluster.
+    ///
+    /// # Errors
+    /// The layout has no keys for one.
+    pub fn found_cluster(&mut self) -> Result<(), StoreError> {
+        self.servers.found_cluster()
+    }
+
     /// How many lanes there are.
     pub fn count(&self) -> usize {
         self.lanes.len()

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use redis::Value;
 
+use super::error::ServerKind;
 pub use super::pipeline::Limits;
 use super::pipeline::{Call, Event, Link, Pipeline};
 use super::scripts::Script;
@@ -231,14 +232,28 @@ impl<O: Orders> Run<O> {
             return Err(problem);
         }
         let Self { orders, states, lanes, .. } = self;
-        let (lane, mut event) = lanes.advance(|lane, in_flight| {
+        let advanced = lanes.advance(|lane, in_flight| {
             states.are_loaded() && orders.wants_to_send(states, lane, in_flight.iter(), flush)
-        })?;
+        });
+        let (lane, mut event) = match advanced {
+            Ok(advanced) => advanced,
+            Err(error @ StoreError::Server { kind: ServerKind::CrossSlot, .. }) => return Err(self.explain(error)),
+            Err(error) => return Err(error),
+        };
         if matches!(event, Event::Send) {
             orders.send(states, lane, lanes.pipeline(lane), flush);
             event = lanes.pipeline(lane).flush();
         }
         self.handle(lane, event)
+    }
+
+    /// The error for a call of several slots, which shows that the only server so far is a node of a cluster.
+    fn explain(&mut self, error: StoreError) -> StoreError {
+        if let Err(spread) = self.lanes.found_cluster() {
+            return spread;
+        }
+        self.orders.distributed(&self.states, self.lanes.count());
+        self.orders.problem().unwrap_or(error)
     }
 
     /// Gives activities of lanes that lost slots to the lanes that have them now.

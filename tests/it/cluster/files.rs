@@ -256,3 +256,41 @@ fn multi_orders_of_a_file_are_of_one_slot_each() {
     }
     cluster.seckill(["reconcile"]).code(0);
 }
+
+#[test]
+fn a_cluster_of_one_node_is_told_by_its_refusal() {
+    let cluster = TestCluster::start(1);
+    for id in ["1", "2"] {
+        cluster.seckill(["preheat", "--id", id, "--stock", "10"]).code(0);
+    }
+    let orders = "{\"user\":\"7\",\"items\":{\"1\":1}}\n{\"user\":\"8\",\"items\":{\"1\":1,\"2\":1}}\n";
+    let refused = cluster.seckill(["multi-deduct", "--from", "-"]).stdin(orders).code(2);
+    refused.stderr_has("line 2").stderr_has(&format!("`2` in {}", cluster.slot_of("2")));
+    assert_eq!(cluster.ask::<i64>(&CLUSTER.stock("2"), ("GET", CLUSTER.stock("2"))), 10);
+    let other = cluster.seckill(["deduct", "--from", "-", "-l", "seckill"]).stdin("activity,user\n1,7\n").code(2);
+    other.stderr_has("layout `seckill` spreads an activity over 5 slots");
+}
+
+#[test]
+fn multi_orders_survive_a_primary_that_is_killed() {
+    let mut cluster = TestCluster::with_replicas(3);
+    // Two pairs with a slot each.
+    let pairs = [("1216", "sku-1"), ("1214", "sku-3")];
+    for id in pairs.iter().flat_map(|(one, other)| [one, other]) {
+        cluster.seckill(["preheat", "--id", id, "--stock", "50000"]).code(0);
+    }
+    let mut file = NamedTempFile::with_suffix(".jsonl").unwrap();
+    for nth in 0..6_000 {
+        let (one, other) = pairs[nth % 2];
+        writeln!(file, "{{\"user\":\"u{nth}\",\"items\":{{\"{one}\":1,\"{other}\":2}}}}").unwrap();
+    }
+    let path = file.path().to_str().unwrap();
+    let run = cluster.seckill(["multi-deduct", "--from", path, "--rate", "3000", "--timeout", "1s"]).spawn();
+    let left = |cluster: &TestCluster, id: &str| cluster.ask::<i64>(&CLUSTER.stock(id), ("GET", CLUSTER.stock(id)));
+    wait_until("some are sold", || left(&cluster, "1216") < 49_900);
+    let node = cluster.owner_of("1216");
+    cluster.node_mut(node).kill9();
+    run.wait().code(0);
+    assert_eq!(["1216", "sku-1", "1214", "sku-3"].map(|id| left(&cluster, id)), [47_000, 44_000, 47_000, 44_000]);
+    cluster.seckill(["reconcile"]).code(0);
+}
