@@ -5,22 +5,25 @@
 //! when the server has lost them, and backs off. A call comes back with its reply, or to be sent again. What may be sent
 //! when, and what a reply means, is up to its owner, who may hold several: one for each node.
 
+mod event;
 mod limits;
+mod link;
 mod outage;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redis::{RedisError, ServerError, Value};
 
-use super::redirection::Redirection;
 use super::scripts::Script;
 use super::server::Server;
 use super::{StoreError, error::ServerKind};
+pub use event::{Call, Event, Readiness};
 pub use limits::Limits;
 use limits::RateLimit;
+pub use link::Link;
 use outage::{Attempt, Outage};
 
 /// What a call costs beside its orders: about as much of the server's time as so many orders.
@@ -28,113 +31,6 @@ const CALL_WEIGHT: usize = 12;
 
 /// What the server says that has lost its scripts: it restarted, or somebody flushed them.
 const NO_SCRIPT: &str = "NOSCRIPT";
-
-/// A connection to one server, made when it is needed. Tests have one that fails at will.
-pub trait Link {
-    /// Writes packed commands.
-    ///
-    /// # Errors
-    /// The server cannot be reached, refuses the login, or the connection broke.
-    fn send(&mut self, packed: &[u8]) -> Result<(), StoreError>;
-
-    /// Reads the next reply; an error reply is a value too.
-    ///
-    /// # Errors
-    /// As [`send`](Self::send).
-    fn receive(&mut self) -> Result<Value, StoreError>;
-
-    /// Closes the connection: replies that are still to come are lost.
-    fn disconnect(&mut self);
-
-    /// The server's URL without its password, for messages.
-    fn server(&self) -> &str;
-
-    /// Whether another connection may be to another server: sentinels name it.
-    fn may_move(&self) -> bool {
-        false
-    }
-}
-
-impl Link for Server {
-    fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
-        self.write(packed)
-    }
-
-    fn receive(&mut self) -> Result<Value, StoreError> {
-        self.read()
-    }
-
-    fn disconnect(&mut self) {
-        Self::disconnect(self);
-    }
-
-    fn server(&self) -> &str {
-        &self.target.shown
-    }
-
-    fn may_move(&self) -> bool {
-        self.target.primary_name().is_some()
-    }
-}
-
-/// One call of the script.
-pub trait Call {
-    /// How many orders it has, for the rate limit.
-    fn orders(&self) -> usize;
-
-    /// About how much of the server's time its orders take, in orders of one activity.
-    fn weight(&self) -> usize;
-
-    /// Whether an error reply is for the owner, which finds it in [`Event::Reply`]. Nothing of the call ran.
-    fn handles(&self, _error: &StoreError) -> bool {
-        false
-    }
-}
-
-/// What a pipeline can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Readiness {
-    /// Send now.
-    Send,
-    /// Send then.
-    At(Instant),
-    /// Receive a reply.
-    Replies,
-    /// Do something about an outage then.
-    Outage(Instant),
-    /// Nothing.
-    Idle,
-}
-
-/// What became of calls, or of the connection.
-#[derive(Debug)]
-pub enum Event<C> {
-    /// The server replied to this call, and not with an error, unless the call [`handles`](Call::handles) it.
-    Reply(C, Value),
-    /// These calls must be sent again, in this order. Nothing is sent before all that is in flight has come back.
-    Retry {
-        /// In the order in which they were sent.
-        calls: Vec<C>,
-        /// Whether the connection broke, so that nobody knows whether they ran.
-        may_have_run: bool,
-    },
-    /// Another node of the cluster serves this call, which did not run. It must be sent again, there; nothing is sent here
-    /// before all that is in flight has come back.
-    Redirected {
-        /// The call.
-        call: C,
-        /// Where to.
-        to: Redirection,
-    },
-    /// The server has been gone, or refused writes, for half a second; reported once for each outage.
-    Outage(StoreError),
-    /// It waited a short while.
-    Waited,
-    /// Nothing is in flight, and nothing is to be sent.
-    Idle,
-    /// There is room, and the time has come: [`push`](Pipeline::push) calls, then [`flush`](Pipeline::flush).
-    Send,
-}
 
 /// See the [module](self).
 #[derive(Debug)]

@@ -1,0 +1,54 @@
+//! What calls go through: the connection to a server, or in tests one that fails at will.
+
+use redis::Value;
+
+use crate::store::StoreError;
+use crate::store::server::Server;
+
+/// A connection to one server, made when it is needed. Tests have one that fails at will.
+pub trait Link {
+    /// Writes packed commands.
+    ///
+    /// # Errors
+    /// The server cannot be reached, refuses the login, or the connection broke.
+    fn send(&mut self, packed: &[u8]) -> Result<(), StoreError>;
+
+    /// Reads the next reply; an error reply is a value too.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    fn receive(&mut self) -> Result<Value, StoreError>;
+
+    /// Closes the connection: replies that are still to come are lost.
+    fn disconnect(&mut self);
+
+    /// The server's URL without its password, for messages.
+    fn server(&self) -> &str;
+
+    /// Whether another connection may be to another server: sentinels name it.
+    fn may_move(&self) -> bool {
+        false
+    }
+}
+
+impl Link for Server {
+    fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+        self.write(packed)
+    }
+
+    fn receive(&mut self) -> Result<Value, StoreError> {
+        self.read()
+    }
+
+    fn disconnect(&mut self) {
+        Self::disconnect(self);
+    }
+
+    fn server(&self) -> &str {
+        &self.target.shown
+    }
+
+    fn may_move(&self) -> bool {
+        self.target.primary_name().is_some()
+    }
+}
