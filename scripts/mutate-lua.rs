@@ -6,9 +6,12 @@
 //! Nothing is built for a change: the scripts and their SHA-1 are replaced in a copy of the binary, which the tests run
 //! because `SECKILL_TEST_BINARY` names it. Comments make room for what is longer.
 
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Duration;
 use std::{env, fs, thread};
 
 /// Tests that run for every change, and those that run if it survived the first.
@@ -231,24 +234,31 @@ fn write_binary(path: &Path, bytes: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Whether these tests pass with that binary.
+/// Whether these tests pass with that binary. The first that fails ends them all, with the servers they started.
 fn passes(tests: &str, binary: &Path, filters: &[&str]) -> bool {
+    let directory = binary.with_extension("tests");
+    fs::create_dir_all(&directory).unwrap();
     let mut command = Command::new(tests);
-    command.args(filters).env("SECKILL_TEST_BINARY", binary).env("RUST_BACKTRACE", "0");
+    command.args(filters).env("SECKILL_TEST_BINARY", binary).env("TMPDIR", &directory).env("RUST_BACKTRACE", "0");
     for skipped in SKIPPED {
         command.args(["--skip", skipped]);
     }
-    let mut process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the tests");
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(ended) = process.try_wait().unwrap() {
-            return ended.success();
-        }
-        if Instant::now() > deadline {
-            process.kill().unwrap();
-            process.wait().unwrap();
-            return false;
-        }
-        thread::sleep(Duration::from_millis(20));
+    let mut process = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the tests");
+    let group = format!("-{}", process.id());
+    let end_all = move || Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status().unwrap();
+    let (is_over, over) = mpsc::channel::<()>();
+    let watch = thread::spawn({
+        let end_all = end_all.clone();
+        move || over.recv_timeout(PATIENCE).is_err_and(|why| why == mpsc::RecvTimeoutError::Timeout).then(end_all)
+    });
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let has_failed = lines.into_iter().any(|line| line.ends_with(" ... FAILED"));
+    if has_failed {
+        end_all();
     }
+    let passed = process.wait().unwrap().success();
+    drop(is_over);
+    watch.join().unwrap();
+    let _ = fs::remove_dir_all(&directory);
+    passed && !has_failed
 }
