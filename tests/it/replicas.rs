@@ -165,3 +165,27 @@ fn a_number_of_replicas_is_one_to_a_thousand_and_only_of_changes() {
         seckill([]).args(line.split(' ')).code(2).stderr_has(says);
     }
 }
+
+#[test]
+fn a_fixture_and_a_plan_of_repairs_wait_for_replicas() {
+    let (primary, replica) = replicated();
+    let directory = tempfile::tempdir().unwrap();
+    let plan = directory.path().join("plan.jsonl");
+    let waits = ["--wait-replicas", "1", "--yes", "--timeout", "500ms"];
+    primary.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+    primary.seckill(["deduct", "1", "--user", "7"]).code(0);
+    primary.cmd(("HDEL", "seckill:participants:1", "7"));
+    primary.seckill(["reconcile", "1", "--plan", plan.to_str().unwrap()]).code(7);
+    replica.freeze();
+    primary
+        .seckill(["repair", plan.to_str().unwrap()])
+        .args(waits)
+        .code(6)
+        .stdout_has("ok")
+        .stderr_has("applied, but 0 of 1 replicas");
+    assert_eq!(primary.hget("seckill:participants:1", "7").as_deref(), Some("1"));
+    primary.seckill(["run", "fixtures/seckill.yaml"]).args(waits).code(6).stderr_has("applied, but 0 of 1 replicas");
+    replica.thaw();
+    primary.seckill(["run", "fixtures/coupon.yaml", "--wait-replicas", "1"]).code(0);
+    assert!(primary.dump_all() == replica.dump_all());
+}
