@@ -13,7 +13,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, InconsistentKeys,
-    RootCertStore, SignatureScheme, StreamOwned,
+    OtherError, RootCertStore, SignatureScheme, StreamOwned,
 };
 
 use super::error::{CertificateFault, StoreError, TlsFault};
@@ -243,6 +243,13 @@ pub(super) fn fault(error: &io::Error) -> Option<(TlsFault, String)> {
         }
         Error::InvalidCertificate(CertificateError::NotValidYetContext { .. } | CertificateError::NotValidYet) => {
             (TlsFault::Certificate, "the server's certificate is not valid yet by the clock of this machine".to_owned())
+        }
+        // How rustls' verifier names it: its type is not public there.
+        Error::InvalidCertificate(CertificateError::Other(OtherError(why)))
+            if format!("{why:?}") == "CaUsedAsEndEntity" =>
+        {
+            let what = "the server's certificate is that of a CA, as self-signed ones are, and not of a server";
+            (TlsFault::Certificate, what.to_owned())
         }
         Error::InvalidCertificate(other) => (TlsFault::Certificate, format!("the server's certificate: {other}")),
         Error::AlertReceived(AlertDescription::CertificateRequired) => {

@@ -117,6 +117,9 @@ fn a_refused_handshake_is_exit_5_says_why_and_changes_nothing() {
     }
     let port = redis.listen_for_tls(&authority, "elsewhere", &[("tls-auth-clients", "no")]).unwrap();
     fails(port, &["--cacert", &ca], "is for `redis.example`, `10.0.0.5`, not for `127.0.0.1`", "subjectAltName");
+    // What most people try first: one self-signed certificate for everything.
+    let port = redis.listen_for_tls(&authority, "ca", &[("tls-auth-clients", "no")]).unwrap();
+    fails(port, &["--cacert", &ca], "is that of a CA, as self-signed ones are", "openssl s_client");
     redis.assert_unchanged_since(&before);
 }
 
