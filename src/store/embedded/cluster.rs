@@ -67,7 +67,10 @@ impl Cluster {
         } else {
             for folder in &folders {
                 let known = fs::read_to_string(folder.join(NODES)).map_err(cannot)?;
-                fs::write(folder.join(NODES), with_ports(&known, &ports)).map_err(cannot)?;
+                // At once: half of it would be the end of the cluster.
+                let new = folder.join("nodes.conf.new");
+                fs::write(&new, with_ports(&known, &ports)).map_err(cannot)?;
+                fs::rename(&new, folder.join(NODES)).map_err(cannot)?;
             }
         }
         let password = folder::password(&folders[0]).ok_or_else(|| cannot(std::io::ErrorKind::InvalidData.into()))?;
