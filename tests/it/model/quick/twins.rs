@@ -93,6 +93,23 @@ impl Twins {
         record.split(' ').next().and_then(|line| line.parse().ok()).unwrap_or_default()
     }
 
+    /// Damages the data, and takes a right of a script's user away: the data before and after, and the right.
+    fn begin(
+        &mut self,
+        script: &'static str,
+        damage: Option<&Damage>,
+        denied: Option<usize>,
+    ) -> (Saved, Saved, Option<String>) {
+        let before = self.saved();
+        if let Some(damage) = damage {
+            damage.apply(&self.redis, self.layout);
+        }
+        let names = commands(script, self.layout.kind);
+        let denied = denied.filter(|_| self.can_check).map(|nth| names[nth % names.len()].clone());
+        self.allow(script, '-', denied.as_deref());
+        (before, self.saved(), denied)
+    }
+
     /// Runs a call on equal data by both paths. An error says what differs.
     pub fn run(
         &mut self,
@@ -100,15 +117,8 @@ impl Twins {
         damage: Option<&Damage>,
         denied: Option<usize>,
     ) -> Result<(), String> {
-        let before = self.saved();
-        if let Some(damage) = damage {
-            damage.apply(&self.redis, self.layout);
-        }
-        let damaged = self.saved();
-        let names = commands(script, self.layout.kind);
-        let denied = denied.filter(|_| self.can_check);
-        let denied = denied.map(|nth| names[nth % names.len()].as_str());
-        self.allow(script, '-', denied);
+        let (before, damaged, right) = self.begin(script, damage, denied);
+        let denied = right.as_deref();
         let (quick, quick_data, after) = self.observe(script, 0, keys, args);
         // What the quick path does without a right is whole, or nothing.
         self.allow(script, '+', denied);
@@ -157,15 +167,8 @@ impl Twins {
         damage: Option<&Damage>,
         denied: Option<usize>,
     ) -> Result<(), String> {
-        let before = self.saved();
-        if let Some(damage) = damage {
-            damage.apply(&self.redis, self.layout);
-        }
-        let damaged = self.saved();
-        let names = commands(MIXED, self.layout.kind);
-        let denied = denied.filter(|_| self.can_check);
-        let denied = denied.map(|nth| names[nth % names.len()].as_str());
-        self.allow(MIXED, '-', denied);
+        let (before, damaged, right) = self.begin(MIXED, damage, denied);
+        let denied = right.as_deref();
         let mut command = redis::cmd("EVALSHA");
         command.arg(&self.hashes[MIXED][0]).arg(keys.len()).arg(keys).arg(args);
         let reply: RedisResult<Value> = command.query(self.users.get_mut(MIXED).unwrap());
