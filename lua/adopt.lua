@@ -69,8 +69,8 @@ local flat = redis.pcall('HGETALL', KEYS[2])
 if flat.err then return unfit(flat, 2) end
 local meta = {}
 for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
-local rules, odd = rules_of(meta.rules, next(meta) ~= nil)
-if not rules then return unfit(odd, 2) end
+local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
+if not rules then return unfit(invalid, 2) end
 if rules.state == 'archived' then return {NOT_PREHEATED} end
 local withdrawn = withdrawn_units(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end

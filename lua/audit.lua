@@ -48,8 +48,8 @@ local stock_text = redis.pcall('GET', KEYS[1])
 if stock_text and not whole(stock_text) then return corrupt(stock_text, 1) end
 local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'repairs', 'checkpoint', 'withdrawn')
 if fields.err then return corrupt(fields, 2) end
-local rules, odd = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
-if not rules then return corrupt(odd, 2) end
+local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
+if not rules then return corrupt(invalid, 2) end
 if fields[2] and not whole(fields[2]) then return corrupt(fields[2], 2) end
 local withdrawn = withdrawn_units(fields[4])
 if fields[4] and not withdrawn then return corrupt(fields[4], 2) end
@@ -93,8 +93,8 @@ elseif cursor ~= '' then
     local users, units = held, {}
     held = {}
     if kind == 'set' then
-      units, odd = units_of(users)
-      if not units then return corrupt(odd, 6) end
+      units, invalid = units_of(users)
+      if not units then return corrupt(invalid, 6) end
     end
     for i = 1, #users do
       held[2 * i - 1], held[2 * i] = users[i], units[i] or alone
@@ -108,8 +108,8 @@ elseif #ARGV > 3 then
   if kind ~= 'hash' then
     local units = {}
     if kind == 'set' then
-      units, odd = units_of(users)
-      if not units then return corrupt(odd, 6) end
+      units, invalid = units_of(users)
+      if not units then return corrupt(invalid, 6) end
     end
     for i = 1, #users do held[i] = held[i] == 1 and (units[i] or alone) end
   end

@@ -116,8 +116,8 @@ if quick_reply then return quick_reply end
 -- Reference path.
 local call, reply = read_call('deduct')
 if not call then return reply end
-local wanted, odd = read_quantities(call)
-if not wanted then return usage('deduct: quantity of order ' .. odd) end
+local wanted, invalid = read_quantities(call)
+if not wanted then return usage('deduct: quantity of order ' .. invalid) end
 
 -- Read, and check, everything.
 reply = read_activity(call)

@@ -21,7 +21,7 @@
   ARGV[7]  request   may be empty
   ARGV[8..]          the quantity of each activity, in the order of KEYS
   Orders of a job, each all items that have its line:
-  ARGV[6]  digest    of the job; empty if its name tells it
+  ARGV[6]  digest    of the job; empty if its name is the digest
   ARGV[7]  rows      1 if the reply should tell what each user holds
   ARGV[8..]          for each activity seven arguments: its epoch; the line before these, the last one that the job is known to
                      have decided there; the lines of its items in rising order (`first-last` if they follow each other, else
@@ -169,8 +169,8 @@ end
 local function read_activity(sale)
   local at = sale.at
   local stock_text, packed = redis.pcall('GET', KEYS[at + 1]), redis.pcall('HGET', KEYS[at + 2], 'rules')
-  local rules, odd = rules_of(packed, redis.call('TYPE', KEYS[at + 2]).ok ~= 'none')
-  if not rules then return broken(sale, odd, 2) end
+  local rules, invalid = rules_of(packed, redis.call('TYPE', KEYS[at + 2]).ok ~= 'none')
+  if not rules then return broken(sale, invalid, 2) end
   sale.rules = rules
   local unfit_ledger = ledger_unfit(redis.call('TYPE', KEYS[at + 4]).ok, rules)
   if unfit_ledger then return broken(sale, unfit_ledger[5] or {}, unfit_ledger[4]) end

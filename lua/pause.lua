@@ -45,8 +45,8 @@ if withdraw and state ~= 'paused' then return usage('pause: ARGV[5] withdraws th
 if #KEYS < 4 then return usage('pause: at least 4 keys are wanted, not ' .. #KEYS) end
 local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn', 'adopt')
 if fields.err then return unfit(fields, 2) end
-local rules, odd = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
-if not rules then return unfit(odd, 2) end
+local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
+if not rules then return unfit(invalid, 2) end
 if rules.state == 'archived' then return {ENDED, 'ended', 0} end
 local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
 if bad then return bad end

@@ -1,5 +1,5 @@
 --[[
-  preheat: makes one activity what it should be, or tells how it differs.
+  preheat: makes one activity what it should be, or reports how it differs.
 
   KEYS[1]  stock          string
   KEYS[2]  meta           hash    rules, title, repairs; whatever else it has belongs to a sale that a reset ends
@@ -13,7 +13,7 @@
   ARGV[3]  reason         why, for the ledger; may be empty
   ARGV[4]  mode           create, update or reset
   ARGV[5]  dry            1: tell what would be done, write nothing
-  ARGV[6]  total          units to sell, all told
+  ARGV[6]  total          units to sell, in all
   ARGV[7]  per_user_limit, ARGV[8] title, ARGV[9] starts_at, ARGV[10] ends_at, ARGV[11] ledger
                           each `=text`, or empty where it is not given: create and reset then take none (and a
                           ledger), update keeps what there is; times are Unix ms, ledger is 0 or 1
@@ -46,7 +46,7 @@ if mode ~= 'create' and mode ~= 'update' and mode ~= 'reset' then return usage('
 local total = whole(total_text)
 if not total then return usage('preheat: ARGV[6] is not a total') end
 
--- The fields of meta that a plan sets, in the order in which they are told.
+-- The fields of meta that a plan sets, in the order in which they are reported.
 local FIELDS = {'per_user_limit', 'title', 'starts_at', 'ends_at', 'ledger'}
 local given = {}
 for i, field in ipairs(FIELDS) do
@@ -79,9 +79,9 @@ local stock = whole(stock_text)
 local withdrawn = meta.withdrawn and whole(meta.withdrawn)
 if mode ~= 'reset' then
   if meta_type ~= 'none' and meta_type ~= 'hash' then return {CORRUPT, false, false, 2, false} end
-  local odd
-  old, odd = rules_of(meta.rules, next(meta) ~= nil)
-  if not old then return unfit(odd, 2) end
+  local invalid
+  old, invalid = rules_of(meta.rules, next(meta) ~= nil)
+  if not old then return unfit(invalid, 2) end
   if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
   local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, old)
   if bad then return bad end

@@ -57,8 +57,8 @@ if quick_reply then return quick_reply end
 -- Reference path.
 local call, reply = read_call('refund')
 if not call then return reply end
-local wanted, odd = read_quantities(call, 'all')
-if not wanted then return usage('refund: quantity of order ' .. odd) end
+local wanted, invalid = read_quantities(call, 'all')
+if not wanted then return usage('refund: quantity of order ' .. invalid) end
 if call.kind == 'counter' then
   for i = 1, call.count do
     if wanted[i] == 'all' then return usage('refund: all, where no user is recorded') end

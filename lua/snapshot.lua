@@ -45,8 +45,8 @@ local flat = redis.pcall('HGETALL', KEYS[2])
 if flat.err then return corrupt(flat, 2) end
 local meta = {}
 for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
-local rules, odd = rules_of(meta.rules, next(meta) ~= nil)
-if not rules then return corrupt(odd, 2) end
+local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
+if not rules then return corrupt(invalid, 2) end
 if meta.withdrawn and not withdrawn_units(meta.withdrawn) then return corrupt(meta.withdrawn, 2) end
 local requests_type = redis.call('TYPE', KEYS[3]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return corrupt({}, 3) end

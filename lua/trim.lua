@@ -53,8 +53,8 @@ if #KEYS < 4 then return usage('trim: at least 4 keys are wanted, not ' .. #KEYS
 if not (epoch and name) then return usage('trim: ARGV[2] is no epoch, or ARGV[3] nothing') end
 local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'checkpoint', 'draft')
 if fields.err then return unfit(fields, 2) end
-local rules, odd = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
-if not rules then return unfit(odd, 2) end
+local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
+if not rules then return unfit(invalid, 2) end
 local ledger_type = redis.call('TYPE', KEYS[4]).ok
 local bad = ledger_unfit(ledger_type, rules)
 if bad then return bad end
@@ -110,7 +110,7 @@ if step == 'plan' then
   local first, from, holder = false, false, nil
   if ledger_type == 'stream' then first = first_of('-') or false end
   if first then
-    -- The last entry is always kept: its id is what a lost tail is told by.
+    -- The last entry is always kept: its id shows whether a tail was lost.
     from = first_of(name) or redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1][1]
     from, holder = held_back(from)
   end

@@ -15,8 +15,8 @@ local UNKNOWN = math.huge
 local function read_activity(call)
   local stock_text = redis.pcall('GET', KEYS[1])
   local text = redis.pcall('HGET', KEYS[2], 'rules')
-  local rules, odd = rules_of(text, not text and redis.call('TYPE', KEYS[2]).ok ~= 'none')
-  if not rules then return unfit(odd, 2) end
+  local rules, invalid = rules_of(text, not text and redis.call('TYPE', KEYS[2]).ok ~= 'none')
+  if not rules then return unfit(invalid, 2) end
   local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
   if bad then return bad end
   if not stock_text and not call.restores then
@@ -26,8 +26,8 @@ local function read_activity(call)
   local stock = whole(stock_text or '0')
   if not stock then return unfit(stock_text, 1) end
   if rules.state == 'paused' or call.op ~= 'deduct' then
-    local withdrawn, odd = withdrawn_units(redis.call('HGET', KEYS[2], 'withdrawn'))
-    if odd and not withdrawn then return unfit(odd, 2) end
+    local withdrawn, invalid = withdrawn_units(redis.call('HGET', KEYS[2], 'withdrawn'))
+    if invalid and not withdrawn then return unfit(invalid, 2) end
     stock, call.withdrawn = stock + (withdrawn or 0), withdrawn
   end
   call.stock, call.rules = stock, rules

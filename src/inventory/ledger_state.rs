@@ -49,7 +49,7 @@ pub struct LedgerState {
     newer_from: Option<EntryId>,
     /// Whether the caller named the activity.
     named: bool,
-    /// Whether the checkpoint holds what they cannot know: what is newer cannot be told from what differs.
+    /// Whether the checkpoint holds what they cannot know: what is newer cannot be distinguished from what differs.
     orders_too_old: bool,
     /// How far each user's units moved since then, as [`Newer`] has it.
     newer: Column<3>,

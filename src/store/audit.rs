@@ -293,7 +293,7 @@ impl AuditRun<'_> {
 }
 
 impl Evidence {
-    /// Takes over what a page says of the activity as a whole. False if there is nothing to go on with.
+    /// Takes over what a page says of the activity as a whole. False if there is nothing to audit.
     fn take(&mut self, page: &ParticipantsPage) -> bool {
         self.corrupt.clone_from(&page.corrupt);
         if page.status == Status::Ok {

@@ -148,7 +148,7 @@ impl Connection {
                 self.take(left, count.saturating_mul(size_of::<Value>()))?;
                 (0..count).map(|_| self.part(depth - 1, left)).collect::<Result<_, _>>().map(Value::Array)
             }
-            // Statuses, numbers and errors, which redis-rs tells apart.
+            // Statuses, numbers and errors, which redis-rs distinguishes.
             text => {
                 let value = redis::parse_redis_value(line).map_err(|_| self.unexpected(text))?;
                 self.start += end;

@@ -29,7 +29,7 @@ impl Redirection {
         let slot = words.next()?.parse().ok().filter(|slot| *slot < SLOTS)?;
         // An IPv6 address has colons, and no brackets.
         let (host, port) = words.next()?.rsplit_once(':')?;
-        // `?` stands for an endpoint that the node does not know.
+        // `?` means an endpoint that the node does not know.
         let host = if host == "?" { "" } else { host };
         Some(Self { is_ask, slot, host: host.to_owned(), port: port.parse().ok()? })
     }

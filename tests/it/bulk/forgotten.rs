@@ -59,7 +59,7 @@ fn what_a_server_forgot_of_an_input_that_is_gone_is_said() {
 }
 
 #[test]
-fn an_order_that_was_told_to_be_refused_is_not_applied_the_second_time() {
+fn an_order_that_was_reported_to_be_refused_is_not_applied_the_second_time() {
     let redis = sale(40);
     // Requests of their own, whose refusal leaves no trace.
     let line = |user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"b\":1,\"c\":1}},\"request\":\"r{user}\"}}\n");
@@ -75,14 +75,14 @@ fn an_order_that_was_told_to_be_refused_is_not_applied_the_second_time() {
     }
     proxy.release();
     let outcome = call.wait().code(3).stderr_has("the server lost what it had decided of `a` after line 0");
-    let told = statuses(&outcome);
-    assert_eq!(told.len(), 300);
-    assert!(told[..40].iter().all(|row| row.ends_with(" ok")), "{told:?}");
-    assert!(told[40..84].iter().all(|row| row.ends_with(" refused")), "{told:?}");
-    assert!(told[126..].iter().all(|row| row.ends_with(" ok")), "{told:?}");
-    let ok = told.iter().filter(|row| row.ends_with(" ok")).count() as u64;
+    let reported = statuses(&outcome);
+    assert_eq!(reported.len(), 300);
+    assert!(reported[..40].iter().all(|row| row.ends_with(" ok")), "{reported:?}");
+    assert!(reported[40..84].iter().all(|row| row.ends_with(" refused")), "{reported:?}");
+    assert!(reported[126..].iter().all(|row| row.ends_with(" ok")), "{reported:?}");
+    let ok = reported.iter().filter(|row| row.ends_with(" ok")).count() as u64;
     let held = ["a", "b", "c"].map(|activity| held(&redis, activity));
-    assert_eq!(held, [ok; 3], "what was told to be refused is not applied");
+    assert_eq!(held, [ok; 3], "what was reported as refused is not applied");
 }
 
 #[test]
@@ -137,9 +137,9 @@ fn a_reset_stops_multi_orders_that_began_before_it() {
     redis.seckill(["preheat", "--id", "b", "--stock", "77", "--reset", "--yes"]).code(0);
     proxy.release();
     let outcome = call.wait().code(1).stderr_has("activity `b` was reset after this run began");
-    let told = statuses(&outcome).len();
-    assert!([64, 128].contains(&told), "{told}");
-    assert_eq!((held(&redis, "a"), redis.int("seckill:stock:b")), (told as u64, 77));
+    let reported = statuses(&outcome).len();
+    assert!([64, 128].contains(&reported), "{reported}");
+    assert_eq!((held(&redis, "a"), redis.int("seckill:stock:b")), (reported as u64, 77));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn a_call_waits_while_only_some_keys_have_moved() {
         let tried =
             || cluster.nodes()[..2].iter().any(|node| node.ask::<String>(("INFO", "errorstats")).contains("TRYAGAIN"));
         if cluster.node(0).version() >= (6, 2, 0) {
-            crate::support::wait_until("it was told to try again", tried);
+            crate::support::wait_until("it was asked to try again", tried);
         }
         cluster.move_keys(slot, 0, 1, usize::MAX);
         cluster.end_move(slot, 0, 1);

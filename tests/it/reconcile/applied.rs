@@ -65,7 +65,7 @@ fn two_operators_cannot_both_repair_by_the_same_audit() {
     let dir = TempDir::new().unwrap();
     let plan = dir.path().join("plan.jsonl");
     redis.seckill(["reconcile", "--plan"]).args([&plan]).code(7);
-    // Another operator mends it in another way.
+    // Another operator repairs it in another way.
     redis.cmd(("HSET", PARTICIPANTS, "c", 5));
     assert_eq!(fix(&redis), ["counter_drift c 5 5 0 ok"]);
     let before = redis.dump_all();

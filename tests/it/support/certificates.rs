@@ -62,7 +62,7 @@ impl TestRedis {
             eprintln!("not tested: this server is built without TLS");
             return None;
         }
-        // One connection: a build of Valkey that ships in a wheel ends when it is told to listen for TLS.
+        // One connection: a build of Valkey that ships in a wheel ends when it is asked to listen for TLS.
         let mut connection = self.connection();
         // Between finding a free port and using it, somebody else may take it.
         let port = (0..10).find_map(|_| {
