@@ -18,6 +18,7 @@ mod held_by;
 #[doc(hidden)]
 pub mod holders;
 mod index;
+pub mod info;
 pub mod keys;
 mod ledger;
 mod multi_orders;
@@ -40,6 +41,7 @@ mod several;
 mod slot;
 mod snapshot;
 mod socket;
+pub mod stats;
 mod throttle;
 mod tls;
 pub mod trim;

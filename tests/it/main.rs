@@ -37,6 +37,7 @@ mod secrets;
 mod sentinel;
 mod snapshots;
 mod state;
+mod stats;
 mod statuses;
 mod support;
 mod times;
