@@ -81,6 +81,10 @@ seckill inspect 1001 --top 20
 seckill inspect 1001 --user 12345
 # Every buyer, for a spreadsheet
 seckill inspect 1001 --all -o csv
+# Those on sale whose id begins with sku-, the fewest units first
+seckill inspect 'sku-*' --state live --sort stock
+# For cron: exit 3 if less than a tenth of a total is left
+seckill inspect --alert-below 10% -q
 ";
 
 const RECONCILE: &str = "

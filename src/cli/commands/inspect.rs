@@ -1,14 +1,15 @@
 //! `seckill inspect`: stock and participants, per user if asked.
 
+mod alert;
 pub mod detail;
 pub mod rows;
-
-use std::collections::HashSet;
+mod selection;
 
 use super::hints;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
+use alert::{AlertBelow, AlertRow};
 use detail::{ActivityDetail, InvalidRecords};
 use rows::{ActivityRow, BuyerRow, HolderRow};
 use seckill::inventory::activity::Snapshot;
@@ -16,6 +17,7 @@ use seckill::inventory::id::{ActivityId, UserId};
 use seckill::inventory::number::between;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
+use selection::{Selection, SortBy, Wanted, is_pattern};
 
 /// How many participants are shown unless `--top` says otherwise.
 const TOP: usize = 10;
@@ -31,15 +33,19 @@ const USERS_IN_A_CALL: usize = 2000;
 /// Without ACTIVITY, everything that was preheated is listed, one row an activity. With ACTIVITY, that row is
 /// followed by the users who bought most; csv and tsv have the rows of the activities alone.
 ///
+/// An ACTIVITY with `*`, `?` or `[ab]` is a pattern: all preheated activities whose whole id fits it are listed, with
+/// their largest buyers if `--top` says how many. Quote it, or the shell may replace it by names of files. `[*]` stands
+/// for `*` itself.
+///
 /// An activity that is not there is `not_preheated`, one that cannot be read is `corrupt`: both are shown in `state`
 /// (with json, jsonl and yaml in `status` too), the others are shown all the same, and the exit code is 3. What only a
 /// preheat knows (total, limit, window) is empty for an activity that another system created.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
-    /// Activities to show [default: all preheated]
+    /// Activities to show, or patterns such as 'sku-*' [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
-    /// Show what this user holds and may still buy; repeatable
+    /// Show what a user holds and may still buy; repeatable
     #[arg(long, value_name = "USER", conflicts_with_all = ["top", "all"])]
     user: Vec<UserId>,
     /// Show this many of the largest buyers [default: 10]
@@ -53,6 +59,13 @@ pub struct InspectArgs {
     /// Searches all keys of the server.
     #[arg(long, conflicts_with = "activities")]
     scan: bool,
+    #[command(flatten)]
+    selection: Selection,
+    /// Mark stocks below N units, or P% of the total
+    ///
+    /// A marked row is exit 3, for cron. Activities that ended are not marked, nor, with P%, one whose total nobody knows.
+    #[arg(long, value_name = "N|P%", conflicts_with_all = ["user", "all"])]
+    alert_below: Option<AlertBelow>,
 }
 
 /// Shows one of the four forms.
@@ -63,6 +76,11 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
             .hint("leave it out to see the stock; `--layout` names another contract of keys")
             .into());
     }
+    if args.selection.sort == Some(SortBy::Rate) {
+        return Err(Failure::usage("`--sort rate`: one reading has no rate")
+            .hint("add `--watch`: `seckill inspect --sort rate --watch`")
+            .into());
+    }
     let activities = chosen(args, store, out)?;
     if activities.is_empty() && out.format() == Format::Table {
         Ok(Exit::Done)
@@ -70,21 +88,17 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         all(&activities, store, out)
     } else if !args.user.is_empty() {
         users(&activities, &args.user, store, out)
-    } else if args.activities.is_empty() {
-        list(&activities, store, out)
+    } else if args.top.is_none() && (args.activities.is_empty() || args.activities.iter().any(is_pattern)) {
+        list(&activities, args, store, out)
     } else {
-        let top = args.top.unwrap_or(TOP);
-        detailed(&activities, top, store, out)
+        detailed(&activities, args, store, out)
     }
 }
 
-/// The activities that were named, each once; else what was preheated and, if asked, what others created.
+/// The activities that were named, each once, and what fits a pattern; else what was preheated and, if asked, what others
+/// created.
 fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
-    if !args.activities.is_empty() {
-        let mut seen = HashSet::new();
-        return Ok(args.activities.iter().filter(|activity| seen.insert(*activity)).cloned().collect());
-    }
-    let mut activities = store.preheated()?;
+    let mut activities = Wanted::new(&args.activities)?.activities(store)?;
     if args.scan {
         activities.extend(store.foreign()?);
     }
@@ -95,26 +109,48 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
     Ok(activities)
 }
 
-fn list(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let rows: Vec<ActivityRow> =
-        details(activities, 0, store, out)?.into_iter().map(|detail| detail.activity).collect();
-    out.array(&rows)?;
-    Ok(exit(rows.iter().all(ActivityRow::is_sound)))
+fn list(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let (details, exit) = shown(activities, 0, args, store, out)?;
+    let rows: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
+    match args.alert_below {
+        Some(_) => out.array(&rows.iter().map(AlertRow).collect::<Vec<_>>())?,
+        None => out.array(&rows)?,
+    }
+    Ok(exit)
 }
 
 /// Activities, each with those who bought most.
-fn detailed(activities: &[ActivityId], top: usize, store: &mut Store, out: &mut Output) -> Result<Exit> {
+fn detailed(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     // Rows of fixed columns have no room for participants.
     if matches!(out.format(), Format::Csv | Format::Tsv) {
-        return list(activities, store, out);
+        return list(activities, args, store, out);
     }
-    let details = details(activities, top, store, out)?;
-    let exit = exit(details.iter().all(|detail| detail.activity.is_sound()));
+    let (details, exit) = shown(activities, args.top.unwrap_or(TOP), args, store, out)?;
     match out.format() {
         Format::Table => tables(details, out)?,
         _ => out.array(&details)?,
     }
     Ok(exit)
+}
+
+/// The activities that are shown, in their order, and what all that were read come to.
+fn shown(
+    activities: &[ActivityId],
+    top: usize,
+    args: &InspectArgs,
+    store: &mut Store,
+    out: &Output,
+) -> Result<(Vec<ActivityDetail>, Exit)> {
+    let mut details = details(activities, top, store, out)?;
+    let mut is_sound = details.iter().all(|detail| detail.activity.is_sound());
+    args.selection.apply(&mut details, |detail| &detail.activity, |_| None);
+    if let Some(below) = args.alert_below {
+        let mut warnings = out.warnings();
+        let mut rows: Vec<&mut ActivityRow> = details.iter_mut().map(|detail| &mut detail.activity).collect();
+        is_sound &= !alert::mark(&mut rows, below, &mut warnings);
+        warnings.end();
+    }
+    Ok((details, exit(is_sound)))
 }
 
 /// Reads each activity, and warns of what is wrong with any of them.
@@ -145,7 +181,10 @@ fn missing(snapshots: &[Snapshot]) -> impl Iterator<Item = &ActivityId> {
 pub fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
     let (activities, participants): (Vec<ActivityRow>, Vec<_>) =
         details.into_iter().map(|detail| (detail.activity, (detail.participants, detail.more))).unzip();
-    out.table(None, &activities)?;
+    match activities.iter().any(|row| row.alert.is_some()) {
+        true => out.table(None, &activities.iter().map(AlertRow).collect::<Vec<_>>())?,
+        false => out.table(None, &activities)?,
+    }
     for (activity, (participants, more)) in activities.iter().zip(participants) {
         if participants.is_empty() {
             continue;

@@ -4,4 +4,5 @@ mod dry_run;
 mod formats;
 mod hints;
 mod inspect;
+mod selection;
 mod unwritable;

@@ -12,19 +12,22 @@ use seckill::inventory::time::Millis;
 /// One activity at one instant.
 #[derive(Debug, Serialize)]
 pub struct ActivityRow {
-    activity: String,
-    title: Option<String>,
-    state: &'static str,
-    total: Option<u64>,
-    stock: Option<u64>,
-    sold: Option<i64>,
-    buyers: Option<u64>,
-    per_user_limit: Option<u64>,
-    starts_at: Option<Millis>,
-    ends_at: Option<Millis>,
+    pub(super) activity: String,
+    pub(super) title: Option<String>,
+    pub(super) state: &'static str,
+    pub(super) total: Option<u64>,
+    pub(super) stock: Option<u64>,
+    pub(super) sold: Option<i64>,
+    pub(super) buyers: Option<u64>,
+    pub(super) per_user_limit: Option<u64>,
+    pub(super) starts_at: Option<Millis>,
+    pub(super) ends_at: Option<Millis>,
     /// Only if something is wrong; `state` says it too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
+    pub(super) status: Option<Status>,
+    /// Whether too few units are left: only if somebody asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) alert: Option<bool>,
 }
 
 impl ActivityRow {
@@ -49,6 +52,7 @@ impl ActivityRow {
             starts_at: meta.and_then(|meta| meta.starts_at),
             ends_at: meta.and_then(|meta| meta.ends_at),
             status: (!sound).then_some(status),
+            alert: None,
         }
     }
 
@@ -79,6 +83,7 @@ columns!(row: ActivityRow {
     state => row.state_cell();
     total;
     stock => match row.stock {
+        Some(stock) if row.alert == Some(true) => Cell::number(stock).tone(Tone::Bad),
         Some(0) => Cell::number(0).tone(Tone::Warn),
         stock => stock.cell(),
     };

@@ -1,0 +1,148 @@
+//! `--alert-below`: activities that have too few units left.
+
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use super::rows::ActivityRow;
+use crate::cli::output::{Cell, Row, Tone, Warnings};
+use seckill::inventory::activity::State;
+use seckill::inventory::number::whole;
+
+/// What percentages are kept in: thousandths of a percent.
+const PARTS: u128 = 100_000;
+
+/// The stock below which an activity is marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlertBelow {
+    /// So many units.
+    Units(u64),
+    /// So many thousandths of a percent of the total.
+    Share(u32),
+}
+
+impl AlertBelow {
+    const EXPECTED: &'static str =
+        "expected a number of units from 1, such as 100, or a percentage of the total up to 100%, such as 10%";
+
+    /// Whether an activity has fewer units left; `None` if that cannot be known: its stock is gone, or nobody knows its
+    /// total. One that ended is never marked: nobody can buy it any more.
+    pub fn marks(self, row: &ActivityRow) -> Option<bool> {
+        if row.state == State::Ended.name() {
+            return Some(false);
+        }
+        let stock = row.stock?;
+        Some(match self {
+            Self::Units(units) => stock < units,
+            Self::Share(share) => u128::from(stock) * PARTS < u128::from(row.total?) * u128::from(share),
+        })
+    }
+}
+
+impl FromStr for AlertBelow {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let Some(percent) = text.strip_suffix('%') else {
+            return whole(text).filter(|units| *units > 0).map(Self::Units).ok_or(Self::EXPECTED);
+        };
+        let (whole_part, fraction) = percent.split_once('.').unwrap_or((percent, "0"));
+        let is_fraction = (1..=3).contains(&fraction.len()) && fraction.bytes().all(|byte| byte.is_ascii_digit());
+        let thousandths = format!("{fraction:0<3}").parse::<u32>().ok().filter(|_| is_fraction);
+        let share = whole(whole_part)
+            .filter(|percent| *percent <= 100)
+            .and_then(|percent| Some(u32::try_from(percent).ok()? * 1000 + thousandths?));
+        share.filter(|share| (1..=100_000).contains(share)).map(Self::Share).ok_or(Self::EXPECTED)
+    }
+}
+
+impl std::fmt::Display for AlertBelow {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Units(units) => write!(formatter, "{units}"),
+            Self::Share(share) => write!(formatter, "{}%", f64::from(*share) / 1000.0),
+        }
+    }
+}
+
+/// Marks rows, warns of those that are marked, and returns whether any is.
+pub fn mark(rows: &mut [&mut ActivityRow], below: AlertBelow, warnings: &mut Warnings) -> bool {
+    let mut any = false;
+    for row in rows {
+        row.alert = below.marks(row);
+        any |= row.alert == Some(true);
+        match (row.alert, row.stock) {
+            (Some(true), Some(stock)) => {
+                let total = row.total.map(|total| format!(" of {total}")).unwrap_or_default();
+                warnings.warn(format!("`{}` has {stock}{total} units left, below {below}", row.name()));
+            }
+            (None, Some(_)) => warnings.warn(format!(
+                "`{}`: no total is known, so nobody can say whether its stock is below {below}",
+                row.name()
+            )),
+            _ => {}
+        }
+    }
+    any
+}
+
+/// A row with the column `alert`, of a command with `--alert-below`.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct AlertRow<'a>(pub &'a ActivityRow);
+
+impl Row for AlertRow<'_> {
+    const FIELDS: &'static [&'static str] = &[
+        "activity",
+        "title",
+        "state",
+        "total",
+        "stock",
+        "sold",
+        "buyers",
+        "per_user_limit",
+        "starts_at",
+        "ends_at",
+        "alert",
+    ];
+    const IS_SPARSE: bool = true;
+    const HEADINGS: &'static [&'static str] =
+        &["activity", "title", "state", "alert", "total", "stock", "sold", "", "limit"];
+
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = self.0.cells();
+        let alert = match self.0.alert {
+            Some(true) => Cell::text("low").tone(Tone::Bad),
+            Some(false) => Cell::text(""),
+            None => Cell::unknown(),
+        };
+        cells.insert(3, alert);
+        cells
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_and_percentages_are_read_and_nothing_else() {
+        let read = |text: &str| text.parse::<AlertBelow>();
+        assert_eq!(read("100"), Ok(AlertBelow::Units(100)));
+        assert_eq!(read("10%"), Ok(AlertBelow::Share(10_000)));
+        assert_eq!(read("0.5%"), Ok(AlertBelow::Share(500)));
+        assert_eq!(read("100%").unwrap().to_string(), "100%");
+        assert_eq!(read("2.5%").unwrap().to_string(), "2.5%");
+        for text in ["", "0", "-1", "1.5", "%", "0%", "101%", "1.2345%", "1e3", " 5", "x%", "5.%", "100.001%"] {
+            assert!(read(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_that_may_be_marked_has_the_columns_of_any_row() {
+        let (last, first) = AlertRow::FIELDS.split_last().unwrap();
+        assert_eq!((*last, first), ("alert", ActivityRow::FIELDS));
+        let mut headings = AlertRow::HEADINGS.to_vec();
+        assert_eq!((headings.remove(3), headings), ("alert", ActivityRow::HEADINGS.to_vec()));
+    }
+}
