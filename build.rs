@@ -1,8 +1,8 @@
 //! Joins each script of `lua/` with the files it includes, and computes the SHA-1 that EVALSHA takes.
 //!
 //! A line `--- @include "name"` stands for the text of `lua/lib/name.lua`, which may include files of its own. A file
-//! that was included before is not included again. `OUT_DIR` receives `name.lua` and `name.sha1` of each script;
-//! `src/store/scripts.rs` embeds them.
+//! that was included before is not included again. `OUT_DIR` receives `name.lua` and `name.sha1` of each script, those of
+//! `lua/drop-in/` in a directory of that name; `src/store/scripts.rs` embeds them.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -12,9 +12,15 @@ type Result<T> = std::result::Result<T, String>;
 fn main() -> Result<()> {
     println!("cargo::rerun-if-changed=lua");
     let target = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR for a build script")?);
-    let directory = fs::read_dir("lua").map_err(|error| format!("lua: {error}"))?;
-    for entry in directory {
-        let path = entry.map_err(|error| format!("lua: {error}"))?.path();
+    build(Path::new("lua"), &target)?;
+    build(Path::new("lua/drop-in"), &target.join("drop-in"))
+}
+
+/// Joins the scripts of a directory.
+fn build(directory: &Path, target: &Path) -> Result<()> {
+    fs::create_dir_all(target).map_err(|error| format!("{}: {error}", target.display()))?;
+    for entry in fs::read_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))? {
+        let path = entry.map_err(|error| format!("{}: {error}", directory.display()))?.path();
         if path.extension().is_some_and(|extension| extension == "lua") {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let mut text = String::new();

@@ -1,31 +1,8 @@
--- What every script includes: what a number, an id and a refusal are. Pure: no call to the server
--- but for the permission check.
-
--- What Lua counts exactly: 2^53 - 1.
-local MOST_UNITS = 9007199254740991
-local MOST_QUANTITY = 1000000000
+-- What every script includes: what a request id, a text in JSON and a refusal are. Pure: no call to the server.
+--- @include "checks"
 
 -- Keys of an activity, by how it records who bought.
 local KEYS_OF = {hash = 5, set = 6, coupon = 5, counter = 4}
-
-local find, format, concat = string.find, string.format, table.concat
-
--- The number a text is, or nil. Matched as text first: tonumber alone takes `0x10`, `1e3`, ` 5 ` and `nan`.
-local function whole(text)
-  if type(text) ~= 'string' or #text > 16 or not (text == '0' or find(text, '^[1-9]%d*$')) then return nil end
-  local number = tonumber(text)
-  return number <= MOST_UNITS and number or nil
-end
-
--- A number as the server must get it: Lua would write 1e+15.
-local function digits(number)
-  return format('%.0f', number)
-end
-
--- 1 to 256 bytes, no control characters, no white space at either end.
-local function is_user(text)
-  return #text <= 256 and (find(text, '^[^%s%c][^%c]*[^%s%c]$') or find(text, '^[^%s%c]$')) ~= nil
-end
 
 -- 1 to 128 printable ASCII characters.
 local function is_request(text)
@@ -45,10 +22,6 @@ local function column(texts)
   return '[' .. concat(parts, ',') .. ']'
 end
 
-local function usage(what)
-  return redis.error_reply('USAGE ' .. what)
-end
-
 -- The reply for a value that is not what KEYS[key] must hold. A reply that is an error other than a wrong
 -- type (no permission, say) is passed on as it is.
 local function unfit(value, key)
@@ -57,11 +30,6 @@ local function unfit(value, key)
     return {CORRUPT, false, false, key, false}
   end
   return {CORRUPT, false, false, key, string.sub(tostring(value), 1, 64)}
-end
-
--- The error for a command that the caller may not run, told before anything is written.
-local function forbidden(command)
-  return redis.error_reply('NOPERM this user may not run `' .. command .. '`, which the script needs')
 end
 
 -- What a request id says of an order with this digest: a status, or nil where the id is new.

@@ -154,11 +154,15 @@ seckill script load
 const SCRIPT_LIST: &str = "
 # Names, SHA-1 and keys in the layout `sku`
 seckill script list --layout sku
+# The same of the scripts for backends that change nothing else
+seckill script list --drop-in
 ";
 
 const SCRIPT_SHOW: &str = "
 # Save a script for your backend; its header explains keys, arguments and replies
 seckill script show deduct > deduct.lua
+# In place of the plain script that your backend has: same keys, arguments and replies, checked
+seckill script show --drop-in seckill > seckill.lua
 ";
 
 const SCRIPT_LOAD: &str = "

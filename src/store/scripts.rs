@@ -1,7 +1,7 @@
 //! The scripts of `lua/`, with their includes and SHA-1, as `build.rs` prepared them. `seckill script show` prints
 //! exactly these bytes.
 
-/// One script that a backend can share.
+/// One script that a backend can share, or a drop-in for a plain script of its own.
 #[derive(Debug)]
 pub struct Script {
     /// Its name, as in `lua/`.
@@ -20,17 +20,35 @@ impl Script {
         let words = list.split(|c: char| !c.is_ascii_uppercase());
         words.filter(|word| word.len() > 2).collect()
     }
+
+    /// The patterns of the keys that a drop-in's header names, in order.
+    pub fn key_patterns(&self) -> Vec<&'static str> {
+        let lines = self.text.lines().take_while(|line| *line != "]]").filter(|line| line.starts_with("  KEYS["));
+        lines.filter_map(|line| line.split_whitespace().nth(3)).map(|pattern| pattern.trim_end_matches(':')).collect()
+    }
 }
 
 macro_rules! script {
     ($name:literal) => {
+        script!("", $name)
+    };
+    ($directory:literal, $name:literal) => {
         Script {
             name: $name,
-            text: include_str!(concat!(env!("OUT_DIR"), "/", $name, ".lua")),
-            sha1: include_str!(concat!(env!("OUT_DIR"), "/", $name, ".sha1")),
+            text: include_str!(concat!(env!("OUT_DIR"), "/", $directory, $name, ".lua")),
+            sha1: include_str!(concat!(env!("OUT_DIR"), "/", $directory, $name, ".sha1")),
         }
     };
 }
+
+/// Scripts with the KEYS, ARGV and replies of the plain scripts that shops run, for a backend that changes nothing else.
+pub static DROP_INS: [Script; 5] = [
+    script!("drop-in/", "seckill"),
+    script!("drop-in/", "sku"),
+    script!("drop-in/", "sku-multi"),
+    script!("drop-in/", "coupon"),
+    script!("drop-in/", "product"),
+];
 
 /// Makes an activity what it should be.
 pub static PREHEAT: Script = script!("preheat");

@@ -120,7 +120,7 @@ fn what_the_tool_buys_a_backend_sees() {
     let redis = TestRedis::start();
     redis.cmd(("SET", SECKILL.stock("1"), 9));
     json_call(&redis, SECKILL, "deduct 1 --user t --quantity 2").code(0);
-    assert_eq!(buy_hash(&redis, "1", "t", 1, 2), (0, "limit exceeded".to_owned()));
+    assert_eq!(buy_hash(&redis, "1", "t", 1, 2), (0, "超过个人限购".to_owned()));
 }
 
 #[test]

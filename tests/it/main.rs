@@ -13,6 +13,7 @@ mod acl;
 mod backends;
 mod bulk;
 mod cluster;
+mod drop_ins;
 mod embedded;
 mod faults;
 mod fixtures;

@@ -1,6 +1,7 @@
 //! `seckill script`: the Lua scripts, for backends that want to run the same.
 
 use anyhow::Context;
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
 use super::session::Session;
@@ -10,17 +11,28 @@ use crate::cli::output::{Cell, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::store::keys::Keys;
-use seckill::store::scripts::Script;
+use seckill::store::scripts::{DROP_INS, Script};
 
 /// List, show or load the Lua scripts that backends can share
 #[derive(Debug, clap::Subcommand)]
 pub enum ScriptCommand {
     /// List the scripts: name, SHA-1 and keys in the layout
-    List,
+    List {
+        /// List the drop-in scripts
+        #[arg(long)]
+        drop_in: bool,
+    },
     /// Print a script: the exact bytes that run
+    ///
+    /// A drop-in script has the KEYS, ARGV and replies of a plain script that shops run, and refuses what that one gets
+    /// wrong. Its header says what it cannot know.
     Show {
         /// Name of the script, see `script list`
-        name: String,
+        #[arg(required_unless_present = "drop_in")]
+        name: Option<String>,
+        /// seckill, sku, sku-multi, coupon or product
+        #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = drop_in_names(), conflicts_with = "name")]
+        drop_in: Option<String>,
     },
     /// Load the scripts into the server, for EVALSHA
     Load,
@@ -43,13 +55,17 @@ columns!(row: ScriptRow {
 pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
     match command {
-        ScriptCommand::List => session.out.array(&rows(layout)?)?,
-        ScriptCommand::Show { name } => {
-            let script = Script::all().into_iter().find(|script| script.name == name).ok_or_else(|| {
-                let names: Vec<&str> = Script::all().iter().map(|script| script.name).collect();
-                Failure::usage(format!("no script is named `{}`", name.escape_debug()))
-                    .hint(format!("there are {}", names.join(", ")))
-            })?;
+        ScriptCommand::List { drop_in: true } => session.out.array(&drop_in_rows())?,
+        ScriptCommand::List { drop_in: false } => session.out.array(&rows(layout)?)?,
+        ScriptCommand::Show { name, drop_in } => {
+            let script = match drop_in {
+                Some(name) => DROP_INS.iter().find(|script| script.name == name),
+                None => None,
+            };
+            let script = match script {
+                Some(script) => script,
+                None => named(name.as_deref().unwrap_or_default())?,
+            };
             session.out.text(script.text)?;
         }
         ScriptCommand::Load => {
@@ -58,6 +74,30 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
+}
+
+fn drop_in_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(DROP_INS.iter().map(|script| script.name))
+}
+
+fn named(name: &str) -> Result<&'static Script> {
+    Script::all().into_iter().find(|script| script.name == name).ok_or_else(|| {
+        let names: Vec<&str> = Script::all().iter().map(|script| script.name).collect();
+        let failure = Failure::usage(format!("no script is named `{}`", name.escape_debug()));
+        let hint = match DROP_INS.iter().find(|script| script.name == name) {
+            Some(_) => format!("the drop-in script is `seckill script show --drop-in {name}`"),
+            None => format!("there are {}", names.join(", ")),
+        };
+        failure.hint(hint).into()
+    })
+}
+
+fn drop_in_rows() -> Vec<ScriptRow> {
+    let keys = |script: &Script| match script.name {
+        "sku-multi" => format!("{} … for each SKU", script.key_patterns().join(" ")),
+        _ => script.key_patterns().join(" "),
+    };
+    DROP_INS.iter().map(|script| ScriptRow { name: script.name, sha1: script.sha1, keys: keys(script) }).collect()
 }
 
 fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {

@@ -9,11 +9,11 @@ local user, quantity, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local stock = tonumber(redis.call('GET', KEYS[1]))
 local bought = tonumber(redis.call('HGET', KEYS[2], user) or '0')
 if bought + quantity > limit then
-  return {0, 'limit exceeded'}
+  return {0, '超过个人限购'}
 end
 if stock < quantity then
-  return {0, 'sold out'}
+  return {0, '库存不足'}
 end
 redis.call('DECRBY', KEYS[1], quantity)
 redis.call('HINCRBY', KEYS[2], user, quantity)
-return {1, 'ok'}
+return {1, '成功'}

@@ -7,9 +7,9 @@ use crate::support::backend::{buy_hash, buy_product, buy_sku, claim_coupon};
 fn the_hash_keeps_units_of_each_user_within_the_limit() {
     let redis = TestRedis::start();
     redis.cmd(("SET", "seckill:stock:1001", 4));
-    assert_eq!(buy_hash(&redis, "1001", "7", 2, 3), (1, "ok".to_owned()));
-    assert_eq!(buy_hash(&redis, "1001", "7", 2, 3), (0, "limit exceeded".to_owned()));
-    assert_eq!(buy_hash(&redis, "1001", "8", 3, 3), (0, "sold out".to_owned()));
+    assert_eq!(buy_hash(&redis, "1001", "7", 2, 3), (1, "成功".to_owned()));
+    assert_eq!(buy_hash(&redis, "1001", "7", 2, 3), (0, "超过个人限购".to_owned()));
+    assert_eq!(buy_hash(&redis, "1001", "8", 3, 3), (0, "库存不足".to_owned()));
     assert_eq!(redis.int("seckill:stock:1001"), 2);
     assert_eq!(redis.hget("seckill:participants:1001", "7").as_deref(), Some("2"));
 }
@@ -29,8 +29,9 @@ fn the_coupon_set_gives_one_to_each_user() {
     let redis = TestRedis::start();
     redis.cmd(("SET", "coupon:stock:1001", 1));
     assert_eq!(claim_coupon(&redis, "1001", "7"), 1);
-    assert_eq!(claim_coupon(&redis, "1001", "7"), 2);
     assert_eq!(claim_coupon(&redis, "1001", "8"), 0);
+    redis.cmd(("SET", "coupon:stock:1001", 1));
+    assert_eq!(claim_coupon(&redis, "1001", "7"), 2);
     assert_eq!(redis.smembers("coupon:user:1001").len(), 1);
 }
 

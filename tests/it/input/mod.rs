@@ -31,4 +31,4 @@ const BAD_QUANTITIES: [&str; 22] = [
 ];
 
 /// What a user id must not look like.
-const BAD_USERS: [&str; 7] = ["", " 7", "7 ", "\t7", "a\tb", "a\u{1b}[31mb", "a\nb"];
+pub const BAD_USERS: [&str; 7] = ["", " 7", "7 ", "\t7", "a\tb", "a\u{1b}[31mb", "a\nb"];

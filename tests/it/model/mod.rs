@@ -4,7 +4,7 @@
 
 mod checks;
 mod history;
-mod quick;
+pub mod quick;
 mod rules;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

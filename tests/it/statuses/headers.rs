@@ -6,11 +6,13 @@ use std::path::Path;
 
 use seckill::inventory::status::{Status, call_code};
 
-use crate::support::scripts::{SCRIPTS, commands, reference_only, shown};
+use crate::support::scripts::{DROP_INS, SCRIPTS, commands, every_script, reference_only, shown};
 use crate::support::{LAYOUTS, TestRedis, seckill};
 
 /// It replies no code, and leaves all that is not plain to the reference paths of `deduct` and `refund`.
 const WITHOUT_REFERENCE: &str = "mixed_orders";
+/// They take several activities, and compute their keys.
+const COMPUTED: [&str; 3] = ["multi_deduct", "mixed_orders", "drop-in/sku-multi"];
 
 fn source(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("lua").join(name)).unwrap()
@@ -43,7 +45,10 @@ fn unread(header: &str, name: &str) -> BTreeSet<u32> {
 
 #[test]
 fn header_and_code_name_the_same_keys_and_arguments() {
-    for name in SCRIPTS {
+    for name in every_script() {
+        if name == "drop-in/sku-multi" {
+            continue; // it takes any number of both
+        }
         let own = source(&format!("{name}.lua"));
         let header = own.split("]]\n").next().unwrap();
         let code = shown(name).replace(header, "");
@@ -79,7 +84,7 @@ fn first_argument(text: &str) -> Option<(&str, &str)> {
 
 #[test]
 fn scripts_of_one_activity_use_only_literal_keys() {
-    for name in SCRIPTS {
+    for name in every_script() {
         let code = shown(name).split_once("]]\n").unwrap().1;
         for line in code.lines().filter(|line| !line.trim_start().starts_with("--")) {
             for call in calls(line) {
@@ -90,7 +95,7 @@ fn scripts_of_one_activity_use_only_literal_keys() {
                 }
                 assert!(rest.starts_with(", KEYS["), "{name}: {}", line.trim());
             }
-            for key in line.split("KEYS[").skip(1).filter(|_| !["multi_deduct", "mixed_orders"].contains(&name)) {
+            for key in line.split("KEYS[").skip(1).filter(|_| !COMPUTED.contains(&name)) {
                 let number = key.split(']').next().unwrap();
                 assert!(number.parse::<u32>().is_ok(), "{name}: {}", line.trim());
             }
@@ -101,7 +106,7 @@ fn scripts_of_one_activity_use_only_literal_keys() {
 
 #[test]
 fn every_command_that_is_called_is_in_the_header_and_no_other() {
-    for name in SCRIPTS {
+    for name in every_script() {
         let (header, code) = shown(name).split_once("]]\n").unwrap();
         let own = source(&format!("{name}.lua"));
         let needs = commands(name, "set");
@@ -113,7 +118,8 @@ fn every_command_that_is_called_is_in_the_header_and_no_other() {
             let quoted = format!("'{}'", command.to_uppercase());
             assert!(code.contains(&quoted), "{name}: {command} is in the header, and not called");
         }
-        assert!(header.starts_with(&format!("--[[\n  {name}: ")), "{name}");
+        let title = name.trim_start_matches("drop-in/");
+        assert!(header.starts_with(&format!("--[[\n  {title}: ")), "{name}");
     }
 }
 
@@ -193,6 +199,28 @@ fn a_script_is_header_codes_quick_path_includes_and_reference_path() {
             assert!(redis.try_ask::<String>(("SCRIPT", "LOAD", without)).is_ok(), "{name} without its quick path");
         }
     }
+}
+
+#[test]
+fn a_drop_in_is_its_file_with_what_it_includes() {
+    let redis = TestRedis::start();
+    let list = seckill(["script", "list", "--drop-in", "-o", "json"]).code(0).stderr("").json();
+    let names: Vec<String> =
+        list.as_array().unwrap().iter().map(|row| format!("drop-in/{}", row["name"].as_str().unwrap())).collect();
+    assert_eq!(names, DROP_INS);
+    for (name, row) in DROP_INS.into_iter().zip(list.as_array().unwrap()) {
+        assert!(shown(name) == joined(&format!("{name}.lua"), &mut BTreeSet::new()), "{name}");
+        assert_eq!(row["sha1"], redis.ask::<String>(("SCRIPT", "LOAD", shown(name))), "{name}");
+    }
+    let keys: Vec<&str> = list.as_array().unwrap().iter().map(|row| row["keys"].as_str().unwrap()).collect();
+    let expected = [
+        "seckill:stock:<id> seckill:participants:<id>",
+        "stock:<id> bought:<id>",
+        "stock:<id> … for each SKU",
+        "coupon:stock:<id> coupon:user:<id>",
+        "product_stock_<id>",
+    ];
+    assert_eq!(keys, expected);
 }
 
 #[test]

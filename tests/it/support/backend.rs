@@ -17,7 +17,7 @@ pub fn buy_hash(redis: &TestRedis, activity: &str, user: &str, quantity: i64, li
 #[track_caller]
 pub fn buy_sku(redis: &TestRedis, activity: &str, user: &str, quantity: i64) -> i64 {
     let keys = (format!("stock:{activity}"), format!("bought:{activity}"));
-    run(redis, include_str!("../backend/sku.lua"), 2, keys, (user, quantity))
+    run(redis, include_str!("../backend/sku.lua"), 2, keys, (quantity, user))
 }
 
 /// Claims on the keys of the layout `coupon`.

@@ -23,12 +23,23 @@ pub const SCRIPTS: [&str; 11] = [
     "adopt",
 ];
 
+/// The drop-in scripts, by their files in `lua/`.
+pub const DROP_INS: [&str; 5] =
+    ["drop-in/seckill", "drop-in/sku", "drop-in/sku-multi", "drop-in/coupon", "drop-in/product"];
+
+/// Every script that a server may run.
+pub fn every_script() -> impl Iterator<Item = &'static str> {
+    SCRIPTS.into_iter().chain(DROP_INS)
+}
+
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {
     static SHOWN: OnceLock<HashMap<&'static str, String>> = OnceLock::new();
-    let shown = SHOWN.get_or_init(|| {
-        SCRIPTS.into_iter().map(|name| (name, seckill(["script", "show", name]).code(0).stdout)).collect()
-    });
+    let show = |name: &'static str| match name.strip_prefix("drop-in/") {
+        Some(drop_in) => seckill(["script", "show", "--drop-in", drop_in]),
+        None => seckill(["script", "show", name]),
+    };
+    let shown = SHOWN.get_or_init(|| every_script().map(|name| (name, show(name).code(0).stderr("").stdout)).collect());
     &shown[name]
 }
 
@@ -73,8 +84,7 @@ impl Scripts {
     #[track_caller]
     pub fn of(redis: &TestRedis, layout: Layout) -> Self {
         let mut connection = redis.connection();
-        let hashes = SCRIPTS
-            .into_iter()
+        let hashes = every_script()
             .map(|name| (name, redis::cmd("SCRIPT").arg("LOAD").arg(shown(name)).query(&mut connection).unwrap()))
             .collect();
         Self { layout, redis: connection, users: HashMap::new(), client: redis.client(), hashes }

@@ -1,0 +1,276 @@
+//! The cases in which plain scripts crash, sell what is not there, or write by halves: an error that says what is wrong, and
+//! every key as it was.
+
+use super::{ALL, COUPON, Caller, DropIn, PRODUCT, SECKILL, SKU, SKU_MULTI, is_error};
+use crate::input::BAD_USERS;
+use crate::support::TestRedis;
+
+/// What is no number of units, in an argument or in a key.
+const NO_NUMBERS: [&str; 20] = [
+    "",
+    "abc",
+    "-1",
+    "-5",
+    "+5",
+    "1.5",
+    "1e3",
+    "0x10",
+    " 5",
+    "5 ",
+    "007",
+    "00",
+    "-0",
+    "nan",
+    "inf",
+    "-inf",
+    "1,000",
+    "5\n",
+    "9007199254740992",
+    "99999999999999999999",
+];
+
+/// A sale with some units, in which user `7` bought one.
+fn sale(drop_in: DropIn) -> (TestRedis, Caller) {
+    let redis = TestRedis::start();
+    drop_in.stock(&redis, "10");
+    let caller = Caller::of(&redis, drop_in);
+    let reply = caller.call(drop_in.keys, drop_in.good);
+    assert!(!reply.starts_with("ERROR"), "{reply}");
+    (redis, caller)
+}
+
+#[test]
+fn a_quantity_is_plain_digits_from_1_to_a_billion() {
+    for drop_in in ALL {
+        let Some(at) = drop_in.quantity else { continue };
+        let (redis, caller) = sale(drop_in);
+        let before = redis.dump_all();
+        for bad in NO_NUMBERS.into_iter().chain(["0", "1000000001"]) {
+            for user in ["7", "8"] {
+                let mut args = drop_in.good.to_vec();
+                args[at] = bad;
+                drop_in.user.inspect(|at| args[*at] = user);
+                let reply = caller.call(drop_in.keys, &args);
+                is_error(&reply, "USAGE", &format!("{}: ARGV[{}], the quantity", drop_in.name, at + 1));
+                let shown = bad.replace('\n', "?");
+                assert!(reply.ends_with(&format!("`{shown}`")), "{reply}");
+            }
+        }
+        redis.assert_unchanged_since(&before);
+        drop_in.stock(&redis, "9007199254740991");
+        let mut args = drop_in.good.to_vec();
+        args[at] = "1000000000";
+        drop_in.user.inspect(|at| args[*at] = "8");
+        args.last_mut().filter(|_| drop_in == SECKILL).into_iter().for_each(|limit| *limit = "1000000000");
+        let reply = caller.call(drop_in.keys, &args);
+        let left = 9_007_199_254_740_991_i64 - 1_000_000_000;
+        let expected = match drop_in.name {
+            "seckill" => "1 成功".to_owned(),
+            "sku" => left.to_string(),
+            "sku-multi" => String::new(),
+            _ => "1".to_owned(),
+        };
+        assert_eq!((reply, redis.int(drop_in.keys[0])), (expected, left), "{}", drop_in.name);
+    }
+}
+
+#[test]
+fn every_quantity_of_several_skus_is_checked() {
+    let (redis, caller) = sale(SKU_MULTI);
+    let before = redis.dump_all();
+    for bad in NO_NUMBERS {
+        is_error(&caller.call(SKU_MULTI.keys, &["1", bad]), "USAGE", "ARGV[2], the quantity");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_limit_is_plain_digits() {
+    let (redis, caller) = sale(SECKILL);
+    let before = redis.dump_all();
+    for bad in NO_NUMBERS {
+        is_error(&caller.call(SECKILL.keys, &["8", "1", bad]), "USAGE", "ARGV[3], the limit");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_user_is_1_to_256_bytes_without_control_characters() {
+    let (long, huge) = ("x".repeat(257), "x".repeat(100_000));
+    for drop_in in ALL {
+        let Some(at) = drop_in.user else { continue };
+        let (redis, caller) = sale(drop_in);
+        let before = redis.dump_all();
+        for bad in BAD_USERS.into_iter().chain([&*long, &*huge]) {
+            let mut args = drop_in.good.to_vec();
+            args[at] = bad;
+            is_error(&caller.call(drop_in.keys, &args), "USAGE", &format!("ARGV[{}], the user", at + 1));
+        }
+        redis.assert_unchanged_since(&before);
+
+        // Bytes, never numbers: `07` is not `7`, and what is not UTF-8 is a user too.
+        let most = "x".repeat(256);
+        for good in [b"07".as_slice(), b"7.0", b"+7", b"a b", b"\xb0\xa2", most.as_bytes()] {
+            let mut args: Vec<&[u8]> = drop_in.good.iter().map(|arg| arg.as_bytes()).collect();
+            args[at] = good;
+            let reply = caller.call(drop_in.keys, &args);
+            assert!(
+                ["1 成功", "1"].contains(&&*reply) || drop_in == SKU && !reply.starts_with('-'),
+                "{good:?}: {reply}"
+            );
+        }
+    }
+}
+
+#[test]
+fn other_numbers_of_keys_and_arguments_are_errors_that_say_how_many() {
+    for drop_in in ALL {
+        let (redis, caller) = sale(drop_in);
+        let before = redis.dump_all();
+        let keys: Vec<&str> = drop_in.keys.iter().copied().chain(["one:more", "and:more"]).collect();
+        let args: Vec<&str> = drop_in.good.iter().copied().chain(["1", "1"]).collect();
+        for key_count in 0..=keys.len() {
+            for arg_count in 0..=args.len() {
+                let is_right = match drop_in == SKU_MULTI {
+                    true => key_count == arg_count && key_count > 0,
+                    false => (key_count, arg_count) == (drop_in.keys.len(), drop_in.good.len()),
+                };
+                if !is_right {
+                    let reply = caller.call(&keys[..key_count], &args[..arg_count]);
+                    is_error(&reply, "USAGE", &format!("{}: ", drop_in.name));
+                    assert!(reply.contains(&format!("not {key_count} ")), "{reply}");
+                    assert!(reply.contains(&format!(" and {arg_count}")), "{reply}");
+                }
+            }
+        }
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn a_stock_that_is_missing_is_no_empty_one() {
+    for drop_in in ALL.into_iter().filter(|drop_in| *drop_in != PRODUCT) {
+        let (redis, caller) = sale(drop_in);
+        for key in drop_in.stocks() {
+            drop_in.stock(&redis, "10");
+            redis.cmd(("DEL", *key));
+            let before = redis.dump_all();
+            is_error(&caller.call(drop_in.keys, drop_in.good), "NOT_PREHEATED", &format!("`{key}`"));
+            redis.assert_unchanged_since(&before);
+        }
+    }
+}
+
+#[test]
+fn a_stock_that_is_no_number_is_corrupt() {
+    for drop_in in ALL {
+        let (redis, caller) = sale(drop_in);
+        for key in drop_in.stocks() {
+            for bad in NO_NUMBERS {
+                drop_in.stock(&redis, "10");
+                redis.cmd(("SET", *key, bad));
+                let before = redis.dump_all();
+                let reply = caller.call(drop_in.keys, drop_in.good);
+                is_error(&reply, "CORRUPT", &format!("`{key}` holds `{}`", bad.replace('\n', "?")));
+                redis.assert_unchanged_since(&before);
+            }
+            drop_in.stock(&redis, "10");
+            redis.cmd(("SET", *key, b"\xff\xfe\x00a".as_slice()));
+            is_error(&caller.call(drop_in.keys, drop_in.good), "CORRUPT", "holds `???a`");
+        }
+    }
+}
+
+#[test]
+fn a_key_of_the_wrong_type_is_corrupt() {
+    let wrong: [&[&str]; 4] =
+        [&["HSET", "k", "f", "1"], &["RPUSH", "k", "1"], &["SADD", "k", "7"], &["SET", "k", "{}"]];
+    for drop_in in ALL {
+        for key in drop_in.keys {
+            for command in wrong {
+                let is_right = match command[0] {
+                    "SET" => drop_in.stocks().contains(key),
+                    "SADD" => [SKU.keys[1], COUPON.keys[1]].contains(key),
+                    "HSET" => *key == SECKILL.keys[1],
+                    _ => false,
+                };
+                if is_right {
+                    continue;
+                }
+                let (redis, caller) = sale(drop_in);
+                redis.cmd(("DEL", *key));
+                let command: Vec<&str> = command.iter().map(|word| if *word == "k" { *key } else { *word }).collect();
+                redis.cmd(&command[..]);
+                let before = redis.dump_all();
+                let reply = caller.call(drop_in.keys, drop_in.good);
+                is_error(&reply, "CORRUPT", &format!("`{key}` has the wrong type"));
+                redis.assert_unchanged_since(&before);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_of_a_user_that_is_no_number_is_corrupt() {
+    let (redis, caller) = sale(SECKILL);
+    for bad in NO_NUMBERS {
+        redis.cmd(("HSET", SECKILL.keys[1], "7", bad));
+        let before = redis.dump_all();
+        let reply = caller.call(SECKILL.keys, SECKILL.good);
+        is_error(&reply, "CORRUPT", &format!("`{}` holds `{}`", SECKILL.keys[1], bad.replace('\n', "?")));
+        redis.assert_unchanged_since(&before);
+        // Others may buy.
+        assert_eq!(caller.call(SECKILL.keys, &["8", "1", "1000"]), "1 成功");
+        redis.cmd(("HSET", SECKILL.keys[1], "7", bad));
+        drop(redis.cmd(("SET", SECKILL.keys[0], "10")));
+    }
+    redis.cmd(("HSET", SECKILL.keys[1], "7", "0"));
+    assert_eq!(caller.call(SECKILL.keys, SECKILL.good), "1 成功", "who gave all back holds 0");
+    redis.cmd(("HSET", SECKILL.keys[1], "7", "9007199254740991"));
+    let before = redis.dump_all();
+    assert_eq!(caller.call(SECKILL.keys, &["7", "1", "9007199254740991"]), "0 超过个人限购");
+    assert_eq!(caller.call(SECKILL.keys, &["7", "2", "9007199254740991"]), "0 超过个人限购");
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_sku_given_twice_counts_as_the_sum() {
+    let (redis, caller) = sale(SKU_MULTI);
+    redis.cmd(("SET", "stock:1", 10));
+    let before = redis.dump_all();
+    assert_eq!(caller.call(&["stock:1", "stock:1"], &["6", "6"]), "stock:1=10");
+    assert_eq!(caller.call(&["stock:1", "stock:2", "stock:1"], &["6", "99", "5"]), "stock:1=10 stock:2=9");
+    redis.assert_unchanged_since(&before);
+    assert_eq!(caller.call(&["stock:1", "stock:2", "stock:1"], &["6", "2", "4"]), "");
+    assert_eq!((redis.int("stock:1"), redis.int("stock:2")), (0, 7));
+}
+
+#[test]
+fn several_skus_are_served_up_to_a_bound() {
+    let redis = TestRedis::start();
+    let caller = Caller::of(&redis, SKU_MULTI);
+    let keys: Vec<String> = (0..8000).map(|sku| format!("stock:{sku}")).collect();
+    let one = vec!["1"; 8000];
+    keys.iter().for_each(|key| drop(redis.cmd(("SET", key, 1))));
+    let before = redis.dump_all();
+    for count in [513, 8000] {
+        is_error(&caller.call(&keys[..count], &one[..count]), "USAGE", "more than 512 keys in one call");
+    }
+    redis.assert_unchanged_since(&before);
+    assert_eq!(caller.call(&keys[..512], &one[..512]), "");
+    let sold = keys.iter().filter(|key| redis.int(key) == 0).count();
+    assert_eq!(sold, 512);
+    assert_eq!(caller.call(&keys[..512], &one[..512]).split(' ').count(), 512);
+}
+
+#[test]
+fn an_error_is_one_line_of_text_whatever_the_keys_are() {
+    let redis = TestRedis::start();
+    let caller = Caller::of(&redis, PRODUCT);
+    let key = "product_stock_\r\n双11\u{7f}";
+    redis.cmd(("SET", key, format!("a\r\n+OK\0{}", "x".repeat(1000))));
+    let reply = caller.call(&[key], &["1"]);
+    is_error(&reply, "CORRUPT", "`product_stock_??双11?` holds `a??+OK?xxx");
+    assert!(reply.len() < 400, "{reply}");
+    assert_eq!(caller.call(&["other"], &["1"]), "-1", "and the connection is in order");
+}
