@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use anstyle_svg::{Term, WIN10_CONSOLE};
 use snapbox::{Assert, Data};
 
 use crate::support::{TestRedis, seckill};
@@ -169,3 +170,36 @@ fn a_run_of_a_fixture() {
     let redis = TestRedis::start();
     is_as_stored("run.txt", &session(&redis, "100", &["run fixtures/seckill.yaml"]));
 }
+
+/// The picture at the top of the README: a terminal of this very binary, so that it never shows what is not so.
+#[test]
+fn the_picture_of_the_readme() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "-"]).stdin(NIGHT).code(0);
+    let mut orders = String::from("activity,user,quantity\n");
+    for (activity, buyers) in [("phone", 100), ("earbuds", 412), ("case", 211), ("hotpot", 37)] {
+        (1..=buyers).for_each(|user| orders += &format!("{activity},u{user:03},1\n"));
+    }
+    redis.seckill(["deduct", "--from", "-"]).stdin(&orders).code(0);
+    redis.seckill(["pause", "case", "--reason", "wrong price"]).code(0);
+    // The database lost one order, and has one that Redis never decided.
+    let records = orders.replace("phone,u042,1\n", "").replace("hotpot,u037,1\n", "hotpot,u037,1\nhotpot,u900,2\n");
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("db.csv"), records).unwrap();
+    let mut text = String::new();
+    for line in ["inspect", "deduct phone --user u777 --request r-1", "reconcile --orders db.csv"] {
+        let call = redis.seckill([]).args(line.split(' ')).env("COLUMNS", "100").in_dir(directory.path());
+        let outcome = call.args(["--color", "always"]).run();
+        text += &format!("\x1b[1m$ seckill {line}\x1b[0m\n{}{}\n", outcome.stdout, outcome.stderr);
+    }
+    let picture = Term::new().palette(WIN10_CONSOLE).render_svg(text.trim_end());
+    is_as_stored("../../../docs/sale.svg", &picture);
+}
+
+const NIGHT: &str = "
+activities:
+  - {id: phone, title: Double-11 phone, stock: 100, per_user_limit: 1}
+  - {id: earbuds, title: Earbuds, stock: 500, per_user_limit: 2}
+  - {id: case, title: 'Phone case, gift', stock: 300, per_user_limit: 1}
+  - {id: hotpot, title: New year hotpot, stock: 80}
+";
