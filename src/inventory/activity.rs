@@ -245,3 +245,110 @@ impl Snapshot {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            id: ActivityId::validated(b"1001"),
+            title: None,
+            total: Units::new(50).unwrap(),
+            per_user_limit: None,
+            starts_at: None,
+            ends_at: None,
+            ledger: None,
+        }
+    }
+
+    #[test]
+    fn a_plan_gives_the_fields_that_were_written_down() {
+        let fields = ["per_user_limit", "title", "starts_at", "ends_at", "ledger"];
+        assert!(fields.iter().all(|field| !plan().gives(field)));
+        assert!(plan().gives("total"), "a plan always has a total");
+        let now = Some(Millis::new(1));
+        let given = [
+            ("per_user_limit", Plan { per_user_limit: Limit::new(2), ..plan() }),
+            ("title", Plan { title: Some("Phone".to_owned()), ..plan() }),
+            ("starts_at", Plan { starts_at: now, ..plan() }),
+            ("ends_at", Plan { ends_at: now, ..plan() }),
+            ("ledger", Plan { ledger: Some(false), ..plan() }),
+        ];
+        for (name, plan) in given {
+            assert!(fields.iter().all(|field| plan.gives(field) == (*field == name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_try_whose_reply_was_lost_did_what_was_planned() {
+        let planned = Preheated {
+            activity: plan().id,
+            action: Action::Update,
+            status: Status::Ok,
+            total_before: Some(50),
+            total: Some(80),
+            stock_before: Some(48),
+            stock: Some(78),
+            per_user_limit: None,
+            differences: vec![FieldDifference {
+                field: "total".to_owned(),
+                before: "50".to_owned(),
+                after: "80".to_owned(),
+                is_given: true,
+            }],
+            corrupt: None,
+        };
+        // What the second try finds is already as planned.
+        let found = Preheated {
+            action: Action::Unchanged,
+            status: Status::Replayed,
+            total_before: Some(80),
+            stock_before: Some(77),
+            stock: Some(77),
+            differences: Vec::new(),
+            ..planned.clone()
+        };
+        let answer = Preheated { status: Status::Replayed, stock: Some(77), ..planned.clone() };
+        assert_eq!(found.clone().of_plan(&planned), answer);
+        let refused = Preheated { status: Status::Exists, ..found };
+        assert_eq!(refused.clone().of_plan(&planned), refused);
+    }
+
+    #[test]
+    fn a_window_includes_its_start_and_excludes_its_end() {
+        let meta = |stored_state| Meta {
+            total: 50,
+            per_user_limit: None,
+            title: String::new(),
+            starts_at: Some(Millis::new(10)),
+            ends_at: Some(Millis::new(20)),
+            stored_state,
+            ledger: true,
+            epoch: 0,
+            repairs: 0,
+            checkpoint: None,
+            withdrawn: None,
+        };
+        let states = |stored| [9, 10, 19, 20].map(|now| meta(stored).state(Millis::new(now)));
+        assert_eq!(states(StoredState::Live), [State::Upcoming, State::Live, State::Live, State::Ended]);
+        assert_eq!(states(StoredState::Paused), [State::Paused, State::Paused, State::Paused, State::Ended]);
+        assert_eq!(states(StoredState::Archived), [State::Ended; 4]);
+
+        let snapshot = |now, stock| Snapshot {
+            activity: plan().id,
+            status: Status::Ok,
+            corrupt: None,
+            stock,
+            meta: Some(meta(StoredState::Live)),
+            buyers: None,
+            ledger_last: None,
+            at: Millis::new(now),
+        };
+        assert_eq!(snapshot(10, Some(0)).state(), State::SoldOut);
+        assert_eq!(snapshot(10, Some(1)).state(), State::Live);
+        assert_eq!(snapshot(10, None).state(), State::Live, "the stock is lost, not sold");
+        assert_eq!(snapshot(9, Some(0)).state(), State::Upcoming);
+        assert_eq!(Snapshot { meta: None, ..snapshot(10, Some(0)) }.state(), State::SoldOut);
+    }
+}

@@ -104,6 +104,7 @@ mod tests {
         assert_eq!(nobody.adopted(), Ok(Adopted { total: 10, held: 0, units: 10 }));
         assert_eq!(Found { total: Some(50), ..nobody }.adopted(), Err(Unadoptable::Evicted));
         assert_eq!(Found { held: MOST, ..HASH }.adopted(), Err(Unadoptable::OtherTotal(MOST + 10)));
+        assert!(Found { held: MOST - 10, ..HASH }.adopted().is_ok(), "the most there can be");
     }
 
     #[test]
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(product.adopted(), Err(Unadoptable::TotalNeeded));
         assert_eq!(Found { total: Some(50), ..product }.adopted(), Ok(Adopted { total: 50, held: 40, units: 10 }));
         assert_eq!(Found { total: Some(9), ..product }.adopted(), Err(Unadoptable::OtherTotal(10)));
+        assert_eq!(Found { total: Some(10), ..product }.adopted(), Ok(Adopted { total: 10, held: 0, units: 10 }));
         let sku = Found { kind: Kind::Set, held: 3, holders: 7, unknown: 5, ..HASH };
         assert_eq!(sku.adopted(), Err(Unadoptable::TotalNeeded));
         assert_eq!(Found { total: Some(50), ..sku }.adopted(), Ok(Adopted { total: 50, held: 40, units: 10 }));
