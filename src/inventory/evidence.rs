@@ -324,6 +324,27 @@ mod tests {
     }
 
     #[test]
+    fn totals_differ_if_two_who_know_one_say_others() {
+        // What the caller, the ledger and preheat (10) say; whether the ledger is whole.
+        for (given, ledger, by_ledger, differ) in [
+            (None, None, false, false),
+            (Some(10), None, false, false),
+            (Some(11), None, false, true),
+            (None, Some(10), true, false),
+            (None, Some(9), true, true),
+            (None, Some(9), false, false),
+            (Some(10), Some(10), true, false),
+        ] {
+            let mut sale = evidence(Layout::Seckill, None);
+            (sale.total, sale.ledger.total, sale.by_ledger, sale.end) = (given, ledger, by_ledger, Some(view(1)));
+            assert_eq!(sale.totals_differ(), differ, "{given:?} {ledger:?} {by_ledger}");
+        }
+        let mut unread = evidence(Layout::Seckill, None);
+        unread.total = Some(10);
+        assert!(!unread.totals_differ(), "nobody else says a total");
+    }
+
+    #[test]
     fn beginning_again_keeps_the_order_records_only() {
         let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, EntryId::ZERO, true)));
         let mut rows = OrderRows::default();

@@ -287,6 +287,19 @@ mod tests {
     }
 
     #[test]
+    fn orders_move_the_stock_and_a_pause_does_not() {
+        let orders = entry(&[("users", br#"["a","b"]"#), ("quantity", br#"["2","3"]"#)]);
+        let change = |op: &str, entry: &Entry| Entry { op: op.into(), ..entry.clone() }.stock_change();
+        assert_eq!((change("deduct", &orders), change("refund", &orders)), (Some(-5), Some(5)));
+        assert_eq!((change("pause", &orders), change("resume", &orders)), (Some(0), Some(0)));
+        for op in ["preheat", "update", "repair", "sell"] {
+            assert_eq!(change(op, &orders), None, "{op}");
+        }
+        let unreadable = entry(&[("users", br#"["a"]"#), ("quantity", b"many")]);
+        assert_eq!(change("deduct", &unreadable), None);
+    }
+
+    #[test]
     fn one_quantity_is_that_of_all_and_a_repair_has_two() {
         let sale = entry(&[("users", br#"["a","b"]"#), ("quantity", b"3")]);
         assert_eq!(sale.rows().unwrap().iter().map(|row| row.count(1)).collect::<Vec<_>>(), [Some(3), Some(3)]);

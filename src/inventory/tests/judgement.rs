@@ -1,5 +1,6 @@
 //! Verdicts, proofs and differences.
 
+use super::super::order::Corrupt;
 use super::*;
 
 #[test]
@@ -99,4 +100,51 @@ fn missing_orders_are_what_records_lack_and_emitted_is_no_repair() {
     let counter = Sale { orders: Some(vec![("", 1)]), ..sale(Layout::Product) };
     let emitted = judge(counter.evidence(), MissingOrders::Emit);
     assert_eq!((emitted.missing_orders[0].quantity, shown(&emitted)), (2, vec![]));
+}
+
+#[test]
+fn who_holds_the_limit_does_not_hold_more() {
+    let over = |limit| {
+        let mut evidence = sale(Layout::Seckill).evidence();
+        let rules = evidence.rules().unwrap();
+        evidence.end.as_mut().unwrap().rules = Some(Rules { per_user_limit: Some(limit), ..rules });
+        evidence.mismatches.clear();
+        let user = evidence.ledger.user(b"b");
+        evidence.mismatches.extend(evidence.ledger.mismatch(user, Holding::Units(2), Some(limit), true));
+        let audit = judge(evidence, MissingOrders::Repair);
+        audit.differences.iter().map(|difference| difference.class).collect::<Vec<_>>()
+    };
+    assert_eq!((over(2), over(1)), (vec![], vec![Class::OverLimit]));
+}
+
+#[test]
+fn a_user_who_gave_back_more_than_the_records_have_lacks_no_order() {
+    let refunds = Sale { orders: Some(vec![("a", -1), ("b", 2)]), ..sale(Layout::Seckill) };
+    assert_eq!(refunds.audit().missing_orders, []);
+    let lacking = Sale { orders: Some(vec![("a", 0), ("b", 2)]), ..refunds };
+    assert_eq!(lacking.audit().missing_orders.len(), 1);
+}
+
+#[test]
+fn a_lost_stock_key_comes_with_a_way_out() {
+    let notes = |sale: Sale| sale.audit().notes.join(". ");
+    let lost = Sale { stock: None, ..sale(Layout::Seckill) };
+    assert!(notes(lost.clone()).contains("`reconcile --fix` restores it"), "{}", notes(lost));
+    let unproven = Sale { stock: None, ledger: None, held: vec![], ..sale(Layout::Seckill) };
+    assert!(notes(unproven.clone()).contains("`preheat --adopt`"), "{}", notes(unproven));
+    let counter = Sale { stock: None, ledger: None, ..sale(Layout::Product) };
+    assert!(notes(counter.clone()).ends_with("compare it with all order records (`--orders`)"), "{}", notes(counter));
+    assert_eq!(notes(sale(Layout::Seckill)), "");
+    let mut corrupt = Sale { stock: None, ..sale(Layout::Seckill) }.evidence();
+    corrupt.corrupt = Some(Corrupt { key: "a key".to_owned(), what: "is a list".to_owned() });
+    assert!(!judge(corrupt, MissingOrders::Repair).notes.iter().any(|note| note.contains("stock key")));
+}
+
+#[test]
+fn without_a_ledger_newer_purchases_look_like_missing_orders() {
+    let says = |sale: Sale| sale.audit().notes.iter().any(|note| note.contains("newer than the order records"));
+    let lacking = Sale { orders: Some(vec![("b", 2)]), ..sale(Layout::Seckill) };
+    assert!(!says(lacking.clone()));
+    assert!(says(Sale { ledger: None, ..lacking.clone() }));
+    assert!(!says(Sale { ledger: None, orders: Some(vec![("a", 1), ("b", 2)]), ..lacking }));
 }
