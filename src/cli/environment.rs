@@ -1,6 +1,7 @@
 //! Variables of the environment: an empty one counts as unset, and none is misread.
 
 use std::env;
+use std::path::PathBuf;
 
 use crate::cli::failure::Failure;
 
@@ -29,4 +30,11 @@ pub(super) fn parsed<T>(
     let Some(value) = variable(name)? else { return Ok(None) };
     let wrong = || Failure::usage(format!("the environment variable `{name}` is `{}`", value.escape_debug()));
     parse(&value).map(Some).ok_or_else(|| wrong().hint(expected.to_owned()))
+}
+
+/// The file of contexts: `seckill/config.yaml` in `XDG_CONFIG_HOME`, else in `~/.config`. `None` without a home.
+pub fn config_file() -> Option<PathBuf> {
+    let directory = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")))?;
+    Some(folder.join("seckill").join("config.yaml"))
 }

@@ -16,6 +16,12 @@ pub(super) fn of(path: &str) -> &'static str {
         "run" => RUN,
         "pause" => PAUSE,
         "resume" => RESUME,
+        "context" => CONTEXT,
+        "context list" => CONTEXT_LIST,
+        "context add" => CONTEXT_ADD,
+        "context use" => CONTEXT_USE,
+        "context show" => CONTEXT_SHOW,
+        "context remove" => CONTEXT_REMOVE,
         "script" => SCRIPT,
         "script list" => SCRIPT_LIST,
         "script show" => SCRIPT_SHOW,
@@ -143,6 +149,42 @@ seckill pause 1001 1002 --reason 'wrong price'
 
 const RESUME: &str = "
 seckill resume 1001 1002
+";
+
+const CONTEXT: &str = "
+# The sale's server, protected against the wrong window
+seckill context add sale --url rediss://ops@10.0.0.5:6379 --password-file ~/.sale.pw --protected
+seckill context use sale
+# One command on another server
+seckill inspect --context staging
+# In a script, a change of a protected context needs its name
+seckill pause 1001 --confirm sale
+";
+
+const CONTEXT_LIST: &str = "
+seckill context list
+";
+
+const CONTEXT_ADD: &str = "
+seckill context add staging --url redis://10.0.1.5:6379 --layout sku --timezone Asia/Shanghai
+# The password comes from a program; changes ask for the name
+seckill context add sale --url rediss://ops@10.0.0.5 --password-command 'pass show sale' --protected
+";
+
+const CONTEXT_USE: &str = "
+seckill context use sale
+# No context from now on
+seckill context use --none
+";
+
+const CONTEXT_SHOW: &str = "
+# The context in use
+seckill context show
+seckill context show staging
+";
+
+const CONTEXT_REMOVE: &str = "
+seckill context remove staging
 ";
 
 const SCRIPT: &str = "

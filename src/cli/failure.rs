@@ -39,6 +39,9 @@ pub struct Failure {
     /// Rows of changes that standard output lost. YAML values, because they keep the order of their fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<Vec<Value>>,
+    /// The server that was to be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
 }
 
 fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
@@ -47,7 +50,7 @@ fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Er
 
 impl Failure {
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, exit, changes: None }
+        Self { message: message.into(), hint: None, exit, changes: None, on: None }
     }
 
     pub fn usage(message: impl Into<String>) -> Self {

@@ -14,11 +14,12 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Activities", &["preheat", "run", "pause", "resume"]),
     ("Orders", &["deduct", "multi-deduct", "refund"]),
     ("Audit", &["inspect", "reconcile", "repair", "ledger"]),
-    ("Other", &["script", "help"]),
+    ("Other", &["script", "context", "help"]),
 ];
 
 const ENVIRONMENT: &str = "
 SECKILL_URL, REDIS_URL           Server [default: redis://127.0.0.1:6379]
+SECKILL_CONTEXT                  Context [default: the one of `context use`]
 SECKILL_PASSWORD, REDISCLI_AUTH  Password of the server
 SECKILL_SENTINEL_PASSWORD        Password of the sentinels [default: the server's]
 SECKILL_LAYOUT                   Layout [default: the fixture's, else seckill]

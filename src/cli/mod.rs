@@ -77,6 +77,10 @@ pub struct Global {
     #[arg(short, long, global = true, value_name = "URL", conflicts_with = "embedded")]
     pub url: Option<String>,
 
+    /// Server by name: see `seckill context`
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
+    pub context: Option<String>,
+
     /// Start a private server; its data stays only in DIR
     #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub embedded: Option<PathBuf>,
@@ -111,7 +115,11 @@ pub struct Global {
 
     /// Time zone of tables and given times [env: TZ]
     #[arg(long, global = true, value_name = "ZONE")]
-    timezone: Option<Zone>,
+    pub timezone: Option<Zone>,
+
+    /// The zone of `TZ`.
+    #[arg(skip)]
+    pub zone_of_environment: Option<Zone>,
 
     /// Begin csv with a byte order mark, for spreadsheets
     #[arg(long, global = true)]
@@ -146,7 +154,7 @@ impl Global {
             self.timeout = environment::parsed("SECKILL_TIMEOUT", |text| timeout(text).ok(), expected)?;
         }
         if self.timezone.is_none() {
-            self.timezone = environment::parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
+            self.zone_of_environment = environment::parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
         }
         Ok(())
     }
@@ -157,11 +165,6 @@ impl Global {
 
     pub fn timeout(&self) -> Duration {
         self.timeout.unwrap_or(Duration::from_secs(5))
-    }
-
-    /// The zone of times without an offset, and of tables.
-    pub fn timezone(&self) -> Zone {
-        self.timezone.clone().unwrap_or_else(Zone::of_system)
     }
 }
 
@@ -206,6 +209,12 @@ pub struct Mutating {
     #[arg(short, long)]
     pub yes: bool,
 
+    /// Name of the protected context that is changed
+    ///
+    /// It answers for scripts; `--yes` alone does not. If the server is of no context, or of another, nothing is changed.
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+
     /// Wait until N replicas have it; fewer is exit 6
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = replicas())]
     pub wait_replicas: Option<u32>,
@@ -240,4 +249,6 @@ pub enum Command {
     Resume(commands::pause::ResumeArgs),
     #[command(subcommand)]
     Script(commands::script::ScriptCommand),
+    #[command(subcommand)]
+    Context(commands::context::ContextCommand),
 }

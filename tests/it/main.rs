@@ -13,6 +13,7 @@ mod acl;
 mod backends;
 mod bulk;
 mod cluster;
+mod context;
 mod drop_ins;
 mod embedded;
 mod faults;

@@ -45,6 +45,12 @@ pub struct DeductArgs {
     bulk: BulkArgs,
 }
 
+impl DeductArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.mutating
+    }
+}
+
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     super::rows::fitting_limit(args.per_user_limit, store.layout())?;

@@ -10,6 +10,7 @@ mod trim;
 use std::str::FromStr;
 
 use super::hints;
+use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
@@ -42,6 +43,13 @@ pub struct LedgerArgs {
     command: Option<LedgerCommand>,
     #[command(flatten)]
     shown: ShowArgs,
+}
+
+impl LedgerArgs {
+    /// The flags of what changes data; showing does not.
+    pub fn mutating(&self) -> Option<&Mutating> {
+        self.command.as_ref().map(|LedgerCommand::Trim(args)| args.mutating())
+    }
 }
 
 /// What else can be done to a ledger.

@@ -1,6 +1,8 @@
 //! One file per subcommand: its arguments, then its run. Here is only what all of them share.
 
 mod bulk;
+mod consent;
+pub mod context;
 pub mod deduct;
 mod hints;
 pub mod inspect;
@@ -17,10 +19,12 @@ pub mod run;
 pub mod script;
 mod session;
 mod stored_user;
+mod target;
 
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::{Cli, Command};
+use crate::cli::output::Output;
+use crate::cli::{Cli, Command, Global};
 use session::Session;
 
 /// Runs the command and returns its exit code.
@@ -28,8 +32,12 @@ use session::Session;
 /// # Errors
 /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
 pub fn run(cli: Cli) -> Result<Exit, Failure> {
+    let command = match cli.command {
+        Command::Context(command) => return offline(&cli.global, |out| context::run(command, &cli.global, out)),
+        command => command,
+    };
     let mut session = Session::new(cli.global)?;
-    let ended = dispatch(cli.command, &mut session).and_then(|exit| session.wait_for_replicas(exit));
+    let ended = dispatch(command, &mut session).and_then(|exit| session.wait_for_replicas(exit));
     let ended = match ended {
         // The reader of a feed that closed the pipe has what it wanted.
         Err(error) if error.is_broken_pipe() => Ok(Exit::Done),
@@ -38,19 +46,33 @@ pub fn run(cli: Cli) -> Result<Exit, Failure> {
     session.out.end(ended)
 }
 
+/// Runs a command that needs no server, and no context.
+fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -> Result<Exit, Failure> {
+    let mut out = session::output(global)?;
+    let ended = command(&mut out).map_err(Failure::from);
+    out.end(ended)
+}
+
 fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
     match command {
         Command::Preheat(args) => preheat::run(&args, session),
-        Command::Deduct(args) => session.with(|store, out| deduct::run(&args, store, out)),
-        Command::MultiDeduct(args) => session.with(|store, out| multi_deduct::run(&args, store, out)),
-        Command::Refund(args) => session.with(|store, out| refund::run(&args, store, out)),
+        Command::Deduct(args) => session.change(args.mutating(), |store, out| deduct::run(&args, store, out)),
+        Command::MultiDeduct(args) => {
+            session.change(args.mutating(), |store, out| multi_deduct::run(&args, store, out))
+        }
+        Command::Refund(args) => session.change(args.mutating(), |store, out| refund::run(&args, store, out)),
         Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
         Command::Reconcile(args) => reconcile::run(&args, session),
         Command::Repair(args) => repair::run(&args, session),
-        Command::Ledger(args) => session.with(|store, out| ledger::run(&args, store, out)),
+        Command::Ledger(args) => match args.mutating() {
+            Some(mutating) => session.change(mutating, |store, out| ledger::run(&args, store, out)),
+            None => session.with(|store, out| ledger::run(&args, store, out)),
+        },
         Command::Run(args) => run::run(&args, session),
-        Command::Pause(args) => session.with(|store, out| pause::pause(&args, store, out)),
-        Command::Resume(args) => session.with(|store, out| pause::resume(&args, store, out)),
+        Command::Pause(args) => session.change(args.mutating(), |store, out| pause::pause(&args, store, out)),
+        Command::Resume(args) => session.change(args.mutating(), |store, out| pause::resume(&args, store, out)),
         Command::Script(command) => script::run(&command, session),
+        // It was run before a context was looked for.
+        Command::Context(_) => Ok(Exit::Done),
     }
 }

@@ -41,6 +41,12 @@ pub struct MultiDeductArgs {
     bulk: MultiBulkArgs,
 }
 
+impl MultiDeductArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.mutating
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Item {
     activity: ActivityId,

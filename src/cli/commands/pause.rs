@@ -45,6 +45,18 @@ struct Which {
     mutating: Mutating,
 }
 
+impl PauseArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.which.mutating
+    }
+}
+
+impl ResumeArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.which.mutating
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct PauseRow<'a> {
     activity: &'a str,

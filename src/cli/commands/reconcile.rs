@@ -90,7 +90,11 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     args.fix.check(&session.out)?;
     let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
     let plan_file = args.fix.plan_file(&inputs)?;
-    let mut store = session.store(session.layout(of_fixture)?)?;
+    let layout = session.layout(of_fixture)?;
+    let mut store = match args.fix.fix {
+        true => session.store_to_change(layout, args.fix.consent())?,
+        false => session.store(layout)?,
+    };
     store.require_replicas(args.fix.wait_replicas);
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
     let orders = args.orders.begin(named, &mut store, &session.out)?;

@@ -53,6 +53,12 @@ pub struct RefundArgs {
     bulk: BulkArgs,
 }
 
+impl RefundArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.mutating
+    }
+}
+
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     store.require_replicas(args.mutating.wait_replicas);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use anyhow::Context;
 use serde::Serialize;
 
+use super::consent::Consent;
 use super::session::Session;
 use super::stored_user::{self, UserHex, user_hex};
 use crate::cli::Mutating;
@@ -105,7 +106,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
         .hint("apply those of each layout by themselves")
         .into());
     }
-    let mut store = session.store(session.layout(Some(first.layout))?)?;
+    let mut store = session.store_to_change(session.layout(Some(first.layout))?, Consent::of(&args.mutating))?;
     store.require_replicas(args.mutating.wait_replicas);
     let repairs: Vec<&Repair> = repairs.iter().collect();
     let is_dry_run = args.mutating.dry_run;

@@ -3,23 +3,26 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::cli::Global;
+use super::consent::Consent;
+use super::target::{self, Chosen, InUse};
 use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::{certificates, password};
+use crate::cli::input::contexts::Context;
+use crate::cli::input::password;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
+use crate::cli::{Global, Mutating};
 use seckill::inventory::layout::Layout;
-use seckill::store::connect::{Certificates, Target};
+use seckill::store::connect::Target;
 use seckill::store::embedded::{Address, Embedded, EmbeddedError, Wait};
 use seckill::store::{Replicated, Store};
 
-const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
-
 /// The options every command takes, and what follows from them.
 pub struct Session {
-    global: Global,
+    pub global: Global,
+    /// The context in use.
+    in_use: Option<InUse>,
     /// What waits for replicas when the command is over.
     waiting: RefCell<Option<Store>>,
     pub out: Output,
@@ -28,53 +31,57 @@ pub struct Session {
 impl Session {
     /// Nothing is connected or started yet.
     pub fn new(global: Global) -> Result<Self> {
-        let mut out = Output::new(global.output(), global.color, global.quiet, global.verbose);
-        if global.bom && global.output() != Format::Csv {
-            return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output().name()))
-                .hint("add `-o csv`, or leave `--bom` out")
-                .into());
-        }
-        out.set_bom(global.bom);
-        global.timezone().use_in_process();
-        Ok(Self { global, waiting: RefCell::default(), out })
+        let out = output(&global)?;
+        let in_use = target::in_use(&global)?;
+        target::zone(&global, in_use.as_ref()).use_in_process();
+        Ok(Self { global, in_use, waiting: RefCell::default(), out })
     }
 
     /// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
     pub fn layout(&self, of_fixture: Option<Layout>) -> Result<Layout> {
-        if let (Some(flag), Some(fixture)) = (self.global.layout, of_fixture)
-            && flag != fixture
-        {
-            return Err(Failure::usage(format!(
-                "`--layout {}` contradicts the fixture, which says `layout: {}`",
-                flag.name(),
-                fixture.name()
-            ))
-            .hint("leave the flag out, or change the fixture")
-            .into());
-        }
-        if let Some(layout) = self.global.layout.or(of_fixture) {
-            return Ok(layout);
-        }
-        match variable("SECKILL_LAYOUT")? {
-            Some(name) => Layout::named(&name).ok_or_else(|| {
-                Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
-                    .hint("expected seckill, sku, coupon, product or cluster")
-                    .into()
-            }),
-            None => Ok(Layout::default()),
-        }
+        target::layout(&self.global, self.in_use.as_ref(), of_fixture)
     }
 
     /// A store for a layout: connects when first asked, or starts a private server now.
     pub fn store(&self, layout: Layout) -> Result<Store> {
-        let target = match &self.global.embedded {
-            Some(directory) => self.start_embedded(directory)?,
-            None => self.target()?,
+        let (target, _) = self.target()?;
+        self.store_at(target, layout)
+    }
+
+    /// The same for a command that changes data: it names its server on standard error, and if the server is that of a
+    /// protected context, asks for the context's name before anything else.
+    ///
+    /// # Errors
+    /// Nobody gave the name, or `--confirm` has another one.
+    pub fn store_to_change(&mut self, layout: Layout, consent: Consent<'_>) -> Result<Store> {
+        let (target, context) = self.target()?;
+        let name = context.map(|context| context.name.clone());
+        let protected = context.filter(|context| context.protected).map(|context| context.name.clone());
+        let shown = match (&name, &self.global.embedded) {
+            (Some(name), _) => format!("{name} ({}, layout {})", target.shown, layout.name()),
+            (None, Some(_)) => format!("a private server (layout {})", layout.name()),
+            (None, None) => format!("{} (layout {})", target.shown, layout.name()),
         };
+        self.out.set_target(&shown);
+        consent.given(name.as_deref(), protected.is_some(), &shown, &self.out)?;
+        self.store_at(target, layout)
+    }
+
+    fn store_at(&self, target: Target, layout: Layout) -> Result<Store> {
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
         let store = Store::new(target, layout, operator()?).stop_when(interrupt::requested);
         *self.waiting.borrow_mut() = Some(store.sibling());
         Ok(store)
+    }
+
+    /// The server, and the context that it is of. A private one is started.
+    fn target(&self) -> Result<(Target, Option<&Context>)> {
+        if let Some(directory) = &self.global.embedded {
+            return Ok((self.start_embedded(directory)?, None));
+        }
+        let run = |command: &str| Ok(password::of_command(command)?);
+        let Chosen { target, context } = target::target(&self.global, self.in_use.as_ref(), run)?;
+        Ok((target, context))
     }
 
     /// Waits for the replicas of `--wait-replicas`, once for all that the command changed. What a command that failed
@@ -96,68 +103,19 @@ impl Session {
         Err(Failure { exit: Exit::Unknown, ..failure }.into())
     }
 
-    /// The server of the flag, else of the environment, and how to log in there.
-    fn target(&self) -> Result<Target> {
-        let (url, source) = match (&self.global.url, variable("SECKILL_URL")) {
-            (Some(url), _) => (url.clone(), "the value of `--url`"),
-            (None, Err(failure)) => return Err(failure.into()),
-            (None, Ok(Some(url))) => (url, "the value of the environment variable `SECKILL_URL`"),
-            (None, Ok(None)) => match variable("REDIS_URL")? {
-                Some(url) => (url, "the value of the environment variable `REDIS_URL`"),
-                None => (DEFAULT_URL.to_owned(), "the default"),
-            },
-        };
-        let mut target = Target::new(&url, source, self.global.timeout())?;
-        if let Some(path) = &self.global.password_file {
-            target.set_password(password::of_file(path)?);
-        } else if !target.has_password() {
-            let password = match variable("SECKILL_PASSWORD")? {
-                Some(password) => Some(password),
-                None => variable("REDISCLI_AUTH")?,
-            };
-            password.into_iter().for_each(|password| target.set_password(password));
-        }
-        if target.primary_name().is_some()
-            && let Some(password) = variable("SECKILL_SENTINEL_PASSWORD")?
-        {
-            target.set_sentinel_password(password);
-        }
-        if let Some(certificates) = self.certificates(&target)? {
-            target.set_certificates(&certificates)?;
-        }
-        Ok(target)
-    }
-
-    /// The files of `--cacert`, `--cert` and `--key`, if the server is one with TLS.
-    fn certificates(&self, target: &Target) -> Result<Option<Certificates>> {
-        let Global { cacert, cert, key, .. } = &self.global;
-        let given = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
-        let Some((flag, _)) = given.iter().find(|(_, file)| file.is_some()) else { return Ok(None) };
-        if !target.has_tls() {
-            return Err(Failure::usage(format!("`{flag}` is for TLS, and `{}` is without", target.shown))
-                .hint("write rediss:// instead of redis://, or leave it out")
-                .into());
-        }
-        let client = match (cert, key) {
-            (Some(cert), Some(key)) => Some((
-                certificates::of_file("certificate", "--cert", cert)?,
-                certificates::of_file("private key", "--key", key)?,
-            )),
-            (None, None) => None,
-            (cert, _) => {
-                let (given, missing) = if cert.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
-                return Err(Failure::usage(format!("`{given}` needs `{missing}`"))
-                    .hint("give the client's certificate and its private key, a PEM file each")
-                    .into());
-            }
-        };
-        let ca = cacert.as_ref().map(|path| certificates::of_file("CA file", "--cacert", path)).transpose()?;
-        Ok(Some(Certificates { ca, client }))
-    }
-
     /// Runs a command that needs no fixture.
     pub fn with(&mut self, command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>) -> Result<Exit> {
         let mut store = self.store(self.layout(None)?)?;
+        command(&mut store, &mut self.out)
+    }
+
+    /// Runs a command that changes data and needs no fixture.
+    pub fn change(
+        &mut self,
+        mutating: &Mutating,
+        command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>,
+    ) -> Result<Exit> {
+        let mut store = self.store_to_change(self.layout(None)?, Consent::of(mutating))?;
         command(&mut store, &mut self.out)
     }
 
@@ -190,6 +148,20 @@ impl Session {
             }
         })
     }
+}
+
+/// The output that the options ask for.
+///
+/// # Errors
+/// `--bom` with another format than csv.
+pub fn output(global: &Global) -> Result<Output, Failure> {
+    let mut out = Output::new(global.output(), global.color, global.quiet, global.verbose);
+    if global.bom && global.output() != Format::Csv {
+        return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output().name()))
+            .hint("add `-o csv`, or leave `--bom` out"));
+    }
+    out.set_bom(global.bom);
+    Ok(out)
 }
 
 /// What was applied is not where it should be too.

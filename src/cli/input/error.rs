@@ -30,8 +30,8 @@ pub enum InputError {
     #[error("`{name}` cannot be read again")]
     NotRepeatable { name: String },
     /// The command that prints it failed.
-    #[error("the orders command `{}` {what}", command.escape_debug())]
-    Command { command: String, what: String, hint: Option<String> },
+    #[error("the {kind} command `{}` {what}", command.escape_debug())]
+    Command { kind: &'static str, command: String, what: String, hint: Option<String> },
     /// The user asked to stop while nothing arrived.
     #[error("interrupted while waiting for {}: nothing was applied", quoted(name))]
     Interrupted { name: String },
@@ -54,7 +54,7 @@ impl InputError {
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Invalid { message, .. } => Self::Invalid { message, hint: Some(hint.into()) },
-            Self::Command { command, what, .. } => Self::Command { command, what, hint: Some(hint.into()) },
+            Self::Command { kind, command, what, .. } => Self::Command { kind, command, what, hint: Some(hint.into()) },
             other => other,
         }
     }

@@ -7,6 +7,7 @@ pub mod activities;
 pub mod certificates;
 mod column_names;
 pub mod columns;
+pub mod contexts;
 mod encoding;
 mod error;
 mod fields;

@@ -67,6 +67,10 @@ impl Problems {
         self.shown.len() >= MOST_SHOWN
     }
 
+    pub fn any(&self) -> bool {
+        !self.shown.is_empty()
+    }
+
     pub fn report(&mut self, problem: Problem) -> Reported {
         if self.is_full() {
             self.hidden += 1;

@@ -166,7 +166,7 @@ impl Drop for Export {
 }
 
 fn failed(line: &str, what: &str) -> InputError {
-    InputError::Command { command: line.to_owned(), what: what.to_owned(), hint: None }
+    InputError::Command { kind: "orders", command: line.to_owned(), what: what.to_owned(), hint: None }
 }
 
 /// Ends the reading of a source. The exit status of a command counts: an export that failed half-way is no export.

@@ -40,7 +40,7 @@ impl Source {
     }
 
     /// Takes bytes as UTF-8.
-    fn of(name: &str, bytes: Vec<u8>) -> Result<Self, InputError> {
+    pub fn of(name: &str, bytes: Vec<u8>) -> Result<Self, InputError> {
         if encoding::is_utf16(&bytes[..bytes.len().min(4)]) {
             return Err(InputError::utf16(name));
         }

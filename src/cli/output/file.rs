@@ -132,7 +132,7 @@ impl OutputFile {
 }
 
 /// Where a path leads: a rename onto a symbolic link would replace the link. A link to nothing is followed too.
-fn resolve(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut resolved = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::symlink_metadata(&resolved) {

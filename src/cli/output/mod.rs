@@ -11,6 +11,7 @@ pub mod format;
 mod lost;
 pub mod notes;
 mod paint;
+mod private_file;
 pub mod progress;
 pub mod rows;
 pub mod sink;
@@ -32,6 +33,7 @@ pub(crate) use columns::columns;
 pub use error::{report, report_usage};
 pub use file::OutputFile;
 pub use format::Format;
+pub use private_file::PrivateFile;
 pub use progress::Progress;
 pub use rows::{Row, RowStream};
 pub use sink::OutputError;
@@ -53,6 +55,8 @@ pub struct Output {
     is_dry: bool,
     /// Whether csv begins with a byte order mark.
     bom: bool,
+    /// The server that is changed, if it is still to be named.
+    target: Option<String>,
 }
 
 /// The title of a table of a dry run.
@@ -65,12 +69,28 @@ impl Output {
 
     /// Some other writer for the data.
     pub fn to(writer: impl Write + Send + 'static, format: Format, terminal: Terminal) -> Self {
-        Self { format, terminal, sink: Sink::new(Box::new(writer), terminal.shows_data), is_dry: false, bom: false }
+        Self {
+            format,
+            terminal,
+            sink: Sink::new(Box::new(writer), terminal.shows_data),
+            is_dry: false,
+            bom: false,
+            target: None,
+        }
     }
 
     /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.
     pub fn set_dry_run(&mut self, is_dry: bool) {
         self.is_dry = is_dry;
+    }
+
+    /// Names the server that is changed, on standard error. With json, jsonl and yaml, if no person reads that, an error is
+    /// one object and nothing else: then it is a field of the object, and else said at the end.
+    pub fn set_target(&mut self, target: &str) {
+        match self.format.is_nested() && !self.terminal.is_read {
+            true => self.target = Some(target.to_owned()),
+            false => self.note(format!("on {target}")),
+        }
     }
 
     pub fn set_bom(&mut self, bom: bool) {
@@ -91,9 +111,16 @@ impl Output {
         if self.is_dry && self.format != Format::Table && ended.is_ok() {
             self.note("dry run: nothing was changed");
         }
-        match self.sink.take_lost() {
+        let ended = match self.sink.take_lost() {
             Some((why, changes)) => Err(lost::output_lost(&why, changes, ended)),
             None => ended,
+        };
+        match (ended, self.target.take()) {
+            (Err(failure), target) => Err(Failure { on: target, ..failure }),
+            (Ok(exit), target) => {
+                target.into_iter().for_each(|target| self.note(format!("on {target}")));
+                Ok(exit)
+            }
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Terminal {
     pub details: bool,
     /// Progress is drawn.
     pub progress: bool,
+    /// A person reads notes and errors.
+    pub is_read: bool,
     /// A question would be seen, and could be answered.
     pub asks: bool,
 }
@@ -49,6 +51,7 @@ impl Terminal {
             notes: !quiet,
             details: verbose && !quiet,
             progress: shows_notes && !quiet && !is_dumb(),
+            is_read: shows_notes,
             asks: shows_notes && io::stdin().is_terminal(),
         }
     }

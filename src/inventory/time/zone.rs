@@ -17,9 +17,9 @@ const LOCAL: &str = "/etc/localtime";
 
 static PROCESS: OnceLock<Zone> = OnceLock::new();
 
-/// A time zone.
+/// A time zone, and the text that it was given as.
 #[derive(Debug, Clone)]
-pub struct Zone(TimeZone);
+pub struct Zone(TimeZone, String);
 
 /// A name that no time zone has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +37,16 @@ impl Zone {
         let linked = std::fs::read_link(LOCAL).ok();
         let name = linked.as_ref().and_then(|path| path.to_str()?.split_once("zoneinfo/").map(|(_, name)| name));
         let named = name.and_then(|name| name.parse().ok());
-        named.or_else(|| of_file(Path::new(LOCAL), "")).unwrap_or(Self(TimeZone::UTC))
+        named.or_else(|| of_file(Path::new(LOCAL), "")).unwrap_or_else(Self::utc)
+    }
+
+    fn utc() -> Self {
+        Self(TimeZone::UTC, "UTC".to_owned())
+    }
+
+    /// As it was given.
+    pub fn text(&self) -> &str {
+        &self.1
     }
 
     /// Makes it the zone of the process: the first one counts.
@@ -47,7 +56,7 @@ impl Zone {
 
     /// The zone of the process.
     pub fn of_process() -> &'static Self {
-        PROCESS.get_or_init(|| Self(TimeZone::UTC))
+        PROCESS.get_or_init(Self::utc)
     }
 
     /// Seconds east of Greenwich at an instant.
@@ -82,14 +91,15 @@ impl FromStr for Zone {
         if path.is_absolute() {
             return of_file(path, name).ok_or_else(|| UnknownZone(text.to_owned()));
         }
+        let named = |zone| Self(zone, name.to_owned());
         let is_plain = !name.is_empty() && !name.split('/').any(|part| part.is_empty() || part.starts_with('.'));
         // The system's first: it may be newer than what was built in.
         is_plain
             .then(|| of_file(&Path::new(SYSTEM).join(name), name))
             .flatten()
-            .or_else(|| TimeZone::get(name).ok().map(Self))
+            .or_else(|| TimeZone::get(name).ok().map(named))
             .or_else(|| of_offset(name))
-            .or_else(|| TimeZone::posix(name).ok().map(Self))
+            .or_else(|| TimeZone::posix(name).ok().map(named))
             .ok_or_else(|| UnknownZone(text.to_owned()))
     }
 }
@@ -102,7 +112,7 @@ fn of_file(path: &Path, name: &str) -> Option<Zone> {
     if !about.is_file() || about.len() > MOST {
         return None;
     }
-    TimeZone::tzif(name, &std::fs::read(path).ok()?).ok().map(Zone)
+    TimeZone::tzif(name, &std::fs::read(path).ok()?).ok().map(|zone| Zone(zone, name.to_owned()))
 }
 
 /// `+08:00`.
@@ -110,7 +120,7 @@ fn of_offset(text: &str) -> Option<Zone> {
     let at_midnight: Millis =
         text.starts_with(['+', '-']).then(|| format!("1970-01-01T00:00:00{text}").parse().ok())??;
     let seconds = i32::try_from(-at_midnight.0 / 1000).ok()?;
-    Offset::from_seconds(seconds).ok().map(|offset| Zone(TimeZone::fixed(offset)))
+    Offset::from_seconds(seconds).ok().map(|offset| Zone(TimeZone::fixed(offset), text.to_owned()))
 }
 
 #[cfg(test)]

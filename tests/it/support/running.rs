@@ -112,7 +112,8 @@ impl Running {
         let printed = format!("$ {call}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---");
         let status = status.unwrap_or_else(|| panic!("hangs: still running after {TIME_LIMIT:?}\n{printed}"));
         assert!(streams_ended, "left a process behind that holds its output open\n{printed}");
-        Outcome { call: call.clone(), status, stdout, stderr }
+        let (target, stderr) = without_target(stderr);
+        Outcome { call: call.clone(), status, target, stdout, stderr }
     }
 
     #[track_caller]
@@ -121,6 +122,18 @@ impl Running {
             let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
             panic!("waited for {what:?}\n$ {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---", self.call);
         }
+    }
+}
+
+/// Takes the line apart that names the server of a change: nearly every call of a test has one.
+fn without_target(stderr: String) -> (Option<String>, String) {
+    let line = stderr.split_inclusive('\n').find(|line| line.starts_with("note: on ")).map(str::to_owned);
+    match line {
+        Some(line) => {
+            let target = line.trim_start_matches("note: on ").trim_end().to_owned();
+            (Some(target), stderr.replacen(&line, "", 1))
+        }
+        None => (None, stderr),
     }
 }
 

@@ -27,6 +27,8 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
     command
         .envs([("COLUMNS", "100"), ("TZ", "UTC"), ("SECKILL_OPERATOR", "tester@test")])
         .env("SECKILL_SERVER", server_binary())
+        // Nor the contexts of who runs the tests.
+        .env("XDG_CONFIG_HOME", "/nonexistent")
         // Never the server that a developer may have on the default port.
         .env("SECKILL_URL", "unix:///nonexistent/no-server-was-named.sock")
         .stdout(Stdio::piped())
@@ -166,7 +168,10 @@ impl Call {
 pub struct Outcome {
     pub(super) call: String,
     pub status: ExitStatus,
+    /// The server that a change named on stderr, before anything else.
+    pub target: Option<String>,
     pub stdout: String,
+    /// Without the line of `target`.
     pub stderr: String,
 }
 
@@ -226,6 +231,13 @@ impl Outcome {
         self
     }
 
+    /// The server that a change named on stderr; of a failure under `-o json`, in its object.
+    #[track_caller]
+    pub fn on(self, target: &str) -> Self {
+        self.expect(self.target.as_deref() == Some(target), &format!("to be on {target:?}, not {:?}", self.target));
+        self
+    }
+
     /// Stdout of `-o json`.
     #[track_caller]
     pub fn json(&self) -> Value {
@@ -268,7 +280,7 @@ impl Outcome {
     }
 
     fn shown(&self) -> String {
-        let Self { call, status, stdout, stderr } = self;
+        let Self { call, status, stdout, stderr, .. } = self;
         format!("$ {call}\n{status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---")
     }
 }

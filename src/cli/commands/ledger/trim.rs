@@ -36,6 +36,12 @@ pub struct TrimArgs {
     mutating: Mutating,
 }
 
+impl TrimArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.mutating
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct TrimRow<'a> {
     activity: &'a str,

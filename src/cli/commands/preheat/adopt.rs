@@ -2,6 +2,7 @@
 
 use super::row::PreheatRow;
 use super::{PreheatArgs, explain};
+use crate::cli::commands::consent::Consent;
 use crate::cli::commands::session::Session;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -35,7 +36,7 @@ pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> 
     let layout = session.layout(None)?;
     let total = args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?;
     let plan = super::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
-    let mut store = session.store(layout)?;
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
     store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
     out.set_dry_run(args.mutating.dry_run);

@@ -8,6 +8,7 @@ mod row;
 
 use std::collections::HashSet;
 
+use super::consent::Consent;
 use super::session::Session;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
@@ -104,7 +105,7 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     }
     let (plans, layout) = plans(args, session)?;
     let plans = fitted(plans, layout)?;
-    let mut store = session.store(layout)?;
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
     store.require_replicas(args.mutating.wait_replicas);
     apply::apply(&plans, args, &mut store, &mut session.out)
 }

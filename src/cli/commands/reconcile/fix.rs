@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use super::emit::Emit;
+use crate::cli::commands::consent::Consent;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -48,6 +49,11 @@ pub struct FixArgs {
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
+    /// Name of the protected context that is repaired
+    ///
+    /// It answers for scripts; `--yes` alone does not. If the server is of no context, or of another, nothing is changed.
+    #[arg(long, value_name = "NAME", requires = "fix")]
+    pub confirm: Option<String>,
     /// Wait until N replicas have it; fewer is exit 6
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = replicas(), requires = "fix")]
     pub wait_replicas: Option<u32>,
@@ -76,6 +82,10 @@ impl FixArgs {
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
         Ok(())
+    }
+
+    pub fn consent(&self) -> Consent<'_> {
+        Consent { dry_run: self.dry_run, confirm: self.confirm.as_deref() }
     }
 
     /// Begins the file of the plan, which may be none of the inputs.

@@ -10,6 +10,7 @@ mod sale;
 
 use std::collections::HashSet;
 
+use super::consent::Consent;
 use super::session::Session;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
@@ -52,7 +53,7 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     for fixture in &fixtures {
         fixture.check(layout)?;
     }
-    let mut store = session.store(layout)?;
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
     store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
     let mut report = RunReport::default();

@@ -1,0 +1,273 @@
+//! Contexts: servers by name, what beats what, and that a password never reaches another server.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::support::{Call, TestRedis, seckill};
+
+/// A home of contexts, and servers to name.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("seckill/config.yaml")
+    }
+
+    /// A call without any server in its environment.
+    fn seckill<const N: usize>(&self, args: [&str; N]) -> Call {
+        seckill(args).without_env("SECKILL_URL").env("XDG_CONFIG_HOME", self.0.path().to_str().unwrap())
+    }
+
+    /// Writes the file by hand, with that mode.
+    fn write(&self, text: &str, mode: u32) {
+        fs::create_dir_all(self.file().parent().unwrap()).unwrap();
+        fs::write(self.file(), text).unwrap();
+        fs::set_permissions(self.file(), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn path(&self, name: &str, text: &str) -> String {
+        let path = self.0.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn contexts_are_added_chosen_shown_and_removed() {
+    let home = Home::new();
+    home.seckill(["context", "list", "-o", "json"]).code(0).stdout_is("[]\n").stderr_has("context add");
+    home.seckill(["context", "show"]).code(2).stderr_has("context use NAME");
+    let add = ["context", "add", "sale", "--url", "redis://ops:hush@10.0.0.5", "--layout", "sku", "--protected"];
+    home.seckill(add).args(["--timezone", "+08:00"]).code(0).stdout_lacks("hush").stderr_has("context use sale");
+    home.seckill(["context", "add", "b", "-u", "h:1", "--password-command", "pass show b", "-q"]).code(0).stderr("");
+    home.seckill(add).code(2).stderr_has("already").stderr_has("--replace");
+    home.seckill(add).args(["--replace"]).code(0);
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&home.file()), mode(home.file().parent().unwrap())), (0o600, 0o700));
+    home.seckill(["context", "use", "c"]).code(2).stderr_has("there are `sale`, `b`");
+    home.seckill(["context", "use", "sale"]).code(0).stdout_has("*").stderr("");
+    let rows = home.seckill(["context", "list", "-o", "json"]).code(0).stdout_lacks("hush").json();
+    assert_eq!((&rows[0]["current"], &rows[1]["current"]), (&true.into(), &false.into()));
+    assert_eq!((&rows[0]["url"], &rows[0]["layout"]), (&"redis://ops:***@10.0.0.5:6379".into(), &"sku".into()));
+    assert_eq!(rows[1]["password_command"], "pass …", "the rest may be a secret");
+    home.seckill(["context", "show"]).code(0).stdout_has("redis://ops:***@10.0.0.5:6379").stdout_lacks("hush");
+    home.seckill(["context", "show", "b", "-o", "json"]).code(0).stdout_has(r#""url": "redis://h:1""#);
+    home.seckill(["context", "use", "sale"]).env("REDIS_URL", "h:1").code(0).stderr_has("unset REDIS_URL");
+    home.seckill(["context", "list"]).env("SECKILL_URL", "h:1").code(0).stderr_has("not in use");
+    home.seckill(["context", "remove", "sale"]).code(0).stderr_has("no context is current");
+    home.seckill(["context", "remove", "sale"]).code(2);
+    home.seckill(["context", "use", "--none"]).code(0);
+    let left = home.seckill(["context", "list", "-o", "jsonl"]).code(0).jsonl();
+    assert_eq!(left.len(), 1);
+}
+
+#[test]
+fn a_context_that_contradicts_itself_is_not_added() {
+    let home = Home::new();
+    let pem = home.path("ca.pem", "");
+    for (args, why) in [
+        (vec!["x"], "needs the URL"),
+        (vec!["x", "-u", "me:hush@h:1"], "--url"),
+        (vec!["x", "-u", "redis://h", "--cacert", &pem], "is for TLS"),
+        (vec!["x", "-u", "rediss://h", "--cert", &pem], "are a pair"),
+        (vec!["x", "-u", "redis://:hush@h", "--password-file", &pem], "give one of them"),
+        (vec!["x", "-u", "redis://h", "--password-file", "-"], "cannot be kept"),
+        (vec!["x y", "-u", "redis://h"], "without white space"),
+    ] {
+        home.seckill(["context", "add"]).args(&args).code(2).stderr_has(why).stderr_lacks("hush").stdout_is("");
+    }
+    assert!(!home.file().exists());
+    seckill(["context", "list"])
+        .without_env("XDG_CONFIG_HOME")
+        .without_env("HOME")
+        .code(2)
+        .stderr_has("XDG_CONFIG_HOME");
+}
+
+#[test]
+fn a_file_that_others_may_change_is_refused_and_one_with_a_password_that_they_may_read() {
+    let home = Home::new();
+    let plain = "current: a\ncontexts:\n  a: {url: 'unix:///nonexistent/a'}\n";
+    let secret = "current: a\ncontexts:\n  a: {url: 'unix:///nonexistent/a?pass=hush'}\n";
+    for (text, mode, code, why) in [
+        (plain, 0o622, 2, "others may change"),
+        (plain, 0o644, 5, "cannot reach"),
+        (secret, 0o644, 2, "others may read"),
+        (secret, 0o640, 2, "chmod 600"),
+        (secret, 0o600, 5, "cannot reach"),
+    ] {
+        home.write(text, mode);
+        home.seckill(["inspect"]).code(code).stderr_has(why).stderr_lacks("hush");
+    }
+    home.write("contexts:\n  a: {url: 'h:1', layot: sku}\n", 0o600);
+    let error = home.seckill(["inspect", "-o", "json"]).code(2).error_json();
+    assert!(error["error"].as_str().unwrap().contains("config.yaml:2:19: a context: unknown field `layot`"), "{error}");
+    assert_eq!(error["hint"], "did you mean `layout`?");
+    home.seckill(["context", "use", "a"]).code(2).stderr_has("layot");
+    // Nobody reads it who names a server.
+    home.seckill(["inspect", "-u", "unix:///nonexistent/b"]).code(5);
+    home.seckill(["inspect"]).env("SECKILL_URL", "unix:///nonexistent/b").code(5);
+    home.seckill(["inspect", "--context", "a", "-u", "unix:///nonexistent/b"]).code(2).stderr_has("layot");
+}
+
+/// `--context` is a flag; another context is beaten by the environment.
+#[test]
+fn a_flag_overrides_the_environment_which_overrides_the_context() {
+    let (home, mine, other) = (Home::new(), TestRedis::start(), TestRedis::start());
+    for (redis, id) in [(&mine, "mine"), (&other, "other")] {
+        redis.seckill(["preheat", "--id", id, "--stock", "5", "--layout", "sku"]).code(0);
+        redis.seckill(["preheat", "--id", id, "--stock", "5"]).code(0);
+    }
+    home.seckill(["context", "add", "mine", "-u", &mine.url(), "--layout", "sku", "--timezone", "Asia/Tokyo"]).code(0);
+    let shown = |call: Call| call.args(["inspect", "-v", "-o", "csv"]).code(0);
+    let (of_mine, of_other) = (format!("server {}, layout ", mine.url()), format!("server {}, layout ", other.url()));
+    // Named by a flag.
+    let named = || home.seckill(["--context", "mine"]);
+    shown(named().env("SECKILL_URL", &other.url())).stderr_has(&format!("{of_mine}sku"));
+    shown(named().env("SECKILL_LAYOUT", "coupon")).stderr_has(&format!("{of_mine}sku"));
+    shown(named().args(["--layout", "seckill"])).stderr_has(&format!("{of_mine}seckill"));
+    shown(named().args(["-u", &other.url()])).stderr_has(&format!("{of_other}sku"));
+    // Named by the environment.
+    let named = || home.seckill([]).env("SECKILL_CONTEXT", "mine");
+    shown(named()).stderr_has(&format!("{of_mine}sku"));
+    shown(named().env("SECKILL_URL", &other.url())).stderr_has(&format!("{of_other}sku"));
+    shown(named().env("SECKILL_LAYOUT", "seckill")).stderr_has(&format!("{of_mine}seckill"));
+    // The current one.
+    home.seckill(["inspect", "--context", "none"]).code(2).stderr_has("there are `mine`");
+    home.seckill(["context", "use", "mine"]).code(0);
+    shown(home.seckill([])).stderr_has(&format!("{of_mine}sku"));
+    shown(home.seckill([]).env("REDIS_URL", &other.url())).stderr_has(&format!("{of_other}seckill"));
+    shown(home.seckill(["-u", &other.url()])).stderr_has(&format!("{of_other}seckill"));
+    let zone = |call: Call| call.args(["ledger", "mine"]).code(0).stdout;
+    assert!(zone(home.seckill([]).without_env("TZ")).contains("+09:00"));
+    assert!(!zone(home.seckill([])).contains("+09:00"), "TZ overrides the context");
+    assert!(zone(home.seckill(["--context", "mine"])).contains("+09:00"), "--context overrides TZ");
+    home.seckill(["inspect", "--embedded", "--context", "mine"]).code(2);
+    home.seckill(["inspect", "--embedded"]).env("SECKILL_CONTEXT", "mine").code(0).stderr_has("private server");
+}
+
+#[test]
+fn the_password_of_a_context_reaches_its_own_server_and_no_other() {
+    let home = Home::new();
+    let mine = TestRedis::with_tcp(["--requirepass", "hushhush"]);
+    let secret = home.path("pw", "hushhush\n");
+    let command = format!("cat {secret}");
+    let (mine_url, marker) = (mine.url(), home.path("ran", ""));
+    let noted = format!("echo >> {marker}; {command}");
+    home.seckill(["context", "add", "file", "-u", &mine_url, "--password-file", &secret]).code(0);
+    home.seckill(["context", "add", "command", "-u", &mine_url, "--password-command", &noted]).code(0);
+    home.seckill(["context", "add", "fails", "-u", &mine_url, "--password-command", "echo hushhush; exit 3"]).code(0);
+    home.seckill(["inspect", "--context", "file"]).code(0);
+    home.seckill(["inspect", "--context", "command"]).code(0);
+    let failed = home.seckill(["inspect", "--context", "fails", "-v"]).code(1);
+    failed.stderr_has("`echo` ended with 3").stderr_lacks("hushhush");
+    // The server by another name is another server: it gets nothing.
+    let ran = || fs::read_to_string(&marker).unwrap().lines().count();
+    let before = ran();
+    let socket = format!("unix://{}", mine.socket().display());
+    for name in ["file", "command"] {
+        home.seckill(["inspect", "--context", name, "-u", &socket]).code(4);
+        home.seckill(["inspect"]).env("SECKILL_CONTEXT", name).env("SECKILL_URL", &socket).code(4);
+        home.seckill(["context", "use", name]).code(0);
+        home.seckill(["inspect", "-u", &socket]).code(4);
+        home.seckill(["inspect"]).env("REDIS_URL", &socket).code(4);
+        home.seckill(["inspect"]).code(0);
+        home.seckill(["context", "show"]).code(0).stdout_lacks("hushhush");
+    }
+    assert_eq!(ran(), before + 1, "the command ran for its own server alone");
+    // What beats what.
+    home.seckill(["inspect"]).env("SECKILL_PASSWORD", "guess").code(4);
+    home.seckill(["inspect", "--context", "file"]).env("SECKILL_PASSWORD", "guess").code(0);
+    let wrong = home.path("wrong", "guess");
+    home.seckill(["inspect", "--context", "file", "--password-file", &wrong]).code(4);
+}
+
+#[test]
+fn every_command_that_changes_data_names_its_server() {
+    let (home, redis) = (Home::new(), TestRedis::start());
+    home.seckill(["context", "add", "sale", "-u", &redis.url()]).code(0);
+    home.seckill(["context", "use", "sale"]).code(0);
+    let orders = home.path("orders.csv", "activity,user\n1,9\n");
+    let fixture = home.path("fixture.yaml", "activities: [{id: 2, stock: 5}]\n");
+    let plan = home.path("plan.jsonl", "");
+    let (url, on) = (redis.url(), format!("sale ({}, layout seckill)", redis.url()));
+    let changes = [
+        "preheat --id 1 --stock 50",
+        "deduct 1 --user 7 --quantity 3",
+        "refund 1 --user 7",
+        "multi-deduct --user 7 1=1",
+        "pause 1",
+        "resume 1",
+        "ledger trim 1 --before 1h --yes",
+        "reconcile 1 --fix --yes",
+        "preheat --id 1 --adopt --yes",
+        &format!("deduct --from {orders}"),
+        &format!("run {fixture}"),
+    ];
+    for line in changes {
+        for format in ["table", "csv", "jsonl"] {
+            let line = || line.split(' ').chain(["-o", format]);
+            home.seckill([]).args(line()).args(["--dry-run"]).run().on(&on);
+            home.seckill([]).args(line()).run().on(&on);
+            redis.seckill([]).args(line()).run().on(&format!("{url} (layout seckill)"));
+            let quiet = home.seckill([]).args(line()).args(["-q"]).run();
+            assert_eq!(quiet.target, None);
+        }
+    }
+    for line in ["inspect", "reconcile 1", "ledger 1", "script list", "context list"] {
+        assert_eq!(home.seckill([]).args(line.split(' ')).run().target, None, "{line}");
+    }
+    home.seckill(["repair", &plan]).code(0).stderr_has("no repairs");
+    let private = seckill(["preheat", "--embedded", "--id", "1", "--stock", "5"]).code(0);
+    private.on("a private server (layout seckill)");
+    // An error of json is one object: the server is in it.
+    let refused = home.seckill(["preheat", "--id", "1", "--stock", "5", "--reset", "-o", "json"]).code(2).error_json();
+    assert_eq!(refused["on"], *on);
+}
+
+#[test]
+fn a_protected_context_is_changed_only_by_its_name() {
+    let (home, redis) = (Home::new(), TestRedis::start());
+    home.seckill(["context", "add", "sale", "-u", &redis.url(), "--protected"]).code(0);
+    home.seckill(["context", "use", "sale"]).code(0);
+    redis.seckill(["preheat", "--id", "1", "--stock", "50"]).code(0);
+    let before = redis.dump_all();
+    let orders = home.path("orders.csv", "activity,user\n1,9\n");
+    for line in [
+        "preheat --id 2 --stock 5",
+        "preheat --id 1 --stock 5 --reset",
+        "preheat --id 1 --adopt",
+        "deduct 1 --user 7",
+        "refund 1 --user 7",
+        "multi-deduct --user 7 1=1",
+        "pause 1",
+        "resume 1",
+        "ledger trim 1 --before 1h",
+        "reconcile 1 --fix",
+        &format!("deduct --from {orders}"),
+        &format!("refund --from {orders} --keep-going"),
+    ] {
+        let call = || home.seckill([]).args(line.split(' ')).args(["--yes"]);
+        call().code(2).stdout_is("").stderr_has("`sale` is protected").stderr_has("--confirm sale");
+        call().args(["--confirm", "other"]).code(2).stderr_has("the context is `sale`");
+        home.seckill([]).args(line.split(' ')).at_terminal("yes\n").code(1).stdout_has("nothing was changed");
+        call().at_terminal("sal\n").code(1).stdout_has("Type `sale` to change it");
+        home.seckill([]).args(line.split(' ')).args(["--dry-run"]).run().stderr_lacks("protected");
+    }
+    redis.assert_unchanged_since(&before);
+    home.seckill(["deduct", "1", "--user", "7"]).at_terminal("sale\n").code(0);
+    home.seckill(["deduct", "1", "--user", "7", "--confirm", "sale"]).code(0);
+    home.seckill(["preheat", "--id", "1", "--stock", "5", "--reset", "--confirm", "sale"]).code(2).stderr_has("--yes");
+    // Another server is not that of the context.
+    home.seckill(["deduct", "1", "--user", "7", "-u", &redis.url()]).code(0);
+    let elsewhere = home.seckill(["deduct", "1", "--user", "7", "-u", &redis.url(), "--confirm", "sale"]).code(2);
+    elsewhere.stderr_has("no context is in use");
+    home.seckill(["inspect", "1"]).code(0);
+}
