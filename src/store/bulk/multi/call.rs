@@ -103,13 +103,10 @@ impl MultiOrders {
     /// The next orders as a call; `None` if there are too few of them, unless they are to be flushed.
     pub(super) fn form(&mut self, states: &JobStates, flush: bool) -> Option<MultiCall> {
         let mut from = self.index(self.next);
-        while self.rows.get(from).is_some_and(|(_, state)| !matches!(state, State::Waiting)) {
+        // Behind an order that is refused unsent there may be others that are in flight.
+        while !matches!(self.rows.get(from)?.1, State::Waiting) || self.refuse_unsent(states, from) {
             from += 1;
         }
-        while self.refuse_unsent(states, from) {
-            from += 1;
-        }
-        self.rows.get(from)?;
         let mut call = MultiCall::new(self.first + from as u64);
         let mut is_full = false;
         for (order, state) in self.rows.range(from..) {
@@ -159,4 +156,45 @@ impl MultiOrders {
 fn is_refused_unsent(states: &JobStates, order: &BulkMultiOrder) -> bool {
     let states = || order.activities.iter().map(|nth| states.get(*nth));
     states().any(|state| state.refusal.is_some()) && !states().all(|state| state.watermark >= order.line)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::inventory::interner::Interner;
+    use crate::inventory::layout::Layout;
+    use crate::inventory::order::MultiOrder;
+    use crate::store::bulk::multi::MultiOptions;
+    use crate::store::bulk::{Job, Operation};
+
+    #[test]
+    fn behind_an_order_that_is_refused_unsent_those_in_flight_stay_as_they_are() {
+        let job = Job { name: "night".to_owned(), digest: "night".to_owned() };
+        let mut states = JobStates::new(job, Operation::MultiDeduct, Layout::Seckill, Interner::default());
+        let mut row = |line: u64, activity: &str, state| {
+            let items = vec![(activity.parse().unwrap(), "1".parse().unwrap())];
+            let order = MultiOrder { user: None, items, request: "r".parse().unwrap(), reason: None };
+            (BulkMultiOrder { line, order, has_request: false, activities: vec![states.number(activity)] }, state)
+        };
+        let rows = [row(1, "paused", State::Waiting), row(2, "open", State::Sent), row(3, "open", State::Waiting)];
+        states.get_mut(0).refusal = Some(Status::Paused);
+        let options = MultiOptions { kind: String::new(), operator: String::new(), has_users: true, has_rows: true };
+        let mut orders = MultiOrders {
+            options,
+            most_cost: 128,
+            rows: VecDeque::from(rows),
+            first: 0,
+            next: 0,
+            waiting: 2,
+            ready: None,
+            has_one_slot: false,
+            spread: None,
+        };
+        let call = orders.form(&states, true).unwrap();
+        assert_eq!((call.first, call.count, orders.waiting, orders.next), (2, 1, 0, 3));
+        assert!(matches!(orders.rows[0].1, State::Decided(_)));
+        assert!(matches!(orders.rows[1].1, State::Sent));
+    }
 }
