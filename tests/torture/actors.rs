@@ -7,8 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::faults::TIMEOUT;
 use crate::history::{Event, History};
 use crate::rng::Rng;
-use crate::schedule::{Chaos, Operation, Order, Schedule, Step, What};
-use crate::support::{Call, Proxy, TestRedis, wait_until};
+use crate::schedule::{Operation, Order, Schedule, Step, What};
+use crate::servers::{Network, Servers};
+use crate::support::{Call, wait_until};
 
 /// How long a kill waits for the command that it should follow; the tool may have been done before.
 pub const A_WHILE: Duration = Duration::from_millis(300);
@@ -29,38 +30,38 @@ pub struct World<'a> {
 /// How an actor reaches the server.
 #[derive(Clone, Copy)]
 pub enum Way<'a> {
-    Direct(&'a TestRedis),
-    Proxied(&'a Proxy),
+    Direct(&'a Servers),
+    Proxied(&'a Network),
 }
 
 impl World<'_> {
     /// Follows a plan until its end or the deadline.
-    pub fn follow(&self, actor: &str, proxy: &Proxy, steps: &[Step]) {
+    pub fn follow(&self, actor: &str, network: &Network, steps: &[Step]) {
         for step in steps {
             if Instant::now() > self.deadline {
                 return;
             }
-            self.perform(actor, Way::Proxied(proxy), step);
+            self.perform(actor, Way::Proxied(network), step);
         }
-        proxy.deliver_rest();
+        network.deliver_rest();
     }
 
     /// Audits and looks, while others sell.
-    pub fn audit(&self, proxy: &Proxy, mut rng: Rng) {
+    pub fn audit(&self, network: &Network, mut rng: Rng) {
         while self.history.wait_for(self.history.count() + 1 + rng.below(4)) {
             let activity = rng.below(self.schedule.activities.len());
             let fix = self.schedule.drifts && rng.percent(50);
             let what = if rng.percent(70) { What::Reconcile { fix } } else { What::Inspect { activity } };
             let kill_after = (fix && rng.percent(20)).then(|| rng.below(20) + 1);
-            self.perform("auditor", Way::Proxied(proxy), &Step { what, kill_after });
+            self.perform("auditor", Way::Proxied(network), &Step { kill_after, ..Step::of(what) });
         }
     }
 
     /// Follows a ledger, and is ended again and again.
-    pub fn feed(&self, proxy: &Proxy, activity: usize, mut rng: Rng) {
+    pub fn feed(&self, network: &Network, activity: usize, mut rng: Rng) {
         while !self.history.is_over() {
             let what = What::Feed { activity, exec: rng.percent(50) };
-            self.record("feed", Way::Proxied(proxy), &what, &mut |call| {
+            self.record("feed", Way::Proxied(network), &Step::of(what), &mut |call| {
                 let running = call.args(["--follow"]).spawn();
                 self.history.wait_for(self.history.count() + 2 + rng.below(15));
                 running.signal(if rng.percent(60) { libc::SIGKILL } else { libc::SIGTERM });
@@ -70,33 +71,35 @@ impl World<'_> {
     }
 
     pub fn perform(&self, actor: &str, way: Way<'_>, step: &Step) {
-        self.record(actor, way, &step.what, &mut |call| {
-            let (Some(commands), Way::Proxied(proxy)) = (step.kill_after, way) else { return call.run() };
-            let seen = proxy.commands().len();
+        self.record(actor, way, step, &mut |call| {
+            let (Some(commands), Way::Proxied(network)) = (step.kill_after, way) else { return call.run() };
+            let seen = network.commands();
             let running = call.spawn();
-            proxy.try_wait_for_commands(seen + commands, A_WHILE);
+            network.try_wait_for_commands(seen + commands, A_WHILE);
             running.signal(libc::SIGKILL);
             running.wait()
         });
     }
 
-    fn record(&self, actor: &str, way: Way<'_>, what: &What, run: &mut dyn FnMut(Call) -> crate::support::Outcome) {
+    fn record(&self, actor: &str, way: Way<'_>, step: &Step, run: &mut dyn FnMut(Call) -> crate::support::Outcome) {
+        let what = &step.what;
         let number = self.history.begin();
         let call = match way {
-            Way::Direct(redis) => redis.seckill([]),
-            Way::Proxied(proxy) => proxy.seckill([]),
+            Way::Direct(servers) => servers.seckill(),
+            Way::Proxied(network) => network.seckill(),
         };
         let call = call.env("SECKILL_OPERATOR", &format!("e{number}"));
         let call = call.args(["-l", self.schedule.layout.name, "--timeout", TIMEOUT]).args(self.arguments(what));
+        let call = if step.waits { call.args(["--wait-replicas", "1"]) } else { call };
         let from = self.history.now();
         let outcome = run(call);
         let to = self.history.now();
         // What was answered stays so, however late the first try arrives; unless data is lost, or a reset forgets it.
-        let forgets = self.schedule.chaos.iter().any(|(_, chaos)| matches!(chaos, Chaos::Loss { .. }))
+        let forgets = self.schedule.chaos.iter().any(|(_, chaos)| chaos.may_lose())
             || self.schedule.operator.iter().any(|step| matches!(step.what, What::Reset { .. }));
         let is_answered = matches!(outcome.status.code(), Some(0 | 3 | 7)) && !forgets;
         match way {
-            Way::Proxied(proxy) if !is_answered || number.is_multiple_of(16) => proxy.deliver_rest(),
+            Way::Proxied(network) if !is_answered || number.is_multiple_of(16) => network.deliver_rest(),
             _ => {}
         }
         let stdout = if matches!(what, What::Feed { exec: true, .. }) { self.loaded() } else { outcome.stdout.clone() };
@@ -104,6 +107,7 @@ impl World<'_> {
             number,
             actor: actor.to_owned(),
             what: what.clone(),
+            waits: step.waits,
             call: outcome.call(),
             from,
             to,
@@ -127,6 +131,8 @@ impl World<'_> {
                 let mut more =
                     words(&[file.operation.command(), "--retry-for", "20s", "--from", path.to_str().unwrap()]);
                 more.extend(file.job.iter().flat_map(|job| ["--job".to_owned(), job.clone()]));
+                // Slowly enough that a primary fails in the midst of it.
+                more.extend((self.schedule.nodes > 0 && !fast).then(|| "--rate=300".to_owned()));
                 more.extend(fast.then(|| "--fast".to_owned()));
                 more
             }

@@ -30,7 +30,7 @@ pub fn adopt(schedule: &Schedule, total: u64, activity: usize, redis: &TestRedis
     };
     lost.iter().for_each(|key| drop(redis.cmd(("DEL", key))));
     let proxy = Proxy::before(redis);
-    arm(&proxy, rng.fork(), schedule.faults, true);
+    arm(&proxy, rng.fork(), (schedule.faults, false), true);
     let mut said = vec![format!("{id} had {before:?} of {total} and lost {lost:?}")];
     for _ in 0..TRIES {
         let outcome = run(call(proxy.seckill([]), layout, id, total), &proxy, &mut rng);

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The writes of one command or script call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Group {
     /// Length of the file once this group is in it.
     pub end: u64,

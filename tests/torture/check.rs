@@ -5,40 +5,43 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::history::{Event, Moment, Segment};
+use crate::history::{Event, Moment};
 use crate::model::{Decided, Model, Names};
 use crate::names::request_of;
 use crate::rules::{Answer, Sale, decide};
 use crate::said::{answer_of, json};
 use crate::schedule::{Operation, Order, What};
-use crate::support::TestRedis;
-use crate::{adoption, aof, live};
+use crate::servers::Servers;
+use crate::timeline::{Bundle, Segment};
+use crate::{adoption, live};
 
 /// The model's states over all segments, and what to ask of them.
 pub struct Timeline<'a> {
     pub names: &'a Names<'a>,
-    pub segments: &'a [Segment],
-    pub models: Vec<Model<'a>>,
+    parts: Vec<Part<'a>>,
+}
+
+/// Activities that are decided in one order, beside the others.
+struct Part<'a> {
+    activities: &'a [usize],
+    segments: &'a [Segment],
+    models: Vec<Model<'a>>,
 }
 
 /// All that is wrong.
-pub fn all(names: &Names<'_>, events: &[Event], segments: &[Segment], redis: &TestRedis) -> Vec<String> {
-    let mut refused: Vec<HashSet<(usize, u64)>> = vec![HashSet::new()];
-    // Each segment is followed from the beginning, and knows what those before it refused.
-    for (nth, segment) in segments.iter().enumerate() {
-        let mut known = refused[nth].clone();
-        match follow(names, segment, &refused[nth]) {
-            Ok(model) => {
-                let decided = model.rows.iter().filter(|(_, all)| all.iter().any(|it| it.answer.status != "ok"));
-                known.extend(decided.map(|(row, _)| *row));
-                known.extend(events.iter().filter(|event| event.from.segment <= nth).flat_map(reported_refused));
-            }
-            Err(problem) => return vec![format!("segment {nth}: {problem}")],
+pub fn all(names: &Names<'_>, events: &[Event], bundles: &[(Bundle, Vec<Segment>)], servers: &Servers) -> Vec<String> {
+    let mut refused = Vec::new();
+    for (bundle, segments) in bundles {
+        match all_refused(names, events, segments) {
+            Ok(rows) => refused.push(rows),
+            Err(problem) => return vec![format!("activities {:?}: {problem}", bundle.activities)],
         }
-        refused.push(known);
     }
-    let models = segments.iter().zip(&refused).map(|(segment, refused)| follow(names, segment, refused).unwrap());
-    let timeline = Timeline { names, segments, models: models.collect() };
+    let parts = bundles.iter().zip(&refused).map(|((bundle, segments), refused)| {
+        let models = segments.iter().zip(refused).map(|(segment, refused)| follow(names, segment, refused).unwrap());
+        Part { activities: &bundle.activities, segments, models: models.collect() }
+    });
+    let timeline = Timeline { names, parts: parts.collect() };
     let mut problems = Vec::new();
     for event in events {
         if let Err(problem) = timeline.event(event) {
@@ -56,15 +59,36 @@ pub fn all(names: &Names<'_>, events: &[Event], segments: &[Segment], redis: &Te
     problems.extend(timeline.justified(events));
     problems.extend(timeline.complete());
     problems.extend(timeline.delivered(events));
-    let (last, schedule) = (timeline.models.last().unwrap(), names.schedule);
-    problems.extend(live::differences(&last.keys, &schedule.layout, &schedule.activities, redis));
+    let schedule = names.schedule;
+    for (nth, activity) in schedule.activities.iter().enumerate() {
+        problems.extend(live::differences(&timeline.last(nth).keys, &schedule.layout, activity, servers));
+    }
     let activity = schedule.rng.clone().below(schedule.activities.len());
-    let sale = &last.sales[activity];
+    let sale = &timeline.last(activity).sales[activity];
     // A user over the limit, or a damaged counter, is no match whoever adopts it.
-    if problems.is_empty() && sale.truth.is_none() {
+    if let (true, None, Servers::One(redis)) = (problems.is_empty(), &sale.truth, servers) {
         problems.extend(adoption::adopt(schedule, sale.total, activity, redis));
     }
     problems
+}
+
+/// For each segment, the rows that those before it refused. Each is followed from the beginning.
+fn all_refused(
+    names: &Names<'_>,
+    events: &[Event],
+    segments: &[Segment],
+) -> Result<Vec<HashSet<(usize, u64)>>, String> {
+    let mut refused: Vec<HashSet<(usize, u64)>> = vec![HashSet::new()];
+    for (nth, segment) in segments.iter().enumerate() {
+        let mut known = refused[nth].clone();
+        let model = follow(names, segment, &known).map_err(|problem| format!("segment {nth}: {problem}"))?;
+        let decided = model.rows.iter().filter(|(_, all)| all.iter().any(|it| it.answer.status != "ok"));
+        let decided: Vec<_> = decided.map(|(row, _)| *row).collect();
+        known.extend(decided);
+        known.extend(events.iter().filter(|event| !segment.is_before(&event.from)).flat_map(reported_refused));
+        refused.push(known);
+    }
+    Ok(refused)
 }
 
 /// Lines of a file of multi-orders that a call reported refused: they stay so, also if a paused activity kept no line.
@@ -81,26 +105,37 @@ fn follow<'a>(
     refused: &'a HashSet<(usize, u64)>,
 ) -> Result<Model<'a>, String> {
     let mut model = Model::new(names, refused);
-    for group in aof::groups(segment.bytes.as_deref().unwrap_or_default()) {
-        model.step(&group)?;
-    }
+    segment.groups.iter().try_for_each(|group| model.step(group))?;
     Ok(model)
 }
 
 impl Timeline<'_> {
-    /// The parts of the segments between two moments: the model, and from where to where.
-    fn window(&self, from: Moment, to: Moment) -> impl Iterator<Item = (&Model<'_>, u64, u64)> {
-        (from.segment..=to.segment).map(move |nth| {
-            let low = if nth == from.segment { from.at } else { self.segments[nth].start };
-            let high = if nth == to.segment { to.at } else { u64::MAX };
-            (&self.models[nth], low, high)
-        })
+    fn part(&self, activity: usize) -> &Part<'_> {
+        self.parts.iter().find(|part| part.activities.contains(&activity)).expect("each is somewhere")
+    }
+
+    /// What became of an activity in the end.
+    pub fn last(&self, activity: usize) -> &Model<'_> {
+        self.part(activity).models.last().unwrap()
+    }
+
+    /// An activity in all segments.
+    pub fn models(&self, activity: usize) -> impl Iterator<Item = &Model<'_>> {
+        self.part(activity).models.iter()
+    }
+
+    /// Whether data of an activity were lost between two moments.
+    pub fn lost_data(&self, activity: usize, from: &Moment, to: &Moment) -> bool {
+        let segments = self.part(activity).segments;
+        let mut alive = segments.iter().filter(|segment| segment.was_alive(from, to));
+        alive.next_back();
+        alive.any(|segment| segment.lost)
     }
 
     /// All states of these activities between two moments.
-    pub fn states(&self, of: &[usize], from: Moment, to: Moment) -> Vec<Vec<Rc<Sale>>> {
+    pub fn states(&self, of: &[usize], from: &Moment, to: &Moment) -> Vec<Vec<Rc<Sale>>> {
         let mut states = Vec::new();
-        for (model, low, high) in self.window(from, to) {
+        for (model, low, high) in self.part(of[0]).window(from, to) {
             let mut moments = vec![low];
             for activity in of {
                 let changes = model.states[*activity].iter().map(|(at, _)| *at);
@@ -124,6 +159,7 @@ impl Timeline<'_> {
             Some(0 | 3 | 7) => {}
             Some(1 | 5 | 6) if event.actor != "settle" && !event.stderr.trim().is_empty() => {}
             None if event.actor != "settle" => {}
+            Some(2) if self.is_spread(&event.what) && event.stderr.contains("slot") => {}
             Some(130) if is_feed => return Ok(()),
             other => return Err(format!("an exit code nobody expects: {other:?}")),
         }
@@ -151,8 +187,12 @@ impl Timeline<'_> {
         if row["request"] != *order.request || event.code != Some(if is_done { 0 } else { 3 }) {
             return Err("another request id, or a code that does not fit the status".to_owned());
         }
+        let part = self.part(order.items[0].0);
+        if is_done && event.waits && !part.keeps(&order, event) {
+            return Err("a replica had it, and a failover lost it".to_owned());
+        }
         if status == "ok" {
-            let applied = self.window(event.from, event.to).any(|(model, low, high)| {
+            let applied = part.window(&event.from, &event.to).any(|(model, low, high)| {
                 let applied = model.applied.get(&order.request).into_iter().flatten();
                 applied.filter(|it| it.at > low && it.at <= high).any(|it| *it.order == order && answer.is(&it.answer))
             });
@@ -160,7 +200,7 @@ impl Timeline<'_> {
         }
         let of: Vec<usize> = order.items.iter().map(|(activity, _)| *activity).collect();
         let mut possible: Vec<Answer> = Vec::new();
-        for sales in self.states(&of, event.from, event.to) {
+        for sales in self.states(&of, &event.from, &event.to) {
             let expected = decide(self.names.schedule.layout, &sales, &order);
             if answer.is(&expected) {
                 return Ok(());
@@ -171,7 +211,7 @@ impl Timeline<'_> {
         }
         // Units are missing and nobody holds any: limits would start over.
         let is_bare = |sale: &Sale| sale.truth.is_some() && sale.held.is_empty() && sale.total > sale.stock;
-        let states = self.states(&of, event.from, event.to);
+        let states = self.states(&of, &event.from, &event.to);
         let corrupt = answer.items.iter().any(|(status, ..)| status == "corrupt");
         if corrupt && states.iter().any(|sales| of.iter().any(|activity| is_bare(&sales[*activity]))) {
             return Ok(());
@@ -198,27 +238,27 @@ impl Timeline<'_> {
             let paused = answer.items.iter().any(|(status, ..)| status == "paused");
             if paused {
                 let is_so = |sales: &Vec<Rc<Sale>>| of.iter().any(|activity| sales[*activity].paused);
-                if self.states(&of, event.from, event.to).iter().any(is_so) {
+                if self.states(&of, &event.from, &event.to).iter().any(is_so) {
                     continue;
                 }
             }
-            let since = if answer.status == "replayed" { Moment { segment: 0, at: 0 } } else { event.from };
-            let decided = self.window(since, event.to).any(|(model, low, high)| {
+            let (part, start) = (self.part(of[0]), Moment::default());
+            let since = if answer.status == "replayed" { &start } else { &event.from };
+            let decided = part.window(since, &event.to).any(|(model, low, high)| {
                 let all = model.rows.get(&(file, line)).into_iter().flatten();
                 let fits = |it: &&Decided| answer.status == "replayed" || answer.is(&it.answer);
                 all.filter(|it| it.at > low && it.at <= high).any(|it| fits(&it))
             });
             // A multi-order that was refused before is sent again, in the midst of others, and may be refused again.
             let again = || {
-                let start = Moment { segment: 0, at: 0 };
                 let mut before =
-                    self.window(start, event.to).map(|(model, _, high)| (model.rows.get(&(file, line)), high));
+                    part.window(&start, &event.to).map(|(model, _, high)| (model.rows.get(&(file, line)), high));
                 order.operation == Operation::Multi
                     && answer.status == "refused"
                     && before.any(|(rows, high)| rows.is_some_and(|rows| rows.iter().any(|it| it.at <= high)))
             };
             if !decided && !again() {
-                let model = self.models.iter().map(|model| model.rows.get(&(file, line)));
+                let model = part.models.iter().map(|model| model.rows.get(&(file, line)));
                 return Err(format!(
                     "line {line} is reported as {answer:?}; decided was {:?}",
                     model.collect::<Vec<_>>()
@@ -238,7 +278,7 @@ impl Timeline<'_> {
     fn pause(&self, event: &Event, activity: usize, on: bool) -> Result<(), String> {
         let rows = json(&event.stdout)?;
         let status = rows[0]["status"].as_str().unwrap_or_default().to_owned();
-        let states = self.states(&[activity], event.from, event.to);
+        let states = self.states(&[activity], &event.from, &event.to);
         let has = |paused: bool| states.iter().any(|sales| sales[activity].paused == paused);
         let fits = match status.as_str() {
             "ok" => has(on) && (has(!on) || states.len() > 1),
@@ -252,7 +292,7 @@ impl Timeline<'_> {
     fn preheat(&self, event: &Event, activity: usize) -> Result<(), String> {
         let rows = json(&event.stdout)?;
         let row = &rows[0];
-        let states = self.states(&[activity], event.from, event.to);
+        let states = self.states(&[activity], &event.from, &event.to);
         let number = |name: &str| row[name].as_u64();
         let is_so = |sales: &Vec<Rc<Sale>>| {
             let sale = &sales[activity];
@@ -264,50 +304,25 @@ impl Timeline<'_> {
         Err("total and stock were never so".to_owned())
     }
 
-    /// Everything that was applied was asked for by a call that did not deny it.
-    fn justified(&self, events: &[Event]) -> Vec<String> {
-        let mut problems = Vec::new();
-        for (nth, model) in self.models.iter().enumerate() {
-            for it in model.applied.values().flatten().filter(|it| it.at > self.segments[nth].start) {
-                let at = Moment { segment: nth, at: it.at };
-                let asked = events.iter().any(|event| {
-                    let until = if matches!(event.code, Some(0)) { event.to } else { event.rest };
-                    let fits = match (&event.what, it.file) {
-                        (What::File { file, .. }, Some(of)) => *file == of,
-                        (What::Order(order), None) => {
-                            let request = request_of(event, order).unwrap_or_default();
-                            let may_say_so = matches!(event.code, Some(0 | 6) | None)
-                                || event.code == Some(3) && self.is_forgotten(&it.order, at, event.to);
-                            may_say_so && Order { request, ..order.clone() } == *it.order
-                        }
-                        _ => false,
-                    };
-                    fits && event.from < at && at <= until
-                });
-                if !asked {
-                    problems.push(format!("{:?} was applied at {at:?}, though no call then says so", it.order));
-                }
-            }
-        }
-        problems
+    /// Whether an order's activities are in several slots, so that no script can decide it.
+    fn is_spread(&self, what: &What) -> bool {
+        let What::Order(order) = what else { return false };
+        let part = self.part(order.items[0].0);
+        order.items.iter().any(|(activity, _)| !part.activities.contains(activity))
     }
 
-    /// Whether a reset or a loss of data made the server forget the request, so that its retry is a new order.
-    fn is_forgotten(&self, order: &Order, at: Moment, to: Moment) -> bool {
-        let is_reset = |activity: usize| {
-            let states = self.states(&[activity], at, to);
-            states.iter().any(|sales| sales[activity].epoch != states[0][activity].epoch)
-        };
-        at.segment < to.segment || at <= to && order.items.iter().any(|(activity, _)| is_reset(*activity))
+    /// Everything that was applied was asked for by a call that did not deny it.
+    fn justified(&self, events: &[Event]) -> Vec<String> {
+        self.parts.iter().flat_map(|part| part.justified(events)).collect()
     }
 
     /// Every row of every file is decided in the end.
     fn complete(&self) -> Vec<String> {
-        let sales = &self.models.last().unwrap().sales;
         let mut problems = Vec::new();
         for (nth, rows) in self.names.rows.iter().enumerate() {
             for (line, order) in rows {
-                let decided = |activity: usize| sales[activity].lines.get(&nth).is_some_and(|it| it >= line);
+                let lines = |activity: usize| &self.last(activity).sales[activity].lines;
+                let decided = |activity: usize| lines(activity).get(&nth).is_some_and(|it| it >= line);
                 if !order.items.iter().all(|(activity, _)| decided(*activity)) {
                     let name = &self.names.schedule.files[nth].name;
                     problems.push(format!("{name}: line {line} was never decided"));
@@ -316,5 +331,66 @@ impl Timeline<'_> {
         }
         problems.truncate(3);
         problems
+    }
+}
+
+impl<'a> Part<'a> {
+    /// The parts of the segments between two moments: the model, and from where to where.
+    fn window(&self, from: &Moment, to: &Moment) -> impl Iterator<Item = (&Model<'a>, u64, u64)> {
+        let both = self.segments.iter().zip(&self.models);
+        let alive = both.filter(|(segment, _)| segment.was_alive(from, to));
+        alive.map(|(segment, model)| (model, segment.position(from), segment.position(to)))
+    }
+
+    /// Everything that was applied was asked for by a call that did not deny it.
+    fn justified(&self, events: &[Event]) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (nth, (model, segment)) in self.models.iter().zip(self.segments).enumerate() {
+            for it in model.applied.values().flatten().filter(|it| it.at > segment.start) {
+                let asked = events.iter().any(|event| {
+                    let until = if matches!(event.code, Some(0)) { &event.to } else { &event.rest };
+                    let is_late = it.at > segment.late;
+                    let fits = match (&event.what, it.file) {
+                        (What::File { file, .. }, Some(of)) => *file == of,
+                        (What::Order(order), None) => {
+                            let request = request_of(event, order).unwrap_or_default();
+                            let may_say_so = matches!(event.code, Some(0 | 6) | None)
+                                || event.code == Some(3) && self.is_forgotten(&it.order, (nth, it.at), &event.to);
+                            (may_say_so || is_late) && Order { request, ..order.clone() } == *it.order
+                        }
+                        _ => false,
+                    };
+                    let begun = segment.position(&event.from) < it.at;
+                    fits && (is_late || begun && it.at <= segment.position(until))
+                });
+                if !asked {
+                    let place = format!("call {} of segment {nth}", it.at);
+                    problems.push(format!("{:?} was applied by {place}, though no call then says so", it.order));
+                }
+            }
+        }
+        problems
+    }
+
+    /// Whether a reset or a loss of data made the server forget the request, so that its retry is a new order.
+    fn is_forgotten(&self, order: &Order, (nth, at): (usize, u64), to: &Moment) -> bool {
+        let (segment, model) = (&self.segments[nth], &self.models[nth]);
+        let high = segment.position(to);
+        let is_reset = |activity: usize| model.at(activity, at).epoch != model.at(activity, high).epoch;
+        let is_over = self.segments.get(nth + 1).is_some_and(|next| next.was_alive(to, to));
+        is_over || segment.is_before(to) || at <= high && order.items.iter().any(|(activity, _)| is_reset(*activity))
+    }
+
+    /// Whether all segments that were born after an order was applied have it.
+    fn keeps(&self, order: &Order, event: &Event) -> bool {
+        let applied = self.segments.iter().zip(&self.models).enumerate().filter_map(|(nth, (segment, model))| {
+            let high = segment.position(&event.to);
+            let all = model.applied.get(&order.request).into_iter().flatten();
+            Some((nth, all.map(|it| it.at).filter(|at| *at <= high).max()?))
+        });
+        // It is in all that began with it.
+        applied
+            .max_by_key(|(nth, _)| *nth)
+            .is_none_or(|(nth, at)| self.segments[nth + 1..].iter().all(|it| it.start >= at))
     }
 }

@@ -24,7 +24,7 @@ impl Model<'_> {
     pub fn written(&self, group: &Group) -> Result<Written, String> {
         let mut written = Written::default();
         for command in &group.commands {
-            if command.get(1).is_some_and(|key| key == crate::faults::MARK) {
+            if command.get(1).is_some_and(|key| key.starts_with(crate::faults::MARK)) {
                 written.foreign = Some(command[2].clone());
             }
             let Some(activity) = command.get(1).and_then(|key| self.places.get(key)).copied() else { continue };

@@ -4,13 +4,15 @@ use std::thread;
 use std::time::Duration;
 
 use crate::aof;
+use crate::failovers;
 use crate::history::History;
 use crate::rng::Rng;
 use crate::schedule::{Chaos, Foreign, Schedule};
-use crate::support::{Fault, Proxy, TestRedis};
+use crate::servers::Servers;
+use crate::support::{Fault, Proxy};
 
-/// The key that marks a write that no script of ours made.
-pub const MARK: &str = "torture:foreign";
+/// How the key begins that marks a write that no script of ours made.
+pub const MARK: &str = "torture:foreign:";
 
 /// Changes stock and the counter of one buyer, if both allow it and others are left who hold units.
 const FOREIGN: &str = "local stock, by = tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[3]) \
@@ -44,11 +46,11 @@ pub const TIMEOUT: &str = "600ms";
 
 /// Lets so many percent of an actor's commands meet a fault. Calls come late or twice only if `resends`: the tool sends
 /// nothing again that reads.
-pub fn arm(proxy: &Proxy, mut rng: Rng, percent: usize, resends: bool) {
+pub fn arm(proxy: &Proxy, mut rng: Rng, (percent, is_cluster): (usize, bool), resends: bool) {
     proxy.decide(move |command| {
         let hits = rng.percent(percent);
         // Drawn in any case, so that one decision does not move all later ones.
-        let (kind, bytes, ms) = (rng.below(28), rng.below(200), rng.range(1, 120));
+        let (kind, bytes, ms) = (rng.below(if is_cluster { 32 } else { 28 }), rng.below(200), rng.range(1, 120));
         if !hits {
             return None;
         }
@@ -67,25 +69,32 @@ pub fn arm(proxy: &Proxy, mut rng: Rng, percent: usize, resends: bool) {
             25 if is_script => Fault::Refuse("NOSCRIPT No matching script."),
             26 if is_script => Fault::Refuse("BUSY Redis is busy running a script."),
             27 if is_script => Fault::Refuse("LOADING Redis is loading the dataset in memory"),
+            28 if is_script => Fault::Refuse("TRYAGAIN Multiple keys request during rehashing of slot"),
+            29 if is_script => Fault::Refuse("CLUSTERDOWN Hash slot not served"),
+            30 if is_script => Fault::Refuse("MASTERDOWN Link with MASTER is down"),
+            31 if is_script => Fault::Refuse("READONLY You can't write against a read only replica."),
             _ => return None,
         })
     });
 }
 
 /// Does what the plan has, each when so many calls have ended. `first` is the length of the data that is never lost.
-pub fn wreak(redis: &mut TestRedis, history: &History, schedule: &Schedule, first: u64) {
+pub fn wreak(servers: &mut Servers, history: &History, schedule: &Schedule, first: u64) {
     for (after, chaos) in &schedule.chaos {
         if !history.wait_for(*after) {
             return;
         }
         history.note(format!("{chaos:?} begins"));
-        match chaos {
-            Chaos::Kill => {
+        match (chaos, &mut *servers) {
+            (Chaos::Pair { .. } | Chaos::Move { .. }, Servers::Cluster(cluster)) => {
+                failovers::wreak(chaos, cluster, history, schedule);
+            }
+            (Chaos::Kill, Servers::One(redis)) => {
                 redis.kill9();
                 history.cut(false, whole);
                 redis.restart();
             }
-            Chaos::Loss { calls } => {
+            (Chaos::Loss { calls }, Servers::One(redis)) => {
                 redis.kill9();
                 history.cut(true, |bytes| {
                     let ends: Vec<u64> = aof::groups(bytes).iter().map(|group| group.end).collect();
@@ -94,21 +103,30 @@ pub fn wreak(redis: &mut TestRedis, history: &History, schedule: &Schedule, firs
                 });
                 redis.restart();
             }
-            Chaos::Freeze { ms } => {
+            (Chaos::Freeze { ms }, Servers::One(redis)) => {
                 redis.freeze();
                 thread::sleep(Duration::from_millis(*ms));
                 redis.thaw();
             }
-            Chaos::Foreign { activity, write, units } => {
+            (Chaos::Foreign { activity, write, units }, servers) => {
                 let (layout, id) = (schedule.layout, &schedule.activities[*activity].id);
-                let keys = (layout.stock(id), layout.participants(id), MARK);
+                let keys = (layout.stock(id), layout.participants(id), format!("{MARK}{{{id}}}"));
+                let redis = servers.of(&keys.0);
                 let (stock, counter) = effect(*write);
                 redis.cmd(("EVAL", FOREIGN, 3, keys, stock, counter, units.to_string()));
             }
-            Chaos::FlushScripts => drop(redis.cmd(&["SCRIPT", "FLUSH"])),
-            Chaos::KillClients => drop(redis.cmd(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])),
+            (Chaos::FlushScripts, servers) => each(servers, &["SCRIPT", "FLUSH"]),
+            (Chaos::KillClients, servers) => each(servers, &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]),
+            (chaos, _) => panic!("{chaos:?} is of other servers"),
         }
         history.note(format!("{chaos:?} ended at {:?}", history.now()));
+    }
+}
+
+fn each(servers: &Servers, command: &[&str]) {
+    match servers {
+        Servers::One(redis) => drop(redis.cmd(command)),
+        Servers::Cluster(cluster) => cluster.nodes().iter().for_each(|node| drop(node.cmd(command))),
     }
 }
 

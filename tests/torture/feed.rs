@@ -14,10 +14,10 @@ impl Timeline<'_> {
         let Some(activity) = self.names.schedule.activities.iter().position(|activity| activity.ledger) else {
             return Vec::new();
         };
-        let ledger = &self.models.last().unwrap().ledgers[activity];
+        let ledger = &self.last(activity).ledgers[activity];
         let is_known = |id: &str| {
             let id = crate::keys::entry_id(id);
-            self.models.iter().any(|model| model.ledgers[activity].iter().any(|row| Some(row.id) == id))
+            self.models(activity).any(|model| model.ledgers[activity].iter().any(|row| Some(row.id) == id))
         };
         let mut next = 0;
         for event in events.iter().filter(|event| matches!(event.what, What::Feed { .. })) {

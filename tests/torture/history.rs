@@ -6,11 +6,11 @@ use std::sync::{Condvar, Mutex};
 
 use crate::schedule::What;
 
-/// A moment: the length of the append-only file, and how often the server went back to older data before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A moment: how long each file of writes was, and a count that grows from moment to moment.
+#[derive(Debug, Clone, Default)]
 pub struct Moment {
-    pub segment: usize,
-    pub at: u64,
+    pub tick: u64,
+    pub at: Vec<u64>,
 }
 
 /// One call of the tool.
@@ -20,6 +20,8 @@ pub struct Event {
     pub number: usize,
     pub actor: String,
     pub what: What,
+    /// Whether it waits until a replica has what it wrote.
+    pub waits: bool,
     /// The command line.
     pub call: String,
     pub from: Moment,
@@ -33,22 +35,52 @@ pub struct Event {
     pub stderr: String,
 }
 
-/// The server's data up to the moment when it went back to older data.
-pub struct Segment {
-    /// Where the timeline before ends and this one begins.
-    pub start: u64,
-    /// The whole file; `None` for the last one, which is still on disk.
-    pub bytes: Option<Vec<u8>>,
-    /// Whether whole groups were lost at its end.
-    pub lost: bool,
+/// Where writes go on: another file, which need not have all that the one before had.
+#[derive(Debug, Clone)]
+pub enum Turn {
+    /// A server went back to older data: the first bytes of its file, which goes on as another one.
+    Cut { from: usize, to: usize, tick: u64, start: u64, lost: bool },
+    /// A replica became the primary.
+    Failover(Failover),
+    /// A slot went to another primary.
+    Move { slot: u16, from: usize, to: usize, before: Moment, after: Moment },
+}
+
+/// A replica became the primary.
+#[derive(Debug, Clone)]
+pub struct Failover {
+    pub from: usize,
+    pub to: usize,
+    /// From when on the replica may have been asked.
+    pub born: u64,
+    /// From when on the old primary was asked no more.
+    pub dead: u64,
+    /// The length of the old primary's file when it stopped answering. What it writes behind that, once it goes on, was
+    /// sent long ago.
+    pub stopped_at: Option<u64>,
+    /// Whether the replica had everything, so that nothing may be lost.
+    pub in_step: bool,
+}
+
+/// A file of writes.
+enum File {
+    /// It may grow.
+    Open(PathBuf),
+    /// What it had in the end.
+    Ended(Vec<u8>),
 }
 
 /// Everything that happened in a round, in order of its end.
 pub struct History {
-    pub aof: PathBuf,
-    segments: Mutex<Vec<Segment>>,
+    files: Mutex<Files>,
     progress: Mutex<Progress>,
     changed: Condvar,
+}
+
+struct Files {
+    tick: u64,
+    files: Vec<File>,
+    turns: Vec<Turn>,
 }
 
 #[derive(Default)]
@@ -59,31 +91,47 @@ struct Progress {
     is_over: bool,
 }
 
+/// What is left of a round.
+pub struct Record {
+    pub events: Vec<Event>,
+    pub notes: Vec<String>,
+    /// What each file had in the end.
+    pub files: Vec<Vec<u8>>,
+    pub turns: Vec<Turn>,
+}
+
 impl History {
-    pub fn new(aof: PathBuf) -> Self {
-        let first = Segment { start: 0, bytes: None, lost: false };
-        Self { aof, segments: Mutex::new(vec![first]), progress: Mutex::default(), changed: Condvar::new() }
+    /// Of servers that write to these files.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        let files = paths.into_iter().map(File::Open).collect();
+        let files = Files { tick: 0, files, turns: Vec::new() };
+        Self { files: Mutex::new(files), progress: Mutex::default(), changed: Condvar::new() }
     }
 
     pub fn now(&self) -> Moment {
-        let segments = self.segments.lock().unwrap();
-        let at = fs::metadata(&self.aof).expect("the append-only file").len();
-        Moment { segment: segments.len() - 1, at }
+        self.files.lock().unwrap().now()
     }
 
-    /// While the server is down: cuts the file where `choose` says, which gets all of it, and begins a new segment if
-    /// that is not its end.
-    pub fn cut(&self, lost: bool, choose: impl FnOnce(&[u8]) -> u64) -> u64 {
-        let mut segments = self.segments.lock().unwrap();
-        let bytes = fs::read(&self.aof).unwrap();
+    /// While the only server is down: cuts its file where `choose` says, which gets all of it. If that is not its end, it
+    /// goes on as another file.
+    pub fn cut(&self, lost: bool, choose: impl FnOnce(&[u8]) -> u64) {
+        let mut files = self.files.lock().unwrap();
+        let Some(File::Open(path)) = files.files.last() else { panic!("the file ended") };
+        let path = path.clone();
+        let bytes = fs::read(&path).unwrap();
         let start = choose(&bytes);
         if start < bytes.len() as u64 {
-            fs::File::options().write(true).open(&self.aof).unwrap().set_len(start).unwrap();
-            segments.last_mut().unwrap().bytes = Some(bytes);
-            segments.last_mut().unwrap().lost = lost;
-            segments.push(Segment { start, bytes: None, lost: false });
+            fs::File::options().write(true).open(&path).unwrap().set_len(start).unwrap();
+            let (from, to, tick) = (files.files.len() - 1, files.files.len(), files.now().tick);
+            files.files[from] = File::Ended(bytes);
+            files.files.push(File::Open(path));
+            files.turns.push(Turn::Cut { from, to, tick, start, lost });
         }
-        start
+    }
+
+    /// Records where the writes go on.
+    pub fn turn(&self, turn: Turn) {
+        self.files.lock().unwrap().turns.push(turn);
     }
 
     pub fn begin(&self) -> usize {
@@ -129,11 +177,25 @@ impl History {
         !progress.is_over
     }
 
-    /// Everything, once all actors are done. The last segment gets its bytes from the file.
-    pub fn finish(self) -> (Vec<Event>, Vec<String>, Vec<Segment>) {
+    /// Everything, once all actors are done.
+    pub fn finish(self) -> Record {
         let Progress { events, notes, .. } = self.progress.into_inner().unwrap();
-        let mut segments = self.segments.into_inner().unwrap();
-        segments.last_mut().unwrap().bytes = Some(fs::read(&self.aof).unwrap());
-        (events, notes, segments)
+        let Files { files, turns, .. } = self.files.into_inner().unwrap();
+        let read = |file| match file {
+            File::Open(path) => fs::read(path).unwrap(),
+            File::Ended(bytes) => bytes,
+        };
+        Record { events, notes, files: files.into_iter().map(read).collect(), turns }
+    }
+}
+
+impl Files {
+    fn now(&mut self) -> Moment {
+        self.tick += 1;
+        let len = |file: &File| match file {
+            File::Open(path) => fs::metadata(path).expect("a file of writes").len(),
+            File::Ended(bytes) => bytes.len() as u64,
+        };
+        Moment { tick: self.tick, at: self.files.iter().map(len).collect() }
     }
 }

@@ -2,12 +2,14 @@
 
 use crate::keys::{Keys, entry_id};
 use crate::schedule::Activity;
-use crate::support::{Layout, TestRedis};
+use crate::servers::Servers;
+use crate::support::Layout;
 
 /// What differs: the model would then have followed something else than the server.
-pub fn differences(keys: &Keys, layout: &Layout, activities: &[Activity], redis: &TestRedis) -> Vec<String> {
+pub fn differences(keys: &Keys, layout: &Layout, activity: &Activity, servers: &Servers) -> Vec<String> {
     let mut problems = Vec::new();
-    for key in activities.iter().flat_map(|activity| layout.keys(&activity.id)) {
+    for key in layout.keys(&activity.id) {
+        let redis = servers.of(&key);
         let kind: String = redis.ask(("TYPE", &key));
         let same = match kind.as_str() {
             "string" => redis.get(&key) == keys.strings.get(&key).cloned(),

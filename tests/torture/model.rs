@@ -98,7 +98,7 @@ impl<'a> Model<'a> {
         self.keys.apply(group)?;
         self.check(group, &written).map_err(|why| {
             let commands: Vec<String> = group.commands.iter().map(|words| words.join(" ")).collect();
-            format!("{why}\nin the call that ends at byte {}:\n  {}", group.end, commands.join("\n  "))
+            format!("{why}\nin call {}:\n  {}", group.end, commands.join("\n  "))
         })?;
         for activity in written.activities {
             self.states[activity].push((group.end, Rc::clone(&self.sales[activity])));

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::aof;
-use crate::history::{Event, Segment};
+use crate::history::Event;
 use crate::model::Names;
 use crate::schedule::{Operation, Order, Schedule, What};
+use crate::timeline::{Bundle, Segment};
 
 /// The request id of a call, also if the tool made it: then it is in what it printed.
 pub fn request_of(event: &Event, order: &Order) -> Option<String> {
@@ -21,7 +21,7 @@ pub fn request_of(event: &Event, order: &Order) -> Option<String> {
     })
 }
 
-pub fn names<'a>(schedule: &'a Schedule, events: &[Event], segments: &[Segment]) -> Names<'a> {
+pub fn names<'a>(schedule: &'a Schedule, events: &[Event], bundles: &[(Bundle, Vec<Segment>)]) -> Names<'a> {
     let mut requests: HashMap<String, Vec<Rc<Order>>> = HashMap::new();
     let mut add = |order: Order| {
         let known = requests.entry(order.request.clone()).or_default();
@@ -36,7 +36,7 @@ pub fn names<'a>(schedule: &'a Schedule, events: &[Event], segments: &[Segment])
             add(Order { request, ..order.clone() });
         }
     }
-    let jobs = jobs(schedule, events, segments);
+    let jobs = jobs(schedule, events, bundles);
     let rows = schedule
         .files
         .iter()
@@ -49,7 +49,7 @@ pub fn names<'a>(schedule: &'a Schedule, events: &[Event], segments: &[Segment])
 }
 
 /// A job that the tool named by the content is known by the calls that wrote to a ledger for it.
-fn jobs(schedule: &Schedule, events: &[Event], segments: &[Segment]) -> HashMap<String, usize> {
+fn jobs(schedule: &Schedule, events: &[Event], bundles: &[(Bundle, Vec<Segment>)]) -> HashMap<String, usize> {
     let named = schedule
         .files
         .iter()
@@ -57,7 +57,7 @@ fn jobs(schedule: &Schedule, events: &[Event], segments: &[Segment]) -> HashMap<
         .filter_map(|(nth, file)| Some((format!("{}:{}", file.operation.stored(), file.job.as_ref()?), nth)));
     let mut jobs: HashMap<String, usize> = named.collect();
     let mut unknown = Vec::new();
-    for group in segments.iter().flat_map(|segment| aof::groups(segment.bytes.as_deref().unwrap_or_default())) {
+    for group in bundles.iter().flat_map(|(_, segments)| segments).flat_map(|segment| &segment.groups) {
         let fields = group.commands.iter().filter(|command| command[0] == "HSET").flat_map(|command| &command[2..]);
         let Some(job) = fields.filter_map(|field| field.strip_prefix("\tj:")).next() else {
             continue;

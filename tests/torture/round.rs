@@ -8,11 +8,12 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
 use crate::actors::{Way, World};
-use crate::faults::{arm, wreak};
+use crate::faults::wreak;
 use crate::history::{Event, History};
 use crate::schedule::{Order, Schedule, Step, What};
-use crate::support::{Proxy, TestRedis};
-use crate::{aof, check, names, report};
+use crate::servers::{Network, Servers};
+use crate::timeline::{self, Bundle};
+use crate::{check, names, report};
 
 /// What a round did.
 pub struct Summary {
@@ -20,20 +21,21 @@ pub struct Summary {
     layout: &'static str,
     writes: usize,
     losses: usize,
+    turns: usize,
     seconds: f64,
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { calls, layout, writes, losses, seconds } = self;
-        write!(f, "{layout}, {calls} calls, {writes} writes, {losses} data losses, {seconds:.1} s")
+        let Self { calls, layout, writes, losses, turns, seconds } = self;
+        write!(f, "{layout}, {calls} calls, {writes} writes, {turns} turns, {losses} data losses, {seconds:.1} s")
     }
 }
 
 /// Runs a round. A failure is what is wrong, and the file that has the whole history.
-pub fn run(seed: u64, deadline: Instant) -> Result<Summary, (Vec<String>, PathBuf)> {
+pub fn run(seed: u64, nodes: usize, deadline: Instant) -> Result<Summary, (Vec<String>, PathBuf)> {
     let begun = Instant::now();
-    let mut schedule = Schedule::new(seed);
+    let mut schedule = Schedule::new(seed, nodes);
     let has_users = schedule.layout.has_users();
     let Schedule { files, activities, .. } = &mut schedule;
     files.iter_mut().for_each(|file| file.write(activities, has_users));
@@ -44,59 +46,72 @@ pub fn run(seed: u64, deadline: Instant) -> Result<Summary, (Vec<String>, PathBu
         std::fs::write(dir.path().join(&file.name), &file.text).unwrap();
     }
     std::fs::create_dir(dir.path().join("loaded")).unwrap();
-    let arguments = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"];
-    let mut redis = TestRedis::with(arguments);
-    let history = History::new(aof::path_in(redis.socket().parent().unwrap()));
+    let mut servers = Servers::start(&schedule);
+    let bundles = servers.bundles(&schedule);
+    let history = History::new(servers.files());
     let world = World { schedule: &schedule, history: &history, files: dir.path(), deadline };
     let mut problems = Vec::new();
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| play(&world, &mut redis))) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| play(&world, &mut servers))) {
         problems.push(format!("the round itself failed: {}", message(&*panic)));
     }
 
-    let (events, notes, segments) = history.finish();
-    let names = names::names(&schedule, &events, &segments);
-    let checked = catch_unwind(AssertUnwindSafe(|| check::all(&names, &events, &segments, &redis)));
-    problems.extend(checked.unwrap_or_else(|panic| vec![format!("the check itself failed: {}", message(&*panic))]));
-    if problems.is_empty() {
-        let last = segments.last().and_then(|segment| segment.bytes.as_deref()).unwrap_or_default();
-        let losses = segments.iter().filter(|segment| segment.lost).count();
-        let (calls, writes) = (events.len(), aof::groups(last).len());
-        let seconds = begun.elapsed().as_secs_f64();
-        return Ok(Summary { calls, layout: schedule.layout.name, writes, losses, seconds });
+    let record = history.finish();
+    let mut all = Vec::new();
+    for bundle in bundles {
+        match catch_unwind(AssertUnwindSafe(|| timeline::segments(&bundle, &record.files, &record.turns))) {
+            Ok(Ok(segments)) => all.push((bundle, segments)),
+            Ok(Err(problem)) => problems.push(problem),
+            Err(panic) => problems.push(format!("the writes cannot be followed: {}", message(&*panic))),
+        }
     }
-    let path = report::write(&schedule, &problems, (&events, &notes, &segments), &redis.log());
+    let names = names::names(&schedule, &record.events, &all);
+    if all.iter().map(|(Bundle { activities, .. }, _)| activities.len()).sum::<usize>() == schedule.activities.len() {
+        let checked = catch_unwind(AssertUnwindSafe(|| check::all(&names, &record.events, &all, &servers)));
+        problems.extend(checked.unwrap_or_else(|panic| vec![format!("the check itself failed: {}", message(&*panic))]));
+    }
+    if problems.is_empty() {
+        let segments = || all.iter().flat_map(|(_, segments)| segments);
+        let losses = segments().filter(|segment| segment.lost).count();
+        let writes = all.iter().filter_map(|(_, segments)| Some(segments.last()?.groups.len())).sum();
+        let seconds = begun.elapsed().as_secs_f64();
+        let calls = record.events.len();
+        return Ok(Summary { calls, layout: schedule.layout.name, writes, losses, turns: record.turns.len(), seconds });
+    }
+    let path = report::write(&schedule, &problems, &record, &all, &servers.log());
     Err((problems, path))
 }
 
 /// Everything that happens: preheat, the sale, and what settles it.
-fn play(world: &World<'_>, redis: &mut TestRedis) {
+fn play(world: &World<'_>, servers: &mut Servers) {
     let schedule = world.schedule;
-    redis.seckill(["preheat", "-"]).stdin(fixture(schedule)).code(0);
+    servers.seckill().args(["preheat", "-"]).stdin(fixture(schedule)).code(0);
     let feed = schedule.activities.iter().position(|activity| activity.ledger);
     if let Some(activity) = feed {
         // The group is there before anything can be trimmed.
-        world.perform("feed", Way::Direct(redis), &quiet(What::Feed { activity, exec: false }));
+        world.perform("feed", Way::Direct(servers), &quiet(What::Feed { activity, exec: false }));
     }
-    let first = world.history.now().at;
+    let first = world.history.now().at[0];
     let mut rng = schedule.rng.clone();
-    let proxies: Vec<Proxy> = (0..schedule.sellers.len() + 3).map(|_| Proxy::before(redis)).collect();
-    for (nth, proxy) in proxies.iter().enumerate() {
+    // Some know one node only.
+    let seeds = |nth: usize| if nth.is_multiple_of(2) { schedule.nodes / 2 } else { 1 };
+    let networks: Vec<Network> = (0..schedule.sellers.len() + 3).map(|nth| servers.network(seeds(nth))).collect();
+    for (nth, network) in networks.iter().enumerate() {
         // The last one only reads, and acknowledges what it read.
-        arm(proxy, rng.fork(), schedule.faults, nth + 1 < proxies.len());
+        network.arm(rng.fork(), schedule.faults, nth + 1 < networks.len());
     }
-    let (selling, rest) = proxies.split_at(schedule.sellers.len());
+    let (selling, rest) = networks.split_at(schedule.sellers.len());
     let (audit, follow) = (rng.fork(), rng.fork());
     thread::scope(|scope| {
         let mut actors: Vec<ScopedJoinHandle<'_, ()>> = Vec::new();
-        for (nth, (steps, proxy)) in schedule.sellers.iter().zip(selling).enumerate() {
-            actors.push(scope.spawn(move || world.follow(&format!("seller{nth}"), proxy, steps)));
+        for (nth, (steps, network)) in schedule.sellers.iter().zip(selling).enumerate() {
+            actors.push(scope.spawn(move || world.follow(&format!("seller{nth}"), network, steps)));
         }
         actors.push(scope.spawn(|| world.follow("operator", &rest[0], &schedule.operator)));
         let mut others = vec![scope.spawn(|| world.audit(&rest[1], audit))];
         if let Some(activity) = feed {
             others.push(scope.spawn(move || world.feed(&rest[2], activity, follow)));
         }
-        others.push(scope.spawn(|| wreak(redis, world.history, schedule, first)));
+        others.push(scope.spawn(|| wreak(servers, world.history, schedule, first)));
         let ended: Vec<_> = actors.into_iter().map(ScopedJoinHandle::join).collect();
         world.history.end();
         let ended: Vec<_> = ended.into_iter().chain(others.into_iter().map(ScopedJoinHandle::join)).collect();
@@ -104,13 +119,13 @@ fn play(world: &World<'_>, redis: &mut TestRedis) {
             std::panic::resume_unwind(panic);
         }
     });
-    drop(proxies);
-    settle(world, redis, feed);
+    drop(networks);
+    settle(world, servers, feed);
 }
 
 /// Nothing breaks any more: what is open is completed, and the verdict asked for.
-fn settle(world: &World<'_>, redis: &TestRedis, feed: Option<usize>) {
-    let perform = |what: What| world.perform("settle", Way::Direct(redis), &quiet(what));
+fn settle(world: &World<'_>, servers: &Servers, feed: Option<usize>) {
+    let perform = |what: What| world.perform("settle", Way::Direct(servers), &quiet(what));
     for activity in 0..world.schedule.activities.len() {
         perform(What::Pause { activity, on: false, withdraw: false });
     }
@@ -145,7 +160,7 @@ fn open_orders(events: &[Event]) -> Vec<Order> {
 }
 
 fn quiet(what: What) -> Step {
-    Step { what, kill_after: None }
+    Step::of(what)
 }
 
 fn fixture(schedule: &Schedule) -> String {

@@ -7,8 +7,12 @@ use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU};
 /// How many percent of the pauses withdraw the stock.
 const WITHDRAWN: usize = 50;
 
-/// How many activities a round sells.
-pub const ACTIVITIES: usize = 3;
+/// What a round sells on one server.
+const IDS: [&str; 3] = ["1001", "sku-红包", "c:3"];
+/// What a round sells on a cluster: the first two are of one slot, the others of other nodes.
+const IDS_IN_SLOTS: [&str; 4] = ["1216", "sku-1", "sku-红包", "c:3"];
+/// How many percent of the orders on a cluster wait for a replica.
+const WAIT: usize = 25;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -68,6 +72,14 @@ pub struct Step {
     pub what: What,
     /// The tool is killed once so many of its commands have come by.
     pub kill_after: Option<usize>,
+    /// It waits until a replica has what it wrote.
+    pub waits: bool,
+}
+
+impl Step {
+    pub fn of(what: What) -> Self {
+        Self { what, kill_after: None, waits: false }
+    }
 }
 
 /// What happens to the server.
@@ -85,12 +97,55 @@ pub enum Chaos {
     },
     FlushScripts,
     KillClients,
+    /// Of a cluster: a primary or its replica fails. Each pair of them has one at most.
+    Pair {
+        pair: usize,
+        how: How,
+    },
+    /// Of a cluster: the slot of an activity goes to another pair; so many milliseconds in the midst of it.
+    Move {
+        activity: usize,
+        to: usize,
+        ms: u64,
+        /// By the servers themselves, if they can.
+        is_atomic: bool,
+    },
     /// Something that is no script of ours writes to the keys of an activity.
     Foreign {
         activity: usize,
         write: Foreign,
         units: u64,
     },
+}
+
+/// How a primary fails, or its replica takes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// `kill -9` and a start, before the replica takes over.
+    Restart,
+    /// `kill -9`. The replica takes over when the others agree.
+    Killed,
+    /// The same while it writes nothing and the replica has everything: nothing may be lost.
+    KilledInStep,
+    /// The replica gets nothing while so many calls end, then the primary is killed and the replica takes over.
+    Lagging(usize),
+    /// It stops answering, and goes on so many milliseconds after the replica has taken over.
+    Stopped(u64),
+    /// It hands over: nothing may be lost.
+    HandedOver,
+    /// The replica takes over from a primary that works.
+    TakenOver,
+}
+
+impl Chaos {
+    /// Whether what was answered may be lost.
+    pub fn may_lose(&self) -> bool {
+        match self {
+            Self::Loss { .. } => true,
+            Self::Pair { how, .. } => !matches!(how, How::Restart | How::KilledInStep | How::HandedOver),
+            _ => false,
+        }
+    }
 }
 
 /// What it does to stock and counters. Only the last one is a sale.
@@ -115,6 +170,8 @@ pub struct Activity {
 #[derive(Debug)]
 pub struct Schedule {
     pub seed: u64,
+    /// How many nodes the cluster has; 0 for one server.
+    pub nodes: usize,
     pub layout: Layout,
     pub activities: Vec<Activity>,
     pub files: Vec<OrderFile>,
@@ -131,19 +188,23 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    pub fn new(seed: u64) -> Self {
+    /// A round on one server, or on a cluster of so many nodes.
+    pub fn new(seed: u64, nodes: usize) -> Self {
         let mut rng = Rng::new(seed);
         let layout = *rng.pick(&[SECKILL, SECKILL, SECKILL, SKU, SKU, COUPON, PRODUCT, CLUSTER]);
-        let loses_data = rng.percent(35);
+        let (layout, ids) = if nodes > 0 { (CLUSTER, &IDS_IN_SLOTS[..]) } else { (layout, &IDS[..]) };
+        let loses_data = rng.percent(if nodes > 0 { 60 } else { 35 });
         let ledgers = loses_data || rng.percent(75);
-        let activities = (0..ACTIVITIES).map(|nth| Activity {
-            id: ["1001", "sku-红包", "c:3"][nth].to_owned(),
+        let activities = ids.iter().map(|id| Activity {
+            id: (*id).to_owned(),
             total: *rng.pick(&[3, 30, 300, 3_000]),
             limit: if layout.kind == "hash" { *rng.pick(&[None, Some(1), Some(2), Some(5)]) } else { None },
             ledger: ledgers || rng.percent(50),
         });
         let activities: Vec<Activity> = activities.collect();
-        let mut draw = Draw { rng: rng.fork(), layout, count: 0, seed, orders: Vec::new() };
+        let (count, is_cluster) = (0, nodes > 0);
+        let mut draw =
+            Draw { rng: rng.fork(), layout, count, seed, orders: Vec::new(), activities: ids.len(), is_cluster };
         let all_have_ledgers = activities.iter().all(|activity| activity.ledger);
         let files: Vec<OrderFile> = (0..draw.rng.range(1, 3)).map(|nth| draw.file(nth, all_have_ledgers)).collect();
         let mut sellers: Vec<Vec<Step>> = (0..3).map(|_| draw.seller()).collect();
@@ -154,7 +215,7 @@ impl Schedule {
                 let at = draw.rng.below(sellers[seller].len());
                 let what = What::File { file, fast: draw.rng.percent(30) };
                 let kill_after = draw.rng.percent(40).then(|| draw.rng.below(6) + 1);
-                sellers[seller].insert(at, Step { what, kill_after });
+                sellers[seller].insert(at, Step { kill_after, ..Step::of(what) });
             }
         }
         let resets = draw.rng.percent(30);
@@ -162,13 +223,24 @@ impl Schedule {
         let calls: usize = sellers.iter().map(Vec::len).sum();
         let mut chaos: Vec<(usize, Chaos)> =
             (0..draw.rng.range(0, 4)).map(|_| (draw.rng.below(calls), draw.chaos(loses_data))).collect();
+        if is_cluster {
+            chaos = draw.of_cluster(nodes / 2, loses_data).into_iter().map(|it| (draw.rng.below(calls), it)).collect();
+        }
         let drifts = all_have_ledgers && layout.has_users() && draw.rng.percent(30);
         for _ in 0..if drifts { draw.rng.range(1, 3) } else { 0 } {
             chaos.push((draw.rng.below(calls), draw.foreign()));
         }
         chaos.sort_by_key(|(after, _)| *after);
         let faults = *draw.rng.pick(&[0, 5, 15, 30]);
-        Self { seed, layout, activities, files, sellers, operator, chaos, rng, faults, drifts }
+        Self { seed, nodes, layout, activities, files, sellers, operator, chaos, rng, faults, drifts }
+    }
+}
+
+impl Schedule {
+    /// The command that plays this round again.
+    pub fn again(&self) -> String {
+        let nodes = if self.nodes > 0 { format!(" NODES={}", self.nodes) } else { String::new() };
+        format!("make torture SECONDS=1{nodes} SEED={}", self.seed)
     }
 }
 
@@ -180,6 +252,9 @@ struct Draw {
     seed: u64,
     /// All single orders so far, to be sent again.
     orders: Vec<Order>,
+    /// How many activities there are.
+    activities: usize,
+    is_cluster: bool,
 }
 
 impl Draw {
@@ -200,9 +275,14 @@ impl Draw {
         if self.layout.kind == "coupon" && self.rng.percent(90) { 1 } else { *self.rng.pick(&[1, 1, 1, 2, 2, 3, 7]) }
     }
 
-    fn items(&mut self) -> Vec<(usize, u64)> {
+    /// Items of a multi-order; of a cluster in one slot, unless they may be in several and no script can decide them.
+    fn items(&mut self, may_be_spread: bool) -> Vec<(usize, u64)> {
+        if self.is_cluster && !(may_be_spread && self.rng.percent(5)) {
+            let of = [&[0, 1][..], &[0, 1], &[0], &[1], &[2], &[3]];
+            return self.rng.pick(&of).iter().map(|activity| (*activity, self.quantity())).collect();
+        }
         let mut items = Vec::new();
-        for activity in 0..ACTIVITIES {
+        for activity in 0..self.activities {
             if self.rng.percent(60) {
                 items.push((activity, self.quantity()));
             }
@@ -236,8 +316,8 @@ impl Draw {
             Operation::Multi,
         ]);
         let mut items = match operation {
-            Operation::Multi => self.items(),
-            _ => vec![(self.rng.below(ACTIVITIES), self.quantity())],
+            Operation::Multi => self.items(true),
+            _ => vec![(self.rng.below(self.activities), self.quantity())],
         };
         if operation == Operation::Refund && self.layout.has_users() && self.rng.percent(30) {
             items[0].1 = 0;
@@ -255,7 +335,9 @@ impl Draw {
             let order = it.order();
             // The name that the tool gives is lost with it: nobody could settle such an order.
             let kill = !order.request.is_empty() && it.rng.percent(7);
-            Step { what: What::Order(order), kill_after: kill.then(|| it.rng.below(2) + 1) }
+            let kill_after = kill.then(|| it.rng.below(2) + 1);
+            let waits = it.is_cluster && it.rng.percent(WAIT);
+            Step { what: What::Order(order), kill_after, waits }
         };
         (0..self.rng.range(10, 50)).map(|_| step(self)).collect()
     }
@@ -279,7 +361,7 @@ impl Draw {
                 _ => What::Inspect { activity },
             };
             let kill_after = self.rng.percent(15).then(|| self.rng.below(4) + 1);
-            steps.push(Step { what, kill_after });
+            steps.push(Step { kill_after, ..Step::of(what) });
         }
         steps
     }
@@ -294,6 +376,33 @@ impl Draw {
         }
     }
 
+    /// What happens to the nodes of a cluster, in no order.
+    fn of_cluster(&mut self, pairs: usize, loses_data: bool) -> Vec<Chaos> {
+        let mut all = Vec::new();
+        for pair in 0..pairs {
+            let lagging = How::Lagging(self.rng.below(25) + 1);
+            let stopped = How::Stopped(self.rng.range(0, 400));
+            let safe = [How::Restart, How::KilledInStep, How::KilledInStep, How::HandedOver];
+            let lossy = [How::Killed, How::Killed, lagging, lagging, stopped, stopped, How::TakenOver];
+            if self.rng.percent(65) {
+                let may_lose = loses_data && self.rng.percent(75);
+                let how = *self.rng.pick(if may_lose { &lossy[..] } else { &safe[..] });
+                all.push(Chaos::Pair { pair, how });
+            }
+        }
+        for _ in 0..self.rng.range(0, 5) {
+            let (activity, to) = (self.rng.below(self.activities), self.rng.below(pairs));
+            let is_atomic = self.rng.percent(60);
+            all.push(Chaos::Move { activity, to, ms: self.rng.range(0, 400), is_atomic });
+        }
+        match self.rng.below(4) {
+            0 => all.push(Chaos::FlushScripts),
+            1 => all.push(Chaos::KillClients),
+            _ => {}
+        }
+        all
+    }
+
     fn foreign(&mut self) -> Chaos {
         let all = [
             Foreign::StockShrinks,
@@ -305,7 +414,7 @@ impl Draw {
         // A set says nothing of how many units a plain script sold.
         let some = if self.layout.kind == "hash" { &all[..] } else { &all[..2] };
         let write = *self.rng.pick(some);
-        Chaos::Foreign { activity: self.rng.below(ACTIVITIES), write, units: self.rng.range(1, 3) }
+        Chaos::Foreign { activity: self.rng.below(self.activities), write, units: self.rng.range(1, 3) }
     }
 
     fn file(&mut self, nth: u64, may_be_unnamed: bool) -> OrderFile {
@@ -315,8 +424,8 @@ impl Draw {
         let mut rows = Vec::new();
         for row in 0..self.rng.range(5, 400) {
             let items = match operation {
-                Operation::Multi => self.items(),
-                _ => vec![(self.rng.below(ACTIVITIES), self.quantity())],
+                Operation::Multi => self.items(false),
+                _ => vec![(self.rng.below(self.activities), self.quantity())],
             };
             let request = if has_requests && self.rng.percent(70) { self.request() } else { String::new() };
             let mut order = Order { operation, user: self.user(), items, request };

@@ -12,12 +12,12 @@ impl Timeline<'_> {
     pub fn reconcile(&self, event: &Event) -> Result<(), String> {
         let found = json(&event.stdout)?;
         let schedule = self.names.schedule;
-        let lost = self.segments[event.from.segment..event.to.segment].iter().any(|segment| segment.lost);
         let rows = found["activities"].as_array().ok_or("no activities")?;
         for (nth, activity) in schedule.activities.iter().enumerate() {
             let row = rows.iter().find(|row| row["activity"] == activity.id.as_str());
             let row = row.ok_or_else(|| format!("nothing about {}", activity.id))?;
-            let states = self.states(&[nth], event.from, event.to);
+            let lost = self.lost_data(nth, &event.from, &event.to);
+            let states = self.states(&[nth], &event.from, &event.to);
             let epochs = states.iter().any(|sales| sales[nth].epoch != states[0][nth].epoch);
             let changed = states.len() > 1;
             // A reset turns it on.
@@ -73,7 +73,7 @@ impl Timeline<'_> {
         let found = json(&event.stdout)?;
         let row = if found.is_array() { &found[0] } else { &found["activity"] };
         let row = if row["activity"].is_object() { &row["activity"] } else { row };
-        let states = self.states(&[activity], event.from, event.to);
+        let states = self.states(&[activity], &event.from, &event.to);
         let is_so = |sales: &Vec<Rc<Sale>>| {
             let sale = &sales[activity];
             row["stock"].as_u64() == Some(sale.stock) && row["total"].as_u64() == Some(sale.total)

@@ -173,21 +173,14 @@ fn slots_move_while_their_orders_are_applied() {
 #[test]
 fn a_slot_that_the_servers_move_at_once_is_followed() {
     let sale = Sale::new(TestCluster::start(3), 10_000);
-    let source = sale.cluster.node(0);
-    if !source.is_valkey() || source.version() < (9, 0, 0) {
+    if !sale.cluster.moves_slots_at_once() {
         eprintln!("skipped: this server has no atomic slot migration");
         return;
     }
-    // As whom the source sends all keys.
-    let grant = ["ACL", "SETUSER", "follower", "allkeys", "+@all"];
-    sale.cluster.nodes().iter().for_each(|node| drop(node.cmd(&grant)));
     let run = sale.apply();
     sale.wait_until_sold(0, 20);
     for (activity, to) in sale.activities[..2].iter().zip([1, 2]) {
-        let slot = sale.cluster.slot_of(activity);
-        let id = sale.cluster.id(to);
-        let () = source.ask(("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", id));
-        wait_until("the slot has moved", || sale.cluster.owner(slot) == to);
+        sale.cluster.move_at_once(sale.cluster.slot_of(activity), to);
     }
     run.wait().code(0);
     sale.check();

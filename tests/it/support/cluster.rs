@@ -112,6 +112,22 @@ impl TestCluster {
         panic!("nobody serves slot {slot}");
     }
 
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// Waits until all nodes say that a node serves a slot.
+    #[track_caller]
+    pub fn wait_until_agreed(&self, slot: u16, node: usize) {
+        let port = self.nodes[node].port().unwrap();
+        let knows = |other: &TestRedis| {
+            let ranges: Vec<Vec<Value>> = other.ask(("CLUSTER", "SLOTS"));
+            ranges.iter().any(|range| {
+                let bound = |nth: usize| u16::from_redis_value_ref(&range[nth]).unwrap();
+                let Value::Array(owner) = &range[2] else { return false };
+                (bound(0)..=bound(1)).contains(&slot) && u16::from_redis_value_ref(&owner[1]).unwrap() == port
+            })
+        };
+        wait_until("all nodes know whose slot it is", || self.nodes.iter().all(knows));
+    }
+
     /// The node that serves an activity.
     #[track_caller]
     pub fn owner_of(&self, activity: &str) -> usize {
@@ -143,6 +159,24 @@ impl TestCluster {
         self.begin_move(slot, to);
         self.move_keys(slot, from, to, usize::MAX);
         self.end_move(slot, from, to);
+    }
+
+    /// Whether the servers can move a slot by themselves, from one moment to the next: from Valkey 9.0 on.
+    #[track_caller]
+    pub fn moves_slots_at_once(&self) -> bool {
+        let node = self.first_alive();
+        node.is_valkey() && node.version() >= (9, 0, 0)
+    }
+
+    /// Lets the servers move a slot at once.
+    #[track_caller]
+    pub fn move_at_once(&self, slot: u16, to: usize) {
+        // As whom the source sends all keys.
+        let grant = ["ACL", "SETUSER", "follower", "allkeys", "+@all"];
+        self.nodes.iter().filter(|node| node.is_running()).for_each(|node| drop(node.cmd(&grant)));
+        let id = self.id(to);
+        let () = self.nodes[self.owner(slot)].ask(("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", id));
+        wait_until("the slot has moved", || self.owner(slot) == to);
     }
 
     /// Opens a slot for a move: what is not there any more is asked for (`ASK`) at the other node.

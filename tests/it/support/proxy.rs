@@ -7,7 +7,8 @@ mod link;
 mod network;
 
 use std::io::Write;
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use link::read_value;
 use network::{Network, State};
 
 use super::seckill::{Call, seckill};
-use super::{PATIENCE, TestRedis, short_temp_dir};
+use super::{PATIENCE, TestCluster, TestRedis, short_temp_dir};
 
 /// What happens to a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +77,8 @@ pub enum When {
 /// Listens on a socket of its own; gone, with all its connections, when this value goes.
 pub struct Proxy {
     dir: TempDir,
+    /// The port of a proxy that is met over TCP.
+    port: Option<u16>,
     network: Arc<Network>,
     listener: Option<JoinHandle<()>>,
 }
@@ -94,7 +97,35 @@ impl Proxy {
                 }
             }
         });
-        Self { dir, network, listener: Some(listener) }
+        Self { dir, port: None, network, listener: Some(listener) }
+    }
+
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// A network without faults before each node of a cluster. Nodes that name each other, in redirections and maps, name
+    /// these proxies: nothing gets by them.
+    pub fn before_all(cluster: &TestCluster) -> Vec<Self> {
+        let bind = || TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let listeners: Vec<TcpListener> = cluster.nodes().iter().map(|_| bind()).collect();
+        let ports = listeners.iter().map(|listener| listener.local_addr().expect("an address").port());
+        let nodes = cluster.nodes().iter().map(|node| node.port().expect("a node's port"));
+        let names: Vec<(u16, u16)> = nodes.zip(ports).collect();
+        let face = |(node, listener): (&TestRedis, TcpListener)| {
+            let names = names.clone();
+            let port = listener.local_addr().expect("an address").port();
+            let network = Arc::new(Network { server: node.socket(), names, ..Network::default() });
+            let shared = Arc::clone(&network);
+            let listener = thread::spawn(move || {
+                for client in listener.incoming().map_while(Result::ok) {
+                    client.set_nodelay(true).ok();
+                    // Both are streams of bytes: from here on nothing asks for the kind of socket.
+                    if !shared.open(UnixStream::from(OwnedFd::from(client))) {
+                        return;
+                    }
+                }
+            });
+            Self { dir: short_temp_dir(), port: Some(port), network, listener: Some(listener) }
+        };
+        cluster.nodes().iter().zip(listeners).map(face).collect()
     }
 
     /// Runs the tool against the server behind.
@@ -103,7 +134,10 @@ impl Proxy {
     }
 
     pub fn url(&self) -> String {
-        format!("unix://{}", self.socket().display())
+        match self.port {
+            Some(port) => format!("redis://127.0.0.1:{port}"),
+            None => format!("unix://{}", self.socket().display()),
+        }
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -224,7 +258,11 @@ impl Drop for Proxy {
         for stream in open {
             stream.shutdown(Shutdown::Both).ok();
         }
-        UnixStream::connect(self.socket()).ok(); // wakes the listener, which then ends
+        // Wakes the listener, which then ends.
+        match self.port {
+            Some(port) => drop(TcpStream::connect(("127.0.0.1", port))),
+            None => drop(UnixStream::connect(self.socket())),
+        }
         if let Some(listener) = self.listener.take() {
             listener.join().ok();
         }

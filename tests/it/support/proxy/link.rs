@@ -83,6 +83,9 @@ impl Link {
         let mut read = Vec::new();
         loop {
             let mut reply = read_value(&mut server, &mut read)?;
+            if !network.names.is_empty() {
+                reply = network.rename(reply);
+            }
             let fate = *self.in_flight.lock().unwrap().fates.front()?;
             match fate {
                 Some(Fault::LoseReply | Fault::Twice) => return None,

@@ -11,6 +11,9 @@ use super::super::resp::command_name;
 use super::link::{Link, read_value};
 use super::{Fault, When};
 
+/// As a map of a cluster begins an address.
+const HOST: &[u8] = b"127.0.0.1\r\n:";
+
 /// Says what happens to a command of this name.
 type Decide = Box<dyn FnMut(&str) -> Option<Fault> + Send>;
 
@@ -18,6 +21,8 @@ type Decide = Box<dyn FnMut(&str) -> Option<Fault> + Send>;
 #[derive(Default)]
 pub struct Network {
     pub server: PathBuf,
+    /// Of a cluster: the port of each node, and that of the proxy before it.
+    pub names: Vec<(u16, u16)>,
     pub state: Mutex<State>,
     pub changed: Condvar,
 }
@@ -75,6 +80,20 @@ impl Network {
             network.close();
         });
         true
+    }
+
+    /// Lets a node's reply name proxies where it names nodes.
+    pub fn rename(&self, reply: Vec<u8>) -> Vec<u8> {
+        let is_redirection = reply.starts_with(b"-MOVED ") || reply.starts_with(b"-ASK ");
+        if !is_redirection && !reply.windows(HOST.len()).any(|part| part == HOST) {
+            return reply;
+        }
+        let mut text = String::from_utf8_lossy(&reply).into_owned();
+        for (node, proxy) in &self.names {
+            text = text.replace(&format!("127.0.0.1\r\n:{node}\r\n"), &format!("127.0.0.1\r\n:{proxy}\r\n"));
+            text = text.replace(&format!("127.0.0.1:{node}\r\n"), &format!("127.0.0.1:{proxy}\r\n"));
+        }
+        text.into_bytes()
     }
 
     fn close(&self) {

@@ -1,0 +1,162 @@
+//! What a round sells on, and how its actors reach that: one server, or a cluster of primaries with a replica each.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::aof;
+use crate::faults;
+use crate::rng::Rng;
+use crate::schedule::Schedule;
+use crate::support::{Call, Proxy, TestCluster, TestRedis, seckill, wait_until};
+use crate::timeline::Bundle;
+
+/// One server, or a cluster.
+pub enum Servers {
+    One(TestRedis),
+    Cluster(TestCluster),
+}
+
+/// They write whatever they do to a file before they reply, and never write it anew by themselves.
+const WRITES: [&str; 8] = [
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--auto-aof-rewrite-percentage",
+    "0",
+    "--aof-use-rdb-preamble",
+    "no",
+];
+
+impl Servers {
+    pub fn start(schedule: &Schedule) -> Self {
+        if schedule.nodes == 0 {
+            return Self::One(TestRedis::with(WRITES));
+        }
+        let more = [&WRITES[..], &["--repl-backlog-size", "64mb"]].concat();
+        let cluster = TestCluster::with(schedule.nodes / 2, true, &more);
+        for node in cluster.nodes() {
+            // What a replica got at first is in a new file.
+            wait_until("the files of writes are ready", || {
+                let info: String = node.ask(("INFO", "persistence"));
+                info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
+            });
+            // A name of its own: what a replica writes after it was given all data anew goes elsewhere.
+            fs::hard_link(aof_of(node), link_of(node)).unwrap();
+        }
+        Self::Cluster(cluster)
+    }
+
+    /// The file of writes of each.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::One(redis) => vec![aof_of(redis)],
+            Self::Cluster(cluster) => cluster.nodes().iter().map(link_of).collect(),
+        }
+    }
+
+    /// Runs the tool against them, over a network without faults.
+    pub fn seckill(&self) -> Call {
+        match self {
+            Self::One(redis) => redis.seckill([]),
+            Self::Cluster(cluster) => cluster.seckill([]),
+        }
+    }
+
+    /// Who has a key.
+    pub fn of(&self, key: &str) -> &TestRedis {
+        match self {
+            Self::One(redis) => redis,
+            Self::Cluster(cluster) => cluster.node(cluster.owner(cluster.slot(key))),
+        }
+    }
+
+    /// A network between them and an actor.
+    pub fn network(&self, seeds: usize) -> Network {
+        match self {
+            Self::One(redis) => Network { proxies: vec![Proxy::before(redis)], seeds: 1 },
+            Self::Cluster(cluster) => Network { proxies: Proxy::before_all(cluster), seeds },
+        }
+    }
+
+    /// The activities that are decided in one order each, before any slot moved.
+    pub fn bundles(&self, schedule: &Schedule) -> Vec<Bundle> {
+        let count = schedule.activities.len();
+        let keys =
+            |of: &[usize]| of.iter().flat_map(|nth| schedule.layout.keys(&schedule.activities[*nth].id)).collect();
+        let Self::Cluster(cluster) = self else {
+            let activities: Vec<usize> = (0..count).collect();
+            return vec![Bundle { keys: keys(&activities), activities, slot: None, file: 0 }];
+        };
+        let slots: Vec<u16> = schedule.activities.iter().map(|activity| cluster.slot_of(&activity.id)).collect();
+        let mut different = slots.clone();
+        different.dedup();
+        let bundle = |slot: u16| {
+            let activities: Vec<usize> = (0..count).filter(|nth| slots[*nth] == slot).collect();
+            Bundle { keys: keys(&activities), activities, slot: Some(slot), file: cluster.owner(slot) }
+        };
+        different.into_iter().map(bundle).collect()
+    }
+
+    pub fn log(&self) -> String {
+        match self {
+            Self::One(redis) => redis.log(),
+            Self::Cluster(cluster) => cluster.nodes().iter().map(TestRedis::log).collect::<Vec<_>>().join("\n==\n"),
+        }
+    }
+}
+
+fn aof_of(redis: &TestRedis) -> PathBuf {
+    aof::path_in(redis.socket().parent().unwrap())
+}
+
+fn link_of(redis: &TestRedis) -> PathBuf {
+    redis.socket().with_file_name("writes")
+}
+
+/// A network that breaks, of one actor: a proxy before each server.
+pub struct Network {
+    proxies: Vec<Proxy>,
+    /// How many of the primaries the actor knows.
+    seeds: usize,
+}
+
+impl Network {
+    pub fn seckill(&self) -> Call {
+        let urls = self.proxies.iter().take(self.seeds).map(Proxy::url);
+        let urls: Vec<String> =
+            urls.enumerate().map(|(nth, url)| if nth > 0 { url.replace("redis://", "") } else { url }).collect();
+        seckill([]).env("SECKILL_URL", &urls.join(","))
+    }
+
+    /// See [`faults::arm`].
+    pub fn arm(&self, mut rng: Rng, percent: usize, resends: bool) {
+        let is_cluster = self.proxies.len() > 1;
+        for proxy in &self.proxies {
+            let rng = if is_cluster { rng.fork() } else { rng.clone() };
+            faults::arm(proxy, rng, (percent, is_cluster), resends);
+        }
+    }
+
+    pub fn deliver_rest(&self) {
+        self.proxies.iter().for_each(Proxy::deliver_rest);
+    }
+
+    /// How many commands went over it.
+    pub fn commands(&self) -> usize {
+        self.proxies.iter().map(|proxy| proxy.commands().len()).sum()
+    }
+
+    /// Waits until so many commands went over it, but no longer than that.
+    pub fn try_wait_for_commands(&self, count: usize, at_most: Duration) {
+        if let [proxy] = &self.proxies[..] {
+            proxy.try_wait_for_commands(count, at_most);
+            return;
+        }
+        let deadline = Instant::now() + at_most;
+        while self.commands() < count && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
