@@ -13,6 +13,7 @@ pub(super) fn of(path: &str) -> &'static str {
         "repair" => REPAIR,
         "ledger" => LEDGER,
         "ledger trim" => LEDGER_TRIM,
+        "doctor" => DOCTOR,
         "run" => RUN,
         "pause" => PAUSE,
         "resume" => RESUME,
@@ -132,6 +133,15 @@ seckill ledger trim 1001 --before 2026-11-12 --dry-run
 seckill ledger trim 1001 --before 2026-11-12
 # Keep a week
 seckill ledger trim 1001 --before 7d
+";
+
+const DOCTOR: &str = "
+# The server and all preheated activities
+seckill doctor
+# Before the sale of two of them
+seckill doctor 1001 1002
+# For cron: exit code 3 if anything fails
+seckill doctor -q -o jsonl
 ";
 
 const RUN: &str = "

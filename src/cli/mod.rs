@@ -244,6 +244,7 @@ pub enum Command {
     Reconcile(commands::reconcile::ReconcileArgs),
     Repair(commands::repair::RepairArgs),
     Ledger(commands::ledger::LedgerArgs),
+    Doctor(commands::doctor::DoctorArgs),
     Run(commands::run::RunArgs),
     Pause(commands::pause::PauseArgs),
     Resume(commands::pause::ResumeArgs),

@@ -190,6 +190,38 @@ impl Target {
         Self { address, others: Vec::new(), sentinels: None, shown, ..self.clone() }
     }
 
+    /// The server in a few words, without scheme and login: `host:port`, or the path of a socket.
+    pub(super) fn place(&self) -> String {
+        match self.address.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => format!("{host}:{port}"),
+            ConnectionAddr::Unix(path) => path.display().to_string(),
+            _ => self.shown.clone(),
+        }
+    }
+
+    /// The arguments by which `redis-cli` gets there; without the login.
+    pub(super) fn redis_cli(&self) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let mut arguments = match self.address.addr() {
+            ConnectionAddr::Tcp(host, port) => words(&["-h", host, "-p", &port.to_string()]),
+            ConnectionAddr::TcpTls { host, port, insecure, .. } => {
+                let more: &[&str] = if *insecure { &["--tls", "--insecure"] } else { &["--tls"] };
+                [words(&["-h", host, "-p", &port.to_string()]), words(more)].concat()
+            }
+            ConnectionAddr::Unix(path) => vec!["-s".to_owned(), path.display().to_string()],
+            _ => Vec::new(),
+        };
+        if self.database != 0 {
+            arguments.extend(["-n".to_owned(), self.database.to_string()]);
+        }
+        arguments
+    }
+
+    /// The user who logs in, if the URL names one.
+    pub(super) fn username(&self) -> Option<&str> {
+        self.username.as_deref()
+    }
+
     /// Whether two targets are the same server by the same name.
     pub(super) fn is_at(&self, other: &Self) -> bool {
         self.address.addr() == other.address.addr()

@@ -56,6 +56,11 @@ impl Connection {
         if self.start < self.end { None } else { self.socket.fd() }
     }
 
+    /// The server that was reached: behind sentinels, the primary that they named.
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
     fn over(socket: Box<dyn Socket>, target: Target) -> Self {
         Self { socket, target, buffer: vec![0; BUFFER], start: 0, end: 0 }
     }

@@ -155,6 +155,13 @@ impl Info {
         (0..).map_while(replica).collect()
     }
 
+    /// Bytes of the stream that a replica has not acknowledged; `None` unless it is online and has ever acknowledged:
+    /// before that, its offset of 0 would be a lag of everything that was ever written.
+    pub fn lag_bytes(&self, replica: &ReplicaInfo) -> Option<u64> {
+        let offset = replica.offset.filter(|offset| *offset > 0 && replica.state == "online")?;
+        Some(self.count("master_repl_offset")?.saturating_sub(offset))
+    }
+
     /// Each command that was called, a subcommand as `xgroup|create`, with its calls.
     pub fn commands(&self) -> impl Iterator<Item = (&str, CallStats)> {
         self.prefixed("cmdstat_").filter_map(|(name, fields)| Some((name, CallStats::parse(fields)?)))
@@ -304,6 +311,16 @@ mod tests {
         assert_eq!(info.errors().collect::<Vec<_>>(), [("NOSCRIPT", 1), ("a:b", 4)]);
         let replica = &info.replicas()[0];
         assert_eq!((replica.address.as_str(), replica.offset, replica.lag), ("10.0.0.2:6379", Some(42), Some(1)));
+    }
+
+    #[test]
+    fn a_replica_that_never_acknowledged_has_no_known_lag() {
+        let text = "slave0:ip=a,port=1,state=online,offset=90,lag=1\nslave1:ip=b,port=1,state=wait_bgsave,offset=7,lag=0\n\
+            slave2:ip=::1,port=1,state=online,offset=0,lag=3\nmaster_repl_offset:100\n";
+        let info = Info::parse(text);
+        let lags: Vec<_> = info.replicas().iter().map(|replica| info.lag_bytes(replica)).collect();
+        assert_eq!(lags, [Some(10), None, None]);
+        assert_eq!(Info::parse(&text.replace("master_repl", "x")).lag_bytes(&info.replicas()[0]), None);
     }
 
     #[test]

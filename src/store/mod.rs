@@ -14,6 +14,8 @@ mod connection;
 mod elsewhere;
 pub mod embedded;
 pub mod error;
+pub mod feeds;
+pub mod health;
 mod held_by;
 #[doc(hidden)]
 pub mod holders;
@@ -21,6 +23,7 @@ mod index;
 pub mod info;
 pub mod keys;
 mod ledger;
+pub mod lifetimes;
 mod multi_orders;
 mod orders;
 mod page_reader;
@@ -129,6 +132,16 @@ impl Store {
     /// The key of an activity's participants, for messages.
     pub fn participants_key(&self, activity: &ActivityId) -> String {
         self.keys(activity).participants.unwrap_or_default()
+    }
+
+    /// The key of what preheat wrote about an activity, for messages.
+    pub fn meta_key(&self, activity: &ActivityId) -> String {
+        self.keys(activity).meta
+    }
+
+    /// How URLs of this server and its like begin.
+    pub fn scheme(&self) -> &'static str {
+        if self.servers.target().has_tls() { "rediss" } else { "redis" }
     }
 
     fn kind(&self) -> String {

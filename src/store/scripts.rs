@@ -1,6 +1,8 @@
 //! The scripts of `lua/`, with their includes and SHA-1, as `build.rs` prepared them. `seckill script show` prints
 //! exactly these bytes.
 
+use crate::inventory::layout::Kind;
+
 /// One script that a backend can share, or a drop-in for a plain script of its own.
 #[derive(Debug)]
 pub struct Script {
@@ -25,6 +27,21 @@ impl Script {
     pub fn key_patterns(&self) -> Vec<&'static str> {
         let lines = self.text.lines().take_while(|line| *line != "]]").filter(|line| line.starts_with("  KEYS["));
         lines.filter_map(|line| line.split_whitespace().nth(3)).map(|pattern| pattern.trim_end_matches(':')).collect()
+    }
+
+    /// The commands without which it refuses an activity of this kind, in lower case.
+    pub fn needs(&self, kind: Kind) -> Vec<String> {
+        let after = self.text.split_once("Commands it needs").map_or("", |(_, after)| after);
+        let list = after.split_once("]]").map_or("", |(list, _)| list);
+        let list = list.split_once("on):").map_or(list, |(_, list)| list);
+        // What comes after the list makes it quicker.
+        let list = list.split_once('.').map_or(list, |(list, _)| list);
+        let (all, of_sets) = list.split_once("; sets also").unwrap_or((list, ""));
+        let of_sets = if kind.records_once() { of_sets } else { "" };
+        let words = [all, of_sets].into_iter().flat_map(|part| part.split(|c: char| !c.is_ascii_uppercase()));
+        // `adopt` counts the members of a set, or the fields of a hash.
+        let is_used = |word: &&str| word.len() > 1 && (*word != "SCARD" || kind.records_once());
+        words.filter(is_used).map(str::to_lowercase).collect()
     }
 }
 

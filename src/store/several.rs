@@ -4,6 +4,10 @@ use redis::{Cmd, Value};
 
 use super::cluster::Servers;
 use super::error::StoreError;
+use super::slot::slot;
+
+/// Commands that are sent before their replies are read.
+const A_PIPELINE: usize = 1000;
 
 /// Why there is no reply to one of several commands.
 #[derive(Debug)]
@@ -33,6 +37,31 @@ impl Servers {
             answers[nth] = Err(Unanswered::NotRun);
         }
         answers
+    }
+
+    /// Sends commands that only read, each about a key, and gives their replies in order.
+    ///
+    /// # Errors
+    /// What the first of them that has no reply failed with.
+    pub(super) fn read_each(&mut self, commands: Vec<(String, Cmd)>) -> Result<Vec<Value>, StoreError> {
+        let (keys, commands): (Vec<String>, Vec<_>) = commands
+            .into_iter()
+            .map(|(key, command)| {
+                let slot = slot(key.as_bytes());
+                (key, (Some(slot), command))
+            })
+            .unzip();
+        let mut values = Vec::with_capacity(commands.len());
+        for (keys, commands) in keys.chunks(A_PIPELINE).zip(commands.chunks(A_PIPELINE)) {
+            for ((key, (_, command)), answer) in keys.iter().zip(commands).zip(self.each_reply(commands)) {
+                values.push(match answer {
+                    Ok(value) => value,
+                    Err(Unanswered::Refused(error)) => return Err(error),
+                    Err(Unanswered::NotRun | Unanswered::Lost(_)) => self.command(key, command)?,
+                });
+            }
+        }
+        Ok(values)
     }
 
     /// Sends some of the commands, and gives those that belong to another node.

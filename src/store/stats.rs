@@ -8,6 +8,7 @@ use super::reply::Reply;
 use super::several::Unanswered;
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
+use crate::inventory::ledger::EntryId;
 
 /// What one server says about itself, or why it says nothing.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct GroupStats {
     pub pending: u64,
     /// Entries that were not delivered yet; `None` if the server cannot say: Redis 6.2, or after entries were removed.
     pub lag: Option<u64>,
+    /// The last entry that was delivered.
+    pub delivered: EntryId,
 }
 
 impl GroupStats {
@@ -135,7 +138,8 @@ fn read_group(reply: &Reply<'_>, group: Value) -> Result<GroupStats, StoreError>
     let name = reply.text(field("name"))?.ok_or_else(|| reply.invalid(&fields))?;
     // Valkey counted below zero after entries were removed: that is no number either.
     let lag = reply.count(field("lag")).ok().flatten();
-    Ok(GroupStats { name, pending: reply.count(field("pending"))?.unwrap_or_default(), lag })
+    let delivered = reply.text(field("last-delivered-id"))?.and_then(|id| id.parse().ok()).unwrap_or_default();
+    Ok(GroupStats { name, pending: reply.count(field("pending"))?.unwrap_or_default(), lag, delivered })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod backends;
 mod bulk;
 mod cluster;
 mod context;
+mod doctor;
 mod drop_ins;
 mod embedded;
 mod faults;

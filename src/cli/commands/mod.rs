@@ -4,6 +4,7 @@ mod bulk;
 mod consent;
 pub mod context;
 pub mod deduct;
+pub mod doctor;
 mod hints;
 pub mod inspect;
 pub mod ledger;
@@ -68,6 +69,7 @@ fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
             Some(mutating) => session.change(mutating, |store, out| ledger::run(&args, store, out)),
             None => session.with(|store, out| ledger::run(&args, store, out)),
         },
+        Command::Doctor(args) => doctor::run(&args, session),
         Command::Run(args) => run::run(&args, session),
         Command::Pause(args) => session.change(args.mutating(), |store, out| pause::pause(&args, store, out)),
         Command::Resume(args) => session.change(args.mutating(), |store, out| pause::resume(&args, store, out)),

@@ -21,6 +21,7 @@ pub mod terminal;
 #[cfg(test)]
 mod tests;
 mod warnings;
+mod wrap;
 mod yaml;
 
 use std::io::{self, Write};
@@ -39,6 +40,7 @@ pub use rows::{Row, RowStream};
 pub use sink::OutputError;
 pub use terminal::{ColorChoice, Terminal};
 pub use warnings::Warnings;
+pub use wrap::wrapped;
 
 use rows::Dry;
 use sink::Sink;
@@ -214,6 +216,16 @@ impl Output {
     pub fn line(&mut self, text: &str) -> Result<(), OutputError> {
         self.text(text)?;
         self.text("\n")
+    }
+
+    /// Prints a line for people in the colour of its tone.
+    pub fn toned(&mut self, text: &str, tone: Tone) -> Result<(), OutputError> {
+        let mut line = String::new();
+        paint::paint(&mut line, &escape::escape(text), tone, self.terminal.colours_data);
+        line.push('\n');
+        self.sink.write_safe(&line);
+        self.sink.show();
+        Ok(())
     }
 
     /// Prints a text exactly as it is.

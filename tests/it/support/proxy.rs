@@ -46,6 +46,9 @@ pub enum Fault {
     Hold,
     /// The server refuses it with these words, and nothing of it runs; what is in flight behind it runs.
     Refuse(&'static str),
+    #[allow(dead_code, reason = "tests/torture does without")]
+    /// The server never sees it; this is the reply, as it goes over the wire.
+    Reply(&'static str),
     #[allow(dead_code, reason = "for tests/torture")]
     /// The server runs it; its reply comes that much later.
     Delay(Duration),

@@ -69,7 +69,7 @@ impl Link {
                 }
                 _ => {
                     self.in_flight.lock().unwrap().fates.push_back(fate);
-                    let is_refused = matches!(fate, Some(Fault::Refuse(_)));
+                    let is_refused = matches!(fate, Some(Fault::Refuse(_) | Fault::Reply(_)));
                     // Something else gets a reply in its turn, which is not passed on.
                     server.write_all(if is_refused { b"*1\r\n$4\r\nPING\r\n" } else { &command }).ok()?;
                 }
@@ -102,6 +102,7 @@ impl Link {
                     return std::io::copy(&mut server, &mut std::io::sink()).map(drop).ok();
                 }
                 Some(Fault::Refuse(words)) => reply = format!("-{words}\r\n").into_bytes(),
+                Some(Fault::Reply(text)) => reply = text.as_bytes().to_vec(),
                 Some(Fault::Hold) => network.hold(),
                 Some(Fault::Delay(time)) => thread::sleep(time),
                 _ => {}

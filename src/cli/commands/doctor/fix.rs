@@ -1,0 +1,142 @@
+//! Commands that correct what was found, as they can be pasted into a shell.
+
+use crate::cli::Global;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::layout::Layout;
+
+/// How commands for one server begin.
+#[derive(Debug, Clone)]
+pub struct Fixes {
+    /// `redis-cli -h … -p …`.
+    redis_cli: String,
+    /// The same without the user who asks: settings and rights are changed by somebody else.
+    administrator: String,
+    /// Options of `seckill` for the same server and layout.
+    seckill: String,
+}
+
+/// What command lines for the same server and layout need besides the server's address.
+pub struct Options {
+    /// Of `redis-cli`, for TLS.
+    pub certificates: Vec<String>,
+    /// Of `seckill`.
+    pub seckill: Vec<String>,
+}
+
+impl Options {
+    /// As they were given here.
+    pub fn of(global: &Global, layout: Layout) -> Self {
+        let Global { cacert, cert, key, .. } = global;
+        let files = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
+        let given =
+            files.into_iter().filter_map(|(flag, file)| Some([flag.to_owned(), file.as_ref()?.display().to_string()]));
+        let certificates: Vec<String> = given.flatten().collect();
+        let mut seckill = Vec::new();
+        if global.layout.is_some() {
+            seckill.extend(["-l".to_owned(), layout.name().to_owned()]);
+        }
+        if let Some(context) = &global.context {
+            seckill.extend(["--context".to_owned(), context.clone()]);
+        }
+        // A URL with a password is not shown.
+        if let Some(url) = global.url.as_ref().filter(|url| !url.contains('@') && !url.contains("pass=")) {
+            seckill.extend(["-u".to_owned(), url.clone()]);
+        }
+        if let Some(directory) = global.embedded.as_ref().filter(|directory| !directory.as_os_str().is_empty()) {
+            seckill.push(format!("--embedded={}", directory.display()));
+        }
+        seckill.extend(certificates.clone());
+        Self { certificates, seckill }
+    }
+}
+
+impl Fixes {
+    /// Of the program's family, such as `redis`; `place` is how it gets there, `user` who logs in.
+    pub fn new(
+        family: &str,
+        place: &[String],
+        user: Option<&str>,
+        certificates: &[String],
+        seckill: &[String],
+    ) -> Self {
+        let place: Vec<String> = place.iter().chain(&options.certificates).map(|word| quoted(word)).collect();
+        let administrator = format!("{family}-cli {}", place.join(" "));
+        let redis_cli = match user {
+            Some(user) => format!("{administrator} --user {}", quoted(user)),
+            None => administrator.clone(),
+        };
+        let seckill = options.seckill.iter().map(|word| format!(" {}", quoted(word))).collect();
+        Self { redis_cli, administrator, seckill }
+    }
+
+    /// A command of the server, such as `["CONFIG", "GET", "dir"]`.
+    pub fn command(&self, words: &[&str]) -> String {
+        format!("{} {}", self.redis_cli, joined(words))
+    }
+
+    /// A setting that holds until the next restart. Users of a sale may not change it.
+    pub fn set(&self, name: &str, value: &str) -> String {
+        format!("{} {}", self.administrator, joined(&["CONFIG", "SET", name, value]))
+    }
+
+    /// Rights for a user.
+    pub fn grant(&self, user: &str, rules: &[String]) -> String {
+        let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+        format!("{} {}", self.administrator, joined(&[&["ACL", "SETUSER", user], &rules[..]].concat()))
+    }
+
+    /// A command of this tool about one activity: `before` and `after` its id.
+    pub fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
+        let line = format!("seckill {before} {}{}", quoted(activity.as_str()), self.seckill);
+        if after.is_empty() { line } else { format!("{line} {after}") }
+    }
+
+    /// Puts a key out of the way, then runs another command.
+    pub fn after_renaming(&self, key: &str, then: &str) -> String {
+        format!("{} && {then}", self.command(&["RENAME", key, &format!("corrupt:{key}")]))
+    }
+}
+
+fn joined(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
+/// A word that the shell takes as it is.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_takes_each_word_as_it_is() {
+        assert_eq!(quoted("seckill:stock:1"), "seckill:stock:1");
+        assert_eq!(quoted("seckill:{1}:stock"), "'seckill:{1}:stock'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn rights_are_granted_by_another_user_than_the_one_who_lacks_them() {
+        let place = ["-h", "10.0.0.5", "-p", "6379"].map(str::to_owned);
+        let fixes = Fixes::new(
+            "redis",
+            &place,
+            Some("clerk"),
+            &Options { certificates: Vec::new(), seckill: vec!["-l".into(), "sku".into()] },
+        );
+        assert_eq!(fixes.set("save", ""), "redis-cli -h 10.0.0.5 -p 6379 CONFIG SET save ''");
+        assert_eq!(fixes.command(&["PING"]), "redis-cli -h 10.0.0.5 -p 6379 --user clerk PING");
+        let grant = fixes.grant("clerk", &["+xinfo|groups".into(), "~seckill:*".into()]);
+        assert_eq!(grant, "redis-cli -h 10.0.0.5 -p 6379 ACL SETUSER clerk '+xinfo|groups' '~seckill:*'");
+        let activity = "a b".replace(' ', "_").parse().unwrap();
+        assert_eq!(fixes.seckill("reconcile", &activity, "--fix"), "seckill reconcile a_b -l sku --fix");
+    }
+}

@@ -1,0 +1,133 @@
+//! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Reads only.
+
+mod fix;
+mod ledgers;
+mod memory;
+mod persistence;
+mod replication;
+mod rights;
+mod row;
+mod sale;
+mod scripts;
+mod show;
+mod slots;
+mod units;
+
+use super::session::Session;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
+use crate::cli::output::Format;
+use fix::{Fixes, Options};
+use row::{Check, CheckRow, CheckStatus, Finding};
+use seckill::inventory::id::ActivityId;
+use seckill::store::Store;
+use seckill::store::health::{Health, Node};
+
+/// Check server and sale, with a fix for what is wrong
+///
+/// Each check is `ok`, `warn`, `fail` or `skip`, with what was found, why it matters, and a command that corrects it or
+/// shows more. A `fail` is exit code 3. Of a cluster every node is checked. Nothing is written.
+///
+/// What a managed server does not show, or this user may not ask, is `skip`.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Activities to check [default: all preheated]
+    #[arg(value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+}
+
+/// Checks everything, and shows it.
+pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
+    let layout = session.layout(None)?;
+    let mut store = session.store(layout)?;
+    let rights = rights::all(layout);
+    let health = store.health(&rights)?;
+    let options = Options::of(&session.global, layout);
+    let fixes: Vec<Fixes> = health.nodes.iter().map(|node| fixes_for(node, &options)).collect();
+    let nodes: Vec<(&Node, &Fixes)> = health.nodes.iter().zip(&fixes).collect();
+    let mut rows = Vec::new();
+    for (node, fixes) in &nodes {
+        servers(node, fixes, &health, store.scheme(), &mut rows);
+    }
+    if let (Some(slots), Some((node, fixes))) = (&health.slots, nodes.first()) {
+        rows.push(slots::slots(slots, &node.name, fixes).row(Check::Slots, "cluster"));
+    }
+    rows.extend(rights::rows(&nodes, &rights, layout, health.slots.is_some()));
+    if let Some(fixes) = fixes.first() {
+        sale(args, &mut store, fixes, &mut rows)?;
+    }
+    // The nodes of a cluster beside each other, check by check.
+    rows.sort_by_key(|row| row.check);
+    match session.out.format() {
+        Format::Table => show::tables(&rows, &mut session.out)?,
+        _ => session.out.array(&rows)?,
+    }
+    let has_failed = rows.iter().any(|row| row.status == CheckStatus::Fail);
+    Ok(if has_failed { Exit::Refused } else { Exit::Done })
+}
+
+fn fixes_for(node: &Node, options: &Options) -> Fixes {
+    let info = node.reading.as_ref().ok().and_then(|reading| reading.info.as_ref().ok());
+    let is_valkey = info.and_then(|info| info.product()).is_some_and(|product| product.starts_with("Valkey"));
+    let family = if is_valkey { "valkey" } else { "redis" };
+    Fixes::new(family, &node.redis_cli, node.username.as_deref(), options)
+}
+
+/// The checks of one server.
+fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut Vec<CheckRow>) {
+    let is_cluster = health.slots.is_some();
+    let reading = match &node.reading {
+        Ok(reading) => reading,
+        Err(why) => {
+            let finding = Finding::fail(format!("cannot be reached: {why}"), fixes.command(&["PING"]));
+            rows.push(finding.row(Check::Role, &node.name));
+            return;
+        }
+    };
+    let findings = [
+        (Check::Role, replication::role(reading, is_cluster, scheme, fixes)),
+        (Check::Persistence, persistence::persistence(reading, fixes)),
+        (Check::Fsync, persistence::fsync(reading, fixes)),
+        (Check::Eviction, memory::eviction(reading, fixes)),
+        (Check::Replicas, replication::replicas(reading, &node.name, fixes)),
+        (Check::MinReplicas, replication::min_replicas(reading, fixes)),
+        (Check::Memory, memory::memory(reading, fixes)),
+        (Check::OutputBuffers, memory::output_buffers(reading, fixes)),
+        (Check::BusyReply, scripts::busy_reply(reading, fixes)),
+        (Check::SlowScripts, scripts::slow(reading, fixes)),
+        (Check::Clock, scripts::clock(reading)),
+        (Check::Scripts, scripts::loaded(reading)),
+    ];
+    rows.extend(findings.into_iter().map(|(check, finding)| finding.row(check, &node.name)));
+}
+
+/// The checks of the activities.
+fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
+    let mut activities = args.activities.clone();
+    if activities.is_empty() {
+        activities = match store.preheated() {
+            Ok(activities) => activities,
+            Err(error) => return skip_sale(error, store, rows),
+        };
+    }
+    let snapshots = match store.snapshots(&activities) {
+        Ok(snapshots) => snapshots,
+        Err(error) => return skip_sale(error, store, rows),
+    };
+    rows.extend(sale::keys(&snapshots, store, fixes));
+    rows.extend(sale::expiry(&activities, &snapshots, store, fixes)?);
+    rows.extend(ledgers::foreign_writes(&snapshots, store, fixes)?);
+    rows.extend(ledgers::feeds(&activities, store, fixes)?);
+    Ok(())
+}
+
+/// A user who may not look at the sale still learns about the server.
+fn skip_sale(error: seckill::store::StoreError, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
+    if !error.is_refusal() {
+        return Err(error.into());
+    }
+    let checks = [Check::Keys, Check::Expiry, Check::ForeignWrites, Check::Feeds];
+    let skip = |check| Finding::skip(error.to_string()).row(check, store.layout().name());
+    rows.extend(checks.map(skip));
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Who takes orders, and who has a copy.
+
+use std::time::Duration;
+
+use super::fix::Fixes;
+use super::persistence::{refused, setting};
+use super::row::Finding;
+use super::units::{bytes, counted, duration};
+use seckill::store::health::{Reading, ReplicaInfo, Role};
+
+/// Seconds without a word from a replica, after which the server itself no longer counts it.
+const SILENT: u64 = 10;
+
+/// Whether it is the server that orders should go to.
+pub fn role(reading: &Reading, is_cluster: bool, scheme: &str, fixes: &Fixes) -> Finding {
+    let info = match &reading.info {
+        Ok(info) => info,
+        Err(why) => return Finding::skip(why),
+    };
+    let Some(role) = info.role() else { return Finding::skip("INFO does not say") };
+    let up = info.count("uptime_in_seconds").map(|seconds| duration(Duration::from_secs(seconds)));
+    let server = format!("{}, up {}", info.product().unwrap_or_default(), up.unwrap_or_else(|| "?".to_owned()));
+    if info.count("loading") == Some(1) {
+        return Finding::fail(format!("still loading its data; {server}"), fixes.command(&["INFO", "persistence"]));
+    }
+    if role == Role::Primary {
+        return Finding::ok(format!("primary, {server}"));
+    }
+    let field = |name| info.text(name).unwrap_or("?");
+    let primary = format!("{}:{}", field("master_host"), field("master_port"));
+    if !is_cluster {
+        let found = format!("replica of {primary}: it refuses orders; {server}");
+        return Finding::fail(found, format!("seckill doctor --url {scheme}://{primary}"));
+    }
+    match info.text("master_link_status") {
+        Some("up") => Finding::ok(format!("replica of {primary}, {server}")),
+        _ => Finding::fail(
+            format!("replica of {primary}, which it cannot reach: it would lose orders if it took over"),
+            fixes.command(&["INFO", "replication"]),
+        ),
+    }
+}
+
+/// Whether anybody has a copy.
+pub fn replicas(reading: &Reading, name: &str, fixes: &Fixes) -> Finding {
+    let info = match &reading.info {
+        Ok(info) => info,
+        Err(why) => return Finding::skip(why),
+    };
+    if info.role() == Some(Role::Replica) {
+        return Finding::skip("it is a replica itself");
+    }
+    let replicas = info.replicas();
+    if replicas.is_empty() {
+        let (host, port) = name.rsplit_once(':').unwrap_or(("THIS-HOST", "PORT"));
+        return Finding::warn("no replica", format!("redis-cli -h OTHER-HOST REPLICAOF {host} {port}"));
+    }
+    let troubled = |replica: &&_| is_troubled(replica);
+    if let Some(replica) = replicas.iter().find(troubled) {
+        let why = match replica.state.as_str() {
+            "online" => format!("has not answered for {} s", replica.lag.unwrap_or_default()),
+            state => format!("is not in step yet ({state})"),
+        };
+        return Finding::warn(format!("replica {} {why}", replica.address), fixes.command(&["INFO", "replication"]));
+    }
+    let behind: Vec<String> = replicas.iter().filter_map(|replica| info.lag_bytes(replica)).map(bytes).collect();
+    Finding::ok(match behind.is_empty() {
+        true => counted(replicas.len(), "replica"),
+        false => format!("{}, behind by {}", counted(replicas.len(), "replica"), behind.join(", ")),
+    })
+}
+
+fn is_troubled(replica: &ReplicaInfo) -> bool {
+    replica.state != "online" || replica.lag.is_some_and(|seconds| seconds > SILENT)
+}
+
+/// Whether a primary stops when nobody copies what it sells.
+pub fn min_replicas(reading: &Reading, fixes: &Fixes) -> Finding {
+    let Some(least) = setting(reading, "min-replicas-to-write") else { return Finding::skip(refused(reading)) };
+    let Ok(least) = least.parse::<u64>() else { return Finding::skip(format!("cannot read `{least}`")) };
+    let info = match &reading.info {
+        Ok(info) => info,
+        Err(why) => return Finding::skip(why),
+    };
+    if info.role() == Some(Role::Replica) {
+        return Finding::skip("it is a replica itself");
+    }
+    let count = info.replicas().len();
+    let set = |number: u64| fixes.set("min-replicas-to-write", &number.to_string());
+    if least == 0 {
+        return match count {
+            0 => Finding::skip("there is no replica"),
+            _ => Finding::warn(format!("0, though there {}", are(count)), set(1)),
+        };
+    }
+    if setting(reading, "min-replicas-max-lag") == Some("0") {
+        let found = format!("{least}, but min-replicas-max-lag 0 turns it off");
+        return Finding::warn(found, fixes.set("min-replicas-max-lag", "10"));
+    }
+    let good = info.count("min_slaves_good_slaves").unwrap_or_default();
+    if good < least {
+        let found = format!("orders are refused (NOREPLICAS): {least} wanted, {good} in step");
+        return Finding::fail(found, set(good));
+    }
+    Finding::ok(format!("{least} wanted, {good} in step"))
+}
+
+fn are(count: usize) -> String {
+    if count == 1 { "is 1 replica".to_owned() } else { format!("are {count} replicas") }
+}

@@ -1,0 +1,155 @@
+//! Whether this user may run what each command of `seckill` needs.
+
+use std::collections::BTreeSet;
+
+use super::fix::Fixes;
+use super::row::{Check, CheckRow, Finding};
+use seckill::inventory::layout::{Kind, Layout};
+use seckill::store::health::{Granted, Node};
+use seckill::store::keys::Keys;
+use seckill::store::scripts::{self, Script};
+
+/// A command of ours: its scripts, and what it sends besides.
+struct Command {
+    name: &'static str,
+    scripts: &'static [&'static Script],
+    rights: &'static [&'static str],
+}
+
+/// What only looks; without these rights nothing works.
+const FIRST: &str = "inspect";
+
+static COMMANDS: [Command; 16] = [
+    Command { name: FIRST, scripts: &[&scripts::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
+    Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
+    Command { name: "reconcile", scripts: &[&scripts::SNAPSHOT, &scripts::AUDIT], rights: &["xrange"] },
+    Command { name: "reconcile --fix", scripts: &[&scripts::REPAIR], rights: &[] },
+    Command { name: "ledger", scripts: &[], rights: &["xread"] },
+    Command { name: "ledger --group", scripts: &[], rights: &["xgroup|create", "xreadgroup", "xack"] },
+    Command { name: "ledger trim", scripts: &[&scripts::TRIM], rights: &[] },
+    Command { name: "preheat", scripts: &[&scripts::PREHEAT], rights: &["sadd"] },
+    Command { name: "preheat --adopt", scripts: &[&scripts::ADOPT], rights: &["sadd", PARTICIPANTS] },
+    Command { name: "deduct", scripts: &[&scripts::DEDUCT], rights: &[] },
+    Command { name: "deduct --from", scripts: &[&scripts::DEDUCT], rights: &["script|load"] },
+    Command { name: "multi-deduct", scripts: &[&scripts::MULTI_DEDUCT], rights: &[] },
+    Command { name: "refund", scripts: &[&scripts::REFUND], rights: &[] },
+    Command { name: "refund --from", scripts: &[&scripts::REFUND], rights: &["script|load"] },
+    Command { name: "pause, resume", scripts: &[&scripts::PAUSE], rights: &[] },
+    Command { name: "--wait-replicas", scripts: &[], rights: &["wait"] },
+];
+
+/// Stands for the scan of participants, by what they are.
+const PARTICIPANTS: &str = "participants";
+
+impl Command {
+    fn needs(&self, layout: Layout, is_cluster: bool) -> BTreeSet<String> {
+        let kind = layout.kind();
+        let mut needs: BTreeSet<String> = self.scripts.iter().flat_map(|script| script.needs(kind)).collect();
+        if !self.scripts.is_empty() {
+            needs.extend(["eval", "evalsha"].map(str::to_owned));
+        }
+        needs.extend(self.rights.iter().filter(|right| **right != PARTICIPANTS).map(|right| (*right).to_owned()));
+        if self.rights.contains(&PARTICIPANTS) && kind.has_users() {
+            needs.insert(if kind == Kind::Hash { "hscan" } else { "sscan" }.to_owned());
+        }
+        // ACL knows its subcommands.
+        if needs.remove("xinfo") {
+            needs.insert("xinfo|groups".to_owned());
+        }
+        if is_cluster {
+            needs.extend(["cluster|slots", "asking"].map(str::to_owned));
+        }
+        needs
+    }
+}
+
+/// All rights that any command needs.
+pub fn all(layout: Layout) -> Vec<String> {
+    let all: BTreeSet<String> = COMMANDS.iter().flat_map(|command| command.needs(layout, true)).collect();
+    all.into_iter().collect()
+}
+
+/// A row for each command; on a cluster, of each node that refuses it.
+pub fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, is_cluster: bool) -> Vec<CheckRow> {
+    let mut rows = Vec::new();
+    let mut unknown = BTreeSet::new();
+    for command in &COMMANDS {
+        let needs = command.needs(layout, is_cluster);
+        let (mut refused, mut granted) = (Vec::new(), 0);
+        for (node, fixes) in nodes {
+            match node.reading.as_ref().map(|reading| reading.rights.as_ref()) {
+                Ok(Ok(rights)) => match missing(&needs, asked, rights, layout) {
+                    None => granted += 1,
+                    Some(missing) => refused.push(finding(command, &missing, node, fixes, is_cluster)),
+                },
+                Ok(Err(why)) => _ = unknown.insert((node.name.clone(), why.clone())),
+                Err(_) => {}
+            }
+        }
+        if refused.is_empty() && granted > 0 {
+            rows.push(Finding::ok("allowed").row(Check::Rights, command.name));
+        }
+        rows.extend(refused.into_iter().map(|finding| finding.row(Check::Rights, command.name)));
+    }
+    // Without EVAL nobody can ask, and nothing works.
+    rows.extend(unknown.into_iter().map(|(name, why)| {
+        let fixes = nodes.iter().find(|(node, _)| node.name == name);
+        match (why.contains("EVAL"), fixes) {
+            (true, Some((node, fixes))) => Finding::fail(
+                format!("{why}: no command of seckill works"),
+                fixes.grant(user(node), &["+eval".to_owned(), "+evalsha".to_owned()]),
+            ),
+            _ => Finding::skip(why),
+        }
+        .row(Check::Rights, name)
+    }));
+    rows
+}
+
+/// Rules that are missing, as ACL SETUSER takes them.
+fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layout: Layout) -> Option<Vec<String>> {
+    let of = |right: &String| asked.iter().position(|name| name == right).and_then(|at| rights.get(at));
+    let mut rules = BTreeSet::new();
+    for right in needs {
+        match of(right) {
+            Some(Granted::No) => _ = rules.insert(format!("+{right}")),
+            Some(Granted::NotOn(keys)) => rules.extend(keys.iter().map(|key| pattern(key))),
+            Some(Granted::Yes) | None => {}
+        }
+    }
+    // A user who may touch no key may run no command on one, whatever its other rights are.
+    let is_keyless =
+        |right: &String| matches!(right.as_str(), "eval" | "evalsha" | "time" | "script|load" | "scan" | "wait");
+    let of_keys: Vec<&String> = needs
+        .iter()
+        .filter(|right| !is_keyless(right) && !right.starts_with("cluster") && *right != "asking")
+        .collect();
+    if of_keys.len() > 2 && of_keys.iter().all(|right| of(right) == Some(&Granted::No)) {
+        rules.retain(|rule| !of_keys.iter().any(|right| *rule == format!("+{right}")));
+        rules.extend(of_keys.iter().map(|right| format!("+{right}")));
+        let example = Keys::of(layout, &seckill::inventory::id::ActivityId::validated(b"1"));
+        rules.extend(example.in_order().map(pattern));
+    }
+    (!rules.is_empty()).then(|| rules.into_iter().collect())
+}
+
+/// The pattern of keys that an example stands for: `~stock:*` of `stock:1`.
+fn pattern(key: &str) -> String {
+    let prefix = key.split([':', '_']).next().unwrap_or(key);
+    match key.chars().nth(prefix.len()) {
+        Some('_') => format!("~{prefix}_*"),
+        _ => format!("~{prefix}:*"),
+    }
+}
+
+fn finding(command: &Command, rules: &[String], node: &Node, fixes: &Fixes, is_cluster: bool) -> Finding {
+    let place = if is_cluster { format!(" at {}", node.name) } else { String::new() };
+    let found = format!("user `{}` lacks {}{place}", user(node), rules.join(" "));
+    let fix = fixes.grant(user(node), rules);
+    // Whoever may not even look can do nothing; a user who may only look is as it should be.
+    if command.name == FIRST { Finding::fail(found, fix) } else { Finding::warn(found, fix) }
+}
+
+fn user(node: &Node) -> &str {
+    node.username.as_deref().unwrap_or("default")
+}

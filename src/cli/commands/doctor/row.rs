@@ -1,0 +1,176 @@
+//! A check and how it went.
+
+use serde::Serialize;
+
+use crate::cli::output::{Cell, Tone, columns};
+use seckill::names;
+
+names! {
+    /// What is checked, in the order in which it is shown.
+    #[derive(PartialOrd, Ord)]
+    pub enum Check {
+        /// Who takes orders, and who only copies them.
+        Role = "role",
+        /// The slots of a cluster.
+        Slots = "slots",
+        /// What survives a restart.
+        Persistence = "persistence",
+        /// What survives a power cut.
+        Fsync = "fsync",
+        /// What happens when memory is full.
+        Eviction = "eviction",
+        /// Who has a copy.
+        Replicas = "replicas",
+        /// Whether a primary that is alone goes on selling.
+        MinReplicas = "min_replicas",
+        /// How full memory is.
+        Memory = "memory",
+        /// What a slow reader may cost.
+        OutputBuffers = "output_buffers",
+        /// When a script that hangs can be ended.
+        BusyReply = "busy_reply",
+        /// Scripts that kept everybody waiting.
+        SlowScripts = "slow_scripts",
+        /// The time by which sales open.
+        Clock = "clock",
+        /// Scripts that the server knows.
+        Scripts = "scripts",
+        /// What this user may do.
+        Rights = "rights",
+        /// Keys that are missing or corrupt.
+        Keys = "keys",
+        /// Keys that vanish by themselves.
+        Expiry = "expiry",
+        /// Changes that no ledger entry explains.
+        ForeignWrites = "foreign_writes",
+        /// Consumer groups that are behind.
+        Feeds = "feeds",
+    }
+}
+
+impl Check {
+    /// Why it matters.
+    pub fn why(self) -> &'static str {
+        match self {
+            Self::Role => "only a primary takes orders; what a replica shows may be old",
+            Self::Slots => {
+                "an activity whose slot nobody serves cannot be sold, and a slot left open in a move delays its orders"
+            }
+            Self::Persistence => {
+                "what is in memory alone is forgotten at a restart: who bought, what is left, every request id"
+            }
+            Self::Fsync => {
+                "orders that were acknowledged but not on disk are lost when the machine stops, and their units are sold again"
+            }
+            Self::Eviction => {
+                "a server that deletes keys when memory is full deletes stock, buyers and ledgers: sales end, limits start over"
+            }
+            Self::Replicas => "without a copy on another machine, a disk or machine that breaks ends the sale",
+            Self::MinReplicas => {
+                "a primary that was cut off goes on selling; what it sold is thrown away when it rejoins"
+            }
+            Self::Memory => {
+                "at maxmemory every order is refused; without a limit the kernel kills the server when the machine is full"
+            }
+            Self::OutputBuffers => {
+                "a reader that is too slow fills the server's memory, or is cut off: a replica then copies everything anew"
+            }
+            Self::BusyReply => "while a script hangs, nobody is served, and it can be killed only after this time",
+            Self::SlowScripts => "the server runs one call at a time: while a slow one runs, every buyer waits",
+            Self::Clock => "the server's clock opens and closes sales, and dates the ledger",
+            Self::Scripts => "a script that is not loaded is sent with its first call; this is no fault",
+            Self::Rights => {
+                "a command without one of its rights is refused; on Redis 6.2 perhaps after its first writes"
+            }
+            Self::Keys => {
+                "an activity lacks a key or holds what no order can read, so orders are refused or limits start over"
+            }
+            Self::Expiry => "a key that expires takes the stock, the buyers or the ledger of a sale along",
+            Self::ForeignWrites => {
+                "something changes the stock without a ledger entry: a backend's own script, a person, or data that was lost; pauses and audits cannot see it"
+            }
+            Self::Feeds => {
+                "a loader that stopped: orders do not reach the database, and `ledger trim` keeps what it has not read"
+            }
+        }
+    }
+}
+
+names! {
+    /// How a check went.
+    #[derive(PartialOrd, Ord)]
+    pub enum CheckStatus {
+        /// As it should be.
+        Ok = "ok",
+        /// It works, and will hurt one day.
+        Warn = "warn",
+        /// The sale is wrong, or will be.
+        Fail = "fail",
+        /// It could not be checked, or does not apply.
+        Skip = "skip",
+    }
+}
+
+impl CheckStatus {
+    pub fn tone(self) -> Tone {
+        match self {
+            Self::Ok => Tone::Good,
+            Self::Warn => Tone::Warn,
+            Self::Fail => Tone::Bad,
+            Self::Skip => Tone::Dim,
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub status: CheckStatus,
+    pub found: String,
+    /// A command that corrects it, or that shows more.
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    pub fn ok(found: impl Into<String>) -> Self {
+        Self { status: CheckStatus::Ok, found: found.into(), fix: None }
+    }
+
+    pub fn warn(found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { status: CheckStatus::Warn, found: found.into(), fix: Some(fix.into()) }
+    }
+
+    pub fn fail(found: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { status: CheckStatus::Fail, found: found.into(), fix: Some(fix.into()) }
+    }
+
+    pub fn skip(why: impl Into<String>) -> Self {
+        Self { status: CheckStatus::Skip, found: why.into(), fix: None }
+    }
+
+    /// The row of this finding.
+    pub fn row(self, check: Check, target: impl Into<String>) -> CheckRow {
+        let Self { status, found, fix } = self;
+        CheckRow { check, target: target.into(), status, found, why: check.why(), fix }
+    }
+}
+
+/// One check of one server, activity or command.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckRow {
+    pub check: Check,
+    pub target: String,
+    pub status: CheckStatus,
+    pub found: String,
+    pub why: &'static str,
+    pub fix: Option<String>,
+}
+
+columns!(row: CheckRow {
+    check => Cell::text(row.check.name());
+    target => Cell::text(&row.target).flexible();
+    status => Cell::text(row.status.name()).tone(row.status.tone());
+    found => Cell::text(&row.found).flexible();
+    data why;
+    data fix;
+});

@@ -1,0 +1,113 @@
+//! The keys of a sale: missing, corrupt, about to expire.
+
+use std::collections::HashMap;
+
+use super::fix::Fixes;
+use super::row::{Check, CheckRow, Finding};
+use super::units::{counted, duration};
+use crate::cli::error::Result;
+use seckill::inventory::activity::{Snapshot, State};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::status::Status;
+use seckill::store::lifetimes::{KeyLifetime, Stays};
+use seckill::store::{Store, StoreError};
+
+/// Activities that lack something or cannot be read.
+pub fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRow> {
+    let mut rows = Vec::new();
+    for snapshot in snapshots {
+        if let Some(finding) = fault(snapshot, store, fixes) {
+            rows.push(finding.row(Check::Keys, snapshot.activity.as_str()));
+        }
+    }
+    if rows.is_empty() {
+        rows.push(sound(snapshots.len(), Check::Keys, store));
+    }
+    rows
+}
+
+/// The row of a check that found nothing wrong in any activity.
+pub fn sound(count: usize, check: Check, store: &Store) -> CheckRow {
+    let finding = match count {
+        0 => Finding::skip("nothing was preheated in this layout"),
+        _ => Finding::ok(counted(count, "activity")),
+    };
+    finding.row(check, store.layout().name())
+}
+
+fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
+    let activity = &snapshot.activity;
+    let restore = || fixes.seckill("reconcile", activity, "--fix");
+    if let Some(corrupt) = &snapshot.corrupt {
+        let found = format!("`{}` {}", corrupt.key, corrupt.what);
+        // Nothing is there that could be moved out of the way.
+        let fix = if corrupt.what.contains("--adopt") {
+            fixes.seckill("preheat --id", activity, "--adopt")
+        } else if corrupt.what.starts_with("holds nothing") {
+            restore()
+        } else if corrupt.key == store.meta_key(activity) {
+            fixes.after_renaming(&corrupt.key, &fixes.seckill("preheat --id", activity, "--adopt"))
+        } else {
+            fixes.after_renaming(&corrupt.key, &restore())
+        };
+        return Some(Finding::fail(found, fix));
+    }
+    match (snapshot.status, &snapshot.meta) {
+        (Status::NotPreheated, None) => {
+            return Some(Finding::fail(
+                "no such activity here: it was never preheated, or all its keys are gone",
+                fixes.seckill("preheat --id", activity, "--stock N"),
+            ));
+        }
+        (Status::NotPreheated, Some(_)) => {
+            return Some(Finding::fail("its stock key is gone (evicted? expired?): nobody can buy", restore()));
+        }
+        _ => {}
+    }
+    let (Some(meta), Some(stock)) = (&snapshot.meta, snapshot.stock) else { return None };
+    let sold = meta.total.saturating_sub(stock);
+    if sold > 0 && snapshot.buyers == Some(0) {
+        let found = format!("{sold} units are sold, and nobody is recorded: limits start over");
+        return Some(Finding::fail(found, restore()));
+    }
+    if meta.ledger && snapshot.ledger_last.is_none() {
+        return Some(Finding::warn(
+            "its ledger is gone: no audit can prove anything",
+            fixes.seckill("reconcile", activity, ""),
+        ));
+    }
+    None
+}
+
+/// Keys that vanish by themselves.
+pub fn expiry(
+    activities: &[ActivityId],
+    snapshots: &[Snapshot],
+    store: &mut Store,
+    fixes: &Fixes,
+) -> Result<Vec<CheckRow>> {
+    let lifetimes = match store.lifetimes(activities) {
+        Ok(lifetimes) => lifetimes,
+        Err(StoreError::Permission { .. }) => {
+            let skip = Finding::skip("this user may not run PTTL").row(Check::Expiry, store.layout().name());
+            return Ok(vec![skip]);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let states: HashMap<&ActivityId, State> = snapshots.iter().map(|it| (&it.activity, it.state())).collect();
+    let mut rows = Vec::new();
+    for KeyLifetime { activity, key, stays } in &lifetimes {
+        let Stays::For(left) = stays else { continue };
+        let found = format!("`{key}` is removed in {}", duration(*left));
+        let fix = fixes.command(&["PERSIST", key]);
+        let is_over = activity.as_ref().is_some_and(|activity| states.get(activity) == Some(&State::Ended));
+        // Of a sale that is over, somebody may mean it.
+        let finding = if is_over { Finding::warn(found, fix) } else { Finding::fail(found, fix) };
+        let target = activity.as_ref().map_or("index", ActivityId::as_str);
+        rows.push(finding.row(Check::Expiry, target));
+    }
+    if rows.is_empty() {
+        rows.push(sound(activities.len(), Check::Expiry, store));
+    }
+    Ok(rows)
+}

@@ -1,0 +1,144 @@
+//! Scripts: which are loaded, which were slow, and when one that hangs can be ended.
+
+use std::time::Duration;
+
+use super::fix::Fixes;
+use super::persistence::{refused, setting};
+use super::row::Finding;
+use super::units::{counted, duration};
+use seckill::store::health::{Clock, Reading, SlowCall};
+
+/// The usual time after which a script that hangs may be killed, and bounds of what is sensible, in ms.
+const USUAL: &str = "5000";
+const SHORTEST: i64 = 100;
+const LONGEST: i64 = 30_000;
+
+/// When a script that hangs can be ended.
+pub fn busy_reply(reading: &Reading, fixes: &Fixes) -> Finding {
+    // Redis 6.2 has only the older name.
+    let names = ["busy-reply-threshold", "lua-time-limit"];
+    let Some((name, value)) = names.into_iter().find_map(|name| Some((name, setting(reading, name)?))) else {
+        return Finding::skip(refused(reading));
+    };
+    let Ok(millis) = value.parse::<i64>() else { return Finding::skip(format!("cannot read `{value}`")) };
+    match millis {
+        ..=0 => Finding::warn(format!("{name} {millis}: never"), fixes.set(name, USUAL)),
+        1..SHORTEST => Finding::warn(
+            format!("{name} {millis} ms: buyers get BUSY errors while a long call of a file runs"),
+            fixes.set(name, USUAL),
+        ),
+        SHORTEST..=LONGEST => Finding::ok(format!("after {millis} ms")),
+        _ => Finding::warn(
+            format!("only after {}", duration(Duration::from_millis(millis.unsigned_abs()))),
+            fixes.set(name, USUAL),
+        ),
+    }
+}
+
+/// From here on a call is felt by every buyer.
+const FELT: Duration = Duration::from_millis(100);
+
+/// Calls that kept everybody waiting.
+pub fn slow(reading: &Reading, fixes: &Fixes) -> Finding {
+    let calls = match &reading.slow_calls {
+        Ok(calls) => calls,
+        Err(why) => return Finding::skip(why),
+    };
+    let logged = setting(reading, "slowlog-log-slower-than").and_then(|value| value.parse::<i64>().ok());
+    if logged.is_some_and(|micros| micros < 0) || setting(reading, "slowlog-max-len") == Some("0") {
+        return Finding::skip("the slow log is off");
+    }
+    let longest = |ours: bool| calls.iter().filter(|call| call.script.is_some() == ours).max_by_key(|call| call.took);
+    let said = |call: &SlowCall| {
+        let what =
+            call.script.map_or_else(|| format!("{} of somebody else", call.command), |script| format!("`{script}`"));
+        format!("{what} took {} at {}", duration(call.took), call.at)
+    };
+    let felt = [longest(true), longest(false)].into_iter().flatten().find(|call| call.took >= FELT);
+    if let Some(call) = felt {
+        return Finding::warn(said(call), fixes.command(&["SLOWLOG", "GET", "10"]));
+    }
+    match longest(true) {
+        None => Finding::ok(match logged {
+            Some(micros) => format!("no call of ours over {}", duration(Duration::from_micros(micros.unsigned_abs()))),
+            None => "no call of ours in the slow log".to_owned(),
+        }),
+        Some(call) => {
+            let count = calls.iter().filter(|call| call.script.is_some()).count();
+            Finding::ok(format!("{} of ours in the slow log; {}", counted(count, "call"), said(call)))
+        }
+    }
+}
+
+/// Which scripts the server knows. One that is missing is no fault.
+pub fn loaded(reading: &Reading) -> Finding {
+    match &reading.scripts {
+        Err(why) => Finding::skip(why),
+        Ok(scripts) => {
+            let missing = scripts.iter().filter(|(_, is_loaded)| !is_loaded).count();
+            let all = scripts.len();
+            Finding::ok(match missing {
+                0 => format!("all {all} loaded"),
+                _ => format!("{} of {all} loaded; the first call of another one loads it", all - missing),
+            })
+        }
+    }
+}
+
+/// Differences that a buyer notices, and that spoil a sale.
+const NOTICED_US: i64 = 1_000_000;
+const WRONG_US: i64 = 10_000_000;
+
+/// The server's clock beside this machine's.
+pub fn clock(reading: &Reading) -> Finding {
+    let Clock { ahead_us, uncertainty_us } = match &reading.clock {
+        Ok(clock) => *clock,
+        Err(why) => return Finding::skip(why),
+    };
+    let off = ahead_us.abs().saturating_sub(uncertainty_us);
+    if off <= 0 {
+        let within = duration(Duration::from_micros(uncertainty_us.unsigned_abs()));
+        return Finding::ok(format!("that of this machine, within {within}"));
+    }
+    let side = if ahead_us > 0 { "ahead of" } else { "behind" };
+    let found = format!("{} {side} this machine", duration(Duration::from_micros(ahead_us.unsigned_abs())));
+    // On whichever of the two is wrong.
+    let fix = "timedatectl set-ntp true";
+    match off {
+        WRONG_US.. => Finding::fail(found, fix),
+        NOTICED_US.. => Finding::warn(found, fix),
+        _ => Finding::ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::commands::doctor::row::CheckStatus;
+
+    fn reading(ahead_us: i64, uncertainty_us: i64) -> Reading {
+        Reading {
+            info: Err(String::new()),
+            settings: Err(String::new()),
+            slow_calls: Err(String::new()),
+            clock: Ok(Clock { ahead_us, uncertainty_us }),
+            scripts: Err(String::new()),
+            rights: Err(String::new()),
+        }
+    }
+
+    #[test]
+    fn a_clock_is_wrong_only_by_more_than_the_round_trip_explains() {
+        for (ahead, uncertainty, status) in [
+            (200, 300, CheckStatus::Ok),
+            (900_000, 0, CheckStatus::Ok),
+            (-1_000_000, 0, CheckStatus::Warn),
+            (1_500_000, 600_000, CheckStatus::Ok),
+            (11_000_000, 500, CheckStatus::Fail),
+            (-11_000_000, 2_000_000, CheckStatus::Warn),
+        ] {
+            assert_eq!(clock(&reading(ahead, uncertainty)).status, status, "{ahead} {uncertainty}");
+        }
+        assert_eq!(clock(&reading(-12_000_000, 0)).found, "12s behind this machine");
+    }
+}

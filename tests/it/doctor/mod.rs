@@ -1,0 +1,98 @@
+//! `seckill doctor`: every outcome of every check, and every fix pasted.
+
+mod clusters;
+mod output;
+mod rights;
+mod sale;
+mod servers;
+
+use serde_json::Value;
+
+use crate::support::{TestRedis, seckill};
+
+/// The rows of a check.
+#[track_caller]
+fn rows(redis: &TestRedis, check: &str) -> Vec<Value> {
+    let outcome = redis.seckill(["doctor", "-o", "json"]).run();
+    let has_fail = of_check(&outcome.json(), "").iter().any(|row| row["status"] == "fail");
+    let outcome = outcome.code(if has_fail { 3 } else { 0 });
+    of_check(&outcome.json(), check)
+}
+
+/// The rows of a check, or all.
+fn of_check(rows: &Value, check: &str) -> Vec<Value> {
+    rows.as_array().unwrap().iter().filter(|row| check.is_empty() || row["check"] == check).cloned().collect()
+}
+
+/// The one row of a check.
+#[track_caller]
+fn row(redis: &TestRedis, check: &str) -> Value {
+    let rows = rows(redis, check);
+    assert_eq!(rows.len(), 1, "{rows:#?}");
+    rows[0].clone()
+}
+
+/// Holds a check to its status and a part of what it found; a warning or a failure has a reason and a fix.
+#[track_caller]
+fn assert_row(redis: &TestRedis, check: &str, status: &str, found: &str) -> Value {
+    let row = row(redis, check);
+    assert_eq!(row["status"], status, "{row:#}");
+    assert!(text(&row, "found").contains(found), "{row:#}");
+    assert!(!text(&row, "why").is_empty(), "{row:#}");
+    assert_eq!(row["fix"].is_string(), ["warn", "fail"].contains(&status), "{row:#}");
+    row
+}
+
+fn text<'a>(row: &'a Value, field: &str) -> &'a str {
+    row[field].as_str().unwrap_or_default()
+}
+
+/// Sees a fault, pastes its fix, and sees what it comes to.
+#[track_caller]
+fn assert_fixed(redis: &TestRedis, check: &str, status: &str, found: &str, then: &str) {
+    let row = assert_row(redis, check, status, found);
+    paste(redis, text(&row, "fix"));
+    assert_row(redis, check, then, "");
+}
+
+/// Does what a shell would do with a fix: `redis-cli` and `seckill`, joined by `&&`.
+#[track_caller]
+fn paste(redis: &TestRedis, fix: &str) {
+    for line in fix.split(" && ") {
+        let words = words(line);
+        let socket = redis.socket().display().to_string();
+        match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["redis-cli" | "valkey-cli", "-s", path, ref rest @ ..] => {
+                assert_eq!(path, socket, "{fix}");
+                let rest = if rest.first() == Some(&"--user") { &rest[2..] } else { rest };
+                redis.cmd(rest);
+            }
+            ["seckill", ref rest @ ..] => {
+                let call = seckill([]).args(rest).args(["-y"]).env("SECKILL_URL", &redis.url());
+                let outcome = call.run();
+                assert!([Some(0), Some(7)].contains(&outcome.status.code()), "{fix}: {}", outcome.stderr);
+            }
+            _ => panic!("no command to paste: {fix}"),
+        }
+    }
+}
+
+/// The words of a line, as a shell reads them.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted, mut has_word) = (Vec::new(), String::new(), false, false);
+    for c in line.chars() {
+        match c {
+            '\'' => (is_quoted, has_word) = (!is_quoted, true),
+            ' ' if !is_quoted => {
+                words.extend(has_word.then(|| std::mem::take(&mut word)));
+                has_word = false;
+            }
+            c => {
+                word.push(c);
+                has_word = true;
+            }
+        }
+    }
+    words.extend(has_word.then_some(word));
+    words
+}

@@ -1,0 +1,168 @@
+//! What the keys of a sale must be.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{assert_fixed, assert_row, of_check, paste, row, rows, text};
+use crate::support::{Fault, Proxy, SECKILL, TestRedis, When};
+
+fn sale() -> TestRedis {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "50"]).code(0);
+    redis.seckill(["preheat", "--id", "2", "--stock", "5"]).code(0);
+    redis.seckill(["deduct", "1", "--user", "7", "--quantity", "3"]).code(0);
+    redis
+}
+
+#[test]
+fn an_empty_server_has_nothing_to_check_and_a_name_without_keys_fails() {
+    let redis = TestRedis::start();
+    for check in ["keys", "expiry", "foreign_writes", "feeds"] {
+        assert_row(&redis, check, "skip", "");
+    }
+    let rows = redis.seckill(["doctor", "gone", "-o", "json"]).code(3).json();
+    let row = &of_check(&rows, "keys")[0];
+    assert_eq!((&row["target"], &row["status"]), (&"gone".into(), &"fail".into()));
+    assert_eq!(row["fix"], "seckill preheat --id gone --stock N");
+}
+
+#[test]
+fn a_sound_sale_is_one_row_a_check() {
+    let redis = sale();
+    assert_row(&redis, "keys", "ok", "2 activities");
+    assert_row(&redis, "expiry", "ok", "2 activities");
+    assert_row(&redis, "foreign_writes", "ok", "2 activities");
+    assert_row(&redis, "feeds", "skip", "no consumer group");
+    let rows = redis.seckill(["doctor", "1", "-o", "json"]).code(3).json();
+    assert_eq!(of_check(&rows, "keys")[0]["found"], "1 activity");
+}
+
+#[test]
+fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
+    let redis = sale();
+    let damages: [(&[&str], &str); 6] = [
+        (&["DEL", "seckill:stock:1"], "stock key is gone"),
+        (&["SET", "seckill:stock:1", "abc"], "holds `abc`"),
+        (&["DEL", "seckill:participants:1"], "3 units are sold, and nobody is recorded"),
+        (&["RENAME", "seckill:stock:2", "seckill:participants:1"], "wrong type"),
+        (&["RENAME", "seckill:stock:2", "seckill:requests:1"], "wrong type"),
+        (&["DEL", "seckill:meta:1"], "its meta was lost"),
+    ];
+    for (damage, found) in damages {
+        redis.cmd(damage);
+        let faults = rows(&redis, "keys");
+        let fault = faults.iter().find(|row| row["target"] == "1").unwrap();
+        assert!(fault["status"] == "fail" && text(fault, "found").contains(found), "{damage:?}: {fault:#}");
+        paste(&redis, text(fault, "fix"));
+        for other in faults.iter().filter(|row| row["target"] == "2") {
+            paste(&redis, text(other, "fix"));
+        }
+        if text(fault, "fix").contains("--adopt") {
+            redis.seckill(["resume", "1"]).run();
+        }
+        assert_row(&redis, "keys", "ok", "2 activities");
+        redis.seckill(["reconcile"]).code(0);
+        assert_eq!(redis.hget("seckill:participants:1", "7").unwrap(), "3", "{damage:?}");
+    }
+}
+
+#[test]
+fn a_ledger_that_is_gone_is_warned_of() {
+    let redis = sale();
+    redis.cmd(("DEL", "seckill:ledger:2"));
+    let fault = assert_row(&redis, "keys", "warn", "its ledger is gone");
+    assert_eq!(fault["fix"], "seckill reconcile 2");
+}
+
+#[test]
+fn a_key_that_expires_fails_unless_the_sale_is_over() {
+    let redis = sale();
+    for key in ["seckill:stock:1", "seckill:participants:1", "seckill:ledger:2", "seckill:activities"] {
+        redis.cmd(("EXPIRE", key, 5000));
+        assert_fixed(&redis, "expiry", "fail", &format!("`{key}` is removed in 1h 23m"), "ok");
+    }
+    redis.seckill(["preheat", "--id", "2", "--stock", "5", "--ends-at", "2001-01-01", "--update"]).code(0);
+    redis.cmd(("EXPIRE", "seckill:meta:2", 5000));
+    assert_fixed(&redis, "expiry", "warn", "seckill:meta:2", "ok");
+    redis.cmd(("ACL", "SETUSER", "default", "-pttl"));
+    assert_row(&redis, "expiry", "skip", "PTTL");
+}
+
+#[test]
+fn stock_that_moves_without_an_entry_is_somebody_elses_work() {
+    let redis = sale();
+    // A plain script sells, then we do, then it sells again.
+    redis.cmd(("DECRBY", SECKILL.stock("1"), 2));
+    redis.seckill(["deduct", "1", "--user", "8"]).code(0);
+    redis.cmd(("DECR", SECKILL.stock("1")));
+    let fault = assert_row(&redis, "foreign_writes", "fail", "2 changes of stock without an entry, -3 units in total");
+    assert_eq!((&fault["target"], &fault["fix"]), (&"1".into(), &"seckill reconcile 1".into()));
+    redis.seckill(["reconcile", "1"]).code(7);
+}
+
+#[test]
+fn what_our_own_commands_do_is_never_foreign() {
+    let redis = sale();
+    for line in [
+        "refund 1 --user 7 --quantity 2",
+        "preheat --id 1 --stock 70 --update",
+        "pause 1 --withdraw-stock",
+        "refund 1 --user 7",
+        "resume 1",
+        "multi-deduct --user 9 1=2 2=1",
+        "preheat --id 2 --stock 9 --reset --yes",
+    ] {
+        redis.seckill([]).args(line.split(' ')).code(0);
+        assert_row(&redis, "foreign_writes", "ok", "2 activities");
+    }
+    let rows: String = (0..300).map(|user| format!("{},u{user},1\n", user % 2 + 1)).collect();
+    redis.seckill(["deduct", "--from", "-", "-o", "jsonl"]).stdin(format!("activity,user,quantity\n{rows}")).code(3);
+    assert_row(&redis, "foreign_writes", "ok", "2 activities");
+    redis.seckill(["preheat", "--id", "3", "-"]).run();
+    let fixture = "activities:\n  - {id: plain, stock: 5, ledger: false}\n";
+    redis.seckill(["preheat", "-"]).stdin(fixture).code(0);
+    redis.cmd(("DECR", SECKILL.stock("plain")));
+    assert_row(&redis, "foreign_writes", "ok", "2 activities");
+}
+
+#[test]
+fn a_group_that_has_stopped_reading_is_named() {
+    let redis = sale();
+    redis.cmd(("XGROUP", "CREATE", "seckill:ledger:1", "loader", "0"));
+    redis.cmd(("XGROUP", "CREATE", "seckill:ledger:2", "loader", "$"));
+    assert_row(&redis, "feeds", "ok", "2 groups up to date");
+    let proxy = Proxy::before(&redis);
+    let later = |seconds: u64| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds;
+        let reply: &'static str = Box::leak(format!("*2\r\n$10\r\n{now}\r\n$1\r\n0\r\n").into_boxed_str());
+        proxy.decide(move |command| (command == "TIME").then_some(Fault::Reply(reply)));
+        of_check(&proxy.seckill(["doctor", "-o", "json"]).code(3).json(), "feeds")[0].clone()
+    };
+    let late = later(120);
+    assert_eq!((text(&late, "target"), text(&late, "status")), ("1", "warn"), "{late:#}");
+    let unread = if redis.version() >= (7, 0, 0) { "2 unread" } else { "unread entries" };
+    assert!(text(&late, "found").starts_with(&format!("group `loader`: {unread}, the oldest for ")), "{late:#}");
+    assert!(text(&late, "fix").ends_with("XINFO CONSUMERS seckill:ledger:1 loader"), "{late:#}");
+    // Read, and not acknowledged.
+    let read = ["XREADGROUP", "GROUP", "loader", "me", "STREAMS", "seckill:ledger:1", ">"];
+    redis.cmd(&read);
+    let stopped = later(3600);
+    assert_eq!(text(&stopped, "status"), "fail", "{stopped:#}");
+    assert!(text(&stopped, "found").contains("2 not acknowledged"), "{stopped:#}");
+    proxy.inject(When::Always, Fault::LoseRequest);
+    proxy.seckill(["doctor"]).code(5);
+}
+
+#[test]
+fn every_layout_has_the_same_checks() {
+    let redis = TestRedis::start();
+    for layout in ["sku", "coupon", "product", "cluster"] {
+        redis.seckill(["-l", layout, "preheat", "--id", "1", "--stock", "5"]).code(0);
+        redis.seckill(["-l", layout, "deduct", "1", "--user", "7"]).code(0);
+        let rows = redis.seckill(["-l", layout, "doctor", "-o", "json"]).code(3).json();
+        for check in ["keys", "expiry", "foreign_writes"] {
+            let row = &of_check(&rows, check)[0];
+            assert_eq!((&row["status"], &row["target"]), (&"ok".into(), &layout.into()), "{row:#}");
+        }
+    }
+    assert_eq!(row(&redis, "keys")["status"], "skip");
+}

@@ -1,0 +1,212 @@
+//! What a server must be for a sale.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{assert_fixed, assert_row, of_check, paste, row, text};
+use crate::support::{Authority, Fault, Proxy, TestRedis, When, follow, seckill, wait_until};
+
+fn info(redis: &TestRedis, name: &str) -> String {
+    let info: String = redis.ask(("INFO", "everything"));
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(str::to_owned)).unwrap_or_default()
+}
+
+#[test]
+fn a_server_that_keeps_nothing_fails_and_one_with_snapshots_alone_is_warned_of() {
+    let redis = TestRedis::start();
+    assert_row(&redis, "fsync", "skip", "no append-only file");
+    assert_fixed(&redis, "persistence", "fail", "a restart begins empty", "ok");
+    redis.config_set("appendonly", "no");
+    redis.config_set("save", "3600 1");
+    assert_fixed(&redis, "persistence", "warn", "save 3600 1", "ok");
+    assert!(text(&row(&redis, "persistence"), "found").contains("and snapshots"));
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_fails() {
+    let redis = TestRedis::start();
+    let snapshot = redis.socket().with_file_name("dump.rdb");
+    fs::create_dir(&snapshot).unwrap();
+    redis.cmd("BGSAVE");
+    wait_until("the snapshot has failed", || info(&redis, "rdb_last_bgsave_status") == "err");
+    let fault = assert_row(&redis, "persistence", "fail", "the last snapshot failed");
+    fs::remove_dir(&snapshot).unwrap();
+    redis.config_set("appendonly", "yes");
+    wait_until("the append-only file is there", || info(&redis, "aof_rewrite_in_progress") == "0");
+    paste(&redis, text(&fault, "fix"));
+    wait_until("the snapshot is there", || info(&redis, "rdb_last_bgsave_status") == "ok");
+    assert_row(&redis, "persistence", "ok", "append-only file");
+}
+
+#[test]
+fn an_append_only_file_that_is_not_synced_at_once_loses_orders_unless_there_is_a_copy() {
+    let redis = TestRedis::with_tcp(["--appendonly", "yes"]);
+    assert_row(&redis, "persistence", "ok", "append-only file");
+    assert_row(&redis, "fsync", "warn", "everysec without a replica");
+    redis.config_set("appendfsync", "no");
+    let fault = assert_row(&redis, "fsync", "fail", "30 s");
+    assert!(text(&fault, "fix").ends_with("CONFIG SET appendfsync everysec"), "{fault}");
+    redis.config_set("appendfsync", "always");
+    assert_row(&redis, "fsync", "ok", "always");
+    redis.config_set("appendfsync", "everysec");
+    redis.config_set("no-appendfsync-on-rewrite", "yes");
+    assert_row(&redis, "fsync", "warn", "no-appendfsync-on-rewrite");
+    redis.config_set("no-appendfsync-on-rewrite", "no");
+    redis.config_set("repl-diskless-sync-delay", "0");
+    let replica = TestRedis::start();
+    follow(&replica, &redis);
+    assert_row(&redis, "fsync", "ok", "another server has a copy");
+}
+
+#[test]
+fn a_server_that_evicts_keys_fails() {
+    let redis = TestRedis::start();
+    assert_row(&redis, "eviction", "ok", "noeviction");
+    redis.config_set("maxmemory-policy", "volatile-ttl");
+    assert_fixed(&redis, "eviction", "warn", "volatile-ttl", "ok");
+    redis.config_set("maxmemory-policy", "allkeys-lru");
+    assert_row(&redis, "eviction", "fail", "allkeys-lru deletes any key");
+    for key in 0..100 {
+        redis.cmd(("SET", key, "x".repeat(20_000)));
+    }
+    redis.config_set("maxmemory", &(info(&redis, "used_memory").parse::<u64>().unwrap() - 500_000).to_string());
+    wait_until("keys are evicted", || {
+        redis.try_ask::<()>(("SET", "one", "more")).is_ok() && info(&redis, "evicted_keys") != "0"
+    });
+    let fault = assert_row(&redis, "eviction", "fail", "keys are gone already");
+    redis.config_set("maxmemory", "0");
+    paste(&redis, text(&fault, "fix"));
+    let row = assert_row(&redis, "eviction", "warn", "keys were evicted since the server started");
+    assert_eq!(row["fix"], "seckill reconcile");
+}
+
+#[test]
+fn memory_that_is_nearly_full_fails() {
+    let redis = TestRedis::start();
+    redis.cmd(("SETRANGE", "filler", 30_000_000, "x"));
+    assert_fixed(&redis, "memory", "warn", "without maxmemory", "ok");
+    let limit = |percent: u64| (info(&redis, "used_memory").parse::<u64>().unwrap() * 100 / percent).to_string();
+    redis.config_set("maxmemory", &limit(82));
+    assert_fixed(&redis, "memory", "warn", "% of maxmemory", "ok");
+    redis.config_set("maxmemory", &limit(95));
+    assert_fixed(&redis, "memory", "fail", "% of maxmemory", "ok");
+}
+
+#[test]
+fn buffers_that_cut_readers_off_or_fill_the_memory_are_warned_of() {
+    let redis = TestRedis::start();
+    assert_row(&redis, "output_buffers", "ok", "normal unlimited, replica 256 MB, pubsub 32 MB");
+    for (setting, found) in [
+        ("replica 1mb 1mb 60", "replica 1 MB"),
+        ("normal 1mb 0 0", "normal 1 MB"),
+        ("pubsub 0 0 0", "one slow subscriber"),
+    ] {
+        redis.config_set("client-output-buffer-limit", setting);
+        assert_fixed(&redis, "output_buffers", "warn", found, "ok");
+    }
+}
+
+#[test]
+fn a_script_that_hangs_must_be_stoppable_in_time() {
+    let redis = TestRedis::start();
+    assert_row(&redis, "busy_reply", "ok", "5000 ms");
+    for (millis, found) in [("0", "never"), ("10", "BUSY errors"), ("600000", "only after 10m")] {
+        redis.config_set("lua-time-limit", millis);
+        assert_fixed(&redis, "busy_reply", "warn", found, "ok");
+    }
+}
+
+#[test]
+fn a_script_of_ours_that_kept_everybody_waiting_is_named() {
+    let redis = TestRedis::start();
+    assert_row(&redis, "slow_scripts", "ok", "no call of ours over 10 ms");
+    redis.config_set("slowlog-log-slower-than", "0");
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    assert_row(&redis, "slow_scripts", "ok", "of ours in the slow log; `");
+    redis.config_set("slowlog-log-slower-than", "10000");
+    // The slow log keeps the beginning of a text.
+    let deduct = seckill(["script", "show", "deduct"]).code(0).stdout;
+    let busy = format!("{}]] local n = 0 for i = 1, 5e7 do n = i end", &deduct[..200]);
+    redis.cmd(("EVAL", busy.clone(), 0));
+    assert_row(&redis, "slow_scripts", "warn", "`deduct` took ");
+    redis.cmd(("SLOWLOG", "RESET"));
+    redis.cmd(("EVAL", &busy[busy.find("local n").unwrap()..], 0));
+    assert_fixed(&redis, "slow_scripts", "warn", "EVAL of somebody else", "warn");
+    redis.config_set("slowlog-log-slower-than", "-1");
+    assert_row(&redis, "slow_scripts", "skip", "off");
+}
+
+#[test]
+fn a_clock_that_is_off_opens_sales_at_the_wrong_time() {
+    let redis = TestRedis::start();
+    assert_row(&redis, "clock", "ok", "");
+    let proxy = Proxy::before(&redis);
+    let clock = |seconds: i64| {
+        let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap() + seconds;
+        let reply: &'static str = Box::leak(format!("*2\r\n$10\r\n{now}\r\n$1\r\n0\r\n").into_boxed_str());
+        proxy.inject(When::Next("TIME"), Fault::Reply(reply));
+        of_check(&proxy.seckill(["doctor", "-o", "json"]).code(3).json(), "clock")[0].clone()
+    };
+    let (ahead, behind) = (clock(120), clock(-4));
+    assert_eq!((text(&ahead, "status"), text(&behind, "status")), ("fail", "warn"));
+    assert!(text(&ahead, "found").contains("ahead of") && text(&behind, "found").contains("behind"), "{ahead}{behind}");
+    assert_eq!(ahead["fix"], "timedatectl set-ntp true");
+}
+
+#[test]
+fn a_script_that_is_not_loaded_is_no_fault() {
+    let redis = TestRedis::start();
+    assert_row(&redis, "scripts", "ok", "0 of 11 loaded; the first call of another one loads it");
+    redis.seckill(["script", "load"]).code(0);
+    assert_row(&redis, "scripts", "ok", "all 11 loaded");
+}
+
+#[test]
+fn a_replica_is_not_where_orders_go() {
+    let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
+    assert_row(&primary, "role", "ok", "primary, ");
+    let fault = assert_row(&primary, "replicas", "warn", "no replica");
+    assert!(text(&fault, "fix").contains(&format!("REPLICAOF 127.0.0.1 {}", primary.port().unwrap())), "{fault}");
+    assert_row(&primary, "min_replicas", "skip", "no replica");
+    let replica = TestRedis::start();
+    follow(&replica, &primary);
+    let fault = assert_row(&replica, "role", "fail", "replica of 127.0.0.1:");
+    assert_eq!(fault["fix"], format!("seckill doctor --url redis://127.0.0.1:{}", primary.port().unwrap()));
+    for check in ["replicas", "min_replicas"] {
+        assert_row(&replica, check, "skip", "replica itself");
+    }
+    assert_row(&primary, "replicas", "ok", "1 replica");
+    let fault = assert_row(&primary, "min_replicas", "warn", "though there is 1 replica");
+    assert!(text(&fault, "fix").ends_with("CONFIG SET min-replicas-to-write 1"), "{fault}");
+    primary.config_set("min-replicas-to-write", "1");
+    assert_row(&primary, "min_replicas", "ok", "1 wanted, 1 in step");
+    primary.config_set("min-replicas-to-write", "2");
+    let fault = assert_row(&primary, "min_replicas", "fail", "NOREPLICAS");
+    assert!(text(&fault, "fix").ends_with("CONFIG SET min-replicas-to-write 1"), "{fault}");
+    primary.config_set("min-replicas-max-lag", "0");
+    assert_row(&primary, "min_replicas", "warn", "min-replicas-max-lag 0");
+}
+
+#[test]
+fn what_a_managed_server_hides_is_skipped() {
+    let redis = TestRedis::with(["--rename-command", "CONFIG", "", "--rename-command", "SLOWLOG", ""]);
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    // INFO says the policy, and that there is no append-only file.
+    assert_row(&redis, "eviction", "ok", "noeviction");
+    for check in ["persistence", "fsync", "min_replicas", "output_buffers", "busy_reply", "slow_scripts"] {
+        assert_row(&redis, check, "skip", if check == "fsync" { "no append-only" } else { "managed, or renamed" });
+    }
+    redis.seckill(["doctor"]).code(0).stdout_has("managed");
+}
+
+#[test]
+fn over_tls_a_fix_has_the_options_of_tls() {
+    let (redis, authority) = (TestRedis::start(), Authority::new());
+    authority.issue("server", "IP:127.0.0.1");
+    let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", "no")]) else { return };
+    let (url, ca) = (format!("rediss://127.0.0.1:{port}"), authority.path("ca.pem"));
+    let rows = seckill(["doctor", "-o", "json", "-u", &url, "--cacert", &ca]).code(3).json();
+    let fault = &of_check(&rows, "persistence")[0];
+    let expected = format!("-cli -h 127.0.0.1 -p {port} --tls --cacert {ca} CONFIG SET appendonly yes");
+    assert!(text(fault, "fix").ends_with(&expected), "{fault}");
+}
