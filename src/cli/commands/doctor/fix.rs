@@ -52,13 +52,7 @@ impl Options {
 
 impl Fixes {
     /// Of the program's family, such as `redis`; `place` is how it gets there, `user` who logs in.
-    pub fn new(
-        family: &str,
-        place: &[String],
-        user: Option<&str>,
-        certificates: &[String],
-        seckill: &[String],
-    ) -> Self {
+    pub fn new(family: &str, place: &[String], user: Option<&str>, options: &Options) -> Self {
         let place: Vec<String> = place.iter().chain(&options.certificates).map(|word| quoted(word)).collect();
         let administrator = format!("{family}-cli {}", place.join(" "));
         let redis_cli = match user {
