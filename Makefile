@@ -13,17 +13,20 @@ build: ## Build the release binary (static on Linux, if that works here) and pri
 	@scripts/build
 
 # Servers differ in places (upstream's Redis 6.2 even in its Lua), so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one, and
-# SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL. Many tests wait for a server most of
+# SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL, SECKILL_TEST_CLIENTS= the calls in other
+# languages, which run on the first server only. Many tests wait for a server most of
 # their time, so two run on each core.
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
+	clients=$${SECKILL_TEST_CLIENTS-$$(scripts/clients)} && \
 	servers=$${SECKILL_TEST_SERVER:-$$(scripts/servers all)} && \
 	threads=$${RUST_TEST_THREADS:-$$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))} && \
 	printf '%s\n' "$$servers" | while IFS= read -r server; do \
 		server=$${server#*=}; \
 		echo "== tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')"; \
-		SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES="$$databases" \
+		SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES="$$databases" SECKILL_TEST_CLIENTS="$$clients" \
 			RUST_TEST_THREADS="$$threads" cargo test --locked </dev/null || exit 1; \
+		clients=; \
 	done
 
 # Round n of a run has the seed SEED + n; a round that fails says which seed reproduces it, and where its history is. With
@@ -59,4 +62,4 @@ install: ## Install seckill for this user
 
 clean: ## Remove what was built and fetched
 	cargo clean
-	rm -rf .servers .tools
+	rm -rf .servers .clients .tools

@@ -38,7 +38,9 @@
     -2 limit_exceeded    the user would hold more than the limit
     -3 out_of_stock      fewer are left
     -4 not_preheated     KEYS[1] is absent
-    -5 not_started, -6 ended (or archived), -7 paused (then the stock includes what is withdrawn)
+    -5 not_started       before the window
+    -6 ended             after the window, or archived
+    -7 paused            an operator paused it; the stock includes what is withdrawn
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
   For many orders one string `letters stock refused [bought ...]`: a letter an order (o ok, r replayed, l limit_exceeded,

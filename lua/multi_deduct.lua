@@ -17,8 +17,8 @@
   ARGV[4]  reason    why, for the ledger; may be empty
   ARGV[5]  job       empty, or the name of a job
   One order:
-  ARGV[6]  user
-  ARGV[7]  request   may be empty
+  ARGV[6]  user      may be empty for a counter
+  ARGV[7]  request id  may be empty
   ARGV[8..]          the quantity of each activity, in the order of KEYS
   Orders of a job, each all items that have its line:
   ARGV[6]  digest    of the job; empty if its name is the digest
@@ -35,10 +35,15 @@
      1 ok                all units are taken
      2 replayed          this request was applied before
     -1 refused           nothing is taken; the items say why
-  and an item
-     1 ok, 2 replayed, -1 refused (alone it would have been fine), -2 limit_exceeded, -3 out_of_stock,
-    -4 not_preheated, -5 not_started, -6 ended, -7 paused, -9 request_conflict (the id was used for something
-    else, or is known to some of the activities only), -11 corrupt
+  and an item one of these, -1 if alone it would have been fine, or
+    -2 limit_exceeded    the user would hold more than the limit
+    -3 out_of_stock      fewer are left
+    -4 not_preheated     its stock key is absent
+    -5 not_started       before the window
+    -6 ended             after the window, or archived
+    -7 paused            an operator paused it; the stock includes what is withdrawn
+    -9 request_conflict  the request id was used for something else, or only some of the activities know it
+   -11 corrupt           one of its keys holds what it must not
   Returns for a job one string an activity, `letters stock refused whole corrupt [bought ...]`: a letter an item (o ok,
   r replayed, d refused, l limit_exceeded, s out_of_stock, t not_preheated, n not_started, e ended, p paused,
   q request_conflict, c corrupt), the stock before the call (`-` without one), how many of its items the job has refused so

@@ -9,14 +9,19 @@
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
 
-  One order has 5 to 8 arguments, many have 9 to 15, as for deduct:
+  One order has 5 to 8 arguments, as for deduct:
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  by             who runs this, for the ledger; may be empty
-  ARGV[3]  user, or a JSON array of users
-  ARGV[4]  quantity (`all` is one), or of many orders one for all, or a JSON array
-  ARGV[5]  request id; ARGV[6] mode, ARGV[7] reason, ARGV[8] unsaid: may be left out
-  ARGV[5..9]              of many orders: job, its digest, epoch, the line before, lines
-  ARGV[10..15]            of many orders: requests, rows, reason, reasons, unsaid, mode: may be left out
+  ARGV[3]  user           may be empty for a counter
+  ARGV[4]  quantity       or `all`
+  ARGV[5]  request id     may be empty
+  ARGV[6]  mode           may be left out: `first`, `retry` or `dry`
+  ARGV[7]  reason         may be empty or left out
+  ARGV[8]  unsaid         may be left out, see below
+
+  Many orders have 9 to 15, as for deduct:
+  ARGV[3]  users, ARGV[4] quantities (or one, or `all`), ARGV[5..9] job, its digest, epoch, the line before, lines
+  ARGV[10..15] requests, rows, reason, reasons, unsaid, mode: may be left out
 
   unsaid is 1 if the quantity is a default that nobody gave. A member of a set that another script recorded, without units,
   holds an unknown number: of it any given quantity up to the total less the stock is refunded, neither `all` nor one that

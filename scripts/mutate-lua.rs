@@ -76,7 +76,7 @@ fn main() {
     let (mut caught, mut survivors) = (0, 0);
     for (nth, mutant) in std::iter::once(None).chain(chosen.iter().copied().map(Some)).enumerate() {
         write_binary(&copy, &patched(&original, mutant));
-        let stages = stages(mutant.map(|mutant| &*mutant.file));
+        let stages = stages(mutant.map(|mutant| &*mutant.file).or(only.as_deref()));
         let is_noticed = stages.iter().any(|filters| !passes(tests, &copy, filters));
         let Some(mutant) = mutant else {
             assert!(!is_noticed, "the tests fail without any change");

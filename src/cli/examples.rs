@@ -215,6 +215,8 @@ const SCRIPT_SHOW: &str = "
 seckill script show deduct > deduct.lua
 # In place of the plain script that your backend has: same keys, arguments and replies, checked
 seckill script show --drop-in seckill > seckill.lua
+# A call of it in your language, with every status and with what to do after a timeout
+seckill script show deduct --lang python > deduct.py
 ";
 
 const SCRIPT_LOAD: &str = "

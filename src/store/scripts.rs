@@ -1,7 +1,9 @@
 //! The scripts of `lua/`, with their includes and SHA-1, as `build.rs` prepared them. `seckill script show` prints
 //! exactly these bytes.
 
-use crate::inventory::layout::Kind;
+mod header;
+
+pub use header::Code;
 
 /// One script that a backend can share, or a drop-in for a plain script of its own.
 #[derive(Debug)]
@@ -12,37 +14,6 @@ pub struct Script {
     pub text: &'static str,
     /// SHA-1 of the text, in hexadecimal: what EVALSHA takes.
     pub sha1: &'static str,
-}
-
-impl Script {
-    /// The commands that its header says it needs.
-    pub fn commands(&self) -> Vec<&'static str> {
-        let after = self.text.split_once("Commands it needs").map_or("", |(_, after)| after);
-        let list = after.split_once("]]").map_or("", |(list, _)| list);
-        let words = list.split(|c: char| !c.is_ascii_uppercase());
-        words.filter(|word| word.len() > 2).collect()
-    }
-
-    /// The patterns of the keys that a drop-in's header names, in order.
-    pub fn key_patterns(&self) -> Vec<&'static str> {
-        let lines = self.text.lines().take_while(|line| *line != "]]").filter(|line| line.starts_with("  KEYS["));
-        lines.filter_map(|line| line.split_whitespace().nth(3)).map(|pattern| pattern.trim_end_matches(':')).collect()
-    }
-
-    /// The commands without which it refuses an activity of this kind, in lower case.
-    pub fn needs(&self, kind: Kind) -> Vec<String> {
-        let after = self.text.split_once("Commands it needs").map_or("", |(_, after)| after);
-        let list = after.split_once("]]").map_or("", |(list, _)| list);
-        let list = list.split_once("on):").map_or(list, |(_, list)| list);
-        // What comes after the list makes it quicker.
-        let list = list.split_once('.').map_or(list, |(list, _)| list);
-        let (all, of_sets) = list.split_once("; sets also").unwrap_or((list, ""));
-        let of_sets = if kind.records_once() { of_sets } else { "" };
-        let words = [all, of_sets].into_iter().flat_map(|part| part.split(|c: char| !c.is_ascii_uppercase()));
-        // `adopt` counts the members of a set, or the fields of a hash.
-        let is_used = |word: &&str| word.len() > 1 && (*word != "SCARD" || kind.records_once());
-        words.filter(is_used).map(str::to_lowercase).collect()
-    }
 }
 
 macro_rules! script {

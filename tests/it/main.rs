@@ -12,6 +12,7 @@
 mod acl;
 mod backends;
 mod bulk;
+mod calls;
 mod cluster;
 mod context;
 mod doctor;

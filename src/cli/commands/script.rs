@@ -4,6 +4,7 @@ use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
+use self::calls::Language;
 use super::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -12,6 +13,8 @@ use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::store::keys::Keys;
 use seckill::store::scripts::{DROP_INS, Script};
+
+mod calls;
 
 /// List, show or load the Lua scripts that backends can share
 #[derive(Debug, clap::Subcommand)]
@@ -31,8 +34,14 @@ pub enum ScriptCommand {
         #[arg(required_unless_present = "drop_in")]
         name: Option<String>,
         /// seckill, sku, sku-multi, coupon or product
-        #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = drop_in_names(), conflicts_with = "name")]
+        #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = drop_in_names(), conflicts_with_all = ["name", "lang"])]
         drop_in: Option<String>,
+        /// java-jedis, java-spring, php, go, node or python
+        ///
+        /// Prints a call of deduct, refund or multi_deduct in that language, with the keys of the layout, every status,
+        /// and what to do if a reply is lost.
+        #[arg(long, value_name = "LANGUAGE", hide_possible_values = true)]
+        lang: Option<Language>,
     },
     /// Load the scripts into the server, for EVALSHA
     Load,
@@ -57,16 +66,19 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
     match command {
         ScriptCommand::List { drop_in: true } => session.out.array(&drop_in_rows())?,
         ScriptCommand::List { drop_in: false } => session.out.array(&rows(layout)?)?,
-        ScriptCommand::Show { name, drop_in } => {
+        ScriptCommand::Show { name, drop_in, lang } => {
+            let drop_in = drop_in.as_deref().and_then(|name| DROP_INS.iter().find(|script| script.name == name));
             let script = match drop_in {
-                Some(name) => DROP_INS.iter().find(|script| script.name == name),
-                None => None,
-            };
-            let script = match script {
                 Some(script) => script,
                 None => named(name.as_deref().unwrap_or_default())?,
             };
-            session.out.text(script.text)?;
+            match lang {
+                Some(language) => {
+                    is_for_backends(script)?;
+                    session.out.text(&calls::call(*language, script, layout)?)?;
+                }
+                None => session.out.text(script.text)?,
+            }
         }
         ScriptCommand::Load => {
             session.store(layout)?.load_scripts()?;
@@ -90,6 +102,26 @@ fn named(name: &str) -> Result<&'static Script> {
         };
         failure.hint(hint).into()
     })
+}
+
+/// The other scripts are called by the tool alone: their arguments are its own, and may change with any version.
+fn is_for_backends(script: &Script) -> Result<()> {
+    if calls::purpose(script.name).is_some() {
+        return Ok(());
+    }
+    let command = match script.name {
+        "mixed_orders" => "deduct --from FILE",
+        "snapshot" => "inspect",
+        "audit" => "reconcile",
+        "trim" => "ledger trim",
+        "adopt" => "preheat --adopt",
+        name => name,
+    };
+    let failure = Failure::usage(format!(
+        "the script `{}` is for this tool alone: its arguments may change with any version",
+        script.name
+    ));
+    Err(failure.hint(format!("use `seckill {command}`; backends call deduct, refund and multi_deduct")).into())
 }
 
 fn drop_in_rows() -> Vec<ScriptRow> {

@@ -72,6 +72,10 @@ fn sku_multi_takes_all_or_says_what_is_left_of_each_that_falls_short() {
         ],
     );
     assert_eq!((redis.int("stock:1"), redis.int("stock:2")), (0, 0));
+    redis.cmd(("SET", "stock:1", 1));
+    let caller = Caller::of(&redis, SKU_MULTI);
+    assert_eq!(caller.call(&["stock:1"], &["1"]), "", "one is several too");
+    assert_eq!(caller.call(&["stock:1"], &["1"]), "stock:1=0");
 }
 
 #[test]

@@ -1,0 +1,228 @@
+//! A call of a script in the language of a backend. A template a language, in which keys, arguments and codes are
+//! filled in from where they are defined: `Keys`, and the script's header.
+//!
+//! In a template `«name»` stands for a value. Lines that begin with `%` are instructions: `%arg NAME = CODE` is what the
+//! language writes for an argument; what is between `%if WORD`, `%else` and `%end` is for the script of that name, or for
+//! `one` activity or `multi`; what is between `%codes` and `%end` is repeated for each code.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, ensure};
+
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::layout::Layout;
+use seckill::store::keys::Keys;
+use seckill::store::scripts::{Code, Script};
+
+/// A language, with its client library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Language {
+    JavaJedis,
+    JavaSpring,
+    Php,
+    Go,
+    Node,
+    Python,
+}
+
+/// Stands for an activity in the patterns of keys.
+const PLACEHOLDER: &str = "<id>";
+
+/// What is done, for scripts that a backend may call: a sentence without its full stop.
+pub fn purpose(script: &str) -> Option<&'static str> {
+    match script {
+        "deduct" => Some("Takes units of one activity for a user"),
+        "refund" => Some("Gives units of one activity back for a user"),
+        "multi_deduct" => Some("Takes units of several activities for a user, all or nothing"),
+        _ => None,
+    }
+}
+
+impl Language {
+    fn template(self) -> &'static str {
+        match self {
+            Self::JavaJedis => include_str!("calls/java_jedis.txt"),
+            Self::JavaSpring => include_str!("calls/java_spring.txt"),
+            Self::Php => include_str!("calls/php.txt"),
+            Self::Go => include_str!("calls/go.txt"),
+            Self::Node => include_str!("calls/node.txt"),
+            Self::Python => include_str!("calls/python.txt"),
+        }
+    }
+
+    /// The key of the activity in a variable `activity`, of whose id the pattern has `before` and `after`.
+    fn key(self, before: &str, after: &str) -> String {
+        let (name, joint) = if self == Self::Php { ("$activity", '.') } else { ("activity", '+') };
+        let quote = if self == Self::Php { '\'' } else { '"' };
+        match self {
+            Self::Python => {
+                let escaped = |text: &str| text.replace('{', "{{").replace('}', "}}");
+                format!("f\"{}{{activity}}{}\"", escaped(before), escaped(after))
+            }
+            Self::Node => format!("`{before}${{activity}}{after}`"),
+            _ if after.is_empty() => format!("{quote}{before}{quote} {joint} {name}"),
+            _ => format!("{quote}{before}{quote} {joint} {name} {joint} {quote}{after}{quote}"),
+        }
+    }
+}
+
+/// The call of a script, for which there is a [`purpose`], in a layout.
+pub fn call(language: Language, script: &Script, layout: Layout) -> Result<String> {
+    let purpose = purpose(script.name).context("a script for backends")?;
+    let activity: ActivityId = PLACEHOLDER.parse()?;
+    let keys = Keys::of(layout, &activity);
+    let keys = keys.in_order().map(|key| {
+        let (before, after) = key.split_once(PLACEHOLDER).unwrap_or((key, ""));
+        language.key(before, after)
+    });
+    let mut facts = Facts {
+        keys: keys.collect(),
+        codes: script.codes(),
+        words: vec![script.name, if script.name == "multi_deduct" { "multi" } else { "one" }],
+        values: Vec::new(),
+        expressions: Vec::new(),
+    };
+    let (pascal, camel) = (pascal(script.name), camel(script.name));
+    for (name, value) in [
+        ("purpose", purpose.to_owned()),
+        ("purpose_lower", format!("{}{}", purpose[..1].to_lowercase(), &purpose[1..])),
+        ("script", script.name.to_owned()),
+        ("Script", pascal),
+        ("function", camel),
+        ("package", script.name.replace('_', "")),
+        ("layout", layout.name().to_owned()),
+        ("kind", layout.kind().name().to_owned()),
+    ] {
+        facts.values.push((name.to_owned(), value));
+    }
+    let template = facts.read_arguments(language.template(), script)?;
+    let text = facts.render(&template.lines().collect::<Vec<_>>())?;
+    ensure!(!text.contains(['«', '»']), "the template for {language:?} has an unknown value");
+    Ok(text)
+}
+
+struct Facts<'a> {
+    keys: Vec<String>,
+    codes: Vec<Code>,
+    /// What `%if` is true for.
+    words: Vec<&'a str>,
+    values: Vec<(String, String)>,
+    expressions: Vec<(String, String)>,
+}
+
+impl Facts<'_> {
+    /// Takes the lines `%arg NAME = CODE`, and returns the others.
+    fn read_arguments(&mut self, template: &str, script: &Script) -> Result<String> {
+        let mut rest = String::new();
+        for line in template.lines() {
+            match line.strip_prefix("%arg ").and_then(|line| line.split_once(" = ")) {
+                Some((name, code)) => self.expressions.push((name.to_owned(), self.filled(code))),
+                None => writeln!(rest, "{line}")?,
+            }
+        }
+        // Those behind `mode` may be left out of one order; the quantities of several come last.
+        let names = script.arguments();
+        let count = names.iter().position(|name| *name == "mode").map_or(0, |at| at + 1);
+        let count = if self.words.contains(&"multi") { names.len() } else { count };
+        let arguments = names[..count].iter().map(|name| {
+            let found = self.expressions.iter().find(|(known, _)| known == name);
+            found.map(|(_, code)| code.clone()).with_context(|| format!("no `%arg {name}`"))
+        });
+        let arguments = arguments.collect::<Result<Vec<_>>>()?.join(", ");
+        self.values.push(("args".to_owned(), arguments));
+        Ok(rest)
+    }
+
+    fn filled(&self, line: &str) -> String {
+        self.values.iter().fold(line.to_owned(), |line, (name, value)| line.replace(&format!("«{name}»"), value))
+    }
+
+    fn render(&self, lines: &[&str]) -> Result<String> {
+        let mut text = String::new();
+        let mut at = 0;
+        while at < lines.len() {
+            let line = lines[at];
+            if let Some(word) = line.strip_prefix("%if ") {
+                let (otherwise, end) = block(&lines[at + 1..])?;
+                let (yes, no) = lines[at + 1..][..end].split_at(otherwise.unwrap_or(end));
+                let chosen = if self.words.contains(&word) { yes } else { no.get(1..).unwrap_or_default() };
+                text += &self.render(chosen)?;
+                at += end + 2;
+                continue;
+            }
+            if line == "%codes" {
+                let (_, end) = block(&lines[at + 1..])?;
+                text += &self.codes(&lines[at + 1..][..end])?;
+                at += end + 2;
+                continue;
+            }
+            match line.trim_start() {
+                keys @ ("«keys»" | "«keys_open»") => {
+                    let indent = &line[..line.len() - keys.len()];
+                    for (nth, key) in self.keys.iter().enumerate() {
+                        // A call in Java may not end with a comma.
+                        let is_last = keys == "«keys_open»" && nth + 1 == self.keys.len();
+                        writeln!(text, "{indent}{key}{}", if is_last { "" } else { "," })?;
+                    }
+                }
+                _ => writeln!(text, "{}", self.filled(line))?,
+            }
+            at += 1;
+        }
+        Ok(text)
+    }
+
+    fn codes(&self, lines: &[&str]) -> Result<String> {
+        let mut text = String::new();
+        let widest = self.codes.iter().map(|code| pascal(code.name).len()).max().unwrap_or(0);
+        let digits = self.codes.iter().map(|code| code.code.to_string().len()).max().unwrap_or(0);
+        for (nth, code) in self.codes.iter().enumerate() {
+            let number = code.code.to_string();
+            for line in lines {
+                let line = line
+                    .replace("«NAME»", &code.name.to_uppercase())
+                    .replace("«name»", code.name)
+                    .replace("«Name»", &pascal(code.name))
+                    .replace("«Name_»", &format!("{:widest$}", pascal(code.name)))
+                    .replace("«code»", &number)
+                    .replace("«code_»", &format!("{number:digits$}"))
+                    .replace("«meaning»", code.meaning)
+                    .replace("«meaning_doc»", &capitalized(code.meaning))
+                    .replace("«separator»", if nth + 1 == self.codes.len() { ";" } else { "," });
+                writeln!(text, "{}", self.filled(&line))?;
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// Where the block that these lines begin has its `%else`, if any, and its `%end`.
+fn block(lines: &[&str]) -> Result<(Option<usize>, usize)> {
+    let (mut depth, mut otherwise) = (0, None);
+    for (at, line) in lines.iter().enumerate() {
+        match *line {
+            "%end" if depth == 0 => return Ok((otherwise, at)),
+            "%else" if depth == 0 => otherwise = Some(at),
+            "%end" => depth -= 1,
+            _ if line.starts_with("%if ") || *line == "%codes" => depth += 1,
+            _ => {}
+        }
+    }
+    anyhow::bail!("a template lacks an `%end`")
+}
+
+/// `out_of_stock` as `OutOfStock`.
+fn pascal(name: &str) -> String {
+    name.split('_').map(capitalized).collect()
+}
+
+/// `multi_deduct` as `multiDeduct`.
+fn camel(name: &str) -> String {
+    let (first, rest) = name.split_once('_').unwrap_or((name, ""));
+    format!("{first}{}", pascal(rest))
+}
+
+fn capitalized(text: &str) -> String {
+    let first = text.chars().next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(text.chars().skip(1)).collect()
+}

@@ -1,0 +1,6 @@
+package org.springframework.beans.factory.annotation;
+
+/** As in Spring. */
+public @interface Value {
+    String value();
+}

@@ -1,0 +1,5 @@
+package org.springframework.stereotype;
+
+/** As in Spring. */
+public @interface Component {
+}

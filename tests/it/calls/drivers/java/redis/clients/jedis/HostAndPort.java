@@ -1,0 +1,5 @@
+package redis.clients.jedis;
+
+/** As in Jedis. */
+public record HostAndPort(String host, int port) {
+}

@@ -1,0 +1,8 @@
+package redis.clients.jedis.exceptions;
+
+/** As in Jedis. */
+public class JedisException extends RuntimeException {
+    public JedisException(String message) {
+        super(message);
+    }
+}

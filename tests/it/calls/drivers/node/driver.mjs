@@ -1,0 +1,43 @@
+// Reads orders from standard input, a line each, and prints what the printed calls return.
+import { createInterface } from "node:readline";
+import { ReplyError } from "ioredis";
+import * as deducts from "./deduct.mjs";
+import * as multi from "./multi_deduct.mjs";
+import * as refunds from "./refund.mjs";
+
+const text = (value) => (value === null ? "-" : String(value));
+const name = (statuses, code) => Object.entries(statuses).find(([, value]) => value === code)[0];
+
+// Each module defines its command on the connection that it opens.
+const url = `redis://127.0.0.1:${process.argv[2]}`;
+const [forDeduct, forRefund, forMulti] = [deducts.connect(url), refunds.connect(url), multi.connect(url)];
+
+async function run([kind, ...words]) {
+  const sentBefore = words.pop() === "1";
+  if (kind === "multi") {
+    const [user, items, request] = words;
+    const quantities = new Map(items.split(",").map((item) => [item.split("=")[0], Number(item.split("=")[1])]));
+    const outcome = await multi.multiDeduct(forMulti, { user, quantities, request, sentBefore });
+    const shown = [...outcome.items].map(
+      ([activity, item]) => `${activity}:${name(multi.Status, item.status)}:${text(item.stock)}:${text(item.bought)}`,
+    );
+    return [name(multi.Status, outcome.status), ...shown].join(" ");
+  }
+  const [activity, user, quantity, request] = words;
+  if (kind === "deduct") {
+    const outcome = await deducts.deduct(forDeduct, { activity, user, quantity: Number(quantity), request, sentBefore });
+    return `${name(deducts.Status, outcome.status)} ${text(outcome.stock)} ${text(outcome.bought)}`;
+  }
+  const wanted = quantity === "all" ? quantity : Number(quantity);
+  const outcome = await refunds.refund(forRefund, { activity, user, quantity: wanted, request, sentBefore });
+  return `${name(refunds.Status, outcome.status)} ${text(outcome.stock)} ${text(outcome.bought)} ${text(outcome.quantity)}`;
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  try {
+    console.log(await run(line.split("\t")));
+  } catch (error) {
+    console.log(error instanceof ReplyError ? `refused: ${error.message}` : "unknown");
+  }
+}
+[forDeduct, forRefund, forMulti].forEach((redis) => redis.disconnect());

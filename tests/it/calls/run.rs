@@ -1,0 +1,166 @@
+//! The calls at work: replies, NOSCRIPT, lost replies and refusals of the server, in each language.
+
+use super::language::{Driver, Language};
+use crate::support::{Fault, LAYOUTS, Layout, Proxy, SECKILL, TestRedis, When};
+
+fn sale() -> TestRedis {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "10", "--per-user-limit", "3"]).code(0);
+    redis.seckill(["preheat", "--id", "2", "--stock", "5"]).code(0);
+    redis
+}
+
+#[track_caller]
+fn replies(driver: &mut Driver, calls: &[(&str, &str)]) {
+    for (call, expected) in calls {
+        assert_eq!(driver.call(call), *expected, "{call}");
+    }
+}
+
+/// Everything that a call can reply, on a server that does not know the scripts yet.
+fn every_status(language: &Language) {
+    let redis = sale();
+    redis.seckill(["preheat", "--id", "3", "--stock", "5", "--starts-at", "2200-01-01T00:00:00Z"]).code(0);
+    redis.seckill(["preheat", "--id", "4", "--stock", "5", "--ends-at", "2001-01-01T00:00:00Z"]).code(0);
+    redis.seckill(["preheat", "--id", "5", "--stock", "5"]).code(0);
+    redis.seckill(["preheat", "--id", "6", "--stock", "5"]).code(0);
+    redis.seckill(["pause", "5"]).code(0);
+    redis.cmd(("SET", SECKILL.stock("6"), "abc"));
+    let mut driver = language.start(&redis.socket());
+    replies(
+        &mut driver,
+        &[
+            ("deduct 1 王小明 2 r1 0", "ok 8 2"),
+            ("deduct 1 王小明 2 r1 0", "replayed 8 2"),
+            ("deduct 1 王小明 1 r1 0", "requestconflict 8 2"),
+            ("deduct 1 王小明 2 r2 0", "limitexceeded 8 2"),
+            ("deduct 2 7 6 r3 0", "outofstock 5 0"),
+            ("deduct 9 7 1 r3 0", "notpreheated - -"),
+            ("deduct 3 7 1 r3 0", "notstarted 5 0"),
+            ("deduct 4 7 1 r3 0", "ended 5 0"),
+            ("deduct 5 7 1 r3 0", "paused 5 0"),
+            ("deduct 6 7 1 r3 0", "corrupt - -"),
+            ("refund 1 王小明 1 r4 0", "ok 9 1 1"),
+            ("refund 1 王小明 1 r4 0", "replayed 9 1 1"),
+            ("refund 1 王小明 all r5 0", "ok 10 0 1"),
+            ("refund 1 王小明 all r6 0", "exceedsbought 10 0 -"),
+            ("refund 1 王小明 1 r5 0", "requestconflict 10 0 -"),
+            ("refund 9 7 1 r7 0", "notpreheated - - -"),
+            ("refund 6 7 1 r7 0", "corrupt - - -"),
+        ],
+    );
+    // What another client flushed is there again.
+    redis.cmd(("SCRIPT", "FLUSH"));
+    replies(
+        &mut driver,
+        &[
+            ("multi 8 1=2,2=1 m1 0", "ok 1:ok:8:2 2:ok:4:1"),
+            ("multi 8 1=2,2=1 m1 0", "replayed 1:replayed:8:2 2:replayed:4:1"),
+            ("multi 8 1=2,2=1 m2 0", "refused 1:limitexceeded:8:2 2:refused:4:1"),
+            ("multi 9 2=9,9=1 m3 0", "refused 2:outofstock:4:0 9:notpreheated:-:-"),
+            ("multi 9 5=1,6=1 m4 0", "refused 5:paused:5:0 6:corrupt:-:-"),
+            ("deduct 1 7 1 r8 0", "ok 7 1"),
+        ],
+    );
+    let ledger = redis.seckill(["ledger", "1", "-o", "csv"]).code(0).stdout;
+    assert_eq!(ledger.matches(",shop-api,").count(), 5, "{}: {ledger}", language.name);
+    redis.seckill(["reconcile", "1", "2"]).code(0);
+}
+
+/// A lost reply, a timeout and no server at all; then errors of the server.
+fn faults(language: &Language) {
+    let redis = sale();
+    let proxy = Proxy::before(&redis);
+    let mut driver = language.start(proxy.socket().as_path());
+    replies(&mut driver, &[("deduct 1 7 1 r0 0", "ok 9 1"), ("multi 7 1=1,2=1 m0 0", "ok 1:ok:8:2 2:ok:4:1")]);
+
+    // Applied once, and reported as applied.
+    proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
+    assert_eq!(driver.call("deduct 1 8 1 r1 0"), "replayed 7 1");
+    proxy.inject(When::Next("EVALSHA"), Fault::HangReply);
+    assert_eq!(driver.call("multi 8 1=1,2=1 m1 0"), "replayed 1:replayed:6:2 2:replayed:3:1");
+    // A first try that nobody saw.
+    proxy.inject(When::Next("EVALSHA"), Fault::LoseRequest);
+    assert_eq!(driver.call("deduct 1 9 1 r2 0"), "ok 5 1");
+
+    // No try is answered: the outcome is unknown until the same request is sent again.
+    proxy.inject(When::With("r3".to_owned()), Fault::LoseReply);
+    assert_eq!(driver.call("deduct 1 10 1 r3 0"), "unknown");
+    proxy.heal();
+    assert_eq!(driver.call("deduct 1 10 1 r3 1"), "replayed 4 1");
+    // A refusal that was sent before is kept: what arrives late finds it.
+    assert_eq!(driver.call("deduct 1 11 9 r4 1"), "limitexceeded 4 0");
+    assert_eq!(redis.hget(&SECKILL.requests("1"), "r4").as_deref(), Some("-2\t9\t11"));
+
+    redis.config_set("maxmemory", "1");
+    let before = redis.dump_all();
+    let refused = driver.call("deduct 1 12 1 r5 0");
+    assert!(refused.starts_with("refused: ") && refused.contains("memory"), "{}: {refused}", language.name);
+    let usage = driver.call("deduct 1 12 0 r5 0");
+    assert!(usage.starts_with("refused: ") && usage.contains("USAGE"), "{}: {usage}", language.name);
+    redis.assert_unchanged_since(&before);
+    redis.config_set("maxmemory", "0");
+    assert_eq!(driver.call("deduct 1 12 1 r5 0"), "ok 3 1");
+    redis.seckill(["reconcile", "1", "2"]).code(0);
+}
+
+fn every_layout(language: &str, layout: Layout) {
+    let names = super::language::LANGUAGES;
+    let name = names.into_iter().find(|name| *name == language).unwrap();
+    let Some(language) = Language::get(name, layout.name) else { return };
+    let redis = TestRedis::start();
+    let layout_flag = ["-l", layout.name];
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).args(layout_flag).code(0);
+    let mut driver = language.start(&redis.socket());
+    let held = |units: i64| if layout.has_users() { units.to_string() } else { "-".to_owned() };
+    assert_eq!(driver.call("deduct 1 7 1 r1 0"), format!("ok 4 {}", held(1)));
+    assert_eq!(driver.call("multi 8 1=1 m1 0"), format!("ok 1:ok:3:{}", held(1)));
+    let given_back = if layout.has_users() { "1" } else { "-" };
+    assert_eq!(driver.call("refund 1 7 1 r2 0"), format!("ok 4 {} {given_back}", held(0)));
+    redis.seckill(["reconcile", "1"]).args(layout_flag).code(0);
+}
+
+fn works(name: &'static str) {
+    if let Some(language) = Language::get(name, "seckill") {
+        every_status(&language);
+        faults(&language);
+    }
+}
+
+#[test]
+fn calls_in_python_work() {
+    works("python");
+}
+
+#[test]
+fn calls_in_node_work() {
+    works("node");
+}
+
+#[test]
+fn calls_in_php_work() {
+    works("php");
+}
+
+#[test]
+fn calls_in_go_work() {
+    works("go");
+}
+
+#[test]
+fn calls_in_java_with_jedis_work() {
+    works("java-jedis");
+}
+
+#[test]
+fn calls_in_java_with_spring_work() {
+    works("java-spring");
+}
+
+#[test]
+fn calls_work_in_every_layout() {
+    for layout in LAYOUTS {
+        every_layout("python", layout);
+        every_layout("php", layout);
+    }
+}

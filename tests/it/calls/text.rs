@@ -1,0 +1,101 @@
+//! The printed calls as texts: keys, arguments and codes are those of the tool, in every language and layout.
+
+use seckill::inventory::status::Status;
+
+use super::language::{LANGUAGES, SCRIPTS, printed};
+use crate::support::scripts::SCRIPTS as ALL_SCRIPTS;
+use crate::support::{CLUSTER, LAYOUTS, SKU, seckill};
+
+/// The code of a key, as each language writes it.
+fn key(language: &str, pattern: &str) -> String {
+    let (before, after) = pattern.split_once("<id>").unwrap();
+    let end = |joint: &str, quote: char| match after {
+        "" => String::new(),
+        after => format!(" {joint} {quote}{after}{quote}"),
+    };
+    match language {
+        "python" => {
+            format!("f\"{}{{activity}}{}\"", before.replace('{', "{{"), after.replace('}', "}}"))
+        }
+        "node" => format!("`{before}${{activity}}{after}`"),
+        "php" => format!("'{before}' . $activity{}", end(".", '\'')),
+        _ => format!("\"{before}\" + activity{}", end("+", '"')),
+    }
+}
+
+#[test]
+fn keys_and_kind_are_those_of_the_layout() {
+    for layout in LAYOUTS {
+        for language in LANGUAGES {
+            for script in SCRIPTS {
+                let text = printed(script, language, layout.name);
+                let mut rest = &*text;
+                for pattern in layout.keys("<id>") {
+                    let key = key(language, &pattern);
+                    let (_, after) =
+                        rest.split_once(&key).unwrap_or_else(|| panic!("{language} {script}: {key}\n{text}"));
+                    rest = after;
+                }
+                let quote = if language == "php" { '\'' } else { '"' };
+                let kind = format!("{quote}{}{quote}, ", layout.kind);
+                assert_eq!(text.matches(&kind).count(), 1, "{language} {script}: {kind}");
+            }
+        }
+    }
+    assert_eq!(key("python", &CLUSTER.stock("<id>")), "f\"seckill:{{{activity}}}:stock\"");
+    assert_eq!(key("go", &CLUSTER.stock("<id>")), "\"seckill:{\" + activity + \"}:stock\"");
+    assert_eq!(key("php", &SKU.stock("<id>")), "'stock:' . $activity");
+}
+
+#[test]
+fn every_status_of_a_script_is_there_with_its_code_and_meaning() {
+    for script in SCRIPTS {
+        let header = crate::support::scripts::shown(script).split("]]\n").next().unwrap();
+        for language in LANGUAGES {
+            let text = printed(script, language, "seckill").to_lowercase().replace('_', "");
+            for status in Status::ALL.iter().copied() {
+                let name = status.name().replace('_', "");
+                let line = header
+                    .lines()
+                    .find(|line| line.trim_start().starts_with(&format!("{} {}  ", status.code(), status.name())));
+                let is_code = |line: &&str| {
+                    let words: Vec<&str> = line.split(|c: char| !(c.is_alphanumeric() || c == '-')).collect();
+                    words.contains(&&*name) && words.contains(&&*status.code().to_string())
+                };
+                assert_eq!(text.lines().any(|line| is_code(&line)), line.is_some(), "{language} {script}: {status}");
+                if let Some(line) = line {
+                    let meaning = line.split_once(&format!("{}  ", status.name())).unwrap().1.trim();
+                    assert!(text.contains(&meaning.to_lowercase().replace('_', "")), "{language} {script}: {meaning}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_a_template_is_left_and_lines_have_no_blanks_at_their_ends() {
+    for language in LANGUAGES {
+        for script in SCRIPTS {
+            let text = printed(script, language, "seckill");
+            for line in text.lines() {
+                assert!(!line.starts_with('%') && !line.contains(['«', '»']), "{language} {script}: {line}");
+                assert!(line == line.trim_end() && line.chars().count() <= 160, "{language} {script}: {line}");
+            }
+            assert!(
+                text.contains(&format!("seckill script show {script} ")),
+                "{language} {script}: where to get the script"
+            );
+        }
+    }
+}
+
+#[test]
+fn scripts_of_the_tool_alone_have_no_call() {
+    for script in ALL_SCRIPTS.into_iter().filter(|script| !SCRIPTS.contains(script)) {
+        let refused = seckill(["script", "show", script, "--lang", "go"]).code(2).stdout_is("");
+        refused.stderr_has("for this tool alone").stderr_has("seckill ");
+    }
+    seckill(["script", "show", "deduct", "--lang", "perl"]).code(2).stderr_has("java-jedis");
+    seckill(["script", "show", "--drop-in", "sku", "--lang", "go"]).code(2).stdout_is("");
+    seckill(["script", "show", "sku"]).code(2).stderr_has("script show --drop-in sku");
+}
