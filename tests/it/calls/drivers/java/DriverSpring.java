@@ -4,9 +4,8 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import org.springframework.dao.QueryTimeoutException;
-import org.springframework.data.redis.RedisConnectionFailureException;
-import org.springframework.data.redis.RedisSystemException;
+import io.lettuce.core.RedisCommandExecutionException;
+import org.springframework.dao.DataAccessException;
 import org.springframework.data.redis.core.StringRedisTemplate;
 
 /** Reads orders from standard input, a line each, and prints what the printed calls return. */
@@ -50,10 +49,9 @@ public final class Driver {
                         out.println(outcome.status() + " " + text(outcome.stock()) + " " + text(outcome.bought()) + " " + text(outcome.quantity()));
                     }
                 }
-            } catch (QueryTimeoutException | RedisConnectionFailureException e) {
-                out.println("unknown");
-            } catch (RedisSystemException e) {
-                out.println("refused: " + e.getMessage());
+            } catch (DataAccessException e) {
+                boolean isReply = e.getCause() instanceof RedisCommandExecutionException;
+                out.println(isReply ? "refused: " + e.getCause().getMessage() : "unknown");
             }
         }
     }

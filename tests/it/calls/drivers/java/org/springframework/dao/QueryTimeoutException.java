@@ -1,8 +1,8 @@
 package org.springframework.dao;
 
 /** As in Spring. */
-public class QueryTimeoutException extends RuntimeException {
-    public QueryTimeoutException(String message) {
-        super(message);
+public class QueryTimeoutException extends DataAccessException {
+    public QueryTimeoutException(String message, Throwable cause) {
+        super(message, cause);
     }
 }

@@ -1,8 +1,10 @@
 package org.springframework.data.redis;
 
-/** As in Spring Data Redis. */
-public class RedisConnectionFailureException extends RuntimeException {
-    public RedisConnectionFailureException(String message) {
-        super(message);
+import org.springframework.dao.DataAccessException;
+
+/** As in Spring. */
+public class RedisConnectionFailureException extends DataAccessException {
+    public RedisConnectionFailureException(String message, Throwable cause) {
+        super(message, cause);
     }
 }

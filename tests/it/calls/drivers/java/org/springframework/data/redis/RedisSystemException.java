@@ -1,8 +1,10 @@
 package org.springframework.data.redis;
 
-/** As in Spring Data Redis. */
-public class RedisSystemException extends RuntimeException {
-    public RedisSystemException(String message) {
-        super(message);
+import org.springframework.dao.DataAccessException;
+
+/** As in Spring. */
+public class RedisSystemException extends DataAccessException {
+    public RedisSystemException(String message, Throwable cause) {
+        super(message, cause);
     }
 }

@@ -1,6 +1,8 @@
 package org.springframework.data.redis.core;
 
+import io.lettuce.core.RedisCommandExecutionException;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -30,16 +32,18 @@ public class StringRedisTemplate {
                 return script.type().cast(connection.eval("EVALSHA", sha1(script.text()), keys, arguments));
             } catch (Resp.ServerError e) {
                 if (!e.getMessage().startsWith("NOSCRIPT")) {
-                    throw new RedisSystemException(e.getMessage());
+                    throw e;
                 }
                 return script.type().cast(connection.eval("EVAL", script.text(), keys, arguments));
             }
         } catch (Resp.ServerError e) {
-            throw new RedisSystemException(e.getMessage());
+            throw new RedisSystemException("Error in execution", new RedisCommandExecutionException(e.getMessage()));
         } catch (SocketTimeoutException e) {
-            throw new QueryTimeoutException(e.toString());
+            throw new QueryTimeoutException("Redis command timed out", e);
+        } catch (ConnectException e) {
+            throw new RedisConnectionFailureException("Redis connection failed", e);
         } catch (IOException e) {
-            throw new RedisConnectionFailureException(e.toString());
+            throw new RedisSystemException("Redis exception", e);
         }
     }
 
