@@ -57,7 +57,7 @@ bench: ## Measure what README says about speed; PART=file measures one part
 mutants: ## Change the code in many small ways, and list the changes that no test notices; PART=rust or lua
 	@scripts/mutants $(PART)
 
-install: ## Install seckill for this user
+install: ## Install seckill with man pages and completions for this user; PREFIX=/usr/local for everybody
 	@scripts/build install
 
 clean: ## Remove what was built and fetched

@@ -9,6 +9,9 @@ use std::process::ExitCode;
 use cli::{Cli, Unread, interrupt, output};
 
 fn main() -> ExitCode {
+    if cli::complete() {
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(unread) => {

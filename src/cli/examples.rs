@@ -17,6 +17,8 @@ pub(super) fn of(path: &str) -> &'static str {
         "run" => RUN,
         "pause" => PAUSE,
         "resume" => RESUME,
+        "completions" => COMPLETIONS,
+        "man" => MAN,
         "context" => CONTEXT,
         "context list" => CONTEXT_LIST,
         "context add" => CONTEXT_ADD,
@@ -86,6 +88,11 @@ seckill inspect
 seckill inspect 1001 --top 20
 # What one user holds and may still buy
 seckill inspect 1001 --user 12345
+# Why can this user not buy? What did the user do, everywhere?
+seckill inspect 1001 --user 12345 --why
+seckill inspect --user 12345 --why
+# Which order has this request id?
+seckill inspect --request order-778
 # Every buyer, for a spreadsheet
 seckill inspect 1001 --all -o csv
 # Those on sale whose id begins with sku-, the fewest units first
@@ -159,6 +166,20 @@ seckill pause 1001 1002 --reason 'wrong price'
 
 const RESUME: &str = "
 seckill resume 1001 1002
+";
+
+const COMPLETIONS: &str = "
+# Now and in each new shell: bash, zsh, fish
+seckill completions bash > ~/.local/share/bash-completion/completions/seckill
+seckill completions zsh > ~/.local/share/zsh/site-functions/_seckill
+seckill completions fish > ~/.config/fish/completions/seckill.fish
+";
+
+const MAN: &str = "
+seckill man > seckill.1
+seckill man ledger trim > seckill-ledger-trim.1
+# All pages
+seckill man --to ~/.local/share/man/man1
 ";
 
 const CONTEXT: &str = "

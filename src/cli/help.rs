@@ -14,10 +14,10 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Activities", &["preheat", "run", "pause", "resume"]),
     ("Orders", &["deduct", "multi-deduct", "refund"]),
     ("Audit", &["inspect", "reconcile", "repair", "ledger", "doctor"]),
-    ("Other", &["script", "context", "help"]),
+    ("Other", &["script", "context", "completions", "man", "help"]),
 ];
 
-const ENVIRONMENT: &str = "
+pub(super) const ENVIRONMENT: &str = "
 SECKILL_URL, REDIS_URL           Server [default: redis://127.0.0.1:6379]
 SECKILL_CONTEXT                  Context [default: the one of `context use`]
 SECKILL_PASSWORD, REDISCLI_AUTH  Password of the server
@@ -31,7 +31,7 @@ SECKILL_SERVER                   Server program of --embedded
 NO_COLOR, CLICOLOR_FORCE         Never or always use colors
 ";
 
-const EXIT_CODES: &str = "
+pub(super) const EXIT_CODES: &str = "
 0    done
 1    failed: server error, output that cannot be written, unmet expectation
 2    usage, or invalid input
@@ -80,7 +80,7 @@ pub(super) fn command() -> Command {
 }
 
 /// How a command is called, if it can be called in more than one way.
-fn usage(path: &str) -> Option<&'static str> {
+pub(super) fn usage(path: &str) -> Option<&'static str> {
     Some(match path {
         "preheat" => {
             "seckill preheat [OPTIONS] FILE...\n       \
@@ -168,7 +168,7 @@ fn long(arg: &Arg) -> String {
     }
 }
 
-fn layouts() -> String {
+pub(super) fn layouts() -> String {
     Layout::value_variants()
         .iter()
         .filter_map(ValueEnum::to_possible_value)

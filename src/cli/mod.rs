@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::cli::failure::Failure;
 use crate::cli::output::ColorChoice;
@@ -29,7 +29,7 @@ use seckill::inventory::time::{UnknownZone, Zone};
 
 /// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
 #[derive(Debug, Parser)]
-#[command(name = "seckill", version, max_term_width = 100)]
+#[command(name = "seckill", version, long_version = include_str!(concat!(env!("OUT_DIR"), "/version.txt")), max_term_width = 100)]
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]
@@ -163,6 +163,11 @@ impl Global {
         self.output.unwrap_or_default()
     }
 
+    /// Waits no longer than that for anything, whatever was given.
+    pub fn wait_at_most(&mut self, timeout: Duration) {
+        self.timeout = Some(timeout);
+    }
+
     pub fn timeout(&self) -> Duration {
         self.timeout.unwrap_or(Duration::from_secs(5))
     }
@@ -187,6 +192,16 @@ pub fn asked_for(arguments: impl Iterator<Item = OsString>) -> (Format, ColorCho
         format.and_then(|name| Format::named(&name)).unwrap_or_default(),
         value("--color", None).and_then(|name| ColorChoice::from_str(&name, false).ok()).unwrap_or_default(),
     )
+}
+
+/// The command tree without its help.
+pub fn command_line() -> clap::Command {
+    Cli::command()
+}
+
+/// Answers a shell that asks for completions: true if one did. Anything that fails is silence.
+pub fn complete() -> bool {
+    std::env::var_os(commands::completions::VARIABLE).is_some() && commands::completions::complete(help::command)
 }
 
 /// A usage error's correction, if we know a better one than clap.
@@ -252,4 +267,6 @@ pub enum Command {
     Script(commands::script::ScriptCommand),
     #[command(subcommand)]
     Context(commands::context::ContextCommand),
+    Completions(commands::completions::CompletionsArgs),
+    Man(commands::man::ManArgs),
 }

@@ -20,7 +20,7 @@ pub(super) const USERS: usize = 500;
 /// Units of a user that nobody recorded.
 const UNKNOWN: &str = "?";
 /// Pages that are read at once: about half a millisecond of the server's time.
-const AT_ONCE: u64 = 10;
+pub(super) const AT_ONCE: u64 = 10;
 
 impl Store {
     /// Begins a ledger state at a checkpoint. False if not all of its pages are there as they were written.
@@ -95,6 +95,17 @@ fn carry(state: &mut LedgerState, page: &[u8]) -> bool {
 
 /// A JSON string whose bytes need not be UTF-8: users of other systems are in any encoding.
 struct Text(Vec<u8>);
+
+/// What a page says of one user: `None` if it is no page, `Some(None)` if it does not name the user, and no number if
+/// nobody recorded the units.
+pub(super) fn units_in_page(page: &[u8], user: &[u8]) -> Option<Option<Option<i64>>> {
+    let rows = serde_json::from_slice::<Vec<[Text; 2]>>(page).ok()?;
+    let Some([_, Text(held)]) = rows.into_iter().find(|[Text(name), _]| name == user) else { return Some(None) };
+    match std::str::from_utf8(&held).ok()? {
+        UNKNOWN => Some(Some(None)),
+        text => Some(Some(Some(units(text)?))),
+    }
+}
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

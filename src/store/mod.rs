@@ -18,6 +18,8 @@ pub mod feeds;
 pub mod health;
 mod held_by;
 #[doc(hidden)]
+pub mod history;
+#[doc(hidden)]
 pub mod holders;
 mod index;
 pub mod info;

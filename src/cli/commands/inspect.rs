@@ -2,8 +2,12 @@
 
 mod alert;
 pub mod detail;
+mod entries;
+mod history;
+mod request;
 pub mod rows;
 mod selection;
+mod why;
 
 use super::hints;
 use crate::cli::error::{Error, Result};
@@ -13,7 +17,7 @@ use alert::{AlertBelow, AlertRow};
 use detail::{ActivityDetail, InvalidRecords};
 use rows::{ActivityRow, BuyerRow, HolderRow};
 use seckill::inventory::activity::Snapshot;
-use seckill::inventory::id::{ActivityId, UserId};
+use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::number::between;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
@@ -59,6 +63,16 @@ pub struct InspectArgs {
     /// Searches all keys of the server.
     #[arg(long, conflicts_with = "activities")]
     scan: bool,
+    /// Explain why a user cannot buy, or how much more
+    ///
+    /// With the ledger entries that prove it. Without ACTIVITY, list all that the user did, as rows of the ledger.
+    #[arg(long, requires = "user", conflicts_with_all = ["top", "all", "scan", "alert_below", "state", "sort"])]
+    why: bool,
+    /// Find an order by its request id, or <job>:<line>
+    ///
+    /// Without ACTIVITY, in all preheated activities. An order of several activities has a row for each.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["user", "top", "all", "scan", "alert_below", "state", "sort"])]
+    request: Option<RequestId>,
     #[command(flatten)]
     selection: Selection,
     /// Mark stocks below N units, or P% of the total
@@ -81,7 +95,13 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
             .hint("add `--watch`: `seckill inspect --sort rate --watch`")
             .into());
     }
+    if args.why {
+        return why(args, store, out);
+    }
     let activities = chosen(args, store, out)?;
+    if let Some(request) = &args.request {
+        return request::run(request, &activities, store, out);
+    }
     if activities.is_empty() && out.format() == Format::Table {
         Ok(Exit::Done)
     } else if args.all {
@@ -92,6 +112,17 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         list(&activities, args, store, out)
     } else {
         detailed(&activities, args, store, out)
+    }
+}
+
+/// One user, and one activity or none.
+fn why(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    match (&args.user[..], &args.activities[..]) {
+        ([user], []) => history::run(user, store, out),
+        ([user], [activity]) if !is_pattern(activity) => why::run(activity, user, store, out),
+        _ => Err(Failure::usage("`--why` explains one activity to one user")
+            .hint("give one ACTIVITY and one `--user`; without ACTIVITY it lists what the user did")
+            .into()),
     }
 }
 

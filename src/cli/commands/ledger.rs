@@ -3,7 +3,7 @@
 mod exec;
 mod feed;
 mod read;
-mod rows;
+pub mod rows;
 mod sources;
 mod trim;
 

@@ -1,6 +1,7 @@
 //! One file per subcommand: its arguments, then its run. Here is only what all of them share.
 
 mod bulk;
+pub mod completions;
 mod consent;
 pub mod context;
 pub mod deduct;
@@ -8,6 +9,7 @@ pub mod doctor;
 mod hints;
 pub mod inspect;
 pub mod ledger;
+pub mod man;
 pub mod multi_deduct;
 mod multi_rows;
 pub mod pause;
@@ -35,6 +37,8 @@ use session::Session;
 pub fn run(cli: Cli) -> Result<Exit, Failure> {
     let command = match cli.command {
         Command::Context(command) => return offline(&cli.global, |out| context::run(command, &cli.global, out)),
+        Command::Completions(args) => return offline(&cli.global, |out| completions::run(&args, out)),
+        Command::Man(args) => return offline(&cli.global, |out| man::run(&args, out)),
         command => command,
     };
     let mut session = Session::new(cli.global)?;
@@ -75,6 +79,6 @@ fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
         Command::Resume(args) => session.change(args.mutating(), |store, out| pause::resume(&args, store, out)),
         Command::Script(command) => script::run(&command, session),
         // It was run before a context was looked for.
-        Command::Context(_) => Ok(Exit::Done),
+        Command::Context(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
     }
 }

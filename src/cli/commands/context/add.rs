@@ -24,7 +24,7 @@ pub struct AddArgs {
     /// Shell command that prints the password
     ///
     /// It runs whenever a command connects, such as `pass show sale`. `--password-file` names a file instead.
-    #[arg(long, value_name = "CMD", conflicts_with = "password_file")]
+    #[arg(long, value_name = "CMD")]
     password_command: Option<String>,
     /// Ask for the context's name before each change
     #[arg(long)]

@@ -1,0 +1,142 @@
+//! `seckill completions`: what a shell runs to complete a command line, and what it is answered.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Arg, Command, FromArgMatches};
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::Shells;
+
+use super::target;
+use crate::cli::Global;
+use crate::cli::environment::config_file;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::contexts;
+use crate::cli::output::Output;
+use seckill::inventory::id::ActivityId;
+use seckill::store::Store;
+
+/// By which the script of a shell says that it wants completions, and that it is that shell.
+pub const VARIABLE: &str = "SECKILL_COMPLETE";
+
+/// A shell waits no longer than this for the server.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Print the completions of a shell
+///
+/// The script asks this binary at each Tab: for options and their values, contexts, and the activities of the server that
+/// the command line, the environment or the context in use names. A server that does not answer within 100 ms, or whose
+/// password a command must print, gives none.
+#[derive(Debug, clap::Args)]
+pub struct CompletionsArgs {
+    /// Shell to complete in
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Shell,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+impl Shell {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
+        }
+    }
+}
+
+/// Prints the script.
+pub fn run(args: &CompletionsArgs, out: &mut Output) -> Result<Exit> {
+    let shells = Shells::builtins();
+    let unknown = || Failure::failed(format!("no completions for {}", args.shell.name()));
+    let shell = shells.completer(args.shell.name()).ok_or_else(unknown)?;
+    let mut script = Vec::new();
+    shell
+        .write_registration(VARIABLE, "seckill", "seckill", "seckill", &mut script)
+        .map_err(|error| Failure::failed(format!("cannot make the script: {error}")))?;
+    out.text(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}
+
+/// Prints what may come next on the command line behind `--`. `tree` is the whole command tree.
+pub fn complete(tree: fn() -> Command) -> bool {
+    let tree = move || completed(tree());
+    CompleteEnv::with_factory(tree).var(VARIABLE).try_complete(std::env::args_os(), None).unwrap_or(true)
+}
+
+/// The tree, with what completes activities and contexts.
+fn completed(command: Command) -> Command {
+    let is_context = command.get_name() == "context";
+    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "activity" | "activities" | "only" => arg.add(ArgValueCompleter::new(activities)),
+        "items" => arg.add(ArgValueCompleter::new(items)),
+        "context" => arg.add(ArgValueCompleter::new(context_names)),
+        _ => arg,
+    });
+    command.mut_subcommands(|below| match (is_context, below.get_name()) {
+        (true, "use" | "show" | "remove") => {
+            below.mut_arg("name", |name: Arg| name.add(ArgValueCompleter::new(context_names)))
+        }
+        _ => completed(below),
+    })
+}
+
+fn activities(current: &OsStr) -> Vec<CompletionCandidate> {
+    let found = preheated().into_iter().map(|activity| activity.to_string());
+    fitting(current, found)
+}
+
+/// `1001=` of a multi-order.
+fn items(current: &OsStr) -> Vec<CompletionCandidate> {
+    fitting(current, preheated().into_iter().map(|activity| format!("{activity}=")))
+}
+
+fn context_names(current: &OsStr) -> Vec<CompletionCandidate> {
+    let contexts = config_file().and_then(|file| contexts::read(&file).ok().flatten());
+    fitting(current, contexts.into_iter().flat_map(|contexts| contexts.all).map(|context| context.name))
+}
+
+fn fitting(current: &OsStr, names: impl Iterator<Item = String>) -> Vec<CompletionCandidate> {
+    let current = current.to_string_lossy();
+    names.filter(|name| name.starts_with(&*current)).map(CompletionCandidate::new).collect()
+}
+
+/// The preheated activities of the server that the line names, if it answers soon. The thread that asks it is left behind:
+/// the process ends right after.
+fn preheated() -> Vec<ActivityId> {
+    let (found, result) = mpsc::channel();
+    thread::spawn(move || found.send(ask().unwrap_or_default()));
+    result.recv_timeout(PATIENCE).unwrap_or_default()
+}
+
+fn ask() -> Result<Vec<ActivityId>> {
+    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let Some(global) = options(words) else { return Ok(Vec::new()) };
+    if global.embedded.is_some() {
+        return Ok(Vec::new());
+    }
+    let in_use = target::in_use(&global)?;
+    let layout = target::layout(&global, in_use.as_ref(), None)?;
+    // It may ask on the terminal, where somebody is typing.
+    let run = |_: &str| Err::<String, Error>(Failure::usage("a password command does not run for completions").into());
+    let target = target::target(&global, in_use.as_ref(), run)?.target;
+    Ok(Store::new(target, layout, String::new()).preheated()?)
+}
+
+/// The global options of a line that is not complete.
+fn options(words: Vec<OsString>) -> Option<Global> {
+    let line = crate::cli::command_line().ignore_errors(true).try_get_matches_from(words).ok()?;
+    let mut global = Global::from_arg_matches(&line).ok()?;
+    global.wait_at_most(PATIENCE);
+    Some(global)
+}

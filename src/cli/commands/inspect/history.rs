@@ -1,0 +1,72 @@
+//! `inspect --user U --why` without an activity: all that a user did, activity by activity.
+
+use super::entries::{last, may_name, needle};
+use super::why::units;
+use crate::cli::commands::hints;
+use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::Exit;
+use crate::cli::output::Output;
+use seckill::inventory::id::{ActivityId, UserId};
+use seckill::inventory::ledger::EntryId;
+use seckill::store::Store;
+use seckill::store::history::Carried;
+
+/// Activities without a ledger that are named; of more only the number is.
+const MOST_NAMED: usize = 5;
+
+/// Streams a row of the ledger for each order of the user.
+pub fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let activities = store.preheated()?;
+    if activities.is_empty() {
+        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
+    }
+    let snapshots = store.snapshots(&activities)?;
+    hints::warn_of_replica(store, out);
+    let terminal = out.terminal();
+    let needle = needle(user.as_str());
+    let mut without: Vec<&ActivityId> = Vec::new();
+    let mut rows = out.stream::<LedgerRow>()?;
+    for snapshot in &snapshots {
+        let activity = &snapshot.activity;
+        let Some(last) = last(snapshot) else {
+            without.push(activity);
+            continue;
+        };
+        let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
+        if let Some(checkpoint) = checkpoint {
+            let held = match store.carried(activity, checkpoint, user.as_str().as_bytes())? {
+                Carried::Units(0) if checkpoint.removed == 0 => None,
+                Carried::Units(held) => {
+                    Some(format!("`{user}` held {} by then", units(u64::try_from(held).unwrap_or_default())))
+                }
+                Carried::Unknown => Some(format!("`{user}` held units whose number nobody recorded")),
+                Carried::Damaged => Some(format!("what they say of `{user}` is gone")),
+            };
+            if let Some(held) = held {
+                let what = if checkpoint.removed == 0 { "begins at" } else { "is trimmed up to" };
+                terminal
+                    .note(format!("the ledger of `{activity}` {what} {}: {held}", checkpoint.upto.at().to_second()));
+            }
+        }
+        let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
+        let mut pushed = Ok(());
+        store.each_entry(activity, after, last, |entry| {
+            if may_name(entry.users.as_deref(), needle.as_deref()) {
+                pushed = each_row(activity, entry, Some(user), |row| Ok::<_, Error>(rows.push(&row)?));
+            }
+            pushed.is_ok() && !rows.is_lost()
+        })?;
+        pushed?;
+    }
+    rows.finish()?;
+    if !without.is_empty() {
+        let named: Vec<String> = without.iter().take(MOST_NAMED).map(|activity| format!("`{activity}`")).collect();
+        let more = match without.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        out.note(format!("no ledger, so what was bought there is not listed: {}{more}", named.join(", ")));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,306 @@
+//! `inspect ID --user U --why`: whether a user can buy now, and if not, why, with the entries that prove it.
+
+use serde::Serialize;
+
+use super::entries::{EntryRow, UserEntries, last};
+use super::{detail, missing};
+use crate::cli::commands::hints;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
+use crate::cli::output::{Cell, Format, Output, columns};
+use seckill::inventory::activity::{Meta, Snapshot};
+use seckill::inventory::id::{ActivityId, UserId};
+use seckill::inventory::layout::Kind;
+use seckill::inventory::number::MOST_QUANTITY;
+use seckill::inventory::order::Bought;
+use seckill::inventory::rules::StoredState;
+use seckill::inventory::status::Status;
+use seckill::inventory::time::Millis;
+use seckill::store::Store;
+use seckill::store::history::Carried;
+
+/// The answer. `status` is what a purchase of one unit would get.
+#[derive(Debug, Serialize)]
+struct WhyRow {
+    activity: String,
+    user: String,
+    status: Status,
+    /// Units that the user can buy now.
+    can_buy: u64,
+    state: &'static str,
+    stock: Option<u64>,
+    bought: Option<Bought>,
+    per_user_limit: Option<u64>,
+    starts_at: Option<Millis>,
+    ends_at: Option<Millis>,
+    /// What the ledger has of the user.
+    ledger_bought: Option<i64>,
+    ledger_refunded: Option<i64>,
+    ledger_holds: Option<i64>,
+    /// Entries up to here were trimmed.
+    trimmed_until: Option<Millis>,
+}
+
+columns!(row: WhyRow {
+    activity => Cell::text(&row.activity);
+    user => Cell::text(&row.user).flexible();
+    status;
+    can_buy;
+    state => Cell::text(row.state);
+    stock;
+    bought;
+    per_user_limit as "limit";
+    data starts_at;
+    data ends_at;
+    data ledger_bought;
+    data ledger_refunded;
+    data ledger_holds;
+    data trimmed_until;
+});
+
+/// The answer with its reasons.
+#[derive(Debug, Serialize)]
+struct Why {
+    #[serde(flatten)]
+    row: WhyRow,
+    /// Sentences, the reasons of the status first.
+    because: Vec<String>,
+    /// The newest orders of the user, oldest first.
+    entries: Vec<EntryRow>,
+    /// How many came before them.
+    more: u64,
+}
+
+/// Explains.
+pub fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let (snapshot, held) = store.bought(activity, std::slice::from_ref(user))?;
+    let mut warnings = out.warnings();
+    detail::warn(&mut warnings, &snapshot);
+    warnings.end();
+    hints::warn_of_replica(store, out);
+    hints::other_layouts(missing(std::slice::from_ref(&snapshot)), store, out);
+    let entries = UserEntries::read(&snapshot, user.as_str(), store)?;
+    let held = held.first().copied().flatten().or(snapshot.status.is_done().then_some(Bought::Units(0)));
+    let kind = store.layout().kind();
+    let question = Question { snapshot: &snapshot, user: user.as_str(), held, kind, entries: &entries };
+    let (refusals, facts) = (question.refusals(), question.facts());
+    let status = refusals.first().map_or(Status::Ok, |(status, _)| *status);
+    let meta = snapshot.meta.as_ref();
+    let has_ledger = last(&snapshot).is_some();
+    let checkpoint = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
+    let row = WhyRow {
+        activity: activity.to_string(),
+        user: user.to_string(),
+        status,
+        can_buy: if status == Status::Ok { question.most() } else { 0 },
+        state: if snapshot.status.is_done() { snapshot.state().name() } else { snapshot.status.name() },
+        stock: snapshot.stock,
+        bought: held,
+        per_user_limit: meta.and_then(|meta| meta.per_user_limit),
+        starts_at: meta.and_then(|meta| meta.starts_at),
+        ends_at: meta.and_then(|meta| meta.ends_at),
+        ledger_bought: has_ledger.then_some(entries.bought),
+        ledger_refunded: has_ledger.then_some(entries.refunded),
+        ledger_holds: entries.holds.filter(|_| has_ledger),
+        trimmed_until: checkpoint.map(|checkpoint| checkpoint.upto.at()),
+    };
+    let because = refusals.into_iter().map(|(_, sentence)| sentence).chain(facts).collect();
+    let UserEntries { entries, more, .. } = entries;
+    let why = Why { row, because, entries: entries.into(), more };
+    let exit = super::exit(snapshot.status.is_done());
+    match out.format() {
+        Format::Table => people(&why, activity, user, out)?,
+        Format::Csv | Format::Tsv => out.array(std::slice::from_ref(&why.row))?,
+        _ => out.document(&why)?,
+    }
+    Ok(exit)
+}
+
+fn people(why: &Why, activity: &ActivityId, user: &UserId, out: &mut Output) -> Result<()> {
+    out.line(&match (why.row.status, why.row.can_buy) {
+        (Status::Ok, 1) => format!("`{user}` can buy 1 unit of `{activity}` now."),
+        (Status::Ok, units) => format!("`{user}` can buy up to {units} units of `{activity}` now."),
+        (status, _) => format!("`{user}` cannot buy `{activity}`: {status}."),
+    })?;
+    for sentence in &why.because {
+        out.line(&format!("- {sentence}"))?;
+    }
+    if !why.entries.is_empty() {
+        out.table(Some(&format!("Orders of {user}")), &why.entries)?;
+    }
+    if why.more > 0 {
+        out.note(format!("{} older orders: `seckill ledger {activity} --user {user}` shows all", why.more));
+    }
+    Ok(())
+}
+
+/// What is asked, and all that is known.
+struct Question<'a> {
+    snapshot: &'a Snapshot,
+    user: &'a str,
+    held: Option<Bought>,
+    kind: Kind,
+    entries: &'a UserEntries,
+}
+
+impl Question<'_> {
+    /// What refuses a purchase of one unit, as the script decides it: the first is what it would answer.
+    fn refusals(&self) -> Vec<(Status, String)> {
+        let Self { snapshot, user, .. } = self;
+        let id = &snapshot.activity;
+        if let Some(corrupt) = &snapshot.corrupt {
+            return vec![(Status::Corrupt, format!("Key `{}` {}.", corrupt.key, corrupt.what))];
+        }
+        if snapshot.stock.is_none() {
+            return vec![(
+                Status::NotPreheated,
+                match &snapshot.meta {
+                    Some(_) => {
+                        format!("The stock key of `{id}` is gone (evicted? expired?): `seckill reconcile {id} --fix`.")
+                    }
+                    None => format!("`{id}` does not exist in this layout."),
+                },
+            )];
+        }
+        let mut refusals = Vec::new();
+        if let Some(meta) = &snapshot.meta {
+            refusals.extend(self.closed(meta));
+            if let Some(limit) = meta.per_user_limit {
+                match self.held {
+                    Some(Bought::Units(held)) if held >= limit && !self.kind.records_once() => refusals.push((
+                        Status::LimitExceeded,
+                        format!("The limit is {} for a user, and `{user}` holds {held}.", units(limit)),
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        let holds = !matches!(self.held, None | Some(Bought::Units(0)));
+        if self.kind.records_once() && holds {
+            let what = if self.kind == Kind::Coupon { "has a coupon" } else { "bought" };
+            refusals.push((Status::LimitExceeded, format!("A user buys once in this layout, and `{user}` {what}.")));
+        }
+        if self.for_sale() == 0 {
+            let total = snapshot.meta.as_ref().map(|meta| format!(" of {}", meta.total)).unwrap_or_default();
+            refusals.push((Status::OutOfStock, format!("No units are left{total}.")));
+        }
+        refusals
+    }
+
+    /// Why the activity as a whole sells nothing.
+    fn closed(&self, meta: &Meta) -> Vec<(Status, String)> {
+        let (id, now) = (&self.snapshot.activity, self.snapshot.at);
+        let mut closed = Vec::new();
+        match meta.stored_state {
+            StoredState::Paused => {
+                let by = self.entries.paused.as_ref().map(|paused| {
+                    let by = paused.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+                    let reason = paused.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                    format!(" at {}{by}{reason} (entry {})", paused.id.at().to_second(), paused.id)
+                });
+                let by = by.unwrap_or_default();
+                closed.push((Status::Paused, format!("The activity was paused{by}; `seckill resume {id}` ends that.")));
+            }
+            StoredState::Archived => closed.push((Status::Ended, "The activity is archived.".to_owned())),
+            StoredState::Live => {}
+        }
+        if let Some(start) = meta.starts_at.filter(|start| now < *start) {
+            closed.push((Status::NotStarted, format!("It starts at {start}; the server's clock says {now}.")));
+        }
+        if let Some(end) = meta.ends_at.filter(|end| now >= *end) {
+            closed.push((Status::Ended, format!("It ended at {end}; the server's clock says {now}.")));
+        }
+        closed
+    }
+
+    /// What is worth knowing besides.
+    fn facts(&self) -> Vec<String> {
+        let Self { snapshot, user, entries, .. } = self;
+        let id = &snapshot.activity;
+        let mut facts = Vec::new();
+        if !snapshot.status.is_done() {
+            return facts;
+        }
+        if let (Some(stock @ 1..), total) = (snapshot.stock, snapshot.meta.as_ref().map(|meta| meta.total)) {
+            let verb = if stock == 1 { "is" } else { "are" };
+            let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
+            facts.push(format!("{}{of} {verb} left.", units(stock)));
+        }
+        let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
+        match (self.held, limit, self.kind.records_once()) {
+            (Some(Bought::Units(held)), Some(limit), false) if held < limit => {
+                facts.push(format!("`{user}` holds {}; the limit is {limit}.", units(held)));
+            }
+            (Some(Bought::Units(held)), None, false) => {
+                let whose =
+                    if snapshot.meta.is_some() { "there is no limit" } else { "another system knows the limit" };
+                facts.push(format!("`{user}` holds {}; {whose}.", units(held)));
+            }
+            (Some(Bought::Units(0)), _, true) => facts.push(format!("`{user}` bought nothing; one order is allowed.")),
+            _ => {}
+        }
+        if let Some(meta) = &snapshot.meta {
+            if let Some(withdrawn @ 1..) = meta.withdrawn {
+                facts.push(format!(
+                    "{} of the stock are withdrawn: `seckill resume {id}` returns them.",
+                    units(withdrawn)
+                ));
+            }
+            if let (Some(checkpoint), Some(carried)) = (&meta.checkpoint, entries.carried) {
+                let upto = checkpoint.upto.at().to_second();
+                let held = match carried {
+                    Carried::Units(held) => format!("held {} by then", units(u64::try_from(held).unwrap_or_default())),
+                    Carried::Unknown => "held units whose number nobody recorded".to_owned(),
+                    Carried::Damaged => "is not found in what they left".to_owned(),
+                };
+                facts.push(match checkpoint.removed {
+                    0 => format!("The ledger begins with what users held at {upto}: `{user}` {held}."),
+                    _ => format!("Ledger entries up to {upto} were trimmed: `{user}` {held}."),
+                });
+            }
+        }
+        if last(snapshot).is_none() {
+            facts.push(match &snapshot.meta {
+                Some(meta) if meta.ledger => "The ledger is empty or gone: nothing proves this.".to_owned(),
+                _ => "The activity has no ledger: when and by which request is not recorded.".to_owned(),
+            });
+            return facts;
+        }
+        let Some(holds) = entries.holds else { return facts };
+        let returned = match entries.refunded {
+            0 => String::new(),
+            refunded => format!(", returned {refunded}"),
+        };
+        if entries.bought > 0 || entries.refunded > 0 || holds != 0 {
+            facts.push(format!("By the ledger `{user}` bought {}{returned}, and holds {holds}.", entries.bought));
+        }
+        if let Some(Bought::Units(held)) = self.held
+            && i64::try_from(held) != Ok(holds)
+        {
+            facts.push(format!("The ledger says {holds} and the counter {held}: `seckill reconcile {id}`."));
+        }
+        facts
+    }
+
+    /// Units that a purchase finds: those withdrawn from a live activity, by an unfinished adoption, are not.
+    fn for_sale(&self) -> u64 {
+        let withdrawn = self.snapshot.meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
+        self.snapshot.stock.unwrap_or_default().saturating_sub(withdrawn)
+    }
+
+    /// Units that one order may take, if nothing refuses it.
+    fn most(&self) -> u64 {
+        let stock = self.for_sale().min(MOST_QUANTITY);
+        let limit = self.snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
+        match (self.kind, self.held, limit) {
+            (Kind::Coupon, ..) => stock.min(1),
+            (Kind::Set, ..) => stock,
+            (_, Some(Bought::Units(held)), Some(limit)) => stock.min(limit.saturating_sub(held)),
+            _ => stock,
+        }
+    }
+}
+
+pub(super) fn units(count: u64) -> String {
+    if count == 1 { "1 unit".to_owned() } else { format!("{count} units") }
+}

@@ -1,0 +1,188 @@
+//! At home in a shell: completions, manual pages, what `--version` says, and where all of it is installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::{TestRedis, binary, seckill};
+
+/// Whether a program of the system is there.
+fn has(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Runs a program that finds the binary under test by its name.
+fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let folder = Path::new(&binary()).parent().unwrap().to_str().unwrap().to_owned();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().env("PATH", path).env("HOME", "/nonexistent");
+    command.envs(variables.iter().copied()).output().unwrap()
+}
+
+/// What bash offers for a line, whose last word is being typed.
+fn offered(line: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    let script = format!(
+        "source <(seckill completions bash)\nCOMP_WORDS=({line})\nCOMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+         COMP_TYPE=9\n_clap_complete_seckill seckill \"${{COMP_WORDS[COMP_CWORD]}}\"\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    let output = run("bash", &["--norc", "-c", &script], variables);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .filter(|word| !word.is_empty() && !word.starts_with('-'))
+        .collect()
+}
+
+#[test]
+fn a_tab_completes_commands_options_and_what_the_server_has() {
+    let redis = TestRedis::start();
+    for (id, layout) in [("1001", "seckill"), ("1002", "seckill"), ("sku-7", "sku")] {
+        redis.seckill(["preheat", "--id", id, "--stock", "5", "--layout", layout]).code(0);
+    }
+    let home = tempfile::tempdir().unwrap();
+    let (home, url) = (home.path().to_str().unwrap(), redis.url());
+    let context = |name: &str, url: &str| {
+        seckill(["context", "add", name, "-u", url, "-l", "sku"]).env("XDG_CONFIG_HOME", home).code(0);
+    };
+    context("sale", &url);
+    context("staging", "unix:///nonexistent/s");
+    let env = [("SECKILL_URL", url.as_str()), ("XDG_CONFIG_HOME", home)];
+    for (line, words) in [
+        ("seckill ins", &["inspect"][..]),
+        ("seckill ledger tr", &["trim"]),
+        ("seckill inspect 10", &["1001", "1002"]),
+        ("seckill inspect 1001 1", &["1001", "1002"]),
+        ("seckill deduct ''", &["1001", "1002"]),
+        ("seckill preheat --activity ''", &["1001", "1002"]),
+        ("seckill multi-deduct --user 7 10", &["1001=", "1002="]),
+        ("seckill ledger trim ''", &["1001", "1002"]),
+        ("seckill -l sku pause ''", &["sku-7"]),
+        ("seckill --context sale inspect s", &["sku-7"]),
+        ("seckill --context s", &["sale", "staging"]),
+        ("seckill context use s", &["sale", "staging"]),
+        ("seckill inspect --layout c", &["coupon", "cluster"]),
+        ("seckill completions z", &["zsh"]),
+        // Nothing, and nothing is said.
+        ("seckill inspect -u unix:///nonexistent/s ''", &[]),
+        ("seckill inspect -u 'no url' ''", &[]),
+        ("seckill inspect --context staging ''", &[]),
+        ("seckill inspect --context other ''", &[]),
+        ("seckill inspect --embedded ''", &[]),
+        ("seckill inspect 1001 --user ''", &[]),
+    ] {
+        assert_eq!(offered(line, &env), words, "{line}");
+    }
+    assert_eq!(offered("seckill inspect ''", &[("XDG_CONFIG_HOME", home), ("SECKILL_CONTEXT", "sale")]), ["sku-7"]);
+    // A server that is stopped does not stop who types, and no password command asks them anything.
+    redis.freeze();
+    assert!(offered("seckill inspect ''", &env).is_empty());
+    redis.thaw();
+    let ran = Path::new(home).join("ran");
+    let command = format!("touch {}", ran.display());
+    let add = seckill(["context", "add", "asks", "-u", &url, "--password-command", &command]);
+    add.env("XDG_CONFIG_HOME", home).code(0);
+    assert!(offered("seckill inspect --context asks ''", &env).is_empty() && !ran.exists());
+}
+
+/// CI has them; a developer's machine may not.
+#[test]
+fn zsh_and_fish_complete_too() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1001", "--stock", "5"]).code(0);
+    let url = redis.url();
+    let env = [("SECKILL_URL", url.as_str()), ("XDG_CONFIG_HOME", "/nonexistent"), ("TERM", "dumb")];
+    for shell in ["bash", "zsh", "fish"] {
+        let script = seckill(["completions", shell]).code(0).stderr("").stdout;
+        assert!(script.contains("SECKILL_COMPLETE") && !script.contains("target/"), "{shell}: {script}");
+    }
+    if has("fish") {
+        let line = "seckill completions fish | source; complete -C 'seckill inspect 10'";
+        let output = run("fish", &["--no-config", "-c", line], &env);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "1001", "{output:?}");
+    }
+    if has("zsh") {
+        // What the script does with the answer needs a terminal: here, that it is read and asks for the right thing.
+        let line = "autoload -U compinit && compinit -D -u -C; source <(seckill completions zsh); \
+                    words=(seckill inspect 10); CURRENT=3; _describe() { print -r -- ${(P)@[-1]}; }; \
+                    compadd() { print -r -- $@; }; _clap_dynamic_completer_seckill";
+        let output = run("zsh", &["-f", "-c", line], &env);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1001"), "{output:?}");
+    }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("man1");
+    let written = seckill(["man", "--to", to.to_str().unwrap()]).code(0).stdout_is("");
+    let pages: Vec<_> = fs::read_dir(&to).unwrap().map(|page| page.unwrap().path()).collect();
+    written.stderr_has(&format!("{} pages", pages.len()));
+    assert!(pages.len() > 20, "{pages:?}");
+    let read = |name: &str| fs::read_to_string(to.join(name)).unwrap();
+    let root = read("seckill.1");
+    for part in [".TH SECKILL 1", ".SH ENVIRONMENT", "SECKILL_URL", ".SH \"EXIT STATUS\"", "\\-\\-url"] {
+        assert!(root.contains(part), "{part}: {root}");
+    }
+    let page = read("seckill-ledger-trim.1");
+    for part in [".TH SECKILL-LEDGER-TRIM 1", "\\-\\-before", ".SH EXAMPLES", "seckill ledger trim", ".SH \"SEE ALSO\""]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert_eq!(seckill(["man"]).code(0).stderr("").stdout, root);
+    assert_eq!(seckill(["man", "ledger", "trim"]).code(0).stdout, page);
+    seckill(["man", "leger"]).code(2).stderr_has("no command `leger`");
+    seckill(["man", "--to", "/dev/null/x"]).code(1).stderr_has("cannot make");
+    if has("groff") {
+        for page in pages {
+            let output = run("groff", &["-K", "utf8", "-man", "-ww", "-z", page.to_str().unwrap()], &[]);
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", page.display());
+        }
+    }
+}
+
+#[test]
+fn the_long_version_has_the_commit_and_the_sha1_of_each_script() {
+    seckill(["-V"]).code(0).stdout_is(concat!("seckill ", env!("CARGO_PKG_VERSION"), "\n"));
+    let long = seckill(["--version"]).code(0).stderr("").stdout;
+    let mut lines = long.lines();
+    assert_eq!(lines.next(), Some(concat!("seckill ", env!("CARGO_PKG_VERSION"))));
+    let commit = lines.next().unwrap().strip_prefix("commit ").unwrap();
+    let is_hex = |text: &str| text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    assert!(commit == "unknown" || is_hex(&commit[..40]), "{commit}");
+    let scripts = seckill(["script", "list", "-o", "jsonl"]).code(0).jsonl();
+    for script in &scripts {
+        let (name, sha1) = (script["name"].as_str().unwrap(), script["sha1"].as_str().unwrap());
+        assert!(long.lines().any(|line| line.split_whitespace().eq([name, sha1])), "{name}: {long}");
+    }
+    assert_eq!(lines.next(), Some("scripts"));
+    assert_eq!(lines.count(), scripts.len());
+}
+
+#[test]
+fn an_installation_has_its_pages_and_completions() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap().to_owned();
+    let binary = binary().into_string().unwrap();
+    let data = format!("{root}/data");
+    for (variables, share) in [
+        (vec![("DESTDIR", root.as_str()), ("PREFIX", "/usr")], format!("{root}/usr/share")),
+        (vec![("XDG_DATA_HOME", data.as_str())], data.clone()),
+    ] {
+        let output = run("scripts/install", &[&binary], &variables);
+        assert!(output.status.success(), "{output:?}");
+        for file in [
+            "man/man1/seckill.1",
+            "man/man1/seckill-ledger-trim.1",
+            "bash-completion/completions/seckill",
+            "zsh/site-functions/_seckill",
+            "fish/vendor_completions.d/seckill.fish",
+        ] {
+            assert!(fs::metadata(format!("{share}/{file}")).is_ok_and(|about| about.len() > 100), "{share}/{file}");
+        }
+    }
+    assert!(Path::new(&format!("{root}/usr/bin/seckill")).exists());
+    assert!(!Path::new(&format!("{data}/bin")).exists());
+}
