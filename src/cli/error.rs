@@ -241,6 +241,7 @@ fn advice_of_tls(fault: TlsFault) -> Option<&'static str> {
             "give `--cert` a certificate that is valid now and signed by a CA that the server trusts (tls-ca-cert-file)"
         }
         TlsFault::NoTls => "is it the port for TLS (tls-port)? without TLS, the URL begins with redis://",
+        TlsFault::OnlyTls => "for TLS the URL begins with rediss://",
         TlsFault::Other => return None,
     })
 }
@@ -274,6 +275,10 @@ fn advice_of_kind(kind: ServerKind) -> Option<&'static str> {
         ServerKind::CrossSlot => "use the layout `cluster`, with all keys of an activity in one slot",
         ServerKind::Moving => {
             "wait until the slot is moved; if nobody moves it any more, `redis-cli --cluster fix` ends it"
+        }
+        ServerKind::NoSlots => {
+            "make a cluster of the nodes with `redis-cli --cluster create`; or was this one reset, or never joined? then \
+             name another one by `--url`"
         }
         ServerKind::ClusterDown => "is a primary down that no replica replaced? see `redis-cli --cluster check`",
         ServerKind::WrongType => "see `TYPE` of the key, which another system may use",

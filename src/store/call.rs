@@ -12,6 +12,7 @@ use redis::{Cmd, ToRedisArgs, Value};
 use super::cluster::Servers;
 use super::error::{ServerKind, Settle, StoreError};
 use super::scripts::Script;
+use super::server::Server;
 use super::slot::{common_slot, slot};
 
 /// What sending a script again would do.
@@ -162,6 +163,19 @@ impl Servers {
         slot: Option<u16>,
         again: Again,
         settle: Option<Settle>,
+        encode: impl FnMut(Try, bool) -> Vec<u8>,
+    ) -> Result<Value, StoreError> {
+        self.try_to_settle(slot, again, settle, encode).map_err(|error| match error {
+            StoreError::Unknown { .. } | StoreError::Unreachable { .. } => self.without_tls().unwrap_or(error),
+            error => error,
+        })
+    }
+
+    fn try_to_settle(
+        &mut self,
+        slot: Option<u16>,
+        again: Again,
+        settle: Option<Settle>,
         mut encode: impl FnMut(Try, bool) -> Vec<u8>,
     ) -> Result<Value, StoreError> {
         self.check_layout()?;
@@ -216,11 +230,20 @@ impl Servers {
     fn attempt(&mut self, node: usize, asks: bool, packed: &[u8]) -> Result<Value, Failed> {
         let server = self.node(node);
         server.connection().map_err(Failed::Unsent)?;
-        let sent = match asks {
-            true => server.write(&[b"*1\r\n$6\r\nASKING\r\n", packed].concat()).and_then(|()| server.read().map(drop)),
-            false => server.write(packed),
+        let asked = match asks {
+            true => server.write(&[b"*1\r\n$6\r\nASKING\r\n", packed].concat()).and_then(|()| server.read()),
+            false => server.write(packed).map(|()| Value::Okay),
         };
-        match sent.and_then(|()| server.read()).map_err(Failed::Broken)? {
+        let replies = asked.and_then(|asked| Ok((asked, server.read()?)));
+        match replies.map_err(Failed::Broken)? {
+            // Without ASKING the node sends the call back, and that would say nothing of why.
+            (asked @ Value::ServerError(_), _) => server.checked(asked).map_err(Failed::Refused),
+            (_, reply) => Self::answer(server, reply),
+        }
+    }
+
+    fn answer(server: &Server, reply: Value) -> Result<Value, Failed> {
+        match reply {
             Value::ServerError(error) if error.code() == "NOSCRIPT" => Err(Failed::NoScript),
             reply => server.checked(reply).map_err(Failed::Refused),
         }
@@ -277,9 +300,14 @@ impl Servers {
         node: usize,
         error: StoreError,
     ) -> Result<(), StoreError> {
-        // Nobody was ever there: it is the address that is wrong.
-        if self.read_map(Some(node)).is_err() && !self.was_reached() {
-            return Err(StoreError::Unreachable { server: self.target().shown.clone(), why: error.why() });
+        match self.read_map(Some(node)) {
+            // No failover ends that.
+            Err(error @ StoreError::Server { kind: ServerKind::NoSlots, .. }) => return Err(error),
+            // Nobody was ever there: it is the address that is wrong.
+            Err(_) if !self.was_reached() => {
+                return Err(StoreError::Unreachable { server: self.target().shown.clone(), why: error.why() });
+            }
+            _ => {}
         }
         attempts.wait(self, error)
     }

@@ -12,8 +12,11 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionI
 use super::error::{CertificateFault, StoreError};
 use super::socket::Socket;
 pub use super::tls::{Certificates, Pem};
-use super::tls::{Tls, fault};
+use super::tls::{Tls, fault, is_spoken_on};
 use super::{address, sentinel_url};
+
+/// How long a server that speaks TLS may take to answer a greeting, at least: it decides between two exit codes.
+const GREETING: Duration = Duration::from_secs(2);
 
 /// Where the server is and how to log in.
 #[derive(Debug, Clone)]
@@ -261,6 +264,17 @@ impl Target {
             }
         }
         Err(failed)
+    }
+
+    /// Whether the server speaks TLS, and the URL is without.
+    pub(super) fn lacks_tls(&self) -> bool {
+        match self.address.addr() {
+            ConnectionAddr::Tcp(host, port) => self.dial(host, *port).is_ok_and(|mut socket| {
+                let patience = self.timeout.max(GREETING);
+                socket.set_read_timeout(Some(patience)).is_ok() && is_spoken_on(&mut socket)
+            }),
+            _ => false,
+        }
     }
 
     /// The first commands: login and database, if the URL has them.

@@ -86,6 +86,8 @@ pub enum TlsFault {
     RefusesCertificate,
     /// What answers there does not speak TLS.
     NoTls,
+    /// What answers there speaks TLS, and the URL is without.
+    OnlyTls,
     /// Anything else.
     Other,
 }
@@ -162,6 +164,8 @@ pub enum ServerKind {
     NoReplicas,
     /// A node of a cluster was asked for keys of several slots.
     CrossSlot,
+    /// No node of the cluster serves any slot.
+    NoSlots,
     /// A slot is being moved to another node, and only some keys of the activity are there.
     Moving,
     /// The cluster does not serve the slot.
@@ -184,6 +188,7 @@ impl ServerKind {
             Self::Misconfigured => "cannot save its data and refuses writes",
             Self::NoReplicas => "has too few replicas and refuses writes",
             Self::CrossSlot => "serves the keys of one slot in a call",
+            Self::NoSlots => "is a node of a cluster in which nobody serves any slot",
             Self::Moving => "is moving these keys to another node of the cluster",
             Self::ClusterDown => "belongs to a cluster that does not serve these keys",
             Self::WrongType => "found a key of the wrong type",

@@ -16,6 +16,8 @@ pub struct Server {
     connected: u64,
     /// Whether the last attempt to connect failed, or the connection broke.
     is_down: bool,
+    /// Whether it ever replied.
+    has_replied: bool,
     /// Whether it refused a write because it is no primary: what is sent next goes to whoever is that then.
     is_demoted: bool,
 }
@@ -23,7 +25,7 @@ pub struct Server {
 impl Server {
     /// Nothing is sent yet.
     pub fn new(target: Target) -> Self {
-        Self { target, connection: None, connected: 0, is_down: false, is_demoted: false }
+        Self { target, connection: None, connected: 0, is_down: false, has_replied: false, is_demoted: false }
     }
 
     /// The connection, made now if there is none.
@@ -58,6 +60,11 @@ impl Server {
         self.connected
     }
 
+    /// Whether it ever replied to what was sent here.
+    pub fn has_replied(&self) -> bool {
+        self.has_replied
+    }
+
     /// Whether the last attempt to connect failed, or the connection broke since.
     pub fn is_down(&self) -> bool {
         self.is_down
@@ -75,6 +82,7 @@ impl Server {
     /// The next reply; an error reply is a value too.
     pub(super) fn read(&mut self) -> Result<Value, StoreError> {
         let read = self.connection()?.reply();
+        self.has_replied |= read.is_ok();
         if let Ok(Value::ServerError(error)) = &read {
             // In the text of Redis 6.2, if a script was refused.
             let is_in_script = || error.details().is_some_and(|text| text.contains("-READONLY "));

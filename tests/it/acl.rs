@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::scripts::{SCRIPTS, commands};
-use crate::support::{Call, LAYOUTS, Layout, SECKILL, TestCluster, TestRedis, seckill};
+use crate::support::{COUPON, Call, LAYOUTS, Layout, SECKILL, SKU, TestCluster, TestRedis, seckill};
 
 /// A user of the page.
 struct Role {
@@ -220,6 +220,30 @@ fn without_any_one_right_the_command_that_the_page_names_is_refused() {
 }
 
 #[test]
+fn without_any_one_right_of_a_layout_of_sets_the_command_that_the_page_names_is_refused() {
+    let page = page();
+    let section = page.split("\n## ").find(|section| section.starts_with("Other layouts")).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `+")).map(cells);
+    let needed: Vec<(String, String)> =
+        rows.map(|row| (rights(&row[0]).concat(), row[1].split('`').nth(1).unwrap().to_owned())).collect();
+    for layout in [SKU, COUPON] {
+        let shop = Shop::open(layout);
+        if !shop.redis.scripts_can_check_permissions() {
+            return;
+        }
+        for name in ROLES {
+            for right in of_layout(layout, name).1 {
+                let mut lines = needed.iter().filter(|(of, _)| *of == right).map(|(_, line)| line);
+                shop.allow(name, &role(name).rights);
+                shop.redis.cmd(&["ACL", "SETUSER", name, &right.replacen('+', "-", 1)]);
+                let is_refused = |line: &String| shop.call_as(name, line).run().status.code() == Some(4);
+                assert!(lines.any(is_refused), "{name} in {}: nothing is refused without {right}", layout.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn what_a_role_is_not_for_is_refused_and_nothing_is_written() {
     let changes = [
         "deduct 1 --user 8",
@@ -296,6 +320,26 @@ fn the_same_users_work_on_every_node_of_a_cluster() {
         call("reader", line).code(0);
     }
     call("clerk", "refund 2 --user 7").code(0);
+    // While a slot is moving, what is there already is asked for behind ASKING.
+    let (slot, from) = (cluster.slot_of("1"), cluster.owner_of("1"));
+    let to = (from + 1) % 3;
+    // No key is absent.
+    call("operator", "deduct 1 --user 9 --request r1").code(0);
+    cluster.begin_move(slot, to);
+    cluster.move_keys(slot, from, to, usize::MAX);
+    let lines = [("reader", "inspect 1"), ("clerk", "refund 1 --user 7"), ("operator", "deduct 1 --user 8")];
+    for (name, line) in lines {
+        cluster.node(to).cmd(&["ACL", "SETUSER", name, "-asking"]);
+        call(name, line).code(4).stdout_is("").stderr_has("asking");
+        cluster.node(to).cmd(&["ACL", "SETUSER", name, "+asking"]);
+        call(name, line).code(0);
+    }
+    let orders = "activity,user\n1,5\n";
+    cluster.node(to).cmd(&["ACL", "SETUSER", "operator", "-asking"]);
+    call("operator", "deduct --from - --job j").stdin(orders).code(4).stderr_has("asking");
+    cluster.node(to).cmd(&["ACL", "SETUSER", "operator", "+asking"]);
+    call("operator", "deduct --from - --job j").stdin(orders).code(0);
+    cluster.end_move(slot, from, to);
     // One node would know a part of what another system sells.
     for node in cluster.nodes() {
         node.cmd(&["ACL", "SETUSER", "reader", "-cluster"]);

@@ -197,7 +197,11 @@ impl<C: Call> Lanes<C> {
         if !self.is_cluster() {
             let pipeline = &mut self.lanes[0].pipeline;
             let wants = pipeline.has_room() && wants_to_send(0, pipeline.in_flight());
-            return Ok((0, pipeline.advance(wants)?));
+            let event = pipeline.advance(wants)?;
+            if matches!(&event, Event::Outage(StoreError::Server { kind: ServerKind::ClusterDown, .. })) {
+                self.read_map(None)?;
+            }
+            return Ok((0, event));
         }
         let now = Instant::now();
         let mut next: Option<Instant> = None;
@@ -281,7 +285,7 @@ impl<C: Call> Lanes<C> {
         let node = self.lanes[nth].node;
         if !self.lanes[nth].has_new_map {
             self.lanes[nth].has_new_map = true;
-            if self.servers.read_map(Some(node)).is_ok() {
+            if self.read_map(Some(node))? {
                 self.asks.clear();
                 self.lanes[nth].is_stale = true;
                 return Ok(Event::Waited);
@@ -289,6 +293,17 @@ impl<C: Call> Lanes<C> {
         }
         self.lanes[nth].has_new_map = false;
         self.lanes[nth].pipeline.advance(false)
+    }
+
+    /// Reads the map again; false if nobody gave it.
+    ///
+    /// # Errors
+    /// Nobody serves any slot, and no failover ends that.
+    fn read_map(&mut self, but: Option<usize>) -> Result<bool, StoreError> {
+        match self.servers.read_map(but) {
+            Err(error @ StoreError::Server { kind: ServerKind::NoSlots, .. }) => Err(error),
+            read => Ok(read.is_ok()),
+        }
     }
 
     /// Waits until a lane has a reply: which one.

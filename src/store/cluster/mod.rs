@@ -9,7 +9,7 @@ mod map;
 use redis::{Cmd, Value};
 
 use super::connect::Target;
-use super::error::{ServerKind, StoreError};
+use super::error::{ServerKind, StoreError, TlsFault};
 use super::keys::Keys;
 use super::redirection::Redirection;
 use super::server::Server;
@@ -194,7 +194,8 @@ impl Servers {
         }
         match self.read_map(None) {
             Ok(()) => self.check_layout(),
-            Err(error) if self.is_cluster() || error.is_connection() => Err(error),
+            Err(error) if error.is_connection() => Err(self.without_tls().unwrap_or(error)),
+            Err(error) if self.is_cluster() => self.check_layout().and(Err(error)),
             // Nobody may ask: what concerns all nodes would silently be done at one.
             Err(error @ StoreError::Permission { .. }) if self.refuses_two_slots() => {
                 self.found_cluster()?;
@@ -229,6 +230,12 @@ impl Servers {
         for nth in order {
             let command = redis::cmd("CLUSTER").arg("SLOTS").to_owned();
             match self.nodes[nth].ask(&command).and_then(map::read) {
+                // A node that was reset knows of nobody; another one may.
+                Ok(ranges) if ranges.is_empty() => {
+                    self.kind = Kind::Cluster;
+                    let why = "CLUSTER SLOTS is empty".to_owned();
+                    _ = failed.get_or_insert(StoreError::Server { kind: ServerKind::NoSlots, why });
+                }
                 Ok(ranges) => {
                     self.take_map(nth, ranges);
                     return Ok(());
@@ -272,6 +279,14 @@ impl Servers {
     /// Whether any of them ever accepted a connection.
     pub(super) fn was_reached(&self) -> bool {
         self.nodes.iter().any(|node| node.connected() > 0)
+    }
+
+    /// What shows that nothing of a command can have run: nobody ever replied, because TLS is spoken there.
+    pub(super) fn without_tls(&self) -> Option<StoreError> {
+        let target = &self.nodes.first()?.target;
+        let is_so = !self.nodes.iter().any(Server::has_replied) && target.lacks_tls();
+        let why = || "the server speaks TLS at this port".to_owned();
+        is_so.then(|| StoreError::Tls { server: target.shown.clone(), fault: TlsFault::OnlyTls, why: why() })
     }
 
     /// The number of the node that serves each slot; empty if nothing is known.

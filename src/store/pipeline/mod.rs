@@ -186,11 +186,13 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             return Ok(Event::Idle);
         }
         let asked = match self.asked.pop_front() {
-            Some(true) => self.link.receive().map(drop),
-            _ => Ok(()),
+            Some(true) => self.link.receive(),
+            _ => Ok(Value::Okay),
         };
-        let value = match asked.and_then(|()| self.link.receive()) {
-            Ok(value) => value,
+        let value = match asked.and_then(|asked| Ok((asked, self.link.receive()?))) {
+            // Without ASKING the node sends the call back, and that would say nothing of why.
+            Ok((asked @ Value::ServerError(_), _)) => asked,
+            Ok((_, value)) => value,
             Err(error) => return Ok(self.lose_connection(error)),
         };
         let Some(call) = self.in_flight.pop_front() else { return Ok(Event::Idle) };

@@ -1,6 +1,8 @@
 //! Where an order goes: the first guess, one `MOVED`, a slot that is moving, a primary that is gone.
 
-use crate::support::{TestCluster, TestRedis, seckill};
+use std::io::Write;
+
+use crate::support::{CLUSTER, Fault, Proxy, TestCluster, TestRedis, When, seckill, wait_until};
 
 /// How often a node was asked to run a script, and for the map, since its statistics were reset.
 fn calls(node: &TestRedis) -> (u64, bool) {
@@ -126,7 +128,7 @@ fn a_call_waits_while_only_some_keys_have_moved() {
         let tried =
             || cluster.nodes()[..2].iter().any(|node| node.ask::<String>(("INFO", "errorstats")).contains("TRYAGAIN"));
         if cluster.node(0).version() >= (6, 2, 0) {
-            crate::support::wait_until("it was asked to try again", tried);
+            wait_until("it was asked to try again", tried);
         }
         cluster.move_keys(slot, 0, 1, usize::MAX);
         cluster.end_move(slot, 0, 1);
@@ -142,10 +144,95 @@ fn an_order_waits_for_the_failover_of_a_primary_that_was_killed() {
     cluster.seckill(["preheat", "--stock", "10", "--id", &activity]).code(0);
     cluster.seckill(["deduct", &activity, "--user", "7"]).code(0);
     let primary = cluster.node(1).ask::<Vec<redis::Value>>("ROLE")[1].clone();
-    crate::support::wait_until("the replica has it", || cluster.node(4).ask::<Vec<redis::Value>>("ROLE")[4] == primary);
+    wait_until("the replica has it", || cluster.node(4).ask::<Vec<redis::Value>>("ROLE")[4] == primary);
     cluster.node_mut(1).kill9();
     // The promoted replica has none of the scripts that were loaded by their SHA-1 alone.
     let outcome = cluster.seckill(["deduct", &activity, "--user", "8", "-o", "json"]).code(0).json();
     assert_eq!((&outcome["status"], &outcome["stock"]), (&"ok".into(), &8.into()));
     cluster.seckill(["reconcile", &activity]).code(0);
+}
+
+#[test]
+fn what_a_node_refuses_for_a_while_is_sent_again() {
+    let cluster = TestCluster::start(3);
+    let activity = cluster.activity_on(1, "a");
+    cluster.seckill(["preheat", "--stock", "100", "--id", &activity]).code(0);
+    let networks = Proxy::before_all(&cluster);
+    let url = networks.iter().map(Proxy::url).collect::<Vec<_>>().join(",").replace(",redis://", ",");
+    let mut file = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
+    let mut left = 100;
+    for (nth, words) in [
+        "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+        "READONLY You can't write against a read only replica.",
+        "CLUSTERDOWN The cluster is down",
+        "TRYAGAIN Multiple keys request during rehashing of slot",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let user = format!("u{nth}");
+        networks[1].inject(When::Next("EVALSHA"), Fault::Refuse(words));
+        let order = cluster.seckill(["deduct", &activity, "--user", &user, "-o", "json", "-u", &url]).code(0);
+        left -= 1;
+        assert_eq!((&order.json()["status"], &order.json()["stock"]), (&"ok".into(), &left.into()), "{words}");
+
+        writeln!(file, "{}{activity},f{nth}", if nth == 0 { "activity,user\n" } else { "" }).unwrap();
+        networks[1].inject(When::Next("EVALSHA"), Fault::Refuse(words));
+        let path = file.path().to_str().unwrap();
+        cluster.seckill(["deduct", "--from", path, "--job", &format!("j{nth}"), "-u", &url]).code(0);
+        left -= i64::try_from(nth).unwrap() + 1;
+        assert_eq!(cluster.ask::<i64>(&CLUSTER.stock(&activity), ("GET", CLUSTER.stock(&activity))), left, "{words}");
+    }
+    cluster.seckill(["reconcile"]).code(0);
+}
+
+#[test]
+fn a_replica_that_lost_its_primary_is_waited_for_until_it_takes_over() {
+    let mut cluster = TestCluster::with(3, true, &["--replica-serve-stale-data", "no"]);
+    let activity = cluster.activity_on(0, "a");
+    cluster.seckill(["preheat", "--stock", "10", "--id", &activity]).code(0);
+    wait_until("the replica has it", || cluster.node(3).ask::<i64>("DBSIZE") > 0);
+    cluster.node_mut(0).kill9();
+    let down = || cluster.node(3).try_ask::<i64>("DBSIZE").is_err_and(|error| error.code() == Some("MASTERDOWN"));
+    wait_until("the replica serves nothing", || down() || cluster.role(3) == "master");
+    let replica = seeds(&cluster, &[3]);
+    cluster.seckill(["deduct", &activity, "--user", "7", "-u", &replica]).code(0);
+    let orders = format!("activity,user\n{activity},8\n");
+    cluster.seckill(["deduct", "--from", "-", "-u", &replica]).stdin(orders).code(0);
+    assert_eq!(cluster.ask::<i64>(&CLUSTER.stock(&activity), ("GET", CLUSTER.stock(&activity))), 8);
+}
+
+#[test]
+fn a_cluster_in_which_nobody_serves_a_slot_is_named_at_once() {
+    let cluster = TestCluster::start(3);
+    cluster.nodes().iter().for_each(|node| drop(node.cmd(&["CLUSTER", "RESET"])));
+    let down = |node: &TestRedis| node.ask::<String>(("CLUSTER", "INFO")).contains("cluster_slots_assigned:0");
+    wait_until("no node serves a slot", || cluster.nodes().iter().all(down));
+    let orders = "activity,user\n1,7\n";
+    let multi_orders = "{\"user\":\"7\",\"items\":{\"1\":1}}\n";
+    for url in [seeds(&cluster, &[0]), cluster.url()] {
+        for (line, stdin) in [
+            ("preheat --id 1 --stock 5", ""),
+            ("deduct 1 --user 7", ""),
+            ("multi-deduct --user 7 1=1", ""),
+            ("deduct --from -", orders),
+            ("multi-deduct --from -", multi_orders),
+            ("refund --from -", orders),
+            ("pause 1", ""),
+            ("inspect", ""),
+            ("inspect 1", ""),
+            ("inspect 1 --all", ""),
+            ("inspect --scan", ""),
+            ("reconcile", ""),
+            ("reconcile 1", ""),
+            ("ledger 1", ""),
+            ("ledger --all", ""),
+            ("script load", ""),
+        ] {
+            let began = std::time::Instant::now();
+            let refused = cluster.seckill(["-u", &url, "--timeout", "20s"]).args(line.split(' ')).stdin(stdin).code(1);
+            refused.stderr_has("nobody serves any slot").stderr_has("redis-cli --cluster create");
+            assert!(began.elapsed().as_secs() < 15, "{line}: a failover would be waited for as long as 60 s");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpListener;
 
-use crate::support::{Authority, Call, TestCluster, TestRedis, seckill};
+use crate::support::{Authority, Call, Fault, Proxy, TestCluster, TestRedis, When, seckill};
 
 /// The options of a client with its own certificate.
 fn as_client(call: Call, authority: &Authority) -> Call {
@@ -187,4 +187,40 @@ fn a_certificate_file_that_is_of_no_use_is_exit_2_and_named() {
 fn an_order_without_tls_reads_no_certificates() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1", "--stock", "5"]).env("SSL_CERT_FILE", "/nonexistent/ca.pem").code(0);
+}
+
+#[test]
+fn a_url_without_tls_for_a_port_with_tls_is_exit_5_with_the_right_scheme() {
+    let (redis, authority) = (TestRedis::start(), Authority::new());
+    authority.issue("server", "IP:127.0.0.1");
+    for auth in ["no", "yes"] {
+        let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", auth)]) else { return };
+        let url = format!("redis://127.0.0.1:{port}");
+        let file = authority.write("orders.csv", "activity,user\n1,7\n");
+        for line in [
+            "deduct 1 --user 7".to_owned(),
+            "refund 1 --user 7 --request r1".to_owned(),
+            "preheat --id 1 --stock 5".to_owned(),
+            "preheat --id 1 --stock 5 --reset --yes".to_owned(),
+            format!("deduct --from {file}"),
+            "inspect".to_owned(),
+            "reconcile 1".to_owned(),
+            "ledger 1".to_owned(),
+        ] {
+            let call = seckill(["-u", &url, "--timeout", "100ms"]).args(line.split(' '));
+            call.code(5).stdout_is("").stderr_has("speaks TLS").stderr_has("rediss://");
+        }
+        let login = format!("redis://:secret@127.0.0.1:{port}");
+        seckill(["-u", &login, "--timeout", "100ms", "deduct", "1", "--user", "7"]).code(5).stderr_has("rediss://");
+    }
+    assert_eq!(redis.cmd("DBSIZE"), redis::Value::Int(0));
+}
+
+#[test]
+fn an_order_whose_reply_never_comes_stays_in_doubt_at_a_port_without_tls() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let network = Proxy::before(&redis);
+    network.inject(When::With("EVALSHA".to_owned()), Fault::LoseReply);
+    network.seckill(["deduct", "1", "--user", "7", "--timeout", "100ms"]).code(6).stderr_lacks("rediss://");
 }
