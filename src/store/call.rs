@@ -89,10 +89,9 @@ impl Attempts {
     /// Waits before the next attempt; an error if there should be none.
     fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<(), StoreError> {
         let timeout = servers.target().timeout * 3;
-        let fails_over = servers.is_cluster() || servers.target().primary_name().is_some();
-        let most = if fails_over { timeout.max(FAILOVER) } else { timeout };
+        let most = if servers.fail_over() { timeout.max(FAILOVER) } else { timeout };
         if self.began.elapsed() + self.pause >= most {
-            return Err(error);
+            return Err(servers.explained(error));
         }
         sleep(self.pause);
         self.pause = (self.pause * 2).min(LONGEST);
@@ -165,10 +164,7 @@ impl Servers {
         settle: Option<Settle>,
         encode: impl FnMut(Try, bool) -> Vec<u8>,
     ) -> Result<Value, StoreError> {
-        self.try_to_settle(slot, again, settle, encode).map_err(|error| match error {
-            StoreError::Unknown { .. } | StoreError::Unreachable { .. } => self.without_tls().unwrap_or(error),
-            error => error,
-        })
+        self.try_to_settle(slot, again, settle, encode).map_err(|error| self.explained(error))
     }
 
     fn try_to_settle(

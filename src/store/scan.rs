@@ -70,11 +70,16 @@ impl Store {
                 Err(Stopped::Store(error)) => error,
             };
             self.servers.learn(&stopped)?;
-            if !self.servers.may_recover(&stopped) || !self.servers.is_cluster() {
-                return Err(stopped.into());
+            if !self.may_begin_again(&stopped) {
+                return Err(self.servers.explained(stopped).into());
             }
             self.servers.recover(&mut attempts, slot, node, stopped)?;
         }
+    }
+
+    /// Whether another server may answer a scan that failed, from its beginning.
+    fn may_begin_again(&self, error: &StoreError) -> bool {
+        self.servers.fail_over() && (error.is_connection() || self.servers.may_recover(error))
     }
 
     /// Walks all keys of all primaries, page by page; keys may come twice.
@@ -106,10 +111,11 @@ impl Store {
                     }
                     changes += 1;
                 }
-                Err((node, error)) if self.servers.may_recover(&error) && self.servers.is_cluster() => {
-                    self.servers.wait_for_failover(&mut attempts, node, error)?;
-                }
-                Err((_, error)) => return Err(error),
+                Err((node, error)) if self.may_begin_again(&error) => match self.servers.is_cluster() {
+                    true => self.servers.wait_for_failover(&mut attempts, node, error)?,
+                    false => self.servers.recover(&mut attempts, None, node, error)?,
+                },
+                Err((_, error)) => return Err(self.servers.explained(error)),
             }
         }
     }
@@ -129,8 +135,8 @@ impl Store {
 
     /// Every participant and the units held, in no order, page by page in constant memory. A user may be reported
     /// twice if the hash shrinks meanwhile, as SCAN promises no better. Units that are no number are reported as text.
-    /// Those of a member of a set that a plain script added are unknown. On a cluster, where a scan may have to begin
-    /// again, nobody is reported twice, at 17 bytes of memory a participant and more.
+    /// Those of a member of a set that a plain script added are unknown. On a cluster or behind Sentinel, where a scan
+    /// may have to begin again, nobody is reported twice, at 17 bytes of memory a participant and more.
     ///
     /// # Errors
     /// Any of [`StoreError`], and whatever `each` fails with.
@@ -143,14 +149,14 @@ impl Store {
         let Some(participants) = keys.participants else { return Ok(()) };
         let kind = self.layout.kind();
         self.servers.discover()?;
-        let (is_cluster, mut known) = (self.servers.is_cluster(), Known::default());
+        let (begins_again, mut known) = (self.servers.fail_over(), Known::default());
         if kind == Kind::Hash {
             return self.walk(
                 &participants,
                 |cursor| redis::cmd("HSCAN").arg(&participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned(),
                 |members| {
                     let mut members = members.as_chunks().0.iter();
-                    members.try_for_each(|[user, units]| match is_cluster && !known.insert(user) {
+                    members.try_for_each(|[user, units]| match begins_again && !known.insert(user) {
                         true => Ok(()),
                         false => each(user, number(units).map(Bought::Units)),
                     })
@@ -177,7 +183,7 @@ impl Store {
                 };
                 let alone = if kind == Kind::Coupon { Bought::Units(1) } else { Bought::Unknown };
                 for (at, user) in members.iter().enumerate() {
-                    if is_cluster && !known.insert(user) {
+                    if begins_again && !known.insert(user) {
                         continue;
                     }
                     match units.get(at) {

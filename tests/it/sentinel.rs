@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::support::{Authority, TestRedis, TestSentinel, Watched, seckill, wait_until};
+use crate::support::{Authority, SECKILL, TestRedis, TestSentinel, Watched, seckill, wait_until};
 
 /// An address where nobody listens.
 fn nowhere() -> String {
@@ -79,6 +79,26 @@ fn a_file_is_applied_exactly_once_through_a_failover() {
 #[test]
 fn a_file_is_applied_exactly_once_though_its_primary_is_killed() {
     file_through(&mut Watched::start(), |watched| watched.primary.kill9());
+}
+
+#[test]
+fn a_scan_that_loses_its_connection_begins_again_and_names_nobody_twice() {
+    let watched = Watched::start();
+    watched.sentinel.seckill(["preheat", "--id", "1", "--stock", "100000"]).code(0);
+    let participants = SECKILL.participants("1");
+    for thousand in 0..40 {
+        let mut command = redis::cmd("HSET");
+        command.arg(&participants);
+        (0..1_000).for_each(|nth| _ = command.arg(format!("u{thousand}-{nth}")).arg(1));
+        command.exec(&mut watched.primary.connection()).unwrap();
+    }
+    let run = watched.sentinel.seckill(["inspect", "1", "--all", "-o", "csv"]).spawn();
+    run.wait_for_stdout("u1");
+    watched.primary.cmd(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    let rows = run.wait().code(0).stdout;
+    let users: std::collections::BTreeSet<&str> = rows.lines().skip(1).collect();
+    assert_eq!((users.len(), rows.lines().count()), (40_000, 40_001));
+    watched.sentinel.seckill(["inspect", "--scan"]).code(0);
 }
 
 #[test]

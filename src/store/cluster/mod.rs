@@ -194,7 +194,7 @@ impl Servers {
         }
         match self.read_map(None) {
             Ok(()) => self.check_layout(),
-            Err(error) if error.is_connection() => Err(self.without_tls().unwrap_or(error)),
+            Err(error) if error.is_connection() => Err(self.explained(error)),
             Err(error) if self.is_cluster() => self.check_layout().and(Err(error)),
             // Nobody may ask: what concerns all nodes would silently be done at one.
             Err(error @ StoreError::Permission { .. }) if self.refuses_two_slots() => {
@@ -281,12 +281,23 @@ impl Servers {
         self.nodes.iter().any(|node| node.connected() > 0)
     }
 
-    /// What shows that nothing of a command can have run: nobody ever replied, because TLS is spoken there.
-    pub(super) fn without_tls(&self) -> Option<StoreError> {
-        let target = &self.nodes.first()?.target;
-        let is_so = !self.nodes.iter().any(Server::has_replied) && target.lacks_tls();
-        let why = || "the server speaks TLS at this port".to_owned();
-        is_so.then(|| StoreError::Tls { server: target.shown.clone(), fault: TlsFault::OnlyTls, why: why() })
+    /// Whether another server takes over from one that fails: on a cluster, and behind Sentinel.
+    pub(super) fn fail_over(&self) -> bool {
+        self.is_cluster() || self.target.primary_name().is_some()
+    }
+
+    /// The error after which nothing is tried any more. If nobody ever replied because TLS is spoken there, nothing
+    /// can have run, whatever was sent.
+    pub(super) fn explained(&self, error: StoreError) -> StoreError {
+        let is_silent = matches!(error, StoreError::Unknown { .. } | StoreError::Unreachable { .. })
+            && !self.nodes.iter().any(Server::has_replied);
+        match self.nodes.first().map(|node| &node.target).filter(|target| is_silent && target.lacks_tls()) {
+            Some(target) => {
+                let why = "the server speaks TLS at this port".to_owned();
+                StoreError::Tls { server: target.shown.clone(), fault: TlsFault::OnlyTls, why }
+            }
+            None => error,
+        }
     }
 
     /// The number of the node that serves each slot; empty if nothing is known.
