@@ -97,6 +97,10 @@ seckill inspect --request order-778
 seckill inspect 1001 --all -o csv
 # Those on sale whose id begins with sku-, the fewest units first
 seckill inspect 'sku-*' --state live --sort stock
+# The sale as it runs: the screen is redrawn, what sells most comes first
+seckill inspect --watch --sort rate
+# The same for a program: a row per activity and interval
+seckill inspect --watch=10s -o jsonl
 # For cron: exit 3 if less than a tenth of a total is left
 seckill inspect --alert-below 10% -q
 ";

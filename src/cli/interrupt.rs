@@ -9,7 +9,7 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 static GRACEFUL: AtomicBool = AtomicBool::new(false);
 
 /// What must be done before the process may end at once.
-static AT_EXIT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+static AT_EXIT: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
 
 /// Whether the user asked to stop. Long commands look at it between whole orders.
 pub fn requested() -> bool {
@@ -35,15 +35,15 @@ pub fn uncut<T>(action: impl FnOnce() -> T) -> T {
     done
 }
 
-/// What to do when the process ends at once; only the last one given counts.
+/// What to do when the process ends at once; what was given last is done first.
 pub fn at_exit(action: impl FnOnce() + Send + 'static) {
-    *AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+    AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(action));
 }
 
 /// Does what [`at_exit`] was given, once.
 pub fn clean_up() {
-    let action = AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(action) = action {
+    let actions = std::mem::take(&mut *AT_EXIT.lock().unwrap_or_else(PoisonError::into_inner));
+    for action in actions.into_iter().rev() {
         action();
     }
 }

@@ -50,6 +50,7 @@ pub mod stats;
 mod throttle;
 mod tls;
 pub mod trim;
+pub mod watch;
 
 use std::sync::Arc;
 

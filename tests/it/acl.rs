@@ -116,8 +116,9 @@ impl Shop {
     }
 }
 
-const READS: [&str; 9] = [
+const READS: [&str; 10] = [
     "inspect",
+    "inspect --watch=100ms --count 2",
     "inspect 1",
     "inspect --scan",
     "inspect 1 --user 7",

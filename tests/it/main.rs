@@ -46,4 +46,5 @@ mod stats;
 mod statuses;
 mod support;
 mod times;
+mod watch;
 mod why;

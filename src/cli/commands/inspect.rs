@@ -7,6 +7,7 @@ mod history;
 mod request;
 pub mod rows;
 mod selection;
+mod watch;
 mod why;
 
 use super::hints;
@@ -22,6 +23,7 @@ use seckill::inventory::number::between;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 use selection::{Selection, SortBy, Wanted, is_pattern};
+use watch::WatchArgs;
 
 /// How many participants are shown unless `--top` says otherwise.
 const TOP: usize = 10;
@@ -77,9 +79,12 @@ pub struct InspectArgs {
     selection: Selection,
     /// Mark stocks below N units, or P% of the total
     ///
-    /// A marked row is exit 3, for cron. Activities that ended are not marked, nor, with P%, one whose total nobody knows.
+    /// A marked row is exit 3, for cron. Activities that ended are not marked, nor, with P%, one whose total nobody knows. With
+    /// --watch the mark is all.
     #[arg(long, value_name = "N|P%", conflicts_with_all = ["user", "all"])]
     alert_below: Option<AlertBelow>,
+    #[command(flatten)]
+    watch: WatchArgs,
 }
 
 /// Shows one of the four forms.
@@ -89,6 +94,10 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         return Err(Failure::usage(format!("`{flag}`: the layout `{}` records no users", store.layout().name()))
             .hint("leave it out to see the stock; `--layout` names another contract of keys")
             .into());
+    }
+    if let Some(every) = args.watch.interval() {
+        let wanted = Wanted::new(&args.activities)?;
+        return watch::run(&args.watch, every, wanted, &args.selection, args.alert_below, store, out);
     }
     if args.selection.sort == Some(SortBy::Rate) {
         return Err(Failure::usage("`--sort rate`: one reading has no rate")

@@ -5,6 +5,14 @@ use super::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH, width};
 /// Spaces between two columns.
 pub(super) const GAP: usize = 2;
 
+/// Columns of a title that is cut and still says what it names.
+const LEGIBLE: usize = 12;
+
+/// The columns as wide as what they hold.
+fn natural(headings: &[&str], rows: &[Vec<Cell>]) -> Vec<TableColumn> {
+    headings.iter().enumerate().map(|(index, heading)| TableColumn::new(index, heading, rows)).collect()
+}
+
 /// One column as it is drawn.
 #[derive(Debug, Clone)]
 pub(super) struct TableColumn {
@@ -29,12 +37,41 @@ pub(super) struct Fitted {
 impl Fitted {
     /// Fits the columns to these rows, and to a width if there is one.
     pub(super) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
-        let columns =
-            headings.iter().enumerate().map(|(index, heading)| TableColumn::new(index, heading, rows)).collect();
+        let columns = natural(headings, rows);
         let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };
         if let Some(most) = most {
             fitted.narrow(most);
         }
+        fitted
+    }
+
+    /// The same with columns that are no narrower than they were before, if there is room; what they would take now is
+    /// kept for the next time. So many last columns go before titles and bars become hard to read.
+    pub(super) fn steady(
+        headings: &[&str],
+        rows: &[Vec<Cell>],
+        (most, spare): (usize, usize),
+        floors: &mut Vec<usize>,
+    ) -> Self {
+        let mut columns = natural(headings, rows);
+        floors.resize(columns.len(), 0);
+        for (column, floor) in columns.iter_mut().zip(floors) {
+            *floor = column.width.max(*floor);
+            column.width = *floor;
+        }
+        let mut fitted = Self { columns, hidden: Vec::new(), bounded: true };
+        for _ in 0..spare {
+            let given = |column: &TableColumn| match column {
+                TableColumn { bar: true, .. } => column.width.saturating_sub(BAR_WIDTH - 5),
+                TableColumn { flexible: true, .. } => column.width.saturating_sub(LEGIBLE),
+                _ => 0,
+            };
+            if fitted.total() <= most + fitted.columns.iter().map(given).sum::<usize>() {
+                break;
+            }
+            fitted.hidden.extend(fitted.columns.pop().map(|column| column.heading));
+        }
+        fitted.narrow(most);
         fitted
     }
 
@@ -118,6 +155,20 @@ mod tests {
         assert_eq!(widths(Some(36)), [8, 8, 10, 4]);
         assert_eq!(widths(Some(30)), [8, 8, 4, 4]);
         assert_eq!(widths(Some(26)), [8, 4, 4, 4]);
+    }
+
+    #[test]
+    fn spare_columns_go_before_a_title_is_cut_short_and_widths_stay() {
+        let mut floors = vec![0, 20];
+        let mut fit = |most, spare| {
+            let fitted = Fitted::steady(&["activity", "title", "share", "left"], &rows(), (most, spare), &mut floors);
+            fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
+        };
+        assert_eq!(fit(80, 2), [8, 20, 15, 4]);
+        assert_eq!(fit(40, 2), [8, 12, 10, 4]);
+        assert_eq!(fit(39, 2), [8, 17, 10]);
+        assert_eq!(fit(39, 0), [8, 11, 10, 4]);
+        assert_eq!(fit(20, 2), [8, 10]);
     }
 
     #[test]

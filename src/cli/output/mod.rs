@@ -8,12 +8,14 @@ pub mod escape;
 pub mod file;
 mod fit;
 pub mod format;
+mod frame;
 mod lost;
 pub mod notes;
 mod paint;
 mod private_file;
 pub mod progress;
 pub mod rows;
+mod screen;
 pub mod sink;
 mod table;
 mod taken;
@@ -34,9 +36,11 @@ pub(crate) use columns::columns;
 pub use error::{report, report_usage};
 pub use file::OutputFile;
 pub use format::Format;
+pub use frame::Frame;
 pub use private_file::PrivateFile;
 pub use progress::Progress;
 pub use rows::{Row, RowStream};
+pub use screen::{Screen, restore as restore_screen};
 pub use sink::OutputError;
 pub use terminal::{ColorChoice, Terminal};
 pub use warnings::Warnings;
@@ -158,7 +162,14 @@ impl Output {
 
     /// Prints rows as they come, in constant memory; the same text as [`array`](Self::array).
     pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_, T>, OutputError> {
-        RowStream::new(self)
+        let format = self.format;
+        RowStream::new(self, format)
+    }
+
+    /// The same for programs: JSON lines instead of a table.
+    pub fn stream_of_data<T: Row>(&mut self) -> Result<RowStream<'_, T>, OutputError> {
+        let format = if self.format == Format::Table { Format::Jsonl } else { self.format };
+        RowStream::new(self, format)
     }
 
     /// Prints a nested value. The caller has rows for the formats that are flat.

@@ -65,14 +65,14 @@ enum Page {
 }
 
 impl<'a, T: Row> RowStream<'a, T> {
-    pub(super) fn new(out: &'a mut Output) -> Result<Self, OutputError> {
+    pub(super) fn new(out: &'a mut Output, format: Format) -> Result<Self, OutputError> {
         let (terminal, is_dry) = (out.terminal, out.is_dry);
         let sink = &mut out.sink;
-        if out.bom && out.format == Format::Csv && !sink.used {
+        if out.bom && format == Format::Csv && !sink.used {
             sink.write_data("\u{feff}".as_bytes());
         }
         let plain = |sink, form| Rows::Plain { sink, buffer: Vec::new(), form };
-        let rows = match out.format {
+        let rows = match format {
             Format::Csv => separated::<T>(sink, b',', is_dry)?,
             Format::Tsv => separated::<T>(sink, b'\t', is_dry)?,
             Format::Jsonl => plain(sink, Form::Lines),

@@ -25,6 +25,17 @@ impl Table {
         Self { fitted: Fitted::new(headings, rows, most), coloured }
     }
 
+    /// The same with columns that are no narrower than before, and so many of the last ones that may go early.
+    pub(super) fn steady(
+        headings: &[&str],
+        rows: &[Vec<Cell>],
+        (most, spare): (usize, usize),
+        coloured: bool,
+        floors: &mut Vec<usize>,
+    ) -> Self {
+        Self { fitted: Fitted::steady(headings, rows, (most, spare), floors), coloured }
+    }
+
     /// Headings of the columns that have no room.
     pub(super) fn hidden(&self) -> &[String] {
         &self.fitted.hidden

@@ -20,6 +20,8 @@ pub enum ColorChoice {
 pub struct Terminal {
     /// Data is seen by a person: control characters in it are escaped, and rows appear at once.
     pub shows_data: bool,
+    /// Data may be drawn in place of data that was drawn before.
+    pub redraws: bool,
     /// Columns a table may take; `None` if nothing bounds it.
     pub width: Option<usize>,
     /// Tables are coloured.
@@ -45,6 +47,7 @@ impl Terminal {
         let shows_notes = io::stderr().is_terminal();
         Self {
             shows_data,
+            redraws: shows_data && !is_dumb(),
             width: columns(env::var("COLUMNS").ok().as_deref()).or_else(measured),
             colours_data: coloured(color, shows_data),
             colours_notes: coloured(color, shows_notes),

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::seckill::{Call, Outcome, send_signal};
+use super::terminal::{Screen, frames};
 use super::{PATIENCE, terminal};
 
 /// No call takes this long; one that does hangs.
@@ -18,6 +19,7 @@ pub struct Running {
     process: Child,
     stdout: Arc<Stream>,
     stderr: Arc<Stream>,
+    screen: Option<Screen>,
 }
 
 impl Running {
@@ -41,9 +43,16 @@ impl Running {
             screen.write_all(answer.as_bytes()).expect("the terminal takes what is typed");
             screen
         });
-        if person.is_none() {
+        let screen_of_all = call.is_on_screen.then(|| {
+            let (screen, process) = terminal::pair();
+            call.command.stdin(process.try_clone().expect("the process's side of the terminal")).stdout(process);
+            screen
+        });
+        if person.is_none() && screen_of_all.is_none() {
             call.command.stdin(stdin);
         }
+        let held = screen_of_all.as_ref().map(Screen::of);
+        let person = person.or(screen_of_all);
         let mut process = call.command.spawn().expect("the built binary starts");
         // Ours is a copy of the process's side of the terminal: the screen ends only when nobody holds one.
         call.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -62,7 +71,7 @@ impl Running {
             (None, Some(stderr)) => Stream::read(stderr),
             (None, None) => Stream::read(std::io::empty()),
         };
-        Self { call: shown, process, stdout, stderr }
+        Self { call: shown, process, stdout, stderr, screen: held }
     }
 
     #[track_caller]
@@ -93,6 +102,32 @@ impl Running {
     #[track_caller]
     pub fn wait_until_stderr(&self, what: &str, holds: impl Fn(&str) -> bool) {
         self.wait_for(&self.stderr, what, holds);
+    }
+
+    /// The terminal of a call that is on screen.
+    #[track_caller]
+    pub fn screen(&self) -> &Screen {
+        self.screen.as_ref().expect("a call that is on screen")
+    }
+
+    /// Waits until the last frame that was drawn is as wanted, and gives its lines.
+    #[track_caller]
+    pub fn wait_for_frame(&self, what: &str, holds: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let last = |text: &str| frames(text).pop().filter(|lines| holds(lines));
+        self.wait_for(&self.stdout, what, |text| last(text).is_some());
+        frames(&self.stdout.text()).into_iter().rev().find(|lines| holds(lines)).expect("it was there")
+    }
+
+    /// Waits until stdout is as wanted.
+    #[track_caller]
+    pub fn wait_until_stdout(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        self.wait_for(&self.stdout, what, holds);
+    }
+
+    /// Whether a signal has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
     }
 
     #[track_caller]

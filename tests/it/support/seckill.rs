@@ -40,6 +40,7 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
         stdout_limit: u64::MAX,
         stderr_is_terminal: false,
         answer: None,
+        is_on_screen: false,
     }
 }
 
@@ -52,6 +53,7 @@ pub struct Call {
     pub(super) stdout_limit: u64,
     pub(super) stderr_is_terminal: bool,
     pub(super) answer: Option<String>,
+    pub(super) is_on_screen: bool,
 }
 
 impl Call {
@@ -126,6 +128,12 @@ impl Call {
     pub fn at_terminal(mut self, answer: &str) -> Self {
         self.answer = Some(answer.to_owned());
         self.env("TERM", "dumb")
+    }
+
+    /// A person sits before a terminal of 100 columns and 30 lines that standard input and output are; stderr is a pipe.
+    pub fn on_screen(mut self) -> Self {
+        self.is_on_screen = true;
+        self.env("TERM", "xterm").without_env("COLUMNS")
     }
 
     /// Runs to the end, and checks how it ended.

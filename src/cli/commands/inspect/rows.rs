@@ -108,15 +108,16 @@ impl ActivityRow {
         }
     }
 
+    /// The share of the total that is sold.
     #[allow(clippy::cast_precision_loss)]
-    fn share(&self) -> Option<f64> {
+    pub(super) fn share(&self) -> Option<f64> {
         let (total, sold) = (self.total?, self.sold?);
         Some(if total == 0 { 0.0 } else { sold as f64 / total as f64 })
     }
 }
 
 /// The colour of a state; every other word is a status that is wrong.
-fn tone(state: &str) -> Tone {
+pub(super) fn tone(state: &str) -> Tone {
     let tones = [
         (State::Live, Tone::Good),
         (State::SoldOut, Tone::Strong),

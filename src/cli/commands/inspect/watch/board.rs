@@ -1,0 +1,106 @@
+//! All that is known of the sale: the rows of the last reading, rates, servers, and since when a server is lost.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::rates::History;
+use super::reader::Update;
+use super::row::WatchRow;
+use super::servers::Servers;
+use crate::cli::commands::inspect::alert::AlertBelow;
+use crate::cli::commands::inspect::selection::Selection;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::layout::Kind;
+use seckill::inventory::time::Millis;
+use seckill::store::StoreError;
+use seckill::store::watch::{NewestOrder, View};
+
+/// A server that takes longer to answer than this is worth a line.
+const LATE: Duration = Duration::from_secs(1);
+
+pub struct Board {
+    kind: Kind,
+    below: Option<AlertBelow>,
+    pub rows: Vec<WatchRow>,
+    /// What each row was made of.
+    pub views: HashMap<String, View>,
+    pub newest: Vec<NewestOrder>,
+    histories: HashMap<ActivityId, History>,
+    pub servers: Servers,
+    /// The server's clock when all were read last.
+    pub at: Millis,
+    /// When the last reading came, whatever it found.
+    heard: Instant,
+    /// Why not all could be read, and since when.
+    pub lost: Option<(StoreError, Instant)>,
+    /// Whether every activity that was read is there and can be read.
+    pub is_sound: bool,
+}
+
+impl Board {
+    pub fn new(kind: Kind, below: Option<AlertBelow>) -> Self {
+        Self {
+            kind,
+            below,
+            rows: Vec::new(),
+            views: HashMap::new(),
+            newest: Vec::new(),
+            histories: HashMap::new(),
+            servers: Servers::default(),
+            at: Millis::new(0),
+            heard: Instant::now(),
+            lost: None,
+            is_sound: true,
+        }
+    }
+
+    /// Since when a reading should have come, if it is late: the server takes its time.
+    pub fn overdue(&self, every: Duration) -> Option<Instant> {
+        (self.heard.elapsed() > every + LATE).then_some(self.heard)
+    }
+
+    /// Takes what was read. Rows come in the order that is asked for.
+    pub fn take(&mut self, update: Update, selection: &Selection) {
+        self.heard = Instant::now();
+        let error = match update.reading {
+            Ok(reading) => {
+                if reading.error.is_none() {
+                    self.at = reading.at;
+                }
+                reading.error
+            }
+            Err(error) => Some(error),
+        };
+        let since = self.lost.take().map(|(_, since)| since);
+        let is_lost = error.is_some();
+        self.lost = error.map(|error| (error, since.unwrap_or_else(Instant::now)));
+        if is_lost {
+            // What is not counted is not known.
+            let figures = &mut self.servers.figures;
+            (figures.calls, figures.errors, figures.success) = (None, None, None);
+        } else if self.servers.take(update.servers, update.counted, update.own_calls) {
+            // It may have lost what it sold last.
+            self.histories.clear();
+        }
+        let now = Instant::now();
+        let mut rows: Vec<WatchRow> = update.views.iter().map(|view| self.row(view, now)).collect();
+        rows.iter_mut().for_each(|row| row.add(&self.servers.figures));
+        self.is_sound = rows.iter().all(|row| row.activity.is_sound());
+        selection.apply(&mut rows, |row| &row.activity, |row| row.rate);
+        self.rows = rows;
+        self.newest = update.newest;
+        self.views = update.views.into_iter().map(|view| (view.snapshot.activity.to_string(), view)).collect();
+    }
+
+    fn row(&mut self, view: &View, now: Instant) -> WatchRow {
+        let snapshot = &view.snapshot;
+        let history = self.histories.entry(snapshot.activity.clone()).or_default();
+        let number = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
+        if let Some(stock) = snapshot.stock.map(number).filter(|_| !view.is_old && snapshot.status.is_done()) {
+            // Without a total, what is left falls as what is sold grows.
+            let total = snapshot.meta.as_ref().map_or(0, |meta| number(meta.total));
+            history.add(view.read, total.saturating_sub(stock), snapshot.meta.as_ref().map(|meta| meta.epoch));
+        }
+        WatchRow::new(view, self.kind, history, self.below, now)
+    }
+}

@@ -1,0 +1,203 @@
+//! `seckill inspect --watch`: the sale as it runs, redrawn on a terminal, or as rows for a program.
+
+mod alarms;
+mod board;
+mod forecast;
+mod rates;
+mod reader;
+mod row;
+mod servers;
+mod show;
+
+use std::time::{Duration, Instant};
+
+use super::alert::AlertBelow;
+use super::selection::{Selection, Wanted};
+use crate::cli::commands::hints;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
+use crate::cli::interrupt;
+use crate::cli::output::{Format, Output, Screen, restore_screen};
+use board::Board;
+use reader::{Reader, Update, Updates};
+use row::WatchRow;
+use seckill::inventory::number::between;
+use seckill::store::Store;
+use show::Title;
+
+/// How soon a key, a signal or another size of the terminal is noticed.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How often, and how many times.
+#[derive(Debug, clap::Args)]
+pub struct WatchArgs {
+    /// Show it again and again [default: every 2s]
+    ///
+    /// On a terminal the screen is redrawn; `q` or Ctrl-C ends it. Anywhere else, and with another `-o` than table, a row
+    /// per activity and interval is printed (jsonl, unless `-o` says otherwise), with these fields more: `time`; `rate`,
+    /// units a second on average of ten seconds, refunds counted against it; `sold_out_in`, a forecast in seconds, if the
+    /// rate is steady; `lag`, entries that the slowest consumer group has not acknowledged; `alarms`; and `server_calls`,
+    /// `server_errors` (a second), `server_success` (from 0 to 1), `server_p50`, `server_p99` and `server_p99_9` (in ms,
+    /// since the server's start): script calls of all callers, by its INFO. What is not known is null. A server that is
+    /// lost is reached again.
+    #[arg(long, value_name = "INTERVAL", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = interval, conflicts_with_all = ["user", "all", "top", "scan", "request"])]
+    watch: Option<Duration>,
+    /// End after N readings; with --watch
+    #[arg(long, value_name = "N", requires = "watch", allow_hyphen_values = true, value_parser = between::<u64>(1, 1_000_000_000))]
+    count: Option<u64>,
+}
+
+impl WatchArgs {
+    /// How often.
+    pub fn interval(&self) -> Option<Duration> {
+        self.watch
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    const EXPECTED: &str = "expected a duration from 100ms to 1h, such as 2s";
+    let range = Duration::from_millis(100)..=Duration::from_secs(3600);
+    humantime::parse_duration(text).ok().filter(|every| range.contains(every)).ok_or_else(|| EXPECTED.to_owned())
+}
+
+/// Watches until Ctrl-C, `q`, the last reading, or until nobody reads.
+///
+/// # Errors
+/// The first reading failed, or the last one of those that were asked for.
+pub fn run(
+    args: &WatchArgs,
+    every: Duration,
+    wanted: Wanted,
+    selection: &Selection,
+    below: Option<AlertBelow>,
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
+    let layout = store.layout();
+    let title =
+        Title { server: store.server_name().to_owned(), layout: layout.name(), every, explains: out.terminal().notes };
+    let mut watching = Watching { board: Board::new(layout.kind(), below), selection, left: args.count, title };
+    let mut reader = Reader::new(store.sibling(), wanted)?;
+    let redraws = out.format() == Format::Table && out.terminal().redraws;
+    if !redraws {
+        hints::warn_of_replica(store, out);
+    }
+    let mut first = reader.read();
+    // Whoever never reached the server has a wrong address: that is no screen.
+    if let Err(error) = first.reading {
+        return Err(error.into());
+    }
+    if let Ok(reading) = &mut first.reading
+        && let Some(error) = reading.error.take_if(|_| first.views.is_empty())
+    {
+        return Err(error.into());
+    }
+    interrupt::stop_gracefully();
+    let ended = match redraws {
+        true => watching.on_screen(first, reader, out)?,
+        false => watching.as_rows(first, reader, out)?,
+    };
+    watching.exit(ended)
+}
+
+/// Why it ended.
+enum Ended {
+    Interrupted,
+    /// All readings, or the key.
+    Complete,
+}
+
+struct Watching<'a> {
+    board: Board,
+    selection: &'a Selection,
+    /// Readings that are still wanted.
+    left: Option<u64>,
+    title: Title,
+}
+
+impl Watching<'_> {
+    /// Takes a reading; returns whether it was the last.
+    fn take(&mut self, update: Update) -> bool {
+        self.board.take(update, self.selection);
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        self.left == Some(0)
+    }
+
+    fn on_screen(&mut self, first: Update, reader: Reader, out: &Output) -> Result<Ended> {
+        interrupt::at_exit(restore_screen);
+        let mut screen = Screen::enter(out.terminal())?;
+        let mut is_last = self.take(first);
+        let updates = reader.start(self.title.every);
+        let mut drawn = Instant::now();
+        let mut is_due = true;
+        loop {
+            // How long a server has been lost is counted.
+            let is_counting = self.board.lost.is_some() || self.board.overdue(self.title.every).is_some();
+            if is_due || screen.is_stale() || is_counting && drawn.elapsed() >= Duration::from_secs(1) {
+                let mut frame = screen.frame();
+                show::draw(&self.board, &self.title, &mut frame);
+                screen.draw(frame)?;
+                drawn = Instant::now();
+            }
+            if interrupt::requested() {
+                return Ok(Ended::Interrupted);
+            }
+            if is_last || matches!(screen.wait(TICK)?, Some(b'q' | b'Q')) {
+                return Ok(Ended::Complete);
+            }
+            is_due = false;
+            if let Some(update) = updates.next(Duration::ZERO) {
+                is_last = self.take(update);
+                is_due = true;
+            }
+        }
+    }
+
+    fn as_rows(&mut self, first: Update, reader: Reader, out: &mut Output) -> Result<Ended> {
+        let terminal = out.terminal();
+        let mut rows = out.stream_of_data::<WatchRow>()?;
+        let mut update = Some(first);
+        let mut updates: Option<Updates> = None;
+        let mut reader = Some(reader);
+        let mut was_lost = false;
+        let ended = loop {
+            if let Some(update) = update.take() {
+                let is_last = self.take(update);
+                match (&self.board.lost, was_lost) {
+                    (Some((error, _)), false) => terminal.warn(format!("{error}; connecting again")),
+                    (None, true) => terminal.note(format!("`{}` answers again", self.title.server)),
+                    _ => {}
+                }
+                was_lost = self.board.lost.is_some();
+                for row in self.board.rows.iter().filter(|row| !row.is_old) {
+                    rows.push(row)?;
+                }
+                rows.flush()?;
+                if is_last {
+                    break Ended::Complete;
+                }
+                if let Some(reader) = reader.take() {
+                    updates = Some(reader.start(self.title.every));
+                }
+            }
+            if interrupt::requested() {
+                break Ended::Interrupted;
+            }
+            if rows.reader_left() {
+                break Ended::Complete;
+            }
+            update = updates.as_ref().and_then(|updates| updates.next(TICK));
+        };
+        rows.finish()?;
+        Ok(ended)
+    }
+
+    fn exit(&mut self, ended: Ended) -> Result<Exit> {
+        match (ended, self.board.lost.take()) {
+            (Ended::Interrupted, _) => Ok(Exit::Interrupted),
+            (Ended::Complete, Some((error, _))) if self.left == Some(0) => Err(error.into()),
+            (Ended::Complete, _) if self.left == Some(0) && !self.board.is_sound => Ok(Exit::Refused),
+            (Ended::Complete, _) => Ok(Exit::Done),
+        }
+    }
+}

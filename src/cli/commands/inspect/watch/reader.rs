@@ -1,0 +1,132 @@
+//! Reads the activities again and again on a thread of its own, so that a server that does not answer holds up nobody.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cli::commands::inspect::selection::Wanted;
+use crate::cli::error::Result;
+use seckill::inventory::id::ActivityId;
+use seckill::store::info::Section;
+use seckill::store::stats::ServerInfo;
+use seckill::store::watch::{NewestOrder, Reading, View, Watched};
+use seckill::store::{Store, StoreError};
+
+/// How often new activities are looked for.
+const INDEX_AFTER: Duration = Duration::from_secs(2);
+/// How often percentiles are read: a server computes them for each command it knows.
+const LATENCY_AFTER: Duration = Duration::from_secs(5);
+
+/// What one time of reading found.
+pub struct Update {
+    /// An error if the server refuses to be asked.
+    pub reading: Result<Reading, StoreError>,
+    pub views: Vec<View>,
+    pub newest: Vec<NewestOrder>,
+    pub servers: Vec<ServerInfo>,
+    /// When the servers' counters were read.
+    pub counted: Instant,
+    /// Scripts that this called so far.
+    pub own_calls: u64,
+}
+
+/// What is read, and with what.
+pub struct Reader {
+    store: Store,
+    wanted: Wanted,
+    watched: Watched,
+    activities: Vec<ActivityId>,
+    indexed: Instant,
+    latency: Option<Instant>,
+}
+
+impl Reader {
+    /// Finds the activities.
+    ///
+    /// # Errors
+    /// Any of the store's; nothing fits a pattern.
+    pub fn new(mut store: Store, wanted: Wanted) -> Result<Self> {
+        let activities = wanted.activities(&mut store)?;
+        let mut watched = Watched::default();
+        store.watch(&mut watched, &activities);
+        Ok(Self { store, wanted, watched, activities, indexed: Instant::now(), latency: None })
+    }
+
+    /// Reads once.
+    pub fn read(&mut self) -> Update {
+        self.look_for_new();
+        let reading = self.store.read_watched(&mut self.watched);
+        let is_due = self.latency.is_none_or(|last| last.elapsed() >= LATENCY_AFTER);
+        let mut sections = vec![Section::Server, Section::Replication, Section::CommandStats, Section::ErrorStats];
+        if is_due {
+            self.latency = Some(Instant::now());
+            sections.push(Section::LatencyStats);
+        }
+        // Of servers that are gone nothing is asked twice.
+        let is_lost = !matches!(&reading, Ok(Reading { error: None, .. }));
+        let servers = if is_lost { Vec::new() } else { self.store.info(&sections).unwrap_or_default() };
+        Update {
+            reading,
+            views: self.watched.views().cloned().collect(),
+            newest: self.watched.newest().to_vec(),
+            servers,
+            counted: Instant::now(),
+            own_calls: self.watched.own_calls(),
+        }
+    }
+
+    /// Reads the index again, now and then: a preheat may have added activities.
+    fn look_for_new(&mut self) {
+        if !self.wanted.needs_index() || self.indexed.elapsed() < INDEX_AFTER {
+            return;
+        }
+        self.indexed = Instant::now();
+        // If it cannot be read, nor can the activities, which says why.
+        let Ok(preheated) = self.store.preheated() else { return };
+        let now = self.wanted.among(&preheated);
+        // One that is gone from the index stays: that is worth seeing.
+        let mut all: Vec<ActivityId> = self.activities.clone();
+        all.extend(now.iter().filter(|activity| !self.activities.contains(activity)).cloned());
+        if all.len() > self.activities.len() {
+            self.store.watch(&mut self.watched, &all);
+            self.activities = all;
+        }
+    }
+
+    /// Reads on, once in an interval from now, until the other side is gone.
+    pub fn start(mut self, every: Duration) -> Updates {
+        let (updates, received) = sync_channel(1);
+        let (_stop, stopped) = channel();
+        // It ends with the process at the latest: it only reads.
+        thread::spawn(move || self.run(every, &updates, &stopped));
+        Updates { received, _stop }
+    }
+
+    fn run(&mut self, every: Duration, updates: &SyncSender<Update>, stopped: &Receiver<()>) {
+        let mut next = Instant::now() + every;
+        loop {
+            let wait = next.saturating_duration_since(Instant::now());
+            if !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
+                || updates.send(self.read()).is_err()
+            {
+                return;
+            }
+            // After a server that took long, from now on rather than all at once.
+            next = (next + every).max(Instant::now());
+        }
+    }
+}
+
+/// What is read, as it comes.
+pub struct Updates {
+    received: Receiver<Update>,
+    /// The thread ends when this goes.
+    _stop: Sender<()>,
+}
+
+impl Updates {
+    /// The next one, if it comes in time.
+    pub fn next(&self, at_most: Duration) -> Option<Update> {
+        self.received.recv_timeout(at_most).ok()
+    }
+}

@@ -1,0 +1,151 @@
+//! One activity at one reading: a row of the frame, or of the output.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::alarms::Alarm;
+use super::forecast::Forecast;
+use super::rates::History;
+use super::servers::Figures;
+use crate::cli::commands::inspect::alert::AlertBelow;
+use crate::cli::commands::inspect::rows::{ActivityRow, tone};
+use crate::cli::output::{Cell, Field, Tone, columns};
+use seckill::inventory::activity::State;
+use seckill::inventory::layout::Kind;
+use seckill::inventory::time::Millis;
+use seckill::store::watch::View;
+
+/// An activity at one reading. What is not known is null.
+#[derive(Debug, Serialize)]
+pub struct WatchRow {
+    /// The server's clock.
+    time: Millis,
+    #[serde(flatten)]
+    pub activity: ActivityRow,
+    /// Units a second, on average of ten seconds.
+    pub rate: Option<f64>,
+    /// Seconds.
+    sold_out_in: Option<u64>,
+    /// Entries of the ledger that the slowest consumer group has not acknowledged.
+    lag: Option<u64>,
+    pub alarms: Vec<Alarm>,
+    /// The same in all rows of a reading: script calls of all callers, a second.
+    server_calls: Option<f64>,
+    server_errors: Option<f64>,
+    /// From 0 to 1.
+    server_success: Option<f64>,
+    /// Milliseconds since the server began to count.
+    server_p50: Option<f64>,
+    server_p99: Option<f64>,
+    server_p99_9: Option<f64>,
+    #[serde(skip)]
+    pub forecast: Option<Forecast>,
+    /// Whether it could not be read this time.
+    #[serde(skip)]
+    pub is_old: bool,
+}
+
+impl WatchRow {
+    pub fn new(view: &View, kind: Kind, history: &History, below: Option<AlertBelow>, now: Instant) -> Self {
+        let snapshot = &view.snapshot;
+        // Of what only a backend created, this many are coupons of one unit; else only a scan would tell.
+        let held = snapshot.buyers.filter(|_| kind == Kind::Coupon);
+        let mut activity = ActivityRow::new(snapshot, held);
+        activity.alert = below.and_then(|below| below.marks(&activity));
+        let is_live = activity.state == State::Live.name();
+        let ends_in = activity.ends_at.map(|end| Duration::from_millis(end.get().saturating_sub(snapshot.at.get())));
+        let steady = history.steady_rate().filter(|_| is_live && !view.is_old);
+        let forecast = activity.stock.and_then(|stock| Forecast::of(stock, steady, ends_in));
+        let lags = view.groups.iter().flatten().map(|group| group.behind());
+        Self {
+            time: snapshot.at,
+            alarms: Alarm::of(view, &activity, now),
+            rate: history.rate().filter(|_| !view.is_old).map(rounded),
+            sold_out_in: forecast.and_then(Forecast::seconds),
+            // One that is not known may be the slowest.
+            lag: lags.reduce(|one, other| Some(one?.max(other?))).flatten(),
+            activity,
+            server_calls: None,
+            server_errors: None,
+            server_success: None,
+            server_p50: None,
+            server_p99: None,
+            server_p99_9: None,
+            forecast,
+            is_old: view.is_old,
+        }
+    }
+
+    /// Adds what all rows of a reading have in common.
+    pub fn add(&mut self, figures: &Figures) {
+        self.server_calls = figures.calls.map(rounded);
+        self.server_errors = figures.errors.map(rounded);
+        self.server_success = figures.success.map(|share| (share * 1e5).floor() / 1e5);
+        self.server_p50 = figures.p50;
+        self.server_p99 = figures.p99;
+        self.server_p99_9 = figures.p99_9;
+    }
+
+    fn state_cell(&self) -> Cell {
+        let row = &self.activity;
+        if self.is_old {
+            return Cell::text(format!("{} (old)", row.state)).tone(Tone::Dim);
+        }
+        Cell::text(row.state).tone(tone(row.state))
+    }
+
+    fn stock_cell(&self) -> Cell {
+        match self.activity.stock {
+            Some(stock) if self.activity.alert == Some(true) => Cell::number(stock).tone(Tone::Bad),
+            Some(0) => Cell::number(0).tone(Tone::Warn),
+            stock => stock.cell(),
+        }
+    }
+}
+
+/// To one digit behind the point: no rate is known better.
+fn rounded(rate: f64) -> f64 {
+    // Without a minus before a zero.
+    (rate * 10.0).round() / 10.0 + 0.0
+}
+
+/// The last columns, which go first on a narrow screen.
+pub const SPARE: usize = 3;
+
+columns!(row: WatchRow {
+    data time;
+    table "" => row.alarms.first().map_or_else(|| Cell::text(" "), |alarm| Cell::text("!").tone(alarm.tone()));
+    activity => Cell::text(row.activity.name()).tone(Tone::Strong);
+    title => Cell::text(row.activity.title.as_deref().unwrap_or_default()).flexible();
+    state => row.state_cell();
+    data total;
+    stock => row.stock_cell();
+    table "sold" => row.activity.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
+    data sold;
+    data buyers;
+    data per_user_limit;
+    data starts_at;
+    data ends_at;
+    data alert;
+    rate as "units/s" => match row.rate {
+        Some(0.0) => Cell::number("0").tone(Tone::Dim),
+        Some(rate) => Cell::number(format!("{rate:.1}")),
+        None => Cell::known(None::<u64>),
+    };
+    sold_out_in as "sold out in" => row.forecast.map_or_else(|| Cell::text(""), |forecast| Cell::text(forecast.to_string()));
+    lag => match row.lag {
+        Some(lag) if lag > 0 => Cell::number(lag).tone(Tone::Warn),
+        lag => lag.cell(),
+    };
+    table "buyers" => row.activity.buyers.cell();
+    table "total" => row.activity.total.cell();
+    table "limit" => row.activity.per_user_limit.cell();
+    data alarms;
+    data server_calls;
+    data server_errors;
+    data server_success;
+    data server_p50;
+    data server_p99;
+    data server_p99_9;
+}, sparse = true);

@@ -1,0 +1,205 @@
+//! A terminal that is redrawn in place: on the alternate screen, one write a frame, without flicker.
+//!
+//! The terminal gets back what it was however the process ends: by itself, by a signal, by a panic, or when it is
+//! suspended.
+
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use signal_hook::consts::{SIGCONT, SIGTSTP};
+
+use super::frame::Frame;
+use super::sink::{OutputError, Unwritable};
+use super::terminal::Terminal;
+
+/// The alternate screen, no cursor, no line that continues on the next.
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
+const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
+/// Terminals that know it show nothing in between; others ignore it.
+const BEGIN: &str = "\u{1b}[?2026h\u{1b}[H";
+const END: &str = "\u{1b}[?2026l";
+/// Ctrl-L: draw anew what something else has written over.
+const REDRAW: u8 = 0x0c;
+/// The size of a terminal that does not tell.
+const USUAL: (usize, usize) = (80, 24);
+
+/// What must be restored: how the terminal read keys before, if it is read at all.
+static ENTERED: Mutex<Option<Option<Termios>>> = Mutex::new(None);
+
+/// The terminal, until this value goes.
+pub struct Screen {
+    terminal: Terminal,
+    size: (usize, usize),
+    /// What it shows.
+    drawn: String,
+    /// How wide each column of the table was at most, so that it does not move with each digit.
+    floors: Vec<usize>,
+    reads_keys: bool,
+    suspended: Arc<AtomicBool>,
+    resumed: Arc<AtomicBool>,
+}
+
+impl Screen {
+    /// Takes over the terminal that standard output is.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn enter(terminal: Terminal) -> Result<Self, OutputError> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let before = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                restore();
+                before(panic);
+            }));
+        });
+        let flag = |signal| {
+            let flag = Arc::new(AtomicBool::new(false));
+            // Without it the terminal stays as it is while the process is suspended.
+            let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+            flag
+        };
+        let mut screen = Self {
+            terminal,
+            size: size(),
+            drawn: String::new(),
+            floors: Vec::new(),
+            reads_keys: io::stdin().is_terminal(),
+            suspended: flag(SIGTSTP),
+            resumed: flag(SIGCONT),
+        };
+        screen.take_over()?;
+        Ok(screen)
+    }
+
+    /// An empty frame of the terminal's size.
+    pub fn frame(&mut self) -> Frame {
+        let now = size();
+        if now != self.size {
+            self.size = now;
+            self.drawn.clear();
+            self.floors.clear();
+        }
+        let (width, height) = self.size;
+        Frame::new(width, height, self.terminal.colours_data, std::mem::take(&mut self.floors))
+    }
+
+    /// Shows a frame, unless it is shown already.
+    ///
+    /// # Errors
+    /// The terminal cannot be written.
+    pub fn draw(&mut self, frame: Frame) -> Result<(), OutputError> {
+        let (text, floors) = frame.end();
+        self.floors = floors;
+        if text == self.drawn {
+            return Ok(());
+        }
+        write(&format!("{BEGIN}{text}{END}"))?;
+        self.drawn = text;
+        Ok(())
+    }
+
+    /// Waits that long for a key, or until the frame must be drawn anew: the size changed, or the process was resumed.
+    ///
+    /// # Errors
+    /// The terminal cannot be written after the process was resumed.
+    pub fn wait(&mut self, at_most: Duration) -> Result<Option<u8>, OutputError> {
+        let key = self.key(at_most);
+        if key == Some(REDRAW) {
+            self.drawn.clear();
+        }
+        if self.suspended.swap(false, Ordering::Relaxed) {
+            restore();
+            let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
+            self.resumed.store(true, Ordering::Relaxed);
+        }
+        if self.resumed.swap(false, Ordering::Relaxed) {
+            self.take_over()?;
+        }
+        Ok(key)
+    }
+
+    /// Whether what is shown no longer fits: another size, or nothing at all.
+    pub fn is_stale(&self) -> bool {
+        self.drawn.is_empty() || size() != self.size
+    }
+
+    fn key(&mut self, at_most: Duration) -> Option<u8> {
+        let stdin = io::stdin();
+        let wait = Timespec::try_from(at_most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let fds = &mut [PollFd::new(&stdin, PollFlags::IN)][..usize::from(self.reads_keys)];
+        // A signal ends the wait early.
+        if !matches!(poll(fds, Some(&wait)), Ok(1..)) {
+            return None;
+        }
+        let mut keys = [0; 64];
+        match rustix::io::read(&stdin, &mut keys) {
+            Ok(0) | Err(rustix::io::Errno::IO) => {
+                self.reads_keys = false;
+                None
+            }
+            Ok(count) => keys.get(count - 1).copied(),
+            Err(_) => None,
+        }
+    }
+
+    fn take_over(&mut self) -> Result<(), OutputError> {
+        self.drawn.clear();
+        let stdin = io::stdin();
+        let mut before = None;
+        if self.reads_keys
+            && let Ok(modes) = tcgetattr(&stdin)
+        {
+            let mut keys = modes.clone();
+            // Ctrl-C and Ctrl-Z stay signals.
+            keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            let _ = tcsetattr(&stdin, OptionalActions::Now, &keys);
+            before = Some(modes);
+        }
+        if let Ok(mut entered) = ENTERED.lock() {
+            entered.get_or_insert(before);
+        }
+        write(ENTER)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Gives the terminal back what it was, once. It locks nothing that the thread which is cut short may hold.
+pub fn restore() {
+    let Ok(mut entered) = ENTERED.try_lock() else { return };
+    if let Some(modes) = entered.take() {
+        let _ = write(LEAVE);
+        if let Some(modes) = modes {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+        }
+    }
+}
+
+/// Writes past the buffer of standard output, whose lock a panic may hold.
+fn write(text: &str) -> Result<(), OutputError> {
+    let mut rest = text.as_bytes();
+    while !rest.is_empty() {
+        match rustix::io::write(io::stdout(), rest) {
+            Ok(written) => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(Unwritable::from(io::Error::from(error)).into()),
+        }
+    }
+    Ok(())
+}
+
+/// Columns and rows.
+fn size() -> (usize, usize) {
+    let measured = terminal_size::terminal_size_of(io::stdout());
+    let size = measured.map(|(width, height)| (usize::from(width.0), usize::from(height.0)));
+    size.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(USUAL)
+}

@@ -1,0 +1,185 @@
+//! On a terminal: a screen that is redrawn, and left as it was.
+
+use super::{is_new, line, shop, wait_for_line, watched};
+use crate::support::{Running, TestRedis, wait_until};
+
+const ENTER: &str = "\u{1b}[?1049h";
+const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
+
+/// A call whose screen shows something.
+#[track_caller]
+fn start(redis: &TestRedis) -> Running {
+    let call = watched(redis).on_screen().spawn();
+    call.wait_for_frame("a frame", |_| true);
+    call
+}
+
+#[test]
+fn a_screen_shows_the_sale_as_it_runs_and_q_ends_it() {
+    let redis = shop(&["a", "b"]);
+    let call = start(&redis);
+    assert!(!call.screen().is_as_it_was(), "keys are read one by one");
+    let frame = wait_for_line(&call, "20 units left, 0 sold");
+    assert!(line(&frame, "2 activities: 2 live").is_some_and(|line| line.ends_with("every 100ms")), "{frame:#?}");
+    assert!(frame[0].contains("redis.sock · primary · ") && frame[0].contains("layout seckill"), "{frame:#?}");
+    redis.seckill(["deduct", "a", "--user", "mei", "--quantity", "4"]).code(0);
+    let frame = wait_for_line(&call, "mei");
+    assert!(line(&frame, "mei").is_some_and(|line| line.ends_with("bought 4")), "{frame:#?}");
+    let frame = wait_for_line(&call, "16 units left, 4 sold");
+    assert!(line(&frame, "双十一手机").is_some_and(|row| row.contains(" 6  ") && row.contains("40%")), "{frame:#?}");
+    redis.seckill(["refund", "a", "--user", "mei"]).code(0);
+    wait_for_line(&call, "returned 1");
+    call.screen().types("q");
+    wait_until("the terminal is as it was", || call.screen().is_as_it_was());
+    let ended = call.wait().code(0).stderr("");
+    assert!(ended.stdout.starts_with(ENTER) && ended.stdout.ends_with(LEAVE), "{:?}", ended.stdout);
+    // Nothing is blanked in between: each frame is drawn over the one before.
+    assert!(!ended.stdout.contains("\u{1b}[2J") && !ended.stdout.contains("\u{1b}[J"));
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    let redis = shop(&["a"]);
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let call = start(&redis);
+        call.signal(signal);
+        wait_until("the terminal is as it was", || call.screen().is_as_it_was());
+        let ended = call.wait().code(130);
+        assert!(ended.stdout.ends_with(LEAVE), "{:?}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_suspended_watch_gives_the_terminal_back_and_draws_again() {
+    let redis = shop(&["a"]);
+    let call = start(&redis);
+    call.signal(libc::SIGTSTP);
+    wait_until("it is stopped", || call.is_stopped());
+    call.wait_until_stdout("the terminal back", |text| text.ends_with(LEAVE));
+    assert!(call.screen().is_as_it_was());
+    call.signal(libc::SIGCONT);
+    let again = |text: &str| text.matches(ENTER).count() == 2 && text.rsplit(ENTER).next().unwrap().contains("1 live");
+    call.wait_until_stdout("another frame", again);
+    assert!(!call.screen().is_as_it_was());
+    call.screen().types("q");
+    call.wait().code(0);
+}
+
+#[test]
+fn another_size_is_another_frame_and_says_what_has_no_room() {
+    let redis = shop(&["a", "b", "c", "d", "e", "f"]);
+    let call = start(&redis);
+    let frame = wait_for_line(&call, "q quits");
+    assert!(frame.len() == 30 && line(&frame, "LIMIT").is_some() && line(&frame, "more of").is_none(), "{frame:#?}");
+    call.screen().types("\u{c}");
+    call.wait_until_stdout("it is drawn anew", |text| {
+        text.ends_with("\u{1b}[?2026l") && text.matches("q quits").count() >= 2
+    });
+    call.screen().resize(60, 10);
+    let frame = call.wait_for_frame("ten lines", |frame| frame.len() == 10);
+    let frame = if line(&frame, "3 more of 6").is_some() { frame } else { wait_for_line(&call, "more of 6") };
+    assert!(line(&frame, "no room for").is_some_and(|line| line.contains("LIMIT")), "{frame:#?}");
+    call.screen().types("q");
+    call.wait().code(0);
+}
+
+#[test]
+fn a_lost_server_is_named_its_data_is_kept_and_it_is_reached_again() {
+    let mut redis = shop(&["a"]);
+    let call = start(&redis);
+    wait_for_line(&call, "10 units left");
+    redis.stop();
+    let frame = wait_for_line(&call, "LOST for");
+    assert!(line(&frame, "LOST").unwrap().contains("all below is as of 20"), "{frame:#?}");
+    assert!(line(&frame, "cannot reach the server").is_some() && line(&frame, "live (old)").is_some(), "{frame:#?}");
+    redis.restart();
+    // It kept nothing, which is worth an alarm.
+    let frame = wait_for_line(&call, "! a  does not exist in this layout");
+    assert!(line(&frame, "LOST").is_none(), "{frame:#?}");
+    call.screen().types("q");
+    call.wait().code(0).stderr("");
+}
+
+#[test]
+fn a_server_that_takes_its_time_is_waited_for_in_sight() {
+    let redis = shop(&["a"]);
+    let call = start(&redis);
+    redis.cmd(("CLIENT", "PAUSE", 2500));
+    let frame = wait_for_line(&call, "WAITING for");
+    assert!(line(&frame, "all below is as of 20").is_some() && line(&frame, "10 ").is_some(), "{frame:#?}");
+    call.wait_for_frame("an answer", |frame| line(frame, "WAITING").is_none());
+    call.screen().types("q");
+    call.wait().code(0);
+}
+
+#[test]
+fn alarms_come_first_and_say_what_is_wrong() {
+    let redis = shop(&["bad", "foreign", "gone", "halted", "low"]);
+    redis.seckill(["deduct", "foreign", "--user", "7"]).code(0);
+    redis.seckill(["deduct", "low", "--user", "7", "--quantity", "9"]).code(0);
+    redis.seckill(["pause", "halted"]).code(0);
+    let call = watched(&redis).args(["--alert-below", "20%", "--color", "never"]).on_screen().spawn();
+    wait_for_line(&call, "5 activities: 4 live, 1 paused");
+    redis.cmd(("DEL", "seckill:stock:gone"));
+    redis.cmd(("HSET", "seckill:meta:bad", "rules", "nonsense"));
+    redis.cmd(("DECR", "seckill:stock:foreign"));
+    let frame =
+        call.wait_for_frame("five alarms", |frame| frame.iter().filter(|line| line.starts_with("! ")).count() >= 5);
+    let alarms: Vec<&String> = frame.iter().filter(|line| line.starts_with("! ")).take(5).collect();
+    for (alarm, (id, why)) in alarms.iter().zip([
+        ("bad", "key `seckill:meta:bad` holds `nonsense`"),
+        ("gone", "the stock key is gone"),
+        ("foreign", "something writes the stock past the scripts"),
+        ("low", "1 units left"),
+        ("halted", "paused"),
+    ]) {
+        assert!(alarm.starts_with(&format!("! {id}  ")) && alarm.contains(why), "{frame:#?}");
+    }
+    // Marked without colours too.
+    assert!(frame.iter().any(|line| line.trim_start().starts_with("!  low ")), "{frame:#?}");
+    call.screen().types("q");
+    let ended = call.wait().code(0);
+    assert!(!ended.stdout.contains("\u{1b}[3") && !ended.stdout.contains("\u{1b}[1m"), "{:?}", ended.stdout);
+}
+
+#[test]
+fn feeds_and_script_calls_are_shown_as_far_as_they_are_known() {
+    let redis = shop(&["a"]);
+    redis.cmd(("XGROUP", "CREATE", "seckill:ledger:a", "db", 0));
+    let call = start(&redis);
+    redis.cmd(("EVAL", "return 1", 0));
+    let frame = wait_for_line(&call, "script calls of all callers: ");
+    assert!(line(&frame, "LAG").is_some(), "{frame:#?}");
+    let frame =
+        call.wait_for_frame("a rate", |frame| line(frame, "all callers: ").is_some_and(|line| line.contains("/s")));
+    let row = frame.iter().find(|line| line.starts_with("   a ")).unwrap();
+    assert_eq!(row.contains("  1  "), is_new(&redis), "one entry, of the preheat: {row:?}");
+    assert_eq!(line(&frame, "p99.9").is_some(), is_new(&redis), "{frame:#?}");
+    redis.cmd(["ACL", "SETUSER", "default", "-info", "-xinfo", "-multi"].as_slice());
+    wait_for_line(&call, "script calls unknown: this user may not ask INFO");
+    redis.seckill(["deduct", "a", "--user", "still"]).code(0);
+    wait_for_line(&call, "still");
+    call.screen().types("q");
+    call.wait().code(0);
+}
+
+#[test]
+fn a_terminal_that_only_prints_gets_rows() {
+    let redis = shop(&["a"]);
+    let call = watched(&redis).args(["--count", "2"]).on_screen().env("TERM", "dumb");
+    let ended = call.code(0);
+    assert!(!ended.stdout.contains('\u{1b}'), "{:?}", ended.stdout);
+    assert_eq!(ended.jsonl().len(), 2);
+}
+
+#[test]
+fn a_screen_ends_after_its_readings_and_a_wrong_address_opens_none() {
+    let redis = shop(&["a"]);
+    let ended = watched(&redis).args(["--count", "2"]).on_screen().code(0);
+    assert!(ended.stdout.ends_with(LEAVE));
+    let ended = watched(&redis).args(["--count", "1", "a", "gone"]).on_screen().code(3);
+    assert!(ended.stdout.contains("does not exist in this layout"));
+    let call = crate::support::seckill(["inspect", "--watch"]).on_screen();
+    let ended = call.code(5).stderr_has("cannot reach the server");
+    assert_eq!(ended.stdout, "");
+}
