@@ -15,6 +15,7 @@ mod bulk;
 mod calls;
 mod cluster;
 mod context;
+mod contract;
 mod doctor;
 mod drop_ins;
 mod embedded;

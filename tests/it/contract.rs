@@ -1,0 +1,126 @@
+//! `docs/contract.md` says what the tool does: its tables of keys, arguments, codes and ledger entries.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use seckill::inventory::ledger::Op;
+use seckill::inventory::status::{Status, call_code};
+use seckill::store::scripts::{DEDUCT, MULTI_DEDUCT, REFUND};
+
+use crate::support::{LAYOUTS, TestRedis};
+
+const CONTRACT: &str = include_str!("../../docs/contract.md");
+
+/// The rows of the table under a heading that begins with these columns, without their backticks.
+fn table(columns: &str) -> Vec<Vec<String>> {
+    let (_, after) = CONTRACT.split_once(&format!("\n| {columns} |")).unwrap_or_else(|| panic!("a table `{columns}`"));
+    let rows = after.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<Vec<String>> = rows
+        .map(|line| {
+            let cells = line.trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().replace('`', "")).collect()
+        })
+        .collect();
+    assert!(rows.len() > 4, "{columns}");
+    rows
+}
+
+#[test]
+fn keys_and_kinds_of_the_contract_are_those_of_the_layouts() {
+    let rows = table("layout | kind");
+    assert_eq!(rows.len(), LAYOUTS.len());
+    for (row, layout) in rows.iter().zip(LAYOUTS) {
+        let keys: Vec<&str> = row[2..].iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
+        assert_eq!(
+            (&*row[0], &*row[1], keys),
+            (layout.name, layout.kind, layout.keys("<id>").iter().map(|key| &**key).collect())
+        );
+        assert!(CONTRACT.contains(&format!("`{}`", layout.index)), "{}", layout.index);
+    }
+}
+
+#[test]
+fn arguments_of_the_contract_are_those_of_the_headers() {
+    let rows = table("ARGV | `deduct`");
+    for (column, script) in [(1, &DEDUCT), (2, &REFUND), (3, &MULTI_DEDUCT)] {
+        let said: Vec<&str> = rows.iter().map(|row| &*row[column]).filter(|name| !name.starts_with("the ")).collect();
+        assert_eq!(said, script.arguments(), "{}", script.name);
+    }
+    assert!(rows.iter().enumerate().all(|(at, row)| row[0] == (at + 1).to_string()));
+}
+
+#[test]
+fn codes_of_the_contract_are_all_that_scripts_reply() {
+    let said: BTreeMap<i64, String> =
+        table("code | name").into_iter().map(|row| (row[0].parse().unwrap(), row[1].clone())).collect();
+    let mut codes: BTreeMap<i64, String> =
+        Status::ALL.iter().map(|status| (status.code(), status.name().to_owned())).collect();
+    for (code, name) in [
+        (call_code::GAP, "gap"),
+        (call_code::OTHER_EPOCH, "other_epoch"),
+        (call_code::OTHER_JOB, "other_job"),
+        (call_code::STALE, "stale"),
+        (call_code::UNREAD, "unread"),
+    ] {
+        codes.insert(code, name.to_owned());
+    }
+    assert_eq!(said, codes);
+}
+
+/// Every kind of entry, written by the commands that write it.
+#[test]
+fn ledger_entries_have_the_fields_that_the_contract_names() {
+    let rows = table("op | also has");
+    let words = |cell: &str| -> BTreeSet<String> { cell.split_whitespace().map(str::to_owned).collect() };
+    let said: BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> =
+        rows.iter().map(|row| (row[0].clone(), (words(&row[1]), words(&row[2])))).collect();
+    assert_eq!(said.keys().cloned().collect::<BTreeSet<_>>(), Op::ALL.iter().map(|op| op.name().to_owned()).collect());
+
+    let redis = TestRedis::start();
+    let run = |line: &str| drop(redis.seckill([]).args(line.split(' ')).code(0));
+    run("preheat --id 1 --stock 20");
+    run("preheat --id 1 --stock 30 --update --reason why");
+    run("deduct 1 --user 7 --quantity 2 --request r");
+    run("multi-deduct --user 8 1=1");
+    run("refund 1 --user 7 --reason why");
+    run("pause 1 --withdraw-stock");
+    run("resume 1");
+    run("pause 1 --reason why");
+    run("resume 1");
+    redis
+        .seckill(["deduct", "--from", "-"])
+        .stdin("activity,user,quantity,request,reason\n1,9,1,a,b\n1,10,2,c,d\n")
+        .code(0);
+    redis.seckill(["deduct", "--from", "-", "--job", "j"]).stdin("activity,user\n1,9\n1,10\n").code(0);
+    redis.cmd(("HINCRBY", "seckill:participants:1", "9", 1));
+    redis.seckill(["reconcile", "1", "--fix", "--yes"]).run();
+    redis.cmd(("SET", "seckill:stock:2", 5));
+    run("preheat --id 2 --adopt --total 5 --yes");
+    let mut seen = BTreeMap::<String, BTreeSet<String>>::new();
+    for (id, mut entry) in [redis.xrange("seckill:ledger:1"), redis.xrange("seckill:ledger:2")].concat() {
+        let op = entry.remove("op").unwrap();
+        assert!(entry.remove("stock").is_some(), "{id}: {op}");
+        entry.retain(|name, _| name != "by" && name != "reason");
+        let (has, may_have) = &said[&op];
+        let fields: BTreeSet<String> = entry.into_keys().collect();
+        assert!(has.is_subset(&fields), "{op}: {has:?} of {fields:?}");
+        let unsaid: Vec<_> = fields.difference(has).filter(|name| !may_have.contains(*name)).collect();
+        assert!(unsaid.is_empty(), "{op} has {unsaid:?}, which the contract does not name");
+        seen.entry(op).or_default().extend(fields);
+    }
+    for (op, (has, may_have)) in &said {
+        let all: BTreeSet<String> = has.union(may_have).cloned().collect();
+        // A refund has what a deduct has; one of both shows each field.
+        if op != "refund" {
+            assert_eq!(seen.get(op), Some(&all), "{op}: what the contract names is written at times");
+        }
+    }
+    assert!(seen.contains_key("refund"));
+}
+
+#[test]
+fn the_page_for_backends_has_the_table_of_the_drop_ins() {
+    let page = include_str!("../../docs/backends.md");
+    for name in ["seckill", "sku", "sku-multi", "coupon", "product"] {
+        assert!(page.contains(&format!("\n| `{name}` | ")), "{name}");
+    }
+}
