@@ -60,18 +60,19 @@ impl Queue {
     /// see a gap there, if it is one.
     pub(super) fn take(&mut self, activity: u32, most: usize, window: &mut Window) -> Option<Batch> {
         let mut batch: Option<Batch> = None;
+        let mut is_ended = false;
         while self.waiting > 0 {
             let row = window.row_mut(self.head);
+            match (&mut batch, row.state == State::Waiting) {
+                (None, true) => batch = Some(Batch { activity, first: self.head, count: 1, before: self.before }),
+                (Some(batch), true) if batch.count < most && !is_ended => batch.count += 1,
+                // The head stays at a row that waits: any other may be reported and gone before the next batch is taken.
+                (Some(_), true) => break,
+                (batch, false) => is_ended = batch.is_some(),
+            }
             if row.state == State::Waiting {
-                match &mut batch {
-                    None => batch = Some(Batch { activity, first: self.head, count: 1, before: self.before }),
-                    Some(batch) if batch.count < most => batch.count += 1,
-                    Some(_) => break,
-                }
                 row.state = State::Sent;
                 self.waiting -= 1;
-            } else if batch.is_some() {
-                break;
             }
             self.before = row.line;
             self.head += u64::from(row.next);
@@ -125,5 +126,32 @@ pub(super) fn each(batch: &Batch, window: &mut Window, mut visit: impl FnMut(&mu
         let row = window.row_mut(number);
         visit(row);
         number += u64::from(row.next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_another_run_decided_may_be_gone_before_the_next_batch_is_taken() {
+        let (mut queue, mut window) = (Queue::new(), Window::new(false));
+        for line in 1..=6 {
+            let number = window.push(line, 0, 1, ["u", "", ""]);
+            queue.append(number, &mut window);
+        }
+        let decided =
+            |batch: &Batch, window: &mut Window| each(batch, window, |row| row.state = State::Decided(Status::Ok));
+        let first = queue.take(0, 2, &mut window).unwrap();
+        let second = queue.take(0, 2, &mut window).unwrap();
+        // The first did not run, but another run of the job decided its lines, so that the second could follow.
+        queue.put_back(&first, &mut window);
+        decided(&second, &mut window);
+        let again = queue.take(0, 4, &mut window).unwrap();
+        assert_eq!((again.first, again.count), (first.first, 2));
+        decided(&again, &mut window);
+        assert_eq!([(); 4].map(|()| window.pop()), [Some(1), Some(2), Some(3), Some(4)]);
+        let last = queue.take(0, 4, &mut window).unwrap();
+        assert_eq!((last.first, last.count, last.before, queue.waiting), (4, 2, 4, 0));
     }
 }
