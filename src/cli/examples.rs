@@ -84,6 +84,8 @@ seckill refund --from refunds.csv
 const INSPECT: &str = "
 # All preheated activities
 seckill inspect
+# Metrics for node_exporter's textfile collector
+seckill inspect -o prometheus --to /var/lib/prometheus/node-exporter/seckill.prom
 # One activity and its 20 largest buyers
 seckill inspect 1001 --top 20
 # What one user holds and may still buy
@@ -106,6 +108,8 @@ seckill inspect --alert-below 10% -q
 ";
 
 const RECONCILE: &str = "
+# An audit for Prometheus, whatever it finds
+seckill reconcile -o prometheus --to /var/lib/prometheus/node-exporter/audit.prom
 # All preheated activities
 seckill reconcile
 # Against an export of the orders

@@ -109,7 +109,7 @@ pub struct Global {
     #[arg(short, long, global = true, value_name = "NAME", value_enum)]
     pub layout: Option<Layout>,
 
-    /// table, json, jsonl, csv, tsv or yaml
+    /// table, json, jsonl, csv, tsv, yaml or prometheus
     #[arg(short, long, global = true, value_name = "FORMAT", value_enum)]
     output: Option<Format>,
 
@@ -146,7 +146,7 @@ impl Global {
     /// Takes what was not given from the environment.
     fn complete(&mut self) -> Result<(), Failure> {
         if self.output.is_none() {
-            let expected = "expected table, json, jsonl, csv, tsv or yaml";
+            let expected = "expected table, json, jsonl, csv, tsv, yaml or prometheus";
             self.output = environment::parsed("SECKILL_OUTPUT", Format::named, expected)?;
         }
         if self.timeout.is_none() {

@@ -6,9 +6,15 @@ use super::ledger::entry;
 use super::reply::Reply;
 use super::stats::GroupStats;
 use super::{Store, StoreError};
+use crate::inventory::checkpoint::Checkpoint;
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::{Entry, EntryId};
 use crate::inventory::time::Millis;
+
+/// The entries of a ledger and its checkpoint at one instant: a trim moves entries from one to the other.
+const ENTRIES: &str = "\
+if redis.call('TYPE', KEYS[1]).ok ~= 'stream' or redis.call('TYPE', KEYS[2]).ok ~= 'hash' then return {} end
+return {redis.call('XLEN', KEYS[1]), redis.call('HMGET', KEYS[2], 'checkpoint')[1]}";
 
 /// A consumer group of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +71,31 @@ impl Store {
             feed.waiting_since = first.map(|first| first.id.at());
         }
         Ok(())
+    }
+
+    /// How many entries were written to each ledger since its preheat, trimmed ones included; `None` without a ledger.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn ledger_entries(&mut self, activities: &[ActivityId]) -> Result<Vec<Option<u64>>, StoreError> {
+        let calls = activities.iter().map(|activity| {
+            let keys = self.keys(activity);
+            let mut command = redis::cmd("EVAL");
+            command.arg(ENTRIES).arg(2).arg(&keys.ledger).arg(&keys.meta);
+            (keys.ledger, command)
+        });
+        let reply = Reply::of_command("EVAL");
+        let values = self.servers.read_each(calls.collect())?.into_iter();
+        values
+            .map(|value| {
+                let Value::Array(parts) = value else { return Ok(None) };
+                let (Some(kept), checkpoint) = (reply.count(parts.first())?, reply.text(parts.get(1))?) else {
+                    return Ok(None);
+                };
+                let checkpoint = checkpoint.and_then(|text| text.parse::<Checkpoint>().ok());
+                Ok(Some(kept + checkpoint.map_or(0, |checkpoint| checkpoint.removed)))
+            })
+            .collect()
     }
 
     /// The newest entries of ledgers up to given ones, the newest first.

@@ -24,6 +24,7 @@ pub mod holders;
 mod index;
 pub mod info;
 pub mod keys;
+pub mod latency;
 mod ledger;
 pub mod lifetimes;
 mod multi_orders;

@@ -28,6 +28,7 @@ mod layers;
 mod ledger;
 mod library;
 mod limits;
+mod metrics;
 mod model;
 mod one_round_trip;
 mod options;

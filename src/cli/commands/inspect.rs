@@ -4,6 +4,7 @@ mod alert;
 pub mod detail;
 mod entries;
 mod history;
+mod metrics;
 mod request;
 pub mod rows;
 mod selection;
@@ -11,6 +12,7 @@ mod watch;
 mod why;
 
 use super::hints;
+use super::metrics::MetricsArgs;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
@@ -85,6 +87,8 @@ pub struct InspectArgs {
     alert_below: Option<AlertBelow>,
     #[command(flatten)]
     watch: WatchArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
 }
 
 /// Shows one of the four forms.
@@ -94,6 +98,9 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         return Err(Failure::usage(format!("`{flag}`: the layout `{}` records no users", store.layout().name()))
             .hint("leave it out to see the stock; `--layout` names another contract of keys")
             .into());
+    }
+    if args.metrics.are_wanted(out.format())? {
+        return metrics::run(args, store, out);
     }
     if let Some(every) = args.watch.interval() {
         let wanted = Wanted::new(&args.activities)?;

@@ -10,6 +10,7 @@ mod hints;
 pub mod inspect;
 pub mod ledger;
 pub mod man;
+mod metrics;
 pub mod multi_deduct;
 mod multi_rows;
 pub mod pause;
@@ -35,6 +36,7 @@ use session::Session;
 /// # Errors
 /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
 pub fn run(cli: Cli) -> Result<Exit, Failure> {
+    metrics::refuse(cli.global.output(), &cli.command)?;
     let command = match cli.command {
         Command::Context(command) => return offline(&cli.global, |out| context::run(command, &cli.global, out)),
         Command::Completions(args) => return offline(&cli.global, |out| completions::run(&args, out)),

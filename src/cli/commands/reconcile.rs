@@ -2,6 +2,7 @@
 
 mod emit;
 mod fix;
+mod metrics;
 mod orders;
 mod report;
 mod unrecorded;
@@ -14,6 +15,7 @@ use unrecorded::LeftOut;
 use wanted::Wanted;
 
 use super::hints;
+use super::metrics::MetricsArgs;
 use super::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -24,6 +26,7 @@ use seckill::inventory::judgement::judge;
 use seckill::inventory::number::Units;
 use seckill::inventory::plan::MissingOrders;
 use seckill::store::Store;
+use std::time::Instant;
 
 /// Compare stock, participants, ledger and order records
 ///
@@ -64,6 +67,8 @@ pub struct ReconcileArgs {
     orders: OrdersArgs,
     #[command(flatten)]
     fix: FixArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
 }
 
 /// Verdicts that may be accepted.
@@ -88,6 +93,14 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
             .into());
     }
     args.fix.check(&session.out)?;
+    let has_metrics = args.metrics.are_wanted(session.out.format())?;
+    if has_metrics && (args.fix.fix || args.fix.emit.is_some() || args.differences) {
+        return Err(Failure::usage(
+            "`-o prometheus` is of an audit alone: not of `--fix`, `--emit` or `--differences`",
+        )
+        .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`")
+        .into());
+    }
     let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
     let plan_file = args.fix.plan_file(&inputs)?;
     let layout = session.layout(of_fixture)?;
@@ -96,22 +109,44 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         false => session.store(layout)?,
     };
     store.require_replicas(args.fix.wait_replicas);
-    let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
-    let orders = args.orders.begin(named, &mut store, &session.out)?;
-    let wanted = match wanted.is_empty() {
-        false => wanted,
-        true => Wanted::all(orders.as_ref(), &mut store)?,
-    };
-    let mut left_out = LeftOut::default();
-    let audits = audit_all(&wanted, orders, args, &mut left_out, &mut store, &session.out)?;
-    report::warn(&audits, args.accept.is_some(), &session.out);
-    let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
-    hints::other_layouts(missing.map(|audit| &audit.activity), &mut store, &session.out);
-    hints::warn_of_replica(&mut store, &session.out);
+    if has_metrics {
+        return args.metrics.write("reconcile", &mut store, &mut session.out, |store, out, metrics| {
+            let began = Instant::now();
+            let (audits, _) = audited(args, wanted, store, out)?;
+            if let Some(file) = plan_file {
+                FixArgs::write(&audits, file, out)?;
+            }
+            metrics::add(&audits, began.elapsed(), metrics);
+            Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept))
+        });
+    }
+    let (audits, left_out) = audited(args, wanted, &mut store, &session.out)?;
     if let Some(file) = plan_file {
         FixArgs::write(&audits, file, &session.out)?;
     }
     finish(&audits, &left_out, args, &mut store, &mut session.out)
+}
+
+/// Audits, and warns of what is in no row.
+fn audited(
+    args: &ReconcileArgs,
+    wanted: Vec<Wanted>,
+    store: &mut Store,
+    out: &Output,
+) -> Result<(Vec<Audit>, LeftOut)> {
+    let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
+    let orders = args.orders.begin(named, store, out)?;
+    let wanted = match wanted.is_empty() {
+        false => wanted,
+        true => Wanted::all(orders.as_ref(), store)?,
+    };
+    let mut left_out = LeftOut::default();
+    let audits = audit_all(&wanted, orders, args, &mut left_out, store, out)?;
+    report::warn(&audits, args.accept.is_some(), out);
+    let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
+    hints::other_layouts(missing.map(|audit| &audit.activity), store, out);
+    hints::warn_of_replica(store, out);
+    Ok((audits, left_out))
 }
 
 fn audit_all(

@@ -107,6 +107,17 @@ impl OutputFile {
         crate::cli::interrupt::uncut(|| self.put()).map_err(|error| unwritable(&self.path, &error))
     }
 
+    /// The same, readable by everybody.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_readable(mut self) -> Result<(), Failure> {
+        if let Target::Replaced { permissions, .. } = &mut self.target {
+            *permissions = Some(Permissions::from_mode(0o644));
+        }
+        self.commit()
+    }
+
     fn put(&mut self) -> io::Result<()> {
         self.content.rewind()?;
         match &mut self.target {

@@ -19,6 +19,8 @@ names! {
         Tsv = "tsv",
         /// One YAML document
         Yaml = "yaml",
+        /// Metrics of inspect and reconcile, in Prometheus' text format
+        Prometheus = "prometheus",
     }
 }
 

@@ -14,6 +14,7 @@ pub mod notes;
 mod paint;
 mod private_file;
 pub mod progress;
+pub mod prometheus;
 pub mod rows;
 mod screen;
 pub mod sink;
@@ -186,7 +187,7 @@ impl Output {
             Format::Json => serde_json::to_writer_pretty(&mut text, value)?,
             Format::Jsonl => serde_json::to_writer(&mut text, value)?,
             Format::Yaml => yaml::encode(value, &mut text)?,
-            Format::Table | Format::Csv | Format::Tsv => {
+            Format::Table | Format::Csv | Format::Tsv | Format::Prometheus => {
                 return Err(OutputError::NoForm(self.format.name()));
             }
         }

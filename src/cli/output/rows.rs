@@ -78,6 +78,7 @@ impl<'a, T: Row> RowStream<'a, T> {
             Format::Jsonl => plain(sink, Form::Lines),
             Format::Json => plain(sink, Form::Json { empty: true }),
             Format::Yaml => plain(sink, Form::Yaml { empty: true }),
+            Format::Prometheus => return Err(OutputError::NoForm(out.format.name())),
             Format::Table => plain(sink, Form::Table(Page::Waiting(Vec::new()))),
         };
         Ok(Self { rows, terminal, shown: Instant::now(), is_dry, is_strict: false, of: PhantomData })

@@ -221,7 +221,7 @@ impl View<'_> {
         match out.format() {
             Format::Json | Format::Yaml => self.document(out),
             Format::Table => self.tables(out),
-            Format::Jsonl | Format::Csv | Format::Tsv => {
+            Format::Jsonl | Format::Csv | Format::Tsv | Format::Prometheus => {
                 out.keep_changes(self.repairs.unwrap_or_default())?;
                 if self.differences {
                     return stream(self.rows(out.format()), out);

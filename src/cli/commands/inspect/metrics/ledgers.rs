@@ -1,0 +1,38 @@
+//! Metrics of ledgers and of who reads them.
+
+use super::families as f;
+use crate::cli::error::Result;
+use crate::cli::output::prometheus::Exposition;
+use seckill::inventory::id::ActivityId;
+use seckill::store::feeds::Feed;
+use seckill::store::{Store, StoreError};
+
+pub fn metrics(activities: &[ActivityId], store: &mut Store, metrics: &mut Exposition) -> Result<()> {
+    let counts = store.ledger_entries(activities)?;
+    let mut entries = metrics.family(f::ENTRIES);
+    for (activity, count) in activities.iter().zip(counts) {
+        entries.add(&[("activity", activity.as_str())], count);
+    }
+    // A user who may not ask has no groups to see.
+    let (feeds, now) = match store.feeds(activities) {
+        Ok(feeds) => (feeds, store.now()?.get()),
+        Err(StoreError::Permission { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let waiting = |feed: &Feed| {
+        let millis = feed.waiting_since.map_or(0, |since| now.saturating_sub(since.get()));
+        format!("{}.{:03}", millis / 1000, millis % 1000)
+    };
+    let labels = |feed: &Feed| [feed.activity.to_string(), feed.stats.name.clone()];
+    let mut family = |family, value: &dyn Fn(&Feed) -> Option<String>| {
+        let mut samples = metrics.family(family);
+        for feed in &feeds {
+            let [activity, group] = labels(feed);
+            samples.add(&[("activity", &activity), ("group", &group)], value(feed));
+        }
+    };
+    family(f::GROUP_LAG, &|feed| feed.stats.lag.map(|lag| lag.to_string()));
+    family(f::GROUP_PENDING, &|feed| Some(feed.stats.pending.to_string()));
+    family(f::GROUP_WAITING, &|feed| Some(waiting(feed)));
+    Ok(())
+}
