@@ -17,14 +17,17 @@
   ARGV[7]  per_user_limit, ARGV[8] title, ARGV[9] starts_at, ARGV[10] ends_at, ARGV[11] ledger
                           each `=text`, or empty where it is not given: create and reset then take none (and a
                           ledger), update keeps what there is; times are Unix ms, ledger is 0 or 1
+  ARGV[12] if_total       update only: nothing is done unless this is the total before; may be empty or left out
 
   Returns {status, action, total before, total, stock before, stock, limit, field, before, after, ...} with the
   fields that differ; numbers are texts, false where there is none. Stock includes withdrawn units; limit is the one
   that is in force afterwards.
      1 ok                action create (also of a reset if none of the keys exists), update, reset, or unchanged
     -3 out_of_stock      update: the stock would go below zero
+    -4 not_preheated     update: if_total is given, and none of the keys exists
    -10 exists            it is there and differs; for an update: it was not preheated by this script, its stock is
-                         gone, its ledger would have to be turned on or off, or an adoption of it is unfinished
+                         gone, its ledger would have to be turned on or off, an adoption of it is unfinished, or its
+                         total is not if_total (the field `if_total`, after all others)
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
   An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last where it grows and
   first where it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
@@ -45,6 +48,8 @@ if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('preheat: kind and number of
 if mode ~= 'create' and mode ~= 'update' and mode ~= 'reset' then return usage('preheat: ARGV[4] is not create, update or reset') end
 local total = whole(total_text)
 if not total then return usage('preheat: ARGV[6] is not a total') end
+local if_total = ARGV[12] ~= '' and ARGV[12] or nil
+if if_total and not (mode == 'update' and whole(if_total)) then return usage('preheat: ARGV[12] is not a total of an update') end
 
 -- The fields of meta that a plan sets, in the order in which they are reported.
 local FIELDS = {'per_user_limit', 'title', 'starts_at', 'ends_at', 'ledger'}
@@ -117,7 +122,9 @@ end
 -- Units for sale before, wherever they are.
 local units = stock and stock + (withdrawn or 0)
 local stock_after = total
-if not there then
+if not there and if_total then
+  action, status, stock_after = 'refused', NOT_PREHEATED, nil
+elseif not there then
   action = 'create'
 elseif mode ~= 'reset' then
   if old.total then
@@ -131,9 +138,11 @@ elseif mode ~= 'reset' then
     differ('preheated', 'by another system', 'by seckill')
   end
   stock_after = units
+  local is_other = if_total and old.total and if_total ~= total_before
+  if is_other then differ('if_total', total_before, if_total) end
   if #differences == 0 then
     action = 'unchanged'
-  elseif mode == 'create' or not old.total or not stock or meta.adopt or before.ledger ~= plan.ledger then
+  elseif mode == 'create' or is_other or not old.total or not stock or meta.adopt or before.ledger ~= plan.ledger then
     action, status = 'refused', EXISTS
   elseif units + (total - old.total) < 0 then
     action, status = 'refused', OUT_OF_STOCK

@@ -50,6 +50,8 @@ seckill preheat sale.yaml --dry-run
 seckill preheat sale.yaml
 # 20 units more for a live sale; purchases stay
 seckill preheat --id 1001 --stock 70 --update
+# The same, unless somebody else changed the total meanwhile
+seckill preheat --id 1001 --stock 70 --update --if-total 50
 # Take over an activity that another system created
 seckill preheat --id 1001 --adopt
 # Hundreds of activities from a list
@@ -141,6 +143,8 @@ seckill ledger 1001 --since 1h --timezone Asia/Shanghai
 seckill ledger 1001 --follow
 # Feed a database: rows are acknowledged after the loader succeeded
 seckill ledger --all --group warehouse --exec ./load.sh -o csv
+# For a queue whose consumers know other names
+seckill ledger --all --group queue --follow -o jsonl --map user=userId,quantity=qty
 ";
 
 const LEDGER_TRIM: &str = "

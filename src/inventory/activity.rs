@@ -78,6 +78,8 @@ pub enum Preheat {
     Create,
     /// Move total, limit, title and window; purchases stay.
     Update,
+    /// The same, only if the total is this.
+    UpdateFrom(u64),
     /// Start over, whatever was there.
     Reset,
 }

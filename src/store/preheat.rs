@@ -54,7 +54,13 @@ impl Store {
             arguments.clone()
         })?;
         let mut preheated = preheated(plan, value, &keys)?;
-        if !dry_run && preheated.action == Action::Unchanged && last_try.get() == Try::Retry {
+        let is_retry = !dry_run && last_try.get() == Try::Retry;
+        // It is as the plan says, and only the total that it had before is gone: the first try was applied.
+        if is_retry && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
+            (preheated.action, preheated.status) = (Action::Unchanged, Status::Ok);
+            preheated.differences.clear();
+        }
+        if is_retry && preheated.action == Action::Unchanged {
             preheated.status = Status::Replayed;
         }
         if !dry_run && preheated.status.is_done() {
@@ -177,7 +183,7 @@ fn settle_preheat(plan: &Plan) -> Settle {
 fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, reason: Option<&str>) -> Vec<String> {
     let mode = match how {
         Preheat::Create => "create",
-        Preheat::Update => "update",
+        Preheat::Update | Preheat::UpdateFrom(_) => "update",
         Preheat::Reset => "reset",
     };
     vec![
@@ -193,6 +199,10 @@ fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, re
         // An end before 1970 must stay after its start.
         given(plan.ends_at.map(|end| end.get().max(1))),
         given(plan.ledger.map(u8::from)),
+        match how {
+            Preheat::UpdateFrom(total) => total.to_string(),
+            _ => String::new(),
+        },
     ]
 }
 

@@ -1,6 +1,7 @@
 //! `ledger`: the history as rows, followed as it grows, and fed to a database at least once and in order.
 
 mod feed;
+mod map;
 mod rows;
 mod trim;
 mod trim_cut;

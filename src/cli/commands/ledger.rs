@@ -12,11 +12,12 @@ use std::str::FromStr;
 use super::hints;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
-use crate::cli::output::Output;
+use crate::cli::output::{Format, Output, Renaming, Row};
 use exec::Loader;
 use feed::{Delivery, feed};
+use rows::LedgerRow;
 use seckill::inventory::id::{ActivityId, UserId};
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::number::between;
@@ -77,6 +78,11 @@ struct ShowArgs {
     /// Wait for more rows until Ctrl-C
     #[arg(long)]
     follow: bool,
+    /// Other names for fields, such as user=userId
+    ///
+    /// In json, jsonl, csv, tsv and yaml, also of what CMD reads.
+    #[arg(long, value_name = "OURS=THEIRS")]
+    map: Vec<Renaming>,
     /// Consumer group: a later run resumes after this one
     #[arg(long, value_name = "NAME", conflicts_with = "since", value_parser = group)]
     group: Option<String>,
@@ -134,7 +140,24 @@ pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     }
 }
 
+/// The names of `--map`; `None` if it is not given.
+fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
+    if map.is_empty() {
+        return Ok(None);
+    }
+    if out.format() == Format::Table {
+        return Err(Failure::usage(
+            "`--map` renames the fields of json, jsonl, csv, tsv and yaml, not those of tables",
+        )
+        .hint("add `-o jsonl`, or leave `--map` out"));
+    }
+    let fields: Vec<&str> = LedgerRow::FIELDS.iter().copied().chain(["user_hex"]).collect();
+    Renaming::joined(map, &fields).map(Some).map_err(|why| Failure::usage(format!("`--map`: {why}")))
+}
+
 fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let names = names(&args.map, out)?;
+    out.set_names(names.clone());
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;
     hints::warn_of_replica(store, out);
     if sources.ledgers.is_empty() && args.all {
@@ -150,7 +173,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     match &args.group {
         Some(name) => {
             let mut delivery = match &args.exec {
-                Some(command) => Delivery::Exec(Loader::new(command, args.batch, format)),
+                Some(command) => Delivery::Exec(Loader::new(command, args.batch, format, names)),
                 None => Delivery::Print(out.stream()?),
             };
             let fed = feed(&mut sources, name, only, args.follow, &mut delivery, store, terminal);

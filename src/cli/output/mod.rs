@@ -15,6 +15,7 @@ mod paint;
 mod private_file;
 pub mod progress;
 pub mod prometheus;
+mod renaming;
 pub mod rows;
 mod screen;
 pub mod sink;
@@ -40,6 +41,7 @@ pub use format::Format;
 pub use frame::Frame;
 pub use private_file::PrivateFile;
 pub use progress::Progress;
+pub use renaming::Renaming;
 pub use rows::{Row, RowStream};
 pub use screen::{Screen, restore as restore_screen};
 pub use sink::OutputError;
@@ -64,6 +66,8 @@ pub struct Output {
     bom: bool,
     /// The server that is changed, if it is still to be named.
     target: Option<String>,
+    /// Other names for the fields of rows.
+    renaming: Option<Renaming>,
 }
 
 /// The title of a table of a dry run.
@@ -83,12 +87,18 @@ impl Output {
             is_dry: false,
             bom: false,
             target: None,
+            renaming: None,
         }
     }
 
     /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.
     pub fn set_dry_run(&mut self, is_dry: bool) {
         self.is_dry = is_dry;
+    }
+
+    /// From now on the fields of rows have other names. Tables, and values that are no rows, keep theirs.
+    pub fn set_names(&mut self, renaming: Option<Renaming>) {
+        self.renaming = renaming;
     }
 
     /// Names the server that is changed, on standard error. With json, jsonl and yaml, if no person reads that, an error is

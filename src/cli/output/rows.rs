@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Output;
 use super::cell::Cell;
 use super::format::Format;
+use super::renaming::{Renamed, Renaming};
 use super::sink::{OutputError, Sink, Unwritable};
 use super::table::Table;
 use super::terminal::Terminal;
@@ -40,6 +41,8 @@ pub struct RowStream<'a, T: Row> {
     terminal: Terminal,
     shown: Instant,
     is_dry: bool,
+    /// Other names for the fields.
+    renaming: Option<Renaming>,
     /// Whether a row that cannot be written is an error; else the work continues, and the end reports it.
     is_strict: bool,
     of: PhantomData<fn(&T)>,
@@ -66,22 +69,22 @@ enum Page {
 
 impl<'a, T: Row> RowStream<'a, T> {
     pub(super) fn new(out: &'a mut Output, format: Format) -> Result<Self, OutputError> {
-        let (terminal, is_dry) = (out.terminal, out.is_dry);
+        let (terminal, is_dry, renaming) = (out.terminal, out.is_dry, out.renaming.clone());
         let sink = &mut out.sink;
         if out.bom && format == Format::Csv && !sink.used {
             sink.write_data("\u{feff}".as_bytes());
         }
         let plain = |sink, form| Rows::Plain { sink, buffer: Vec::new(), form };
         let rows = match format {
-            Format::Csv => separated::<T>(sink, b',', is_dry)?,
-            Format::Tsv => separated::<T>(sink, b'\t', is_dry)?,
+            Format::Csv => separated::<T>(sink, b',', is_dry, renaming.as_ref())?,
+            Format::Tsv => separated::<T>(sink, b'\t', is_dry, renaming.as_ref())?,
             Format::Jsonl => plain(sink, Form::Lines),
             Format::Json => plain(sink, Form::Json { empty: true }),
             Format::Yaml => plain(sink, Form::Yaml { empty: true }),
             Format::Prometheus => return Err(OutputError::NoForm(out.format.name())),
             Format::Table => plain(sink, Form::Table(Page::Waiting(Vec::new()))),
         };
-        Ok(Self { rows, terminal, shown: Instant::now(), is_dry, is_strict: false, of: PhantomData })
+        Ok(Self { rows, terminal, shown: Instant::now(), is_dry, renaming, is_strict: false, of: PhantomData })
     }
 
     /// From now on a row that cannot be written is an error, also if the reader only closed the pipe: for a run that
@@ -140,10 +143,11 @@ impl<'a, T: Row> RowStream<'a, T> {
                     Form::Table(page) => page.push(row, sink, &self.terminal, self.is_dry),
                     _ => {
                         buffer.clear();
-                        if self.is_dry {
-                            form.encode(&Dry::new(row), buffer)?;
-                        } else {
-                            form.encode(row, buffer)?;
+                        match (&self.renaming, self.is_dry) {
+                            (Some(renaming), false) => form.encode(&Renamed(row, renaming), buffer)?,
+                            (Some(renaming), true) => form.encode(&Dry::new(&Renamed(row, renaming)), buffer)?,
+                            (None, true) => form.encode(&Dry::new(row), buffer)?,
+                            (None, false) => form.encode(row, buffer)?,
                         }
                         sink.write_data(buffer);
                     }
@@ -283,8 +287,14 @@ fn record<R: Row>(row: &R, is_dry: bool) -> Result<Vec<String>, OutputError> {
 }
 
 /// A writer of separated values, its header written.
-fn separated<T: Row>(sink: &mut Sink, delimiter: u8, is_dry: bool) -> Result<Rows<'_>, OutputError> {
+fn separated<'a, T: Row>(
+    sink: &'a mut Sink,
+    delimiter: u8,
+    is_dry: bool,
+    renaming: Option<&Renaming>,
+) -> Result<Rows<'a>, OutputError> {
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).has_headers(false).from_writer(sink);
-    writer.write_record(T::FIELDS.iter().chain(is_dry.then_some(&"dry_run")))?;
+    let name = |field: &&'static str| renaming.map_or(*field, |renaming| renaming.name(field)).to_owned();
+    writer.write_record(T::FIELDS.iter().map(name).chain(is_dry.then(|| "dry_run".to_owned())))?;
     Ok(Rows::Separated(Box::new(writer)))
 }

@@ -10,7 +10,8 @@ use serde_yaml::Value;
 use super::escape::escape_data;
 use super::sink::OutputError;
 
-/// Stands for a quoted text until serde_yaml has written the document. No word has a capital letter.
+/// Around a number, stands for a quoted text until serde_yaml has written the document: two names of one mapping must
+/// differ meanwhile. No word has a capital letter.
 const MARK: char = 'Q';
 
 /// Appends a value as a document.
@@ -20,8 +21,9 @@ pub(super) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), O
     let written = serde_yaml::to_string(&value)?;
     let mut parts = written.split(MARK);
     text.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
-    for (quoted, part) in quoted.iter().zip(parts) {
-        text.extend_from_slice(quoted.as_bytes());
+    while let (Some(nth), Some(part)) = (parts.next(), parts.next()) {
+        let quoted = nth.parse::<usize>().ok().and_then(|nth| quoted.get(nth));
+        text.extend_from_slice(quoted.map_or("", String::as_str).as_bytes());
         text.extend_from_slice(part.as_bytes());
     }
     Ok(())
@@ -32,12 +34,12 @@ pub(super) fn encode_item(value: &impl Serialize, text: &mut Vec<u8>) -> Result<
     encode(&[value], text)
 }
 
-/// Replaces each text that is no plain word by a mark, and keeps it, quoted, in the order of the document.
+/// Replaces each text that is no plain word by a mark, and keeps it, quoted.
 fn mark(value: Value, quoted: &mut Vec<String>) -> Result<Value, OutputError> {
     Ok(match value {
         Value::String(text) if !is_word(&text) => {
             quoted.push(escape_data(&serde_json::to_string(&text)?).into_owned());
-            Value::String(MARK.to_string())
+            Value::String(format!("{MARK}{}{MARK}", quoted.len() - 1))
         }
         Value::Sequence(items) => {
             Value::Sequence(items.into_iter().map(|item| mark(item, quoted)).collect::<Result<_, _>>()?)
@@ -67,7 +69,7 @@ mod tests {
     #[test]
     fn a_nested_value_is_what_it_was() {
         let value: Value = serde_yaml::from_str(
-            r#"{"activity": {"id": "1", "title": null}, "rows": [{"user": "no", "a": [[1, "x"], []]}, 7, {}], "none": [], "n": -1.5}"#,
+            r#"{"activity": {"id": "1", "title": null}, "rows": [{"user": "no", "a": [[1, "x"], []]}, 7, {}], "none": [], "n": -1.5, "no": 1, "userId": 2}"#,
         )
         .unwrap();
         let mut text = Vec::new();

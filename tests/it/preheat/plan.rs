@@ -1,7 +1,7 @@
 //! The plan is what is applied: fields that are not given stay, in the plan, the result and the stored values.
 
 use crate::support::layout::json_call;
-use crate::support::{LAYOUTS, SECKILL, TestRedis};
+use crate::support::{Fault, LAYOUTS, Proxy, SECKILL, TestRedis, When};
 
 #[test]
 fn a_field_that_is_not_given_is_shown_as_such_and_an_update_keeps_it() {
@@ -85,5 +85,45 @@ fn an_update_changes_withdrawn_units_instead_of_the_stock() {
         json_call(&redis, layout, "preheat --id 1 --stock 2 --update").code(0);
         let left = (redis.int(&layout.stock("1")), redis.hget(&layout.meta("1"), "withdrawn"));
         assert_eq!(left, (1, Some("0".to_owned())), "{layout:?}");
+    }
+}
+
+#[test]
+fn if_total_updates_only_what_nobody_changed() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        let call = |line: &str| json_call(&redis, layout, line);
+        call("preheat --id 1 --stock 10").code(0);
+        call("preheat --id 1 --stock 12 --update --if-total 10").code(0);
+        for dry in ["", " --dry-run"] {
+            let refused = call(&format!("preheat --id 1 --stock 14 --update --if-total 10{dry}")).code(3);
+            let refused = refused.stderr_has("1: its total is `12`, not `10`").stderr_has("--if-total 12");
+            assert_eq!((&refused.json()[0]["status"], &refused.json()[0]["total"]), (&"exists".into(), &12.into()));
+        }
+        assert_eq!(redis.int(&layout.stock("1")), 12, "{layout:?}");
+        let absent = call("preheat --id 2 --stock 14 --update --if-total 10").code(3).json();
+        assert_eq!(absent[0]["status"], "not_preheated", "{layout:?}");
+        for (flags, why) in [("", "--update"), (" --reset", "--reset"), (" --update --if-total -1", "--if-total")] {
+            call(&format!("preheat --id 1 --stock 14 --if-total 12{flags}")).code(2).stderr_has(why);
+        }
+    }
+}
+
+/// Whichever reply is lost: the total that it had before is then gone because this very call changed it.
+#[test]
+fn an_update_whose_reply_is_lost_is_not_taken_for_somebody_elses() {
+    for nth in 1.. {
+        let redis = TestRedis::start();
+        redis.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::Nth(nth), Fault::LoseReply);
+        let update = ["preheat", "--id", "1", "--stock", "12", "--update", "--if-total", "10", "-o", "json"];
+        let row = proxy.seckill(update).code(0).json()[0].clone();
+        assert_eq!((&row["action"], redis.int("seckill:stock:1")), (&"update".into(), 12), "{nth}: {row}");
+        assert!(["ok", "replayed"].contains(&row["status"].as_str().unwrap()), "{nth}: {row}");
+        if proxy.commands().len() < nth {
+            assert!(nth > 3, "{nth}");
+            break;
+        }
     }
 }

@@ -75,6 +75,43 @@ fn preheat_exists_tells_each_field_that_differs() {
 }
 
 #[test]
+fn preheat_not_preheated_and_exists_unless_the_total_is_the_one_given() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        let before = redis.dump_all();
+        let absent = scripts.preheat_as("update", "1", "12", &[("if_total", "10")]);
+        assert!(absent.starts_with("-4 refused nil nil nil nil"), "{layout:?}: {absent}");
+        redis.assert_unchanged_since(&before);
+        scripts.preheat("1", "10");
+        let before = redis.dump_all();
+        let other = scripts.preheat_as("update", "1", "12", &[("if_total", "11")]);
+        assert!(other.starts_with("-10 refused 10 10 10 10"), "{layout:?}: {other}");
+        assert!(other.ends_with("stock 10 12 if_total 10 11"), "{layout:?}: {other}");
+        // Also if nothing else differs.
+        let equal = scripts.preheat_as("update", "1", "10", &[("if_total", "11")]);
+        assert!(equal.starts_with("-10 refused ") && equal.ends_with("if_total 10 11"), "{layout:?}: {equal}");
+        for (mode, wrong) in [("create", "10"), ("reset", "10"), ("update", "010"), ("update", "-1"), ("update", "1e1")]
+        {
+            let error = scripts.preheat_as(mode, "1", "12", &[("if_total", wrong)]);
+            assert!(error.contains("ARGV[12]"), "{layout:?} {mode} {wrong}: {error}");
+        }
+        redis.assert_unchanged_since(&before);
+        assert!(
+            scripts.preheat_as("update", "1", "12", &[("if_total", "10")]).starts_with("1 update 10 12"),
+            "{layout:?}"
+        );
+        assert!(
+            scripts.preheat_as("update", "1", "12", &[("if_total", "12")]).starts_with("1 unchanged "),
+            "{layout:?}"
+        );
+        assert!(
+            scripts.preheat_as("update", "1", "14", &[("if_total", "")]).starts_with("1 update 12 14"),
+            "{layout:?}"
+        );
+    }
+}
+
+#[test]
 fn preheat_exists_where_any_key_is_there_that_it_did_not_write() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);

@@ -150,6 +150,9 @@ impl Scripts {
         let limit = if layout.records_once() { "=1".to_owned() } else { given("per_user_limit") };
         let (title, starts, ends, ledger) = (given("title"), given("starts_at"), given("ends_at"), given("ledger"));
         let args = [layout.kind, "tester", "", mode, "0", total, &limit, &title, &starts, &ends, &ledger];
+        // As backends call it that know no more arguments, unless it is given.
+        let if_total = fields.iter().find(|(field, _)| *field == "if_total").map(|(_, total)| *total);
+        let args: Vec<&str> = args.into_iter().chain(if_total).collect();
         self.call("preheat", &layout.keys(activity), &args)
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::rows::LedgerRow;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
-use crate::cli::output::{Format, Output, Terminal};
+use crate::cli::output::{Format, Output, Renaming, Terminal};
 use seckill::store::error::cause;
 
 /// Runs a command for every batch of rows.
@@ -15,12 +15,13 @@ pub struct Loader {
     command: String,
     batch: usize,
     format: Format,
+    names: Option<Renaming>,
 }
 
 impl Loader {
-    /// A command that gets so many rows at most, in that format.
-    pub fn new(command: &str, batch: usize, format: Format) -> Self {
-        Self { command: command.to_owned(), batch, format }
+    /// A command that gets so many rows at most, in that format, with other names for their fields.
+    pub fn new(command: &str, batch: usize, format: Format, names: Option<Renaming>) -> Self {
+        Self { command: command.to_owned(), batch, format, names }
     }
 
     pub fn batch(&self) -> usize {
@@ -60,6 +61,7 @@ impl Loader {
     fn encode(&self, rows: &[LedgerRow]) -> Result<Vec<u8>> {
         let buffer = Buffer::default();
         let mut out = Output::to(buffer.clone(), self.format, Terminal::default());
+        out.set_names(self.names.clone());
         out.array(rows)?;
         drop(out);
         Ok(std::mem::take(&mut *buffer.0.lock().unwrap_or_else(PoisonError::into_inner)))

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::row::PreheatRow;
 use super::{PreheatArgs, explain, question};
+use crate::cli::commands::hints;
 use crate::cli::error::{Result, advice};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
@@ -17,9 +18,10 @@ const MOST_PLANNED: usize = 20;
 
 /// Shows the plan or carries it out, one activity at a time.
 pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let how = match (args.update, args.reset) {
-        (true, _) => Preheat::Update,
-        (_, true) => Preheat::Reset,
+    let how = match (args.update, args.if_total, args.reset) {
+        (true, Some(total), _) => Preheat::UpdateFrom(total.get()),
+        (true, None, _) => Preheat::Update,
+        (_, _, true) => Preheat::Reset,
         _ => Preheat::Create,
     };
     let reason = args.mutating.reason.as_deref();
@@ -40,6 +42,8 @@ pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Ou
         unchanged.for_each(|result| store.changed(&result.activity));
         failed = carry_out(plans, how, reason, store, &mut results, out).err();
     }
+    let missing = results.iter().filter(|result| result.status == Status::NotPreheated);
+    hints::other_layouts(missing.map(|result| &result.activity), store, out);
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);
     }

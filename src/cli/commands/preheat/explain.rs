@@ -53,6 +53,12 @@ pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
     if differs("adopt") {
         return format!("`seckill preheat --id {activity} --adopt` resumes");
     }
+    if let Some(other) = refused.differences.iter().find(|difference| difference.field == "if_total") {
+        return format!(
+            "look at it with `seckill inspect {activity}`; then `--if-total {}` updates it as it is now",
+            other.before
+        );
+    }
     if how == Preheat::Create {
         return match refused.differences.iter().any(|difference| difference.is_given) {
             true => "`--update` changes total, limit, title and window, and keeps purchases and what is not given; \
@@ -78,6 +84,7 @@ fn in_words(difference: &FieldDifference) -> String {
         "preheated" => "it has no meta: another system created it, or its meta was lost".to_owned(),
         "stock key" => "its stock key is gone".to_owned(),
         "adopt" => "its adoption is unfinished".to_owned(),
+        "if_total" => format!("its total is `{}`, not `{}`", difference.before, difference.after),
         field if !difference.is_given => format!("{field} {} is not given", shown(&difference.before)),
         field => format!("{field} {} → {}", shown(&difference.before), shown(&difference.after)),
     }

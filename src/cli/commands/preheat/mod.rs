@@ -78,6 +78,11 @@ pub struct PreheatArgs {
     /// Stock moves by the difference of the totals. Fields that are not given stay.
     #[arg(long, conflicts_with = "reset")]
     update: bool,
+    /// Update only if the total is N (compare and set)
+    ///
+    /// Else it is `exists`: somebody changed it since you looked.
+    #[arg(long, value_name = "N", requires = "update", conflicts_with_all = ["reset", "adopt"], allow_hyphen_values = true)]
+    if_total: Option<Units>,
     /// Start over: remove purchases, ledger and requests
     #[arg(long)]
     reset: bool,

@@ -1,0 +1,115 @@
+//! Other names for the fields of rows, as the consumers of a feed know them. Tables keep their headings.
+
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use serde_yaml::{Mapping, Value};
+
+/// Ours and theirs, in pairs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Renaming(Vec<(String, String)>);
+
+impl FromStr for Renaming {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let pair = |pair: &str| {
+            let (ours, theirs) = pair.split_once('=').ok_or("expected OURS=THEIRS, as in `user=userId`")?;
+            let (ours, theirs) = (ours.trim(), theirs.trim());
+            match ours.is_empty() || theirs.is_empty() || theirs.contains(char::is_control) {
+                true => Err(format!("`{}` names no field: expected OURS=THEIRS", pair.escape_debug())),
+                false => Ok((ours.to_owned(), theirs.to_owned())),
+            }
+        };
+        text.split(',').map(pair).collect::<Result<_, String>>().map(Self)
+    }
+}
+
+impl Renaming {
+    /// Several as one, for rows of these fields.
+    ///
+    /// # Errors
+    /// A field that no row has, or that is renamed twice, or two fields of one name.
+    pub fn joined(parts: &[Self], fields: &[&str]) -> Result<Self, String> {
+        let all = Self(parts.iter().flat_map(|part| part.0.iter().cloned()).collect());
+        for (nth, (ours, _)) in all.0.iter().enumerate() {
+            if !fields.contains(&ours.as_str()) {
+                return Err(format!("there is no field `{}`; there are {}", ours.escape_debug(), fields.join(", ")));
+            }
+            if all.0[..nth].iter().any(|(other, _)| other == ours) {
+                return Err(format!("`{ours}` is renamed twice"));
+            }
+        }
+        let mut names: Vec<&str> = fields.iter().map(|field| all.name(field)).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(format!("two fields would be called `{}`", pair[0].escape_debug())),
+            None => Ok(all),
+        }
+    }
+
+    /// What a field is called.
+    pub fn name<'a>(&'a self, field: &'a str) -> &'a str {
+        self.0.iter().find(|(ours, _)| ours == field).map_or(field, |(_, theirs)| theirs)
+    }
+}
+
+/// A row with other names.
+pub(super) struct Renamed<'a, T>(pub &'a T, pub &'a Renaming);
+
+impl<T: Serialize> Serialize for Renamed<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // A mapping of YAML keeps the order of its fields.
+        let value = serde_yaml::to_value(self.0).map_err(serde::ser::Error::custom)?;
+        let Value::Mapping(fields) = value else { return value.serialize(serializer) };
+        let rename = |(name, value): (Value, Value)| match name.as_str() {
+            Some(text) => (Value::String(self.1.name(text).to_owned()), value),
+            None => (name, value),
+        };
+        fields.into_iter().map(rename).collect::<Mapping>().serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: &[&str] = &["activity", "user", "quantity"];
+
+    fn joined(parts: &[&str]) -> Result<Renaming, String> {
+        let parts: Vec<Renaming> = parts.iter().map(|part| part.parse().unwrap()).collect();
+        Renaming::joined(&parts, FIELDS)
+    }
+
+    #[test]
+    fn fields_swap_their_names_but_never_share_one() {
+        let swapped = joined(&["user=activity, activity=user", "quantity=数量"]).unwrap();
+        assert_eq!(FIELDS.iter().map(|field| swapped.name(field)).collect::<Vec<_>>(), ["user", "activity", "数量"]);
+        for (parts, why) in [
+            (&["usr=userId"][..], "no field `usr`"),
+            (&["user=a", "user=b"], "renamed twice"),
+            (&["user=quantity"], "two fields would be called `quantity`"),
+            (&["user=x,activity=x"], "two fields would be called `x`"),
+        ] {
+            assert!(joined(parts).unwrap_err().contains(why), "{parts:?}");
+        }
+        for wrong in ["user", "user=", "=x", "", "user=a,", "user=a\u{1b}b"] {
+            assert!(wrong.parse::<Renaming>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_renamed_row_keeps_the_order_and_the_numbers_of_its_fields() {
+        #[derive(Serialize)]
+        struct Row {
+            user: &'static str,
+            quantity: i64,
+            stock: u64,
+            reason: Option<String>,
+        }
+        let row = Row { user: "0123", quantity: -3, stock: u64::MAX, reason: None };
+        let renaming: Renaming = "user=userId,stock=left".parse().unwrap();
+        let json = serde_json::to_string(&Renamed(&row, &renaming)).unwrap();
+        assert_eq!(json, r#"{"userId":"0123","quantity":-3,"left":18446744073709551615,"reason":null}"#);
+    }
+}
