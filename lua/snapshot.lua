@@ -16,7 +16,7 @@
   false, and for each user the text of what is held, false for nothing, `?` for a member of a set without units, as a
   plain script leaves it. Status is
      1 ok
-    -4 not_preheated  KEYS[1] is absent: nobody can buy (what else there is, is told all the same)
+    -4 not_preheated  KEYS[1] is absent: nobody can buy (what else there is, is replied all the same)
    -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
 
   Commands it needs: GET HGETALL TYPE TIME HLEN HMGET XREVRANGE; sets also SCARD SMISMEMBER.

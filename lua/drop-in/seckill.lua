@@ -18,7 +18,7 @@
     USAGE          the number of keys or arguments, or an argument, is not as above
     NOT_PREHEATED  KEYS[1] is absent
     CORRUPT        a key is of the wrong type, or holds what is no number; the message has key and value
-    NOPERM         this user of the server may not run HINCRBY (told beforehand from Redis 7.0 on)
+    NOPERM         this user of the server may not run HINCRBY (found before the first write from Redis 7.0 on)
   The stock is written first, so that a cut leaves fewer units for sale, never more.
 
   What it cannot know with these keys and arguments:

@@ -14,7 +14,7 @@
     USAGE          no key, other numbers of keys and arguments, more than 512, or a quantity is not as above
     NOT_PREHEATED  a key is absent
     CORRUPT        a key is of the wrong type, or holds what is no number; the message has key and value
-    NOPERM         this user of the server may not run DECRBY on one of the keys (told beforehand from Redis 7.0 on)
+    NOPERM         this user of the server may not run DECRBY on one of the keys (found before the first write from Redis 7.0 on)
   A cut leaves fewer units for sale, never more.
 
   What it cannot know with these keys and arguments:

@@ -35,6 +35,12 @@ impl Plan {
     /// What is wrong with its limit, and what was expected.
     pub fn fitted(mut self, layout: Layout) -> Result<Self, String> {
         let kind = layout.kind();
+        if layout == Layout::Cluster && self.id.is_part() {
+            return Err(format!(
+                "activity `{}`: in the layout `cluster` no id ends in `#` and digits, which are for parts of an activity",
+                self.id
+            ));
+        }
         if let Some(limit) = self.per_user_limit {
             if !kind.has_users() {
                 return Err(format!(
@@ -279,6 +285,15 @@ mod tests {
         ];
         for (name, plan) in given {
             assert!(fields.iter().all(|field| plan.gives(field) == (*field == name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn ids_of_parts_are_kept_free_on_clusters() {
+        for (id, fits) in [("a#1", false), ("#0", false), ("a#", true), ("a#1b", true), ("1001", true), ("a#b1", true)] {
+            let plan = || Plan { id: ActivityId::validated(id.as_bytes()), ..plan() };
+            assert_eq!(plan().fitted(Layout::Cluster).is_ok(), fits, "{id}");
+            assert!(plan().fitted(Layout::Seckill).is_ok(), "{id}");
         }
     }
 

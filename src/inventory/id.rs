@@ -92,6 +92,12 @@ impl ActivityId {
     pub fn validated(bytes: &[u8]) -> Self {
         Self(String::from_utf8_lossy(bytes).into_owned())
     }
+
+    /// Whether it ends in `#` and digits, as the name of a part of an activity does.
+    pub fn is_part(&self) -> bool {
+        let digits = self.0.rsplit_once('#').map(|(_, digits)| digits);
+        digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    }
 }
 
 impl RequestId {

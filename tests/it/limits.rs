@@ -131,3 +131,23 @@ fn the_reason_of_a_trim_is_in_its_checkpoint() {
     redis.seckill(["ledger", "1001"]).code(0).stderr_has("keep it short");
     redis.seckill(["reconcile", "1001"]).code(0);
 }
+
+/// Such ids are for the parts that an activity may be cut into.
+#[test]
+fn in_the_cluster_layout_no_id_ends_in_a_number_sign_and_digits() {
+    let redis = TestRedis::start();
+    let plan = "layout: cluster\nactivities:\n  - {id: 'sku#12', stock: 5}\n";
+    let list = "id,stock\nsku,5\nsku#12,5\n";
+    for (args, stdin) in [
+        (&["preheat", "-l", "cluster", "--id", "sku#12", "--stock", "5"][..], ""),
+        (&["preheat", "-l", "cluster", "--id", "sku#12", "--adopt", "--yes"], ""),
+        (&["preheat", "-"], plan),
+        (&["run", "-"], plan),
+        (&["preheat", "-l", "cluster", "--from", "-"], list),
+    ] {
+        redis.seckill([]).args(args).stdin(stdin).code(2).stderr_has("activity `sku#12`: in the layout `cluster`");
+    }
+    assert!(redis.dump_all().is_empty());
+    redis.seckill(["preheat", "-l", "cluster", "--id", "sku#", "--stock", "5"]).code(0);
+    redis.seckill(["preheat", "--id", "sku#12", "--stock", "5"]).code(0);
+}

@@ -18,6 +18,7 @@ mod context;
 mod contract;
 mod doctor;
 mod drop_ins;
+mod documents;
 mod embedded;
 mod faults;
 mod fixtures;
