@@ -290,7 +290,8 @@ mod tests {
 
     #[test]
     fn ids_of_parts_are_kept_free_on_clusters() {
-        for (id, fits) in [("a#1", false), ("#0", false), ("a#", true), ("a#1b", true), ("1001", true), ("a#b1", true)] {
+        for (id, fits) in [("a#1", false), ("#0", false), ("a#", true), ("a#1b", true), ("1001", true), ("a#b1", true)]
+        {
             let plan = || Plan { id: ActivityId::validated(id.as_bytes()), ..plan() };
             assert_eq!(plan().fitted(Layout::Cluster).is_ok(), fits, "{id}");
             assert!(plan().fitted(Layout::Seckill).is_ok(), "{id}");
