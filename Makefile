@@ -15,14 +15,14 @@ build: ## Build the release binary (static on Linux, if that works here) and pri
 # Servers differ in places (upstream's Redis 6.2 even in its Lua), so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one, and
 # SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL, SECKILL_TEST_CLIENTS= the calls in other
 # languages, which run on the first server only. Many tests wait for a server most of
-# their time, so two run on each core.
+# their time, so three run on each core.
 # SECKILL_TEST_PROMTOOL=skip leaves out what Prometheus' promtool checks.
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
 	clients=$${SECKILL_TEST_CLIENTS-$$(scripts/clients)} && \
 	promtool=$${SECKILL_TEST_PROMTOOL:-$$(scripts/servers promtool)} && \
 	servers=$${SECKILL_TEST_SERVER:-$$(scripts/servers all)} && \
-	threads=$${RUST_TEST_THREADS:-$$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))} && \
+	threads=$${RUST_TEST_THREADS:-$$(( 3 * $$(getconf _NPROCESSORS_ONLN) ))} && \
 	printf '%s\n' "$$servers" | while IFS= read -r server; do \
 		server=$${server#*=}; \
 		echo "== tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')"; \

@@ -293,14 +293,14 @@ mod tests {
 
     #[test]
     fn a_ledger_is_whole_from_the_preheat_of_its_epoch_on() {
-        let mut state = LedgerState::new(Kind::Set, Some(Compared::unread(None, EntryId::ZERO, false)));
+        let mut state = LedgerState::new(Kind::Set, Some(Compared::unread(None, EntryId::ZERO, true)));
         assert!(!state.is_whole(1));
         state.add(&entry("1-0", "preheat", Some("10"), ""));
         assert!(state.is_whole(1) && !state.is_whole(2));
         state.carry_unknown(b"a");
         assert_eq!(state.unknown().collect::<Vec<_>>(), [b"a"]);
         state.begin_again();
-        assert_eq!((state.kind, state.named, state.is_whole(1), state.unknown().count()), (Kind::Set, false, false, 0));
+        assert_eq!((state.kind, state.named, state.is_whole(1), state.unknown().count()), (Kind::Set, true, false, 0));
         // Behind a checkpoint it is whole once the very next entry was read.
         let checkpoint: Checkpoint = "7 0a-b 2 1 1700-0 1699-5 12 50 3 1800 me".parse().unwrap();
         state.begin_at(&checkpoint);

@@ -125,3 +125,15 @@ pub struct MultiOutcome {
     /// One for each item, in the order given.
     pub items: Vec<Outcome>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_that_nobody_recorded_are_null() {
+        let json = |bought| serde_json::to_string(&bought).unwrap();
+        assert_eq!((json(Bought::Units(3)), json(Bought::Unknown)), ("3".to_owned(), "null".to_owned()));
+        assert_eq!((Bought::Units(3).units(), Bought::Unknown.units()), (Some(3), None));
+    }
+}

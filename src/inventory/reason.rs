@@ -38,3 +38,17 @@ impl FromStr for Reason {
 pub fn given(text: &str) -> Result<String, String> {
     text.parse().map(Reason::into_text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_has_1_to_1024_bytes() {
+        for text in ["a".to_owned(), "价".repeat(341), "b".repeat(MOST_REASON)] {
+            assert_eq!(given(&text).as_ref(), Ok(&text));
+        }
+        assert_eq!(given(""), Err("it is empty, expected a reason of 1 to 1,024 bytes".to_owned()));
+        assert!(given(&"价".repeat(342)).unwrap_err().starts_with("it has 1026 bytes"));
+    }
+}

@@ -95,5 +95,7 @@ mod tests {
             assert_eq!(status.code() > 0, status.is_done());
         }
         assert_eq!(Status::of_code(0), None);
+        let call = [call_code::GAP, call_code::OTHER_EPOCH, call_code::OTHER_JOB, call_code::STALE, call_code::UNREAD];
+        assert!(call.iter().all(|code| *code < 0), "{call:?}");
     }
 }

@@ -155,6 +155,12 @@ mod tests {
     }
 
     #[test]
+    fn a_second_is_the_one_that_began() {
+        let second = |millis| Millis(millis).to_second().0;
+        assert_eq!([second(1999), second(2000), second(0), second(-1)], [1000, 2000, 0, -1000]);
+    }
+
+    #[test]
     fn years_from_0_to_9999_are_times() {
         for (text, millis) in [
             ("9999-12-31T23:59:59Z", 253_402_300_799_000),

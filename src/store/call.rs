@@ -89,7 +89,7 @@ impl Attempts {
     /// Waits before the next attempt; an error if there should be none.
     fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<(), StoreError> {
         let timeout = servers.target().timeout * 3;
-        let most = if servers.fail_over() { timeout.max(FAILOVER) } else { timeout };
+        let most = if servers.waits_for_failover() { timeout.max(FAILOVER) } else { timeout };
         if self.began.elapsed() + self.pause >= most {
             return Err(servers.explained(error));
         }

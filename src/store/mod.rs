@@ -95,6 +95,14 @@ impl Store {
         self
     }
 
+    /// Calls wait for no failover: whoever asks what is wrong wants to know that a node is down, and not to wait for
+    /// another.
+    #[must_use]
+    pub fn without_waiting_for_failover(mut self) -> Self {
+        self.servers.be_impatient();
+        self
+    }
+
     /// The layout of all keys.
     pub fn layout(&self) -> Layout {
         self.layout

@@ -100,7 +100,10 @@ fn zsh_and_fish_complete_too() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1001", "--stock", "5"]).code(0);
     let url = redis.url();
-    let env = [("SECKILL_URL", url.as_str()), ("XDG_CONFIG_HOME", "/nonexistent"), ("TERM", "dumb")];
+    // Where fish makes folders of its own.
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().to_str().unwrap();
+    let env = [("SECKILL_URL", url.as_str()), ("HOME", home), ("XDG_CONFIG_HOME", home), ("TERM", "dumb")];
     for shell in ["bash", "zsh", "fish"] {
         let script = seckill(["completions", shell]).code(0).stderr("").stdout;
         assert!(script.contains("SECKILL_COMPLETE") && !script.contains("target/"), "{shell}: {script}");

@@ -208,3 +208,17 @@ fn no_prefix_of_a_plan_leaves_more_for_sale_than_there_is() {
     }
     assert!(proven > 1000 && raised > 1000, "{proven} {raised}");
 }
+
+#[test]
+fn what_is_corrupt_or_unreadable_is_never_repaired() {
+    let drifted = || Sale { stock: Some(5), ..sale(Layout::Seckill) }.evidence();
+    assert!(!plan(&drifted(), false, MissingOrders::Repair).repairs.is_empty());
+    let mut corrupt = drifted();
+    corrupt.corrupt = Some(super::super::order::Corrupt { key: "a key".to_owned(), what: "is a list".to_owned() });
+    let mut unreadable = drifted();
+    unreadable.ledger.unreadable.push((EntryId::ZERO, "no such operation".to_owned()));
+    for evidence in [corrupt, unreadable] {
+        let plan = plan(&evidence, false, MissingOrders::Repair);
+        assert_eq!((plan.repairs.len(), plan.kept[0].0), (0, Class::Corrupt));
+    }
+}

@@ -44,6 +44,8 @@ pub struct Servers {
     has_map: bool,
     /// The node that a reply is to come from: see [`send`](Self::send).
     under_way: Option<usize>,
+    /// Whether a call waits for a failover; else only as long as for one server.
+    is_patient: bool,
 }
 
 impl Servers {
@@ -51,7 +53,19 @@ impl Servers {
     pub fn new(target: Target, layout: Layout) -> Self {
         let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
-        Self { target, layout, kind, seeds: nodes.len(), nodes, owners: Vec::new(), has_map: false, under_way: None }
+        let seeds = nodes.len();
+        let (owners, has_map, under_way, is_patient) = (Vec::new(), false, None, true);
+        Self { target, layout, kind, seeds, nodes, owners, has_map, under_way, is_patient }
+    }
+
+    /// Waits for no failover from now on.
+    pub(super) fn be_impatient(&mut self) {
+        self.is_patient = false;
+    }
+
+    /// Whether a call waits until another server has taken over.
+    pub(super) fn waits_for_failover(&self) -> bool {
+        self.is_patient && self.fail_over()
     }
 
     /// The same servers, without a connection.

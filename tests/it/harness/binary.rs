@@ -7,7 +7,7 @@ use crate::support::{Fault, Proxy, TestRedis, When, seckill};
 #[test]
 fn a_call_is_judged_by_its_code_and_both_streams() {
     let version = concat!("seckill ", env!("CARGO_PKG_VERSION"), "\n");
-    seckill(["--version"]).code(0).stdout_is(version).stdout_has("seckill").stdout_lacks("error").stderr("");
+    seckill(["-V"]).code(0).stdout_is(version).stdout_has("seckill").stdout_lacks("error").stderr("");
     seckill(["--no-such-flag"]).code(2).stdout_is("").stderr_has("--no-such-flag").stderr_lacks("panicked");
 }
 

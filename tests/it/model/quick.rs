@@ -149,7 +149,7 @@ fn a_quick_path_does_what_the_reference_path_does<C: AsArguments>(
 
 #[test]
 fn quick_paths_of_hashes_do_what_the_reference_path_does() {
-    for (layout, cases) in [(SECKILL, 150), (CLUSTER, 10)] {
+    for (layout, cases) in [(SECKILL, 100), (CLUSTER, 10)] {
         let twins = a_quick_path_does_what_the_reference_path_does(layout, &["1"], calls::call(layout), cases);
         twins.borrow().assert_both_paths_were_used(15);
     }
@@ -157,7 +157,7 @@ fn quick_paths_of_hashes_do_what_the_reference_path_does() {
 
 #[test]
 fn the_quick_path_of_multi_orders_does_what_the_reference_path_does() {
-    for (layout, cases) in [(SECKILL, 120), (CLUSTER, 10)] {
+    for (layout, cases) in [(SECKILL, 70), (CLUSTER, 10)] {
         let twins = a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, multi::call(), cases);
         twins.borrow().assert_both_paths_were_used(8);
     }
@@ -165,7 +165,7 @@ fn the_quick_path_of_multi_orders_does_what_the_reference_path_does() {
 
 #[test]
 fn orders_of_several_activities_are_decided_as_those_of_each_alone() {
-    for (layout, cases) in [(SECKILL, 120), (CLUSTER, 10)] {
+    for (layout, cases) in [(SECKILL, 70), (CLUSTER, 10)] {
         let twins = a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, mixed::call(), cases);
         twins.borrow().assert_both_paths_were_used(30);
     }

@@ -39,7 +39,7 @@ pub struct DoctorArgs {
 /// Checks everything, and shows it.
 pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
-    let mut store = session.store(layout)?;
+    let mut store = session.store(layout)?.without_waiting_for_failover();
     let rights = rights::all(layout);
     let health = store.health(&rights)?;
     let options = Options::of(&session.global, layout);
