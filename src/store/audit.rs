@@ -1,4 +1,4 @@
-//! Reads all that an audit needs, exactly, while the sale goes on.
+//! Reads all that an audit needs, exactly, during the sale.
 //!
 //! A scan of a hash that is being written mixes instants. So each page of participants comes with the ledger's last entry
 //! at that very instant; the ledger is folded up to exactly there, and then each counter of the page must be what the

@@ -6,8 +6,9 @@
 use std::thread;
 use std::time::Duration;
 
+use crate::chaos::{Chaos, How};
 use crate::history::{Failover, History, Turn};
-use crate::schedule::{Chaos, How, Schedule};
+use crate::schedule::Schedule;
 use crate::support::{TestCluster, wait_until};
 
 /// Does it, and waits until the cluster is well again.

@@ -4,10 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::aof;
+use crate::chaos::{Chaos, Foreign};
 use crate::failovers;
 use crate::history::History;
 use crate::rng::Rng;
-use crate::schedule::{Chaos, Foreign, Schedule};
+use crate::schedule::Schedule;
 use crate::servers::Servers;
 use crate::support::{Fault, Proxy};
 

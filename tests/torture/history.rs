@@ -35,10 +35,10 @@ pub struct Event {
     pub stderr: String,
 }
 
-/// Where writes go on: another file, which need not have all that the one before had.
+/// Where writes continue: another file, which need not have all that the one before had.
 #[derive(Debug, Clone)]
 pub enum Turn {
-    /// A server went back to older data: the first bytes of its file, which goes on as another one.
+    /// A server went back to older data: the first bytes of its file, which continues as another one.
     Cut { from: usize, to: usize, tick: u64, start: u64, lost: bool },
     /// A replica became the primary.
     Failover(Failover),
@@ -55,7 +55,7 @@ pub struct Failover {
     pub born: u64,
     /// From when on the old primary was asked no more.
     pub dead: u64,
-    /// The length of the old primary's file when it stopped answering. What it writes behind that, once it goes on, was
+    /// The length of the old primary's file when it stopped answering. What it writes behind that, once it continues, was
     /// sent long ago.
     pub stopped_at: Option<u64>,
     /// Whether the replica had everything, so that nothing may be lost.
@@ -113,7 +113,7 @@ impl History {
     }
 
     /// While the only server is down: cuts its file where `choose` says, which gets all of it. If that is not its end, it
-    /// goes on as another file.
+    /// continues as another file.
     pub fn cut(&self, lost: bool, choose: impl FnOnce(&[u8]) -> u64) {
         let mut files = self.files.lock().unwrap();
         let Some(File::Open(path)) = files.files.last() else { panic!("the file ended") };
@@ -129,7 +129,7 @@ impl History {
         }
     }
 
-    /// Records where the writes go on.
+    /// Records where the writes continue.
     pub fn turn(&self, turn: Turn) {
         self.files.lock().unwrap().turns.push(turn);
     }

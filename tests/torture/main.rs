@@ -14,6 +14,7 @@
 mod actors;
 mod adoption;
 mod aof;
+mod chaos;
 mod check;
 mod entries;
 mod failovers;

@@ -1,7 +1,7 @@
 //! The writes of the servers as segments: one for each way in which the data of some activities went on.
 //!
-//! What the activities of a slot are is in one file of writes at a time. A slot that moves goes on in another primary's
-//! file. A failover goes on in the replica's file, which has what it got from its primary until then: so the writes that
+//! What the activities of a slot are is in one file of writes at a time. A slot that moves continues in another primary's
+//! file. A failover continues in the replica's file, which has what it got from its primary until then: so the writes that
 //! both files begin with were before it, and what only the primary's has was lost.
 
 use crate::aof::{self, Group};
@@ -68,7 +68,7 @@ pub fn segments(bundle: &Bundle, files: &[Vec<u8>], turns: &[Turn]) -> Result<Ve
     let until = |file: usize, end: u64| lanes[file].partition_point(|group| group.end <= end);
     let mut chain = Chain::default();
     let mut segments = Vec::new();
-    // Where it goes on: a file, and the number of the first group there.
+    // Where it continues: a file, and the number of the first group there.
     let (mut file, mut next) = (bundle.file, 0);
     for turn in turns {
         let (to, kept_there, found) = match turn {

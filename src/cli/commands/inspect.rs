@@ -42,8 +42,8 @@ const USERS_IN_A_CALL: usize = 2000;
 /// followed by the users who bought most; csv and tsv have the rows of the activities alone.
 ///
 /// An ACTIVITY with `*`, `?` or `[ab]` is a pattern: all preheated activities whose whole id fits it are listed, with
-/// their largest buyers if `--top` says how many. Quote it, or the shell may replace it by names of files. `[*]` stands
-/// for `*` itself.
+/// their largest buyers if `--top` says how many. Quote it, or the shell may replace it by names of files. `[*]` means
+/// `*` itself.
 ///
 /// An activity that is not there is `not_preheated`, one that cannot be read is `corrupt`: both are shown in `state`
 /// (with json, jsonl and yaml in `status` too), the others are shown all the same, and the exit code is 3. What only a

@@ -109,7 +109,7 @@ fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Kn
         _ => Vec::new(),
     };
     let rules = field("commands").map(text).unwrap_or_default();
-    // A category stands for its commands.
+    // A category is all of its commands.
     let mut steps: Vec<(bool, Vec<String>)> = Vec::new();
     for rule in rules.split(' ') {
         let (adds, name) = (rule.starts_with('+'), rule.get(1..).unwrap_or_default());

@@ -158,7 +158,7 @@ impl One {
         read: Instant,
         newest: &mut Vec<NewestOrder>,
     ) -> Result<(), Unanswered> {
-        // Whoever may not do a part of a transaction is refused there, and at its end is told only that it failed.
+        // Whoever may not do a part of a transaction is refused there, and at its end learns only that it failed.
         let refused = |answer: &Result<Value, Unanswered>| {
             matches!(answer, Err(Unanswered::Refused(StoreError::Permission { .. })))
         };

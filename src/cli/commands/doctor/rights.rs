@@ -133,7 +133,7 @@ fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layou
     (!rules.is_empty()).then(|| rules.into_iter().collect())
 }
 
-/// The pattern of keys that an example stands for: `~stock:*` of `stock:1`.
+/// The pattern of keys of an example: `~stock:*` of `stock:1`.
 fn pattern(key: &str) -> String {
     let prefix = key.split([':', '_']).next().unwrap_or(key);
     match key.chars().nth(prefix.len()) {

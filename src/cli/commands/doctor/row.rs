@@ -21,7 +21,7 @@ names! {
         Eviction = "eviction",
         /// Who has a copy.
         Replicas = "replicas",
-        /// Whether a primary that is alone goes on selling.
+        /// Whether a primary that is alone continues to sell.
         MinReplicas = "min_replicas",
         /// How full memory is.
         Memory = "memory",
@@ -67,7 +67,7 @@ impl Check {
             }
             Self::Replicas => "without a copy on another machine, a disk or machine that breaks ends the sale",
             Self::MinReplicas => {
-                "a primary that was cut off goes on selling; what it sold is thrown away when it rejoins"
+                "a primary that was cut off continues to sell; what it sold is thrown away when it rejoins"
             }
             Self::Memory => {
                 "at maxmemory every order is refused; without a limit the kernel kills the server when the machine is full"

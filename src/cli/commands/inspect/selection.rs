@@ -82,12 +82,12 @@ impl Selection {
 }
 
 /// Whether an argument is a pattern rather than an id. An id may hold these characters too: then `[*]` in a pattern
-/// stands for `*`, and a pattern that is exactly the id of an activity finds that one as well.
+/// means `*`, and a pattern that is exactly the id of an activity finds that one as well.
 pub fn is_pattern(argument: &ActivityId) -> bool {
     argument.as_str().contains(['*', '?', '['])
 }
 
-/// What the arguments stand for: named activities in their order, and whatever was preheated that fits a pattern.
+/// What the arguments mean: named activities in their order, and whatever was preheated that fits a pattern.
 #[derive(Debug)]
 pub struct Wanted {
     arguments: Vec<(ActivityId, Option<Pattern>)>,
@@ -100,9 +100,8 @@ impl Wanted {
         let read = |argument: &ActivityId| {
             let pattern = is_pattern(argument).then(|| Pattern::new(argument.as_str())).transpose();
             pattern.map(|pattern| (argument.clone(), pattern)).map_err(|error| {
-                Failure::usage(format!("`{argument}` is no pattern: {}", error.msg)).hint(
-                    "`*` stands for any text, `?` for one character, `[ab]` for one of them, `[*]` for `*` itself",
-                )
+                Failure::usage(format!("`{argument}` is no pattern: {}", error.msg))
+                    .hint("`*` means any text, `?` for one character, `[ab]` for one of them, `[*]` for `*` itself")
             })
         };
         Ok(Self { arguments: arguments.iter().map(read).collect::<Result<_, Failure>>()? })
