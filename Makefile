@@ -14,8 +14,8 @@ build: ## Build the release binary (static on Linux, if that works here) and pri
 
 # Servers differ in places (upstream's Redis 6.2 even in its Lua), so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one, and
 # SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL, SECKILL_TEST_CLIENTS= the calls in other
-# languages, which run on the first server only. Many tests wait for a server most of
-# their time, so three run on each core.
+# languages, which run on the first server only, as unit tests do. Many tests wait for a server most of their time, so three run
+# on each core.
 # SECKILL_TEST_PROMTOOL=skip leaves out what Prometheus' promtool checks.
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
@@ -28,8 +28,8 @@ test: ## Run all tests, once on each server this machine has or can get
 		echo "== tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')"; \
 		SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES="$$databases" SECKILL_TEST_CLIENTS="$$clients" \
 			SECKILL_TEST_PROMTOOL="$$promtool" \
-			RUST_TEST_THREADS="$$threads" cargo test --locked </dev/null || exit 1; \
-		clients=; \
+			RUST_TEST_THREADS="$$threads" cargo test --locked $$only </dev/null || exit 1; \
+		clients=; only='--test it --test torture'; \
 	done
 
 # Round n of a run has the seed SEED + n; a round that fails says which seed reproduces it, and where its history is. With
