@@ -150,8 +150,8 @@ seckill ledger --all --group queue --follow -o jsonl --map user=userId,quantity=
 const LEDGER_TRIM: &str = "
 seckill ledger trim 1001 --before 2026-11-12 --dry-run
 seckill ledger trim 1001 --before 2026-11-12
-# Keep a week
-seckill ledger trim 1001 --before 7d
+# Keep a week of all preheated activities: one question
+seckill ledger trim --all --before 7d
 ";
 
 const DOCTOR: &str = "

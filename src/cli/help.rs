@@ -95,8 +95,9 @@ pub(super) fn usage(path: &str) -> Option<&'static str> {
         }
         "ledger" => {
             "seckill ledger [OPTIONS] ACTIVITY...|--all\n       \
-             seckill ledger trim [OPTIONS] ACTIVITY --before TIME"
+             seckill ledger trim [OPTIONS] ACTIVITY...|--all --before TIME"
         }
+        "ledger trim" => "seckill ledger trim [OPTIONS] ACTIVITY...|--all --before TIME",
         _ => return None,
     })
 }

@@ -5,6 +5,7 @@ mod map;
 mod rows;
 mod trim;
 mod trim_cut;
+mod trim_many;
 
 use serde_json::json;
 

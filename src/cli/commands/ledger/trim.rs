@@ -1,10 +1,12 @@
 //! `seckill ledger trim`: remove old entries, and keep every audit exact.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use crate::cli::Mutating;
 use crate::cli::commands::rows::warn_of_corrupt;
-use crate::cli::error::Result;
+use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Output, Tone, columns};
 use seckill::inventory::id::ActivityId;
@@ -14,7 +16,7 @@ use seckill::inventory::time::{GivenTime, Millis};
 use seckill::store::Store;
 use seckill::store::trim::{Sums, Trim, Untrimmed};
 
-/// Remove old entries of a ledger; audits stay exact
+/// Remove old entries of ledgers; audits stay exact
 ///
 /// The units of each user, total and stock of the removed entries are stored as a checkpoint, where audits begin. The
 /// sale continues meanwhile. Entries that a consumer group has not acknowledged are kept (`unread`, exit 3), and so is
@@ -24,9 +26,12 @@ use seckill::store::trim::{Sums, Trim, Untrimmed};
 /// cannot be compared any more. Request ids stay, so no order is applied twice.
 #[derive(Debug, clap::Args)]
 pub struct TrimArgs {
-    /// Activity whose ledger to trim
-    #[arg(value_name = "ACTIVITY")]
-    activity: ActivityId,
+    /// Activities whose ledgers to trim
+    #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
+    activities: Vec<ActivityId>,
+    /// Trim the ledgers of all preheated activities
+    #[arg(long, conflicts_with = "activities")]
+    all: bool,
     /// Remove entries older than this
     ///
     /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
@@ -65,73 +70,193 @@ const OK: &str = "ok";
 /// A consumer group still needs what should go.
 const UNREAD: &str = "unread";
 
+/// Activities that a question names; the others are counted.
+const MOST_NAMED: usize = 10;
+
+/// What is to be done to one ledger.
+struct Planned<'a> {
+    activity: &'a ActivityId,
+    trim: Trim,
+    /// Entries that would be removed, and users who hold something by them; `None` if no new checkpoint is needed.
+    counts: Option<(u64, usize)>,
+    /// The sums themselves, until another ledger is read: those of many would fill the memory.
+    sums: Option<Sums>,
+}
+
+impl<'a> Planned<'a> {
+    /// Nothing is written.
+    fn new(activity: &'a ActivityId, before: Millis, store: &mut Store) -> Result<Self> {
+        let trim = store.plan_trim(activity, before)?;
+        let sums = match trim.needs_checkpoint() {
+            true => Some(store.sum_up(activity, &trim)?.map_err(|why| untrimmed(activity, why))?),
+            false => None,
+        };
+        let counts = sums.as_ref().map(|sums| (sums.entries, sums.users));
+        Ok(Self { activity, trim, counts, sums })
+    }
+
+    fn has_work(&self) -> bool {
+        self.counts.is_some() || self.trim.is_unfinished()
+    }
+}
+
 /// Trims.
 pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     store.require_replicas(args.mutating.wait_replicas);
-    let activity = &args.activity;
+    let named = if args.all { store.preheated()? } else { args.activities.clone() };
+    let mut seen = HashSet::new();
+    let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
+    if activities.is_empty() {
+        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
+    }
     let before = args.before.at(|| store.now())?;
-    let trim = store.plan_trim(activity, before)?;
-    let mut row = TrimRow {
-        activity: activity.as_str(),
-        status: trim.status.name(),
-        removed: 0,
-        users: None,
-        from: None,
-        time: None,
+    let asked = match args.mutating.dry_run || args.mutating.yes {
+        true => None,
+        false => ask(&activities, before, store, out)?,
     };
-    if trim.status != Status::Ok {
-        warn_of_corrupt(&mut out.warnings(), trim.corrupt.as_ref());
-        out.array(std::slice::from_ref(&row))?;
-        return Ok(Exit::Refused);
-    }
-    if trim.from.is_none() {
-        out.note(format!("`{activity}` has no ledger"));
-    }
-    let sums = match trim.needs_checkpoint() {
-        true => Some(store.sum_up(activity, &trim)?.map_err(|why| untrimmed(activity, why))?),
-        false => None,
-    };
-    let mut held_by = trim.held_by.clone();
-    if args.mutating.dry_run {
-        row.removed = sums.as_ref().map_or(0, |sums| sums.entries);
-    } else if sums.is_some() || trim.is_unfinished() {
-        out.confirm(&question(activity, &trim, sums.as_ref()), args.mutating.yes)?;
-        if let Some(sums) = &sums {
-            store
-                .switch(activity, &trim, sums, args.mutating.reason.as_deref())?
-                .map_err(|why| untrimmed(activity, why))?;
+    let mut run = Run { args, store, out, rows: Vec::new(), held: Vec::new() };
+    let mut failures = Vec::new();
+    if let Some(planned) = asked {
+        run.apply(planned)?;
+    } else {
+        for activity in &activities {
+            match Planned::new(activity, before, run.store).and_then(|planned| run.apply(planned)) {
+                Ok(()) => {}
+                // Of this ledger: the others can be trimmed all the same.
+                Err(Error::Failure(failure)) => failures.push(failure),
+                Err(error) => return run.finish(activities.len(), failures, Some(error)),
+            }
         }
-        let (removed, group) = store.cut(activity, &trim)?;
-        row.removed = removed;
-        held_by = group.or(held_by);
     }
-    let unchanged = trim.checkpoint.as_ref().filter(|_| sums.is_none()).map(|checkpoint| checkpoint.from);
-    row.from = unchanged.or(trim.from);
-    row.time = row.from.map(EntryId::at);
-    row.users = sums.map(|sums| sums.users);
-    row.status = if held_by.is_some() { UNREAD } else { OK };
-    out.set_dry_run(args.mutating.dry_run);
-    out.array(std::slice::from_ref(&row))?;
-    if let Some(group) = held_by {
-        out.warn(format!(
-            "the consumer group `{group}` has not read and acknowledged all that is older, so what it needs was kept"
-        ));
-        out.hint(format!(
-            "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
-        ));
-        return Ok(Exit::Refused);
-    }
-    Ok(Exit::Done)
+    run.finish(activities.len(), failures, None)
 }
 
-fn question(activity: &ActivityId, trim: &Trim, sums: Option<&Sums>) -> String {
-    let upto = trim.from.map(|from| from.at().to_string()).unwrap_or_default();
-    match sums {
-        Some(sums) => {
-            format!("Remove {} ledger entries of `{activity}`, older than {upto}, for good?", sums.entries)
+/// One question about all ledgers, before anything is removed. Returns what it planned, if that is of one ledger.
+fn ask<'a>(
+    activities: &[&'a ActivityId],
+    before: Millis,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Option<Planned<'a>>> {
+    let mut all = Vec::new();
+    for activity in activities {
+        match Planned::new(activity, before, store) {
+            Ok(planned) => all.push(planned),
+            Err(Error::Failure(_)) if activities.len() > 1 => {}
+            Err(error) => return Err(error),
         }
-        None => format!("Remove what an unfinished trim left of the ledger of `{activity}`, for good?"),
+        if activities.len() > 1 {
+            all.iter_mut().for_each(|planned| planned.sums = None);
+        }
     }
+    let work: Vec<&Planned<'_>> = all.iter().filter(|planned| planned.has_work()).collect();
+    if !work.is_empty() {
+        out.confirm(&question(&work, before), false)?;
+    }
+    Ok(if activities.len() == 1 { all.pop() } else { None })
+}
+
+struct Run<'a> {
+    args: &'a TrimArgs,
+    store: &'a mut Store,
+    out: &'a mut Output,
+    rows: Vec<TrimRow<'a>>,
+    /// Activities and the groups that need entries of theirs.
+    held: Vec<(&'a ActivityId, String)>,
+}
+
+impl<'a> Run<'a> {
+    /// Does what was planned, unless it is a dry run, and keeps the row.
+    fn apply(&mut self, planned: Planned<'a>) -> Result<()> {
+        let Planned { activity, trim, counts, sums } = planned;
+        let mutating = &self.args.mutating;
+        let mut row = TrimRow {
+            activity: activity.as_str(),
+            status: trim.status.name(),
+            removed: 0,
+            users: counts.map(|(_, users)| users),
+            from: None,
+            time: None,
+        };
+        if trim.status != Status::Ok {
+            warn_of_corrupt(&mut self.out.warnings(), trim.corrupt.as_ref());
+            self.rows.push(row);
+            return Ok(());
+        }
+        if trim.from.is_none() && !self.args.all {
+            self.out.note(format!("`{activity}` has no ledger"));
+        }
+        let mut held_by = trim.held_by.clone();
+        if mutating.dry_run {
+            row.removed = counts.map_or(0, |(entries, _)| entries);
+        } else if sums.is_some() || trim.is_unfinished() {
+            if let Some(sums) = &sums {
+                let switched = self.store.switch(activity, &trim, sums, mutating.reason.as_deref())?;
+                switched.map_err(|why| untrimmed(activity, why))?;
+            }
+            let (removed, group) = self.store.cut(activity, &trim)?;
+            row.removed = removed;
+            held_by = group.or(held_by);
+        }
+        let unchanged = trim.checkpoint.as_ref().filter(|_| counts.is_none()).map(|checkpoint| checkpoint.from);
+        row.from = unchanged.or(trim.from);
+        row.time = row.from.map(EntryId::at);
+        row.status = if held_by.is_some() { UNREAD } else { OK };
+        self.held.extend(held_by.map(|group| (activity, group)));
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// Shows the rows, also of what was done before an error; then what they have no room for.
+    fn finish(self, count: usize, mut failures: Vec<Failure>, error: Option<Error>) -> Result<Exit> {
+        self.out.set_dry_run(self.args.mutating.dry_run);
+        let failed = error.or_else(|| failures.pop().map(Error::from));
+        if failed.is_none() || !self.rows.is_empty() {
+            self.out.array(&self.rows)?;
+        }
+        for failure in failures {
+            self.out.warn(failure.message);
+        }
+        for (activity, group) in &self.held {
+            let of = if count > 1 { format!(" of `{activity}`") } else { String::new() };
+            self.out.warn(format!(
+                "the consumer group `{group}`{of} has not read and acknowledged all that is older, so what it needs was kept"
+            ));
+        }
+        if let Some((activity, _)) = self.held.first() {
+            self.out.hint(format!(
+                "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
+            ));
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        Ok(if self.rows.iter().any(|row| row.status != OK) { Exit::Refused } else { Exit::Done })
+    }
+}
+
+fn question(work: &[&Planned<'_>], before: Millis) -> String {
+    if let [planned] = work {
+        let activity = planned.activity;
+        let upto = planned.trim.from.map(|from| from.at().to_string()).unwrap_or_default();
+        return match planned.counts {
+            Some((entries, _)) => {
+                format!("Remove {entries} ledger entries of `{activity}`, older than {upto}, for good?")
+            }
+            None => format!("Remove what an unfinished trim left of the ledger of `{activity}`, for good?"),
+        };
+    }
+    let entries: u64 = work.iter().filter_map(|planned| planned.counts).map(|(entries, _)| entries).sum();
+    let named: Vec<String> = work.iter().take(MOST_NAMED).map(|planned| format!("`{}`", planned.activity)).collect();
+    let more = match work.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "Remove {entries} ledger entries of {} activities ({}{more}), older than {before}, for good?",
+        work.len(),
+        named.join(", ")
+    )
 }
 
 fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
