@@ -14,6 +14,7 @@ pub(super) fn of(path: &str) -> &'static str {
         "ledger" => LEDGER,
         "ledger trim" => LEDGER_TRIM,
         "doctor" => DOCTOR,
+        "report" => REPORT,
         "run" => RUN,
         "pause" => PAUSE,
         "resume" => RESUME,
@@ -161,6 +162,15 @@ seckill doctor
 seckill doctor 1001 1002
 # For cron: exit code 3 if anything fails
 seckill doctor -q -o jsonl
+";
+
+const REPORT: &str = "
+# How the sale went: sell-through, pace, refunds, buyers
+seckill report 1001
+# The three largest buyers
+seckill report 1001 --top 3 -o json | jq '.[0].top_buyers'
+# A row for a spreadsheet
+seckill report 1001 -o csv
 ";
 
 const RUN: &str = "

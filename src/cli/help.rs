@@ -13,7 +13,7 @@ use seckill::inventory::layout::Layout;
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Activities", &["preheat", "run", "pause", "resume"]),
     ("Orders", &["deduct", "multi-deduct", "refund"]),
-    ("Audit", &["inspect", "reconcile", "repair", "ledger", "doctor"]),
+    ("Audit", &["inspect", "reconcile", "repair", "ledger", "doctor", "report"]),
     ("Other", &["script", "context", "completions", "man", "help"]),
 ];
 

@@ -260,6 +260,7 @@ pub enum Command {
     Repair(commands::repair::RepairArgs),
     Ledger(commands::ledger::LedgerArgs),
     Doctor(commands::doctor::DoctorArgs),
+    Report(commands::report::ReportArgs),
     Run(commands::run::RunArgs),
     Pause(commands::pause::PauseArgs),
     Resume(commands::pause::ResumeArgs),

@@ -31,6 +31,7 @@ pub mod plan;
 pub mod reason;
 pub mod repair;
 pub mod rules;
+pub mod sales;
 pub mod status;
 #[cfg(test)]
 mod tests;

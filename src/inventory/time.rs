@@ -1,6 +1,7 @@
 //! Instants: stored in Unix milliseconds, read with an offset, shown in the time zone of the process.
 
 mod given;
+mod ticks;
 mod zone;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Serialize, Serializer};
 
 pub use given::GivenTime;
+pub use ticks::Tick;
 pub use zone::{UnknownZone, Zone};
 
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);

@@ -39,6 +39,11 @@ pub struct Known {
 const JOB_OPERATIONS: [&str; 3] = ["deduct", "refund", "multi_deduct"];
 
 impl Store {
+    /// Whether what is read page by page lets those who buy go first.
+    pub fn let_buyers_go_first(&mut self, is_live: bool) {
+        self.throttle.set_live(is_live);
+    }
+
     /// Gives each entry behind one and up to another, oldest first, until `each` returns false.
     ///
     /// # Errors

@@ -116,7 +116,7 @@ impl Shop {
     }
 }
 
-const READS: [&str; 10] = [
+const READS: [&str; 11] = [
     "inspect",
     "inspect --watch=100ms --count 2",
     "inspect 1",
@@ -124,6 +124,7 @@ const READS: [&str; 10] = [
     "inspect 1 --user 7",
     "inspect 2 --all",
     "reconcile",
+    "report 1",
     "ledger 1",
     "ledger --all",
     "ledger 1 --user 7",

@@ -39,6 +39,7 @@ mod preheat;
 mod race;
 mod reconcile;
 mod replicas;
+mod report;
 mod run;
 mod secrets;
 mod sentinel;

@@ -18,6 +18,7 @@ pub mod preheat;
 pub mod reconcile;
 pub mod refund;
 pub mod repair;
+pub mod report;
 pub mod rows;
 pub mod run;
 pub mod script;
@@ -76,6 +77,7 @@ fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
             None => session.with(|store, out| ledger::run(&args, store, out)),
         },
         Command::Doctor(args) => doctor::run(&args, session),
+        Command::Report(args) => session.with(|store, out| report::run(&args, store, out)),
         Command::Run(args) => run::run(&args, session),
         Command::Pause(args) => session.change(args.mutating(), |store, out| pause::pause(&args, store, out)),
         Command::Resume(args) => session.change(args.mutating(), |store, out| pause::resume(&args, store, out)),

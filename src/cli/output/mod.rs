@@ -1,6 +1,7 @@
 //! The only code that prints. Data goes to stdout; notes, progress, questions and errors to stderr.
 
 pub mod cell;
+mod chart;
 pub mod columns;
 pub mod confirm;
 pub mod error;
@@ -33,6 +34,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 pub use cell::{Cell, Tone};
+pub use chart::bars;
 pub use columns::Field;
 pub(crate) use columns::columns;
 pub use error::{report, report_usage};
@@ -244,6 +246,18 @@ impl Output {
     pub fn toned(&mut self, text: &str, tone: Tone) -> Result<(), OutputError> {
         let mut line = String::new();
         paint::paint(&mut line, &escape::escape(text), tone, self.terminal.colours_data);
+        line.push('\n');
+        self.sink.write_safe(&line);
+        self.sink.show();
+        Ok(())
+    }
+
+    /// Prints a line of texts, each in the colour of its tone.
+    pub fn parts<T: AsRef<str>>(&mut self, parts: &[(T, Tone)]) -> Result<(), OutputError> {
+        let mut line = String::new();
+        for (text, tone) in parts {
+            paint::paint(&mut line, &escape::escape(text.as_ref()), *tone, self.terminal.colours_data);
+        }
         line.push('\n');
         self.sink.write_safe(&line);
         self.sink.show();

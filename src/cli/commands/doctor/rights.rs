@@ -19,11 +19,12 @@ struct Command {
 /// What only looks; without these rights nothing works.
 const FIRST: &str = "inspect";
 
-static COMMANDS: [Command; 16] = [
+static COMMANDS: [Command; 17] = [
     Command { name: FIRST, scripts: &[&scripts::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
     Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
     Command { name: "reconcile", scripts: &[&scripts::SNAPSHOT, &scripts::AUDIT], rights: &["xrange"] },
     Command { name: "reconcile --fix", scripts: &[&scripts::REPAIR], rights: &[] },
+    Command { name: "report", scripts: &[&scripts::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
     Command { name: "ledger", scripts: &[], rights: &["xread"] },
     Command { name: "ledger --group", scripts: &[], rights: &["xgroup|create", "xreadgroup", "xack"] },
     Command { name: "ledger trim", scripts: &[&scripts::TRIM], rights: &[] },

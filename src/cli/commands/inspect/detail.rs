@@ -110,20 +110,20 @@ impl InvalidRecords {
 }
 
 /// What a pass over the participants finds, in memory for `top` of them.
-struct TopBuyers {
+pub struct TopBuyers {
     top: usize,
     /// The largest first; units that are unknown come last.
-    most: BTreeSet<(Reverse<Option<u64>>, Vec<u8>)>,
+    pub most: BTreeSet<(Reverse<Option<u64>>, Vec<u8>)>,
     /// Units of those in `most`: a scan may find a user twice, with another count the second time.
     units: HashMap<Vec<u8>, Option<u64>>,
     held: u64,
     /// Whether somebody's units are unknown.
     is_open: bool,
-    invalid: InvalidRecords,
+    pub invalid: InvalidRecords,
 }
 
 impl TopBuyers {
-    fn new(top: usize) -> Self {
+    pub fn new(top: usize) -> Self {
         Self {
             top,
             most: BTreeSet::new(),
@@ -134,7 +134,7 @@ impl TopBuyers {
         }
     }
 
-    fn count(&mut self, user: &[u8], units: Result<Bought, String>) {
+    pub fn count(&mut self, user: &[u8], units: Result<Bought, String>) {
         let units = match units {
             Ok(bought) => bought.units(),
             Err(text) => {

@@ -1,0 +1,48 @@
+//! `seckill report`: a sale after it is over, from its ledger.
+
+mod facts;
+mod read;
+mod row;
+mod series;
+mod text;
+mod words;
+
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
+use crate::cli::output::{Format, Output};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::number::between;
+use seckill::store::Store;
+
+/// The most that `--top` shows, which are held in memory.
+const MOST_TOP: u64 = 100_000;
+
+/// Report on a sale: how it went, over time
+///
+/// Units sold over time, units a second, when it sold out, refunds, units a user, the largest buyers, and what an operator did
+/// meanwhile: from the ledger, in constant memory, also during the sale.
+///
+/// The verdict compares sums: total, stock and ledger at one instant, and, if nothing changed meanwhile, what participants
+/// hold. Only `seckill reconcile` compares each user. An activity without a ledger has no report (exit 3).
+///
+/// csv and tsv have the figures alone; json, jsonl and yaml also the timeline, the events and the buyers.
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Activity to report on
+    #[arg(value_name = "ACTIVITY")]
+    activity: ActivityId,
+    /// Show this many of the largest buyers
+    #[arg(long, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = between::<usize>(0, MOST_TOP))]
+    top: usize,
+}
+
+/// Reads, then shows.
+pub fn run(args: &ReportArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let report = read::read(&args.activity, args.top, store, out)?;
+    match out.format() {
+        Format::Table => text::show(&report, out)?,
+        Format::Csv | Format::Tsv => out.array(&[report.figures()])?,
+        _ => out.array(&[report.row()])?,
+    }
+    Ok(Exit::Done)
+}

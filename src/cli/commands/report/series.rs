@@ -1,0 +1,174 @@
+//! The sale over time, as rows and as the columns of a chart.
+
+use serde::Serialize;
+
+use seckill::inventory::sales::Sales;
+use seckill::inventory::sales::timeline::Moved;
+use seckill::inventory::time::Millis;
+
+/// What happened in some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Period {
+    pub from: Millis,
+    pub to: Millis,
+    /// Units.
+    pub bought: u64,
+    pub returned: u64,
+    /// Units that users hold at its end.
+    pub sold: i64,
+    /// The total at its end.
+    pub total: Option<i64>,
+}
+
+/// The part of a sale that is worth looking at, in periods of one width.
+#[derive(Debug)]
+pub struct Series {
+    pub from: Millis,
+    pub to: Millis,
+    /// Milliseconds of a period.
+    pub width: u64,
+    /// One after the other, from the first order on.
+    pub periods: Vec<Period>,
+    /// What happened after that, if anything did.
+    pub later: Option<Period>,
+    /// Units sold and total before the first period.
+    pub sold_before: i64,
+    pub total_before: Option<i64>,
+}
+
+impl Series {
+    /// `None` if nobody bought. It begins with the window if the first order came soon.
+    pub fn new(sales: &Sales, starts_at: Option<Millis>) -> Option<Self> {
+        let span = sales.timeline.span()?;
+        let (mut sold, mut total) =
+            (sales.sold_before, sales.total_before.map(|total| i64::try_from(total).unwrap_or(i64::MAX)));
+        let (sold_before, total_before) = (sold, total);
+        let mut period = |from: u64, to: u64, moved: &Moved| {
+            sold = sold.saturating_add(moved.sold);
+            total = total.map(|total| total.saturating_add(moved.total));
+            let (from, to) = (Millis::new(from), Millis::new(to));
+            Period { from, to, bought: moved.bought, returned: moved.returned, sold, total }
+        };
+        let mut at = span.from.get();
+        let mut periods = Vec::new();
+        let nothing = Moved::default();
+        while at < span.to.get() {
+            let moved = span.buckets.get(periods.len()).unwrap_or(&nothing);
+            periods.push(period(at, at + span.width, moved));
+            at += span.width;
+        }
+        let last = [sales.last_order, sales.last_refund].into_iter().flatten().max();
+        let later =
+            (span.later != nothing).then(|| period(at, last.map_or(at, |last| last.get() + 1).max(at), &span.later));
+        let wait = starts_at.map(|start| (start, span.from.get().saturating_sub(start.get())));
+        let length = span.to.get() - span.from.get();
+        let begins = wait.filter(|(start, wait)| *start <= span.from && wait.saturating_mul(2) <= length);
+        let from = begins.map_or(span.from, |(start, _)| start);
+        Some(Self { from, to: span.to, width: span.width, periods, later, sold_before, total_before })
+    }
+
+    /// The periods in which something moved.
+    pub fn moving(&self) -> Vec<Period> {
+        let (mut sold, mut total) = (self.sold_before, self.total_before);
+        let mut moves = |period: &Period| {
+            let before = (std::mem::replace(&mut sold, period.sold), std::mem::replace(&mut total, period.total));
+            period.bought > 0 || period.returned > 0 || before != (period.sold, period.total)
+        };
+        self.periods.iter().chain(&self.later).copied().filter(|period| moves(period)).collect()
+    }
+
+    /// The periods, and before them the time since the window began.
+    fn all(&self) -> Vec<Period> {
+        let (first, sold, total) = (self.periods[0].from.get(), self.sold_before, self.total_before);
+        let mut waited = Vec::new();
+        let mut to = first;
+        while to > self.from.get() {
+            let from = to.saturating_sub(self.width).max(self.from.get());
+            waited.push(Period { from: Millis::new(from), to: Millis::new(to), bought: 0, returned: 0, sold, total });
+            to = from;
+        }
+        waited.into_iter().rev().chain(self.periods.iter().copied()).collect()
+    }
+
+    /// At most so many columns that all have nearly the same width.
+    pub fn columns(&self, most: usize) -> Vec<Period> {
+        let all = self.all();
+        let count = most.clamp(1, all.len());
+        (0..count).map(|nth| merged(&all[nth * all.len() / count..(nth + 1) * all.len() / count])).collect()
+    }
+}
+
+/// One period of several, of which there is one at least.
+fn merged(periods: &[Period]) -> Period {
+    let (first, last) = (periods[0], periods[periods.len() - 1]);
+    Period {
+        from: first.from,
+        bought: periods.iter().map(|period| period.bought).sum(),
+        returned: periods.iter().map(|period| period.returned).sum(),
+        ..last
+    }
+}
+
+impl Period {
+    /// Units bought a second.
+    pub fn rate(&self) -> f64 {
+        self.a_second(self.bought)
+    }
+
+    /// Units returned a second.
+    pub fn returns(&self) -> f64 {
+        self.a_second(self.returned)
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn a_second(&self, units: u64) -> f64 {
+        units as f64 * 1000.0 / (self.to.get() - self.from.get()).max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seckill::inventory::ledger::Entry;
+
+    fn sales(orders: &[(u64, &str, &str)]) -> Sales {
+        let mut sales = Sales::new(None);
+        let mut add = |at: u64, op: &str, units: Option<&str>| {
+            let mut entry = Entry::new(format!("{at}-0").parse().unwrap());
+            (entry.op, entry.total) = (op.into(), Some("100".into()));
+            (entry.users, entry.quantity) = (units.map(|_| br#"["a"]"#.to_vec()), units.map(Into::into));
+            sales.add(&entry);
+        };
+        add(1000, "preheat", None);
+        orders.iter().for_each(|(at, op, units)| add(*at, op, Some(units)));
+        sales
+    }
+
+    #[test]
+    fn columns_add_up_to_the_sale_however_many_there_are() {
+        let orders: Vec<_> = (0..90).map(|nth| (50_000 + nth * 100, "deduct", "1")).collect();
+        let sales = sales(&orders);
+        let series = Series::new(&sales, Some(Millis::new(48_000))).unwrap();
+        assert_eq!((series.from, series.periods[0].from), (Millis::new(48_000), Millis::new(50_000)));
+        for most in [1, 7, 60, 5000] {
+            let columns = series.columns(most);
+            assert!(columns.len() <= most);
+            assert_eq!(columns.iter().map(|column| column.bought).sum::<u64>(), 90);
+            assert_eq!((columns[0].from, columns.last().unwrap().to), (series.from, series.to));
+            assert!(columns.windows(2).all(|pair| pair[0].to == pair[1].from));
+            assert_eq!(columns.last().unwrap().sold, 90);
+        }
+    }
+
+    #[test]
+    fn a_window_that_began_long_before_is_left_out_and_what_came_later_is_one_period() {
+        let mut orders: Vec<_> = (0..99).map(|nth| (500_000 + nth, "deduct", "1")).collect();
+        orders.push((90_000_000, "refund", "4"));
+        let series = Series::new(&sales(&orders), Some(Millis::new(2000))).unwrap();
+        assert_eq!(series.from, Millis::new(500_000));
+        let later = series.later.unwrap();
+        assert_eq!((later.from, later.returned, later.sold), (series.to, 4, 95));
+        assert_eq!(later.to, Millis::new(90_000_001));
+        assert!(Series::new(&sales(&[]), None).is_none());
+    }
+}

@@ -1,0 +1,232 @@
+//! The report for people: facts, two charts over time, then tables.
+
+use super::facts::{self, Fact};
+use super::read::Report;
+use super::series::{Period, Series};
+use super::words::{between, count, rate};
+use crate::cli::error::Result;
+use crate::cli::output::{Output, Tone, bars, wrapped};
+use seckill::inventory::activity::State;
+use seckill::inventory::ledger::Op;
+use seckill::inventory::sales::Mark;
+use seckill::inventory::time::{Millis, Tick};
+
+/// Columns if nothing bounds them, and the most and fewest that are used.
+const WIDTH: usize = 100;
+const MOST: usize = 140;
+const FEWEST: usize = 40;
+/// Lines of the charts.
+const SOLD_LINES: usize = 8;
+const RATE_LINES: usize = 6;
+const RETURNED_LINES: usize = 2;
+/// Columns before the text of a fact.
+const NAMES: usize = 11;
+
+pub fn show(report: &Report, out: &mut Output) -> Result<()> {
+    let width = out.terminal().width.unwrap_or(WIDTH).clamp(FEWEST, MOST);
+    header(report, out)?;
+    for Fact { name, text, tone } in facts::all(report) {
+        for (nth, line) in wrapped(&text, width - NAMES).into_iter().enumerate() {
+            let name = if nth == 0 { name } else { "" };
+            out.parts(&[(format!("{name:<NAMES$}"), Tone::Dim), (line, tone)])?;
+        }
+    }
+    match &report.series {
+        Some(series) => charts(report, series, width, out)?,
+        None => out.line("\nNobody has bought anything yet.")?,
+    }
+    if !report.sales.marks.is_empty() {
+        out.table(Some("Events"), &report.marks())?;
+    }
+    if report.sales.more_marks > 0 {
+        out.note(format!("{} more events: `seckill ledger {}`", report.sales.more_marks, report.snapshot.activity));
+    }
+    let ranges = report.ranges();
+    if !ranges.is_empty() {
+        out.table(Some("Units a user"), &ranges)?;
+    }
+    if let Some(unknown) = report.users.as_ref().map(|users| users.unknown).filter(|unknown| *unknown > 0) {
+        out.note(format!("of {unknown} users nobody recorded the units"));
+    }
+    if !report.buyers.is_empty() {
+        out.table(Some("Top buyers"), &report.participants())?;
+    }
+    out.note(format!(
+        "the verdict compares sums; `seckill reconcile {}` is the full audit, user by user",
+        report.snapshot.activity
+    ));
+    Ok(())
+}
+
+fn header(report: &Report, out: &mut Output) -> Result<()> {
+    let mut parts = vec![(report.snapshot.activity.to_string(), Tone::Strong)];
+    if !report.meta.title.is_empty() {
+        parts.push((format!("  {}", report.meta.title), Tone::Strong));
+    }
+    parts.push((format!("  {}", state(report)), Tone::Dim));
+    out.parts(&parts)?;
+    if let Some(window) = window(report) {
+        out.parts(&[(format!("{:<NAMES$}", "window"), Tone::Dim), (window, Tone::Plain)])?;
+    }
+    Ok(())
+}
+
+/// The state; of a sale that may go on, also when that was so.
+pub fn state(report: &Report) -> String {
+    match report.snapshot.state() {
+        State::Ended => State::Ended.to_string(),
+        state => format!("{state} at {}", report.snapshot.at.to_second()),
+    }
+}
+
+/// When it was open.
+pub fn window(report: &Report) -> Option<String> {
+    match (report.meta.starts_at, report.meta.ends_at) {
+        (Some(start), Some(end)) => Some(format!("{start} to {end}")),
+        (Some(start), None) => Some(format!("from {start}")),
+        (None, Some(end)) => Some(format!("until {end}")),
+        (None, None) => None,
+    }
+}
+
+/// A chart: labels at its left, bars, and its axis.
+struct Chart<'a> {
+    columns: &'a [Period],
+    /// Columns of the labels.
+    labels: usize,
+}
+
+fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) -> Result<()> {
+    let sold = |period: &Period| to_f64(period.sold.max(0));
+    let most_sold = series.periods.iter().map(sold).fold(0.0, f64::max);
+    let most_total = series.periods.iter().filter_map(|period| period.total).max().map_or(0.0, to_f64);
+    let full = most_sold.max(most_total).max(1.0);
+    // The labels of both charts are as wide as the widest number can be.
+    let labels = count_of(full).len().max(count_of(peak(&series.columns(MOST))).len()).max(5);
+    let columns = series.columns(width - labels - 2);
+    let chart = Chart { columns: &columns, labels };
+    let marks: Vec<&Mark> = report.sales.marks.iter().filter(|mark| letter(mark).is_some()).collect();
+
+    let shown: Vec<f64> = columns.iter().map(sold).collect();
+    out.line("")?;
+    out.parts(&[("Units sold", Tone::Strong)])?;
+    chart.draw(&shown, full, count_of, SOLD_LINES, Tone::Info, out)?;
+    chart.axis(series, &marks, out)?;
+
+    let rates: Vec<f64> = columns.iter().map(Period::rate).collect();
+    let most = peak(&columns).max(f64::MIN_POSITIVE);
+    out.line("")?;
+    out.parts(&[("Units a second", Tone::Strong)])?;
+    chart.draw(&rates, most, rate, RATE_LINES, Tone::Good, out)?;
+    let returns: Vec<f64> = columns.iter().map(Period::returns).collect();
+    let most_returned = returns.iter().copied().fold(0.0, f64::max);
+    chart.axis(series, &[], out)?;
+    if most_returned > 0.0 {
+        out.line("")?;
+        out.parts(&[("Units returned a second", Tone::Strong)])?;
+        chart.draw(&returns, most_returned, rate, RETURNED_LINES, Tone::Warn, out)?;
+        chart.axis(series, &[], out)?;
+    }
+    let column = Millis::new(series.width * (series.periods.len() as u64).div_ceil(columns.len() as u64));
+    let mut notes =
+        vec![format!("time in {}; a column is {} at most", series.from.zone(), between(Millis::new(0), column))];
+    notes.extend(facts::later(report));
+    for line in wrapped(&notes.join("; "), width) {
+        out.parts(&[(line, Tone::Dim)])?;
+    }
+    Ok(())
+}
+
+/// The highest rate of all columns.
+fn peak(columns: &[Period]) -> f64 {
+    columns.iter().map(Period::rate).fold(0.0, f64::max)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn to_f64(number: i64) -> f64 {
+    number as f64
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn count_of(number: f64) -> String {
+    count(number.round() as u64)
+}
+
+impl Chart<'_> {
+    /// Bars that are as high as `full` at most, with labels of the whole and the half of it if there is room.
+    fn draw(
+        &self,
+        values: &[f64],
+        full: f64,
+        label: fn(f64) -> String,
+        height: usize,
+        tone: Tone,
+        out: &mut Output,
+    ) -> Result<()> {
+        for (nth, line) in bars(values, full, height).into_iter().enumerate() {
+            let label = match nth {
+                0 => label(full),
+                nth if nth * 2 == height && height > RETURNED_LINES => label(full / 2.0),
+                _ => String::new(),
+            };
+            let edge = if label.is_empty() { '│' } else { '┤' };
+            out.parts(&[(format!("{label:>width$} {edge}", width = self.labels), Tone::Dim), (line, tone)])?;
+        }
+        Ok(())
+    }
+
+    /// The column of an instant.
+    fn column(&self, at: Millis) -> Option<usize> {
+        self.columns.iter().position(|column| (column.from..column.to).contains(&at))
+    }
+
+    /// The axis with its ticks, the times below it, and the letters of marks.
+    fn axis(&self, series: &Series, marks: &[&Mark], out: &mut Output) -> Result<()> {
+        let count = self.columns.len();
+        let ticks: Vec<(usize, Tick)> = Millis::ticks(series.from, series.to, (count / 12).max(1))
+            .into_iter()
+            .filter_map(|tick| Some((self.column(tick.at)?, tick)))
+            .collect();
+        let mut line: Vec<char> = vec!['─'; count];
+        ticks.iter().for_each(|(at, _)| line[*at] = '┬');
+        let line: String = line.into_iter().collect();
+        out.parts(&[(format!("{:>width$} ┼{line}", 0, width = self.labels), Tone::Dim)])?;
+        let mut labels = String::new();
+        for (at, tick) in &ticks {
+            // A label begins below its tick, if it fits and the one before is over.
+            let (used, fits) = (labels.chars().count(), at + tick.label.len() <= count);
+            if fits && (used == 0 || *at > used) {
+                labels.extend(std::iter::repeat_n(' ', at - used));
+                labels.push_str(&tick.label);
+            }
+        }
+        out.parts(&[(format!("{:>width$}  {labels}", "", width = self.labels), Tone::Dim)])?;
+        let mut letters: Vec<char> = vec![' '; count];
+        for mark in marks {
+            if let Some((at, letter)) = self.column(mark.time).zip(letter(mark)) {
+                letters[at] = if letters[at] == ' ' || letters[at] == letter { letter } else { '*' };
+            }
+        }
+        let letters: String = letters.into_iter().collect();
+        if !letters.trim().is_empty() {
+            out.parts(&[
+                (format!("{:>width$}  ", "", width = self.labels), Tone::Plain),
+                (letters.trim_end().to_owned(), Tone::Warn),
+            ])?;
+            let meanings = "P pause, R resume, U update, F repair, * several: see Events";
+            out.parts(&[(format!("{:>width$}  {meanings}", "", width = self.labels), Tone::Dim)])?;
+        }
+        Ok(())
+    }
+}
+
+/// The letter of a mark on the axis of time.
+pub fn letter(mark: &Mark) -> Option<char> {
+    match mark.op {
+        Op::Pause => Some('P'),
+        Op::Resume => Some('R'),
+        Op::Update => Some('U'),
+        Op::Repair => Some('F'),
+        _ => None,
+    }
+}

@@ -1,0 +1,127 @@
+use super::balance::{Balance, Objection};
+use super::*;
+use crate::inventory::audit::Verdict;
+
+/// An entry as `op stock` with orders as `user units` (of a repair `user from to`), with a comma between.
+fn entry(id: &str, op: &str, stock: &str, total: Option<&str>, orders: &str) -> Entry {
+    let mut entry = Entry::new(id.parse().unwrap());
+    (entry.op, entry.stock, entry.epoch) = (op.into(), Some(stock.into()), Some("1".into()));
+    entry.total = total.map(Into::into);
+    let column = |at: usize| {
+        let texts: Option<Vec<&str>> = orders.split(", ").map(|order| order.split(' ').nth(at)).collect();
+        texts.map(|texts| serde_json::to_vec(&texts).unwrap())
+    };
+    if !orders.is_empty() {
+        (entry.users, entry.to) = (column(0), column(2));
+        *(if op == "repair" { &mut entry.from } else { &mut entry.quantity }) = column(1);
+    }
+    entry
+}
+
+fn sales(entries: &[Entry]) -> Sales {
+    let mut sales = Sales::new(None);
+    entries.iter().for_each(|entry| sales.add(entry));
+    sales
+}
+
+fn sale() -> Vec<Entry> {
+    vec![
+        entry("1000-0", "preheat", "10", Some("10"), ""),
+        entry("5100-0", "deduct", "6", None, "a 3, b 1"),
+        entry("5900-0", "deduct", "0", None, "c 6"),
+        entry("6000-0", "pause", "0", None, ""),
+        entry("7000-0", "refund", "2", None, "a 2"),
+        entry("8000-0", "update", "7", Some("15"), ""),
+        entry("9000-0", "deduct", "4", None, "d 3"),
+    ]
+}
+
+#[test]
+fn a_sale_is_summed_up() {
+    let sales = sales(&sale());
+    assert_eq!((sales.orders, sales.bought, sales.refunds, sales.returned, sales.sold), (4, 13, 1, 2, 11));
+    assert_eq!((sales.first_order, sales.last_order), (Some(Millis::new(5100)), Some(Millis::new(9000))));
+    assert_eq!(sales.last_refund, Some(Millis::new(7000)));
+    assert_eq!((sales.sold_out_at, sales.rate()), (Some(Millis::new(5900)), Some(12.5)));
+    assert_eq!(sales.peak, Some(Peak { at: Millis::new(5000), units: 10 }));
+    assert_eq!((sales.sold_before, sales.total_before, sales.total), (0, Some(10), Some(15)));
+    let marks: Vec<_> = sales.marks.iter().map(|mark| (mark.op, mark.quantity, mark.total_before)).collect();
+    assert_eq!(marks, [(Op::Preheat, Some(10), None), (Op::Pause, None, None), (Op::Update, Some(15), Some(10))]);
+    let span = sales.timeline.span().unwrap();
+    let mut all = Moved::default();
+    span.buckets.iter().for_each(|bucket| all.add(bucket));
+    assert_eq!(all, Moved { bought: 13, returned: 2, sold: 11, total: 5 });
+}
+
+#[test]
+fn sums_that_agree_are_a_match_and_others_say_what_differs() {
+    let sales = sales(&sale());
+    let of = |epoch, total, stock, held| {
+        let balance = Balance::new(&sales, epoch, total, stock, held);
+        (balance.verdict(), balance.objection)
+    };
+    assert_eq!(of(1, 15, Some(4), Some(11)), (Verdict::Match, None));
+    assert_eq!(of(1, 15, Some(4), None), (Verdict::Match, None));
+    assert_eq!(of(1, 15, Some(4), Some(12)), (Verdict::Drift, Some(Objection::Participants)));
+    assert_eq!(of(1, 15, Some(5), Some(11)), (Verdict::Drift, Some(Objection::Stock)));
+    assert_eq!(of(1, 15, None, Some(11)), (Verdict::Drift, Some(Objection::NoStock)));
+    assert_eq!(of(1, 16, Some(5), Some(11)), (Verdict::Drift, Some(Objection::Total)));
+    assert_eq!(of(2, 15, Some(4), Some(11)), (Verdict::Unsettled, Some(Objection::NoBeginning)));
+}
+
+#[test]
+fn the_first_entry_whose_stock_nothing_explains_is_remembered() {
+    let mut entries = sale();
+    assert_eq!(sales(&entries).differs_at, None);
+    // Somebody took a unit between the two orders, and wrote no entry.
+    entries[2] = entry("5900-0", "deduct", "0", None, "c 5");
+    let sales = sales(&entries);
+    assert_eq!(sales.differs_at, Some(Millis::new(5900)));
+    assert_eq!(Balance::new(&sales, 1, 15, Some(4), None).since, Some(Millis::new(5900)));
+}
+
+#[test]
+fn a_repair_leaves_what_it_says_and_explains_the_stock() {
+    let mut entries = sale();
+    // Two units were taken without an entry; the repair corrects both sides.
+    entries.push(entry("9500-0", "repair", "2", None, "d 5 5, e 0 2"));
+    let sales = sales(&entries);
+    assert_eq!((sales.sold, sales.differs_at), (13, None));
+    assert_eq!(sales.marks.last().map(|mark| mark.quantity), Some(Some(2)));
+    assert_eq!(Balance::new(&sales, 1, 15, Some(2), Some(13)).verdict(), Verdict::Match);
+}
+
+#[test]
+fn behind_a_checkpoint_its_sums_are_where_the_sale_begins() {
+    let checkpoint: Checkpoint = "7 0a-b 2 1 5000-0 4000-5 12 50 30 1800 me".parse().unwrap();
+    let mut sales = Sales::new(Some(&checkpoint));
+    assert!(!sales.is_whole(1));
+    sales.add(&entry("5000-0", "deduct", "18", None, "a 2"));
+    assert!(sales.is_whole(1));
+    assert_eq!((sales.sold_before, sales.sold, sales.total, sales.bought), (30, 32, Some(50), 2));
+    // Another entry comes next: what came between is gone.
+    let mut sales = Sales::new(Some(&checkpoint));
+    sales.add(&entry("5000-1", "deduct", "18", None, "a 2"));
+    assert!(!sales.is_whole(1));
+    sales.set_sold(32);
+    assert_eq!((sales.sold_before, sales.sold), (30, 32));
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
+    let mut entries = sale();
+    entries[2].users = Some(b"no list".to_vec());
+    entries[3].op = b"sell".to_vec();
+    let sales = sales(&entries);
+    assert_eq!(sales.unreadable.as_ref().map(|(id, _)| id.to_string()).as_deref(), Some("5900-0"));
+    assert_eq!((sales.bought, sales.marks.len()), (7, 2));
+    assert_eq!(Balance::new(&sales, 1, 15, Some(4), None).objection, Some(Objection::Unreadable));
+}
+
+#[test]
+fn many_marks_are_counted() {
+    let mut entries = sale();
+    entries.extend((0..300).map(|nth| entry(&format!("9500-{nth}"), "pause", "4", None, "")));
+    let sales = sales(&entries);
+    assert_eq!((sales.marks.len(), sales.more_marks), (MOST_MARKS, 103));
+}

@@ -1,0 +1,90 @@
+//! `report`: a sale after it is over.
+
+mod figures;
+mod refused;
+mod shown;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::support::{Layout, SECKILL, TestRedis};
+
+/// 2021-11-11T00:00:00+08:00.
+pub const MIDNIGHT: u64 = 1_636_560_000_000;
+
+/// The report of an activity, of which there is one.
+#[track_caller]
+pub fn report(redis: &TestRedis, layout: Layout) -> Value {
+    let rows = redis.seckill(["report", "1001", "-o", "json", "-l", layout.name]).code(0).stderr("").json();
+    assert_eq!(rows.as_array().map(Vec::len), Some(1), "{rows}");
+    rows[0].clone()
+}
+
+/// A ledger whose entries have the times that the test wants.
+struct Sale {
+    redis: TestRedis,
+    stock: i64,
+    held: BTreeMap<String, i64>,
+}
+
+impl Sale {
+    fn add(&mut self, after: u64, op: &str, fields: &[(&str, &str)]) {
+        let id = format!("{}-0", MIDNIGHT + after);
+        let mut entry = vec!["XADD".to_owned(), SECKILL.ledger("1001"), id];
+        let stock = self.stock.to_string();
+        for (name, text) in [("op", op), ("stock", &stock), ("by", "ann@ops")].iter().chain(fields) {
+            entry.extend([(*name).to_owned(), (*text).to_owned()]);
+        }
+        self.redis.cmd(&entry);
+    }
+
+    /// Orders of so many users, from one on, of so many units each.
+    fn orders(&mut self, after: u64, op: &str, users: std::ops::Range<u64>, units: i64) {
+        let names: Vec<String> = users.map(|user| format!("user-{user}")).collect();
+        let moved = if op == "refund" { -units } else { units };
+        for name in &names {
+            *self.held.entry(name.clone()).or_default() += moved;
+            self.stock -= moved;
+        }
+        let names = serde_json::to_string(&names).unwrap();
+        self.add(after, op, &[("users", &names), ("quantity", &units.to_string())]);
+    }
+
+    /// Stock and participants as the ledger leaves them.
+    fn end(self) -> TestRedis {
+        let Self { redis, stock, held } = self;
+        redis.cmd(("SET", SECKILL.stock("1001"), stock));
+        for (user, units) in held.iter().filter(|(_, units)| **units > 0) {
+            redis.cmd(("HSET", SECKILL.participants("1001"), user, *units));
+        }
+        redis
+    }
+}
+
+/// A sale of 2021: 800 units, and 200 more after a pause; sold out after 4.6 seconds; the last refund a day later.
+pub fn sale_of_2021() -> TestRedis {
+    let redis = TestRedis::start();
+    redis
+        .seckill(["preheat", "--id", "1001", "--stock", "1000", "--per-user-limit", "9"])
+        .args(["--title", "Phone <手机> & \"case\"", "--starts-at", "2021-11-11T00:00:00+08:00"])
+        .args(["--ends-at", "2021-11-11T02:00:00+08:00"])
+        .code(0);
+    redis.cmd(("DEL", SECKILL.ledger("1001")));
+    let mut sale = Sale { redis, stock: 800, held: BTreeMap::new() };
+    sale.add(0, "preheat", &[("total", "800"), ("epoch", "1")]);
+    for nth in 0..50 {
+        sale.orders(500 + nth * 20, "deduct", nth * 6..nth * 6 + 6, 2);
+    }
+    sale.add(1600, "pause", &[("reason", "price\u{1b}[2J is \"wrong\" & <low>")]);
+    sale.add(2600, "resume", &[]);
+    sale.stock += 200;
+    sale.add(2700, "update", &[("total", "1000")]);
+    sale.orders(2900, "refund", 0..30, 1);
+    for nth in 0..43 {
+        sale.orders(2920 + nth * 40, "deduct", nth * 5..nth * 5 + 5, 2);
+    }
+    sale.orders(4700, "refund", 299..300, 2);
+    sale.orders(86_400_000, "refund", 200..204, 1);
+    sale.end()
+}
