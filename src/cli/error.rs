@@ -176,7 +176,7 @@ pub fn advice(error: &StoreError) -> Option<String> {
         StoreError::Redirected(_) => "is a failover going on? see `redis-cli --cluster check`",
         StoreError::SpreadLayout { .. } => {
             "use the layout `cluster`, with all keys of an activity in one slot: `--layout cluster`, or \
-             `SECKILL_LAYOUT=cluster`"
+             `SECKILL_LAYOUT=cluster`; or name keys with a tag in a layout of your own, such as `shop:{<id>}:left`"
         }
         StoreError::SpreadOrder { .. } => "one order must be in one slot of a cluster: send an order for each of them",
         StoreError::Unknown { settle, .. } => {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use clap::builder::StyledStr;
-use clap::{Arg, ArgAction, Command, CommandFactory, ValueEnum};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::{Cli, examples};
 use seckill::inventory::layout::Layout;
@@ -170,14 +170,8 @@ fn long(arg: &Arg) -> String {
 }
 
 pub(super) fn layouts() -> String {
-    Layout::value_variants()
-        .iter()
-        .filter_map(ValueEnum::to_possible_value)
-        .map(|layout| {
-            let help = layout.get_help().map(ToString::to_string).unwrap_or_default();
-            format!("  {:<9}{help}\n", layout.get_name())
-        })
-        .collect()
+    let named = Layout::NAMED.iter().map(|layout| format!("  {:<11}{}\n", layout.name(), layout.purpose()));
+    named.chain(["  FILE.yaml  The keys that a shop has, see docs/layouts.md\n".to_owned()]).collect()
 }
 
 fn indented(lines: &str) -> String {

@@ -20,9 +20,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::cli::failure::Failure;
+use crate::cli::input::layouts::LayoutParser;
 use crate::cli::output::ColorChoice;
 use crate::cli::output::Format;
-use seckill::inventory::layout::Layout;
 use seckill::inventory::number::between;
 use seckill::inventory::reason;
 use seckill::inventory::time::{UnknownZone, Zone};
@@ -105,9 +105,9 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
     pub key: Option<PathBuf>,
 
-    /// seckill, sku, coupon, product or cluster
-    #[arg(short, long, global = true, value_name = "NAME", value_enum)]
-    pub layout: Option<Layout>,
+    /// seckill, sku, coupon, product, cluster, or FILE.yaml
+    #[arg(short, long, global = true, value_name = "NAME", value_parser = LayoutParser)]
+    pub layout: Option<String>,
 
     /// table, json, jsonl, csv, tsv, yaml or prometheus
     #[arg(short, long, global = true, value_name = "FORMAT", value_enum)]

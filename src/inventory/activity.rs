@@ -35,12 +35,7 @@ impl Plan {
     /// What is wrong with its limit, and what was expected.
     pub fn fitted(mut self, layout: Layout) -> Result<Self, String> {
         let kind = layout.kind();
-        if layout == Layout::Cluster && self.id.is_part() {
-            return Err(format!(
-                "activity `{}`: in the layout `cluster` no id ends in `#` and digits, which are for parts of an activity",
-                self.id
-            ));
-        }
+        layout.check_id(&self.id)?;
         if let Some(limit) = self.per_user_limit {
             if !kind.has_users() {
                 return Err(format!(

@@ -141,13 +141,16 @@ impl Store {
     pub fn foreign(&mut self) -> Result<Vec<ActivityId>, StoreError> {
         let known = self.preheated()?;
         let (before, after) = Keys::stock_pattern(self.layout);
-        let pattern = format!("{}*{after}", glob_escaped(before));
+        let pattern = format!("{}*{}", glob_escaped(before), glob_escaped(after));
+        let layout = self.layout;
         let mut found = Vec::new();
         self.keyspace(
             |cursor| redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(1000).to_owned(),
             |key| {
                 let id = key.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-                found.extend(id.and_then(|id| id.parse::<ActivityId>().ok()));
+                let id = id.and_then(|id| id.parse::<ActivityId>().ok());
+                // In a custom layout a key of ours may look like the stock key of another activity.
+                found.extend(id.filter(|id| layout.check_id(id).is_ok()));
             },
         )?;
         let known: std::collections::HashSet<ActivityId> = known.into_iter().collect();

@@ -13,7 +13,7 @@ use crate::inventory::layout::Layout;
 impl Store {
     /// The other layouts in which each of these activities exists.
     pub fn layouts_with(&mut self, activities: &[&ActivityId]) -> Vec<Vec<Layout>> {
-        let others: Vec<Layout> = Layout::ALL.iter().copied().filter(|layout| *layout != self.layout).collect();
+        let others: Vec<Layout> = Layout::NAMED.into_iter().filter(|layout| *layout != self.layout).collect();
         // On a cluster there are no others.
         if self.servers.is_cluster() {
             return Vec::new();

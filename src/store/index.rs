@@ -19,7 +19,7 @@ impl Store {
         if self.servers.is_cluster() {
             return found;
         }
-        for layout in Layout::ALL.iter().copied().filter(|layout| *layout != self.layout) {
+        for layout in Layout::NAMED.into_iter().filter(|layout| *layout != self.layout) {
             let size = self.servers.command(Keys::index(layout), redis::cmd("SCARD").arg(Keys::index(layout)));
             if let Ok(redis::Value::Int(count)) = size
                 && count > 0

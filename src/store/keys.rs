@@ -11,6 +11,8 @@ use crate::inventory::layout::{Kind, Layout};
 /// | stock | `seckill:stock:<id>` | `stock:<id>` | `coupon:stock:<id>` | `product_stock_<id>` | `seckill:{<id>}:stock` |
 /// | participants | `seckill:participants:<id>` | `bought:<id>` | `coupon:user:<id>` | | `seckill:{<id>}:participants` |
 /// | ours | `seckill:meta:<id>` | `sku:meta:<id>` | `coupon:meta:<id>` | `product_meta_<id>` | `seckill:{<id>}:meta` |
+///
+/// A custom layout names the two first; ours are `<stock>:meta` and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
     /// `KEYS[1]`: units left, a string.
@@ -36,12 +38,16 @@ impl Keys {
             Layout::Coupon => format!("coupon:{part}:{activity}"),
             Layout::Product => format!("product_{part}_{activity}"),
             Layout::Cluster => format!("seckill:{{{activity}}}:{part}"),
+            Layout::Custom(custom) => format!("{}:{part}", custom.stock().key(activity)),
         };
         let (stock, participants) = match layout {
             Layout::Seckill | Layout::Cluster => (own("stock"), Some(own("participants"))),
             Layout::Sku => (format!("stock:{activity}"), Some(format!("bought:{activity}"))),
             Layout::Coupon => (own("stock"), Some(own("user"))),
             Layout::Product => (own("stock"), None),
+            Layout::Custom(custom) => {
+                (custom.stock().key(activity), custom.participants().map(|participants| participants.key(activity)))
+            }
         };
         let units = (layout.kind() == Kind::Set).then(|| own("units"));
         Self { stock, meta: own("meta"), requests: own("requests"), ledger: own("ledger"), participants, units }
@@ -81,6 +87,7 @@ impl Keys {
             Layout::Coupon => "coupon:activities",
             Layout::Product => "product:activities",
             Layout::Cluster => "seckill:cluster:activities",
+            Layout::Custom(custom) => custom.index(),
         }
     }
 
@@ -92,6 +99,7 @@ impl Keys {
             Layout::Coupon => ("coupon:stock:", ""),
             Layout::Product => ("product_stock_", ""),
             Layout::Cluster => ("seckill:{", "}:stock"),
+            Layout::Custom(custom) => custom.stock().parts(),
         }
     }
 }

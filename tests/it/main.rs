@@ -16,6 +16,7 @@ mod calls;
 mod cluster;
 mod context;
 mod contract;
+mod custom_layouts;
 mod doctor;
 mod documents;
 mod drop_ins;

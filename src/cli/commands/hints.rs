@@ -23,8 +23,8 @@ pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, stor
             of_layout.entry(layout).or_default().push(activity);
         }
     }
-    for layout in Layout::ALL {
-        let Some(activities) = of_layout.get(layout) else { continue };
+    for layout in Layout::NAMED {
+        let Some(activities) = of_layout.get(&layout) else { continue };
         let (first, others) = (activities[0], activities.len() - 1);
         let which = match others {
             0 => format!("`{first}` exists"),

@@ -9,7 +9,7 @@ use crate::cli::environment::{config_file, variable};
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::contexts::{self, Context};
-use crate::cli::input::{certificates, password};
+use crate::cli::input::{certificates, layouts, password};
 use seckill::inventory::layout::Layout;
 use seckill::inventory::time::Zone;
 use seckill::store::connect::{Certificates, Pem, Target};
@@ -87,7 +87,8 @@ pub fn zone(global: &Global, in_use: Option<&InUse>) -> Zone {
 
 /// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
 pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout>) -> Result<Layout> {
-    if let (Some(flag), Some(fixture)) = (global.layout, of_fixture)
+    let of_flag = global.layout.as_deref().map(layouts::given).transpose()?;
+    if let (Some(flag), Some(fixture)) = (of_flag, of_fixture)
         && flag != fixture
     {
         return Err(Failure::usage(format!(
@@ -99,15 +100,16 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
         .into());
     }
     let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.layout);
-    if let Some(layout) = global.layout.or(of_fixture).or_else(|| of_context(true)) {
+    if let Some(layout) = of_flag.or(of_fixture).or_else(|| of_context(true)) {
         return Ok(layout);
     }
     match variable("SECKILL_LAYOUT")? {
-        Some(name) => Layout::named(&name).ok_or_else(|| {
-            Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
-                .hint("expected seckill, sku, coupon, product or cluster")
-                .into()
-        }),
+        Some(name) if Layout::named(&name).is_none() && !layouts::is_file(&name) => {
+            Err(Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
+                .hint(layouts::EXPECTED)
+                .into())
+        }
+        Some(name) => Ok(layouts::given(&name)?),
         None => Ok(of_context(false).unwrap_or_default()),
     }
 }

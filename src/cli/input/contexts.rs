@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::error::InputError;
 use super::fields::{Context as Reading, Fields, Text, distinct};
+use super::layouts;
 use super::names::quoted;
 use super::problem::{Problem, Problems, Reported};
 use super::source::Source;
@@ -22,8 +23,19 @@ const MOST_BYTES: u64 = 1024 * 1024;
 const LONGEST_NAME: usize = 64;
 
 const SECTIONS: [&str; 2] = ["current", "contexts"];
-const FIELDS: [&str; 9] =
-    ["url", "password_file", "password_command", "layout", "timezone", "cacert", "cert", "key", "protected"];
+const FIELDS: [&str; 11] = [
+    "url",
+    "password_file",
+    "password_command",
+    "layout",
+    "kind",
+    "keys",
+    "timezone",
+    "cacert",
+    "cert",
+    "key",
+    "protected",
+];
 
 /// All contexts, and which of them is used if none is named.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -205,7 +217,7 @@ fn context(reading: &mut Reading<'_>, name: &str, node: &Node, folder: &Path) ->
         name: name.to_owned(),
         password_file: path(reading, "password_file")?,
         password_command: text(reading, "password_command")?,
-        layout: fields.optional(reading, "layout")?,
+        layout: layouts::layout(reading, fields.at, ["layout", "kind", "keys"].map(|name| fields.node(name)))?,
         timezone,
         cacert: path(reading, "cacert")?,
         cert: path(reading, "cert")?,

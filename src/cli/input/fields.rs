@@ -7,7 +7,7 @@ use super::problem::{Location, Problem, Problems, Reported};
 use super::source::Source;
 use super::yaml::{Node, Value};
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
-use seckill::inventory::layout::Layout;
+use seckill::inventory::layout::{Kind, Layout, Pattern};
 use seckill::inventory::number::{Limit, Quantity, Units};
 use seckill::inventory::reason::Reason;
 use seckill::inventory::time::Millis;
@@ -38,6 +38,7 @@ scalar! {
     UserId, |_| true;
     RequestId, |_| true;
     Millis, |_| true;
+    Pattern, |_| true;
     Units, |plain| plain;
     Quantity, |plain| plain;
     Limit, |plain| plain;
@@ -59,6 +60,13 @@ impl Scalar for bool {
 
 impl Scalar for Layout {
     const EXPECTED: &'static str = "one of `seckill`, `sku`, `coupon`, `product`, `cluster`";
+    fn of(text: &str, _: bool) -> Option<Self> {
+        Self::named(text)
+    }
+}
+
+impl Scalar for Kind {
+    const EXPECTED: &'static str = Self::EXPECTED;
     fn of(text: &str, _: bool) -> Option<Self> {
         Self::named(text)
     }

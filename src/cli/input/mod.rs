@@ -12,6 +12,7 @@ mod encoding;
 mod error;
 mod fields;
 pub mod fixture;
+pub mod layouts;
 mod mapping;
 mod names;
 pub mod orders;

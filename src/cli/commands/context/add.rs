@@ -6,6 +6,7 @@ use crate::cli::Global;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::contexts::{Context, check, name};
+use crate::cli::input::layouts;
 use crate::cli::output::Output;
 use seckill::store::connect::Target;
 
@@ -57,7 +58,7 @@ pub fn run(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
         url,
         password_file: path(&global.password_file)?,
         password_command: password_command.filter(|command| !command.trim().is_empty()),
-        layout: global.layout,
+        layout: global.layout.as_deref().map(layouts::given).transpose()?,
         timezone: global.timezone.as_ref().map(|zone| zone.text().to_owned()),
         cacert: path(&global.cacert)?,
         cert: path(&global.cert)?,

@@ -11,6 +11,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::contexts::{self, Context, Contexts};
 use crate::cli::output::PrivateFile;
+use seckill::inventory::layout::{Layout, Pattern};
 
 const HEAD: &str =
     "# Contexts of seckill: see `seckill context --help`. It writes this file anew: comments are not kept.\n";
@@ -77,6 +78,10 @@ struct Stored<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     layout: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keys: Option<StoredKeys<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     timezone: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cacert: Option<&'a str>,
@@ -88,6 +93,14 @@ struct Stored<'a> {
     protected: bool,
 }
 
+/// The keys of a custom layout.
+#[derive(Serialize)]
+struct StoredKeys<'a> {
+    stock: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    participants: Option<&'a str>,
+}
+
 impl<'a> Stored<'a> {
     fn of(context: &'a Context) -> Result<Self, Failure> {
         let path = |path: &'a Option<PathBuf>| {
@@ -97,11 +110,20 @@ impl<'a> Stored<'a> {
             };
             path.as_deref().map(text).transpose()
         };
+        let custom = match context.layout {
+            Some(Layout::Custom(custom)) => Some(custom),
+            _ => None,
+        };
         Ok(Self {
             url: &context.url,
             password_file: path(&context.password_file)?,
             password_command: context.password_command.as_deref(),
-            layout: context.layout.map(|layout| layout.name()),
+            layout: context.layout.filter(|_| custom.is_none()).map(Layout::name),
+            kind: custom.map(|custom| custom.kind().name()),
+            keys: custom.map(|custom| StoredKeys {
+                stock: custom.stock().as_str(),
+                participants: custom.participants().map(Pattern::as_str),
+            }),
             timezone: context.timezone.as_deref(),
             cacert: path(&context.cacert)?,
             cert: path(&context.cert)?,

@@ -2,7 +2,6 @@
 
 use crate::cli::Global;
 use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
 
 /// How commands for one server begin.
 #[derive(Debug, Clone)]
@@ -25,15 +24,15 @@ pub struct Options {
 
 impl Options {
     /// As they were given here.
-    pub fn of(global: &Global, layout: Layout) -> Self {
+    pub fn of(global: &Global) -> Self {
         let Global { cacert, cert, key, .. } = global;
         let files = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
         let given =
             files.into_iter().filter_map(|(flag, file)| Some([flag.to_owned(), file.as_ref()?.display().to_string()]));
         let certificates: Vec<String> = given.flatten().collect();
         let mut seckill = Vec::new();
-        if global.layout.is_some() {
-            seckill.extend(["-l".to_owned(), layout.name().to_owned()]);
+        if let Some(given) = &global.layout {
+            seckill.extend(["-l".to_owned(), given.clone()]);
         }
         if let Some(context) = &global.context {
             seckill.extend(["--context".to_owned(), context.clone()]);

@@ -42,7 +42,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     let mut store = session.store(layout)?.without_waiting_for_failover();
     let rights = rights::all(layout);
     let health = store.health(&rights)?;
-    let options = Options::of(&session.global, layout);
+    let options = Options::of(&session.global);
     let fixes: Vec<Fixes> = health.nodes.iter().map(|node| fixes_for(node, &options)).collect();
     let nodes: Vec<(&Node, &Fixes)> = health.nodes.iter().zip(&fixes).collect();
     let mut rows = Vec::new();

@@ -1,0 +1,34 @@
+//! How a layout records who bought.
+
+use crate::inventory::names::names;
+
+names! {
+    /// How a layout records who bought, by the names that the scripts know.
+    #[derive(Default, Hash)]
+    pub enum Kind {
+        /// A hash: user to units.
+        #[default]
+        Hash = "hash",
+        /// A set of users; units that are not 1 are stored beside it.
+        Set = "set",
+        /// A set of users, one unit each.
+        Coupon = "coupon",
+        /// Nobody is recorded.
+        Counter = "counter",
+    }
+}
+
+impl Kind {
+    /// What a kind must be, for errors.
+    pub const EXPECTED: &'static str = "one of `hash`, `set`, `coupon`, `counter`";
+
+    /// Whether users are recorded at all.
+    pub fn has_users(self) -> bool {
+        self != Self::Counter
+    }
+
+    /// Whether a user is recorded once, so that the limit counts orders and is always 1.
+    pub fn records_once(self) -> bool {
+        matches!(self, Self::Set | Self::Coupon)
+    }
+}
