@@ -290,6 +290,8 @@ mod tests {
             let plan = || Plan { id: ActivityId::validated(id.as_bytes()), ..plan() };
             assert_eq!(plan().fitted(Layout::Cluster).is_ok(), fits, "{id}");
             assert!(plan().fitted(Layout::Seckill).is_ok(), "{id}");
+            let limited = |limit| Plan { per_user_limit: Limit::new(limit), ..plan() };
+            assert_eq!([1, 2].map(|limit| limited(limit).fitted(Layout::Sku).is_ok()), [true, false]);
         }
     }
 

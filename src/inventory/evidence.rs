@@ -273,6 +273,17 @@ mod tests {
     }
 
     #[test]
+    fn nobody_knows_what_was_bought_of_what_is_gone_or_corrupt() {
+        let bought = |corrupt: bool, end: bool| {
+            let mut sale = evidence(Layout::Product, None);
+            sale.end = end.then(|| view(4));
+            sale.corrupt = corrupt.then(|| Corrupt { key: "a key".to_owned(), what: "is a list".to_owned() });
+            sale.bought()
+        };
+        assert_eq!([bought(false, true), bought(true, true), bought(false, false)], [Some(6), None, None]);
+    }
+
+    #[test]
     fn scans_that_differ_or_miss_the_ledgers_beginning_settle_nothing() {
         for (settled, lost_beginning, after) in
             [(true, false, (true, false, 0)), (true, true, (false, false, 1)), (false, true, (false, true, 1))]

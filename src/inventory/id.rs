@@ -182,8 +182,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_shows_at_most_sixty_characters() {
+        let shown = |length: usize| " ".repeat(length).parse::<ActivityId>().unwrap_err().to_string();
+        assert!(shown(60).starts_with(&format!("`{}`", " ".repeat(60))));
+        assert!(shown(61).starts_with(&format!("`{}…`", " ".repeat(60))));
+    }
+
+    #[test]
     fn a_stored_user_is_bytes_and_prints_as_text_or_hex() {
         let user = StoredUser::new(&b"\xc4\xe3"[..]);
+        assert_eq!(user.as_bytes(), b"\xc4\xe3");
         assert_eq!((user.text(), user.hex(), user.user_hex()), (None, "c4e3".to_owned(), Some("c4e3".to_owned())));
         assert_eq!((user.to_string(), serde_json::json!(user)), ("hex:c4e3".to_owned(), serde_json::Value::Null));
         assert_eq!(StoredUser::of_hex("C4e3"), Some(user));

@@ -130,6 +130,13 @@ mod tests {
     }
 
     #[test]
+    fn names_of_one_hash_are_not_one() {
+        // So many have about ten pairs whose half hashes are equal.
+        let mut users = Interner::default();
+        assert!((0..300_000).all(|n: u32| users.number(&n.to_le_bytes()) == n));
+    }
+
+    #[test]
     fn a_long_name_is_kept_as_well_as_a_short_one() {
         let mut users = Interner::default();
         let names: Vec<Vec<u8>> =

@@ -218,6 +218,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn before_an_id_is_the_one_that_could_be_written_last() {
+        for (id, previous) in [("5-3", "5-2"), ("5-0", "4-18446744073709551615"), ("0-0", "0-0")] {
+            assert_eq!(id.parse::<EntryId>().unwrap().previous().to_string(), previous);
+        }
+    }
+
+    #[test]
     fn ids_are_ordered_as_numbers_not_as_text() {
         let id = |text: &str| text.parse::<EntryId>().unwrap();
         assert!(id("9-0") < id("10-0"));

@@ -261,6 +261,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_lasts_until_it_is_resumed() {
+        let mut state = LedgerState::new(Kind::Hash, None);
+        let mut paused = Vec::new();
+        for (id, op) in [("1-0", "preheat"), ("2-0", "pause"), ("3-0", "deduct"), ("4-0", "resume")] {
+            state.add(&entry(id, op, Some("10"), if op == "deduct" { "a 1" } else { "" }));
+            paused.push(state.is_paused);
+        }
+        assert_eq!(paused, [false, true, true, false]);
+    }
+
+    #[test]
     fn a_repair_sets_a_users_units_but_of_a_bare_counter_the_difference() {
         for (kind, sum) in [(Kind::Hash, 2), (Kind::Counter, 4)] {
             let mut state = LedgerState::new(kind, None);

@@ -135,6 +135,17 @@ mod tests {
     }
 
     #[test]
+    fn records_that_agree_with_redis_leave_the_ledger_alone_to_differ() {
+        // The ledger says 5.
+        for (units, orders, newer, alone) in
+            [(4, 4, (0, 0, 0), true), (3, 1, (2, 0, 3), true), (2, 3, (0, 0, 0), false), (5, 5, (0, 0, 0), false)]
+        {
+            assert_eq!(found(units, orders, newer).is_of_ledger_alone(), alone, "{units} {orders}");
+        }
+        assert!(!Mismatch { orders: None, ..found(4, 4, (0, 0, 0)) }.is_of_ledger_alone());
+    }
+
+    #[test]
     fn a_member_without_units_holds_what_the_records_say_now() {
         let member = |orders, newer| Mismatch { holds: Holding::Unknown, ..found(0, orders, newer) };
         assert_eq!(member(4, (-1, -1, 0)).units(), Some(3));

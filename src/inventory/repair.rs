@@ -166,6 +166,17 @@ mod tests {
     }
 
     #[test]
+    fn stock_is_raised_by_more_units_or_by_a_new_key() {
+        let raises = |user: bool, from, stock_change| {
+            let repair = repair();
+            Repair { user: repair.user.clone().filter(|_| user), from, stock_change, ..repair }.raises_stock()
+        };
+        assert_eq!([1, 0, -1].map(|change| raises(true, Some(2), change)), [true, false, false]);
+        assert_eq!([raises(false, None, 0), raises(true, None, 0), raises(false, Some(1), 0)], [true, false, false]);
+        assert!(Repaired::Ok.is_done() && Repaired::Replayed.is_done() && !Repaired::Planned.is_done());
+    }
+
+    #[test]
     fn ids_and_gates_are_pinned() {
         // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7' | b3sum`
         assert_eq!(repair().named(7).id, "repair:59c7c72279707a932ae32a107145d8a9");

@@ -32,3 +32,14 @@ impl Kind {
         matches!(self, Self::Set | Self::Coupon)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_record_a_user_once_and_a_counter_nobody() {
+        let facts = Kind::ALL.iter().map(|kind| (kind.has_users(), kind.records_once()));
+        assert!(facts.eq([(true, false), (true, true), (true, true), (false, false)]));
+    }
+}

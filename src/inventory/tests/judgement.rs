@@ -126,6 +126,17 @@ fn a_user_who_gave_back_more_than_the_records_have_lacks_no_order() {
 }
 
 #[test]
+fn what_is_not_there_or_not_settled_is_no_match() {
+    let mut gone = sale(Layout::Seckill).evidence();
+    (gone.end, gone.by_ledger) = (None, false);
+    gone.mismatches.clear();
+    assert_eq!(judge(gone, MissingOrders::Repair).verdict, Verdict::NotPreheated);
+    let mut moving = sale(Layout::Seckill).evidence();
+    moving.settled = false;
+    assert_eq!(judge(moving, MissingOrders::Repair).verdict, Verdict::Unsettled);
+}
+
+#[test]
 fn a_lost_stock_key_comes_with_a_way_out() {
     let notes = |sale: Sale| sale.audit().notes.join(". ");
     let lost = Sale { stock: None, ..sale(Layout::Seckill) };

@@ -29,6 +29,14 @@ fn stock_goes_up_only_if_a_whole_ledger_equals_every_counter() {
 }
 
 #[test]
+fn only_a_repair_that_raises_the_stock_alone_has_the_stock_as_audited() {
+    let audited = |sale: Sale| sale.audit().plan.repairs.iter().map(|it| it.audited.is_some()).collect::<Vec<_>>();
+    assert_eq!(audited(Sale { stock: Some(5), ..sale(Layout::Seckill) }), [true]);
+    assert_eq!(audited(Sale { stock: Some(9), ..sale(Layout::Seckill) }), [false]);
+    assert_eq!(audited(Sale { orders: Some(vec![("a", 1), ("b", 1)]), ..sale(Layout::Seckill) }), [false]);
+}
+
+#[test]
 fn a_stock_that_moved_past_the_ledger_during_the_audit_is_not_raised() {
     let mut evidence = Sale { stock: Some(5), ..sale(Layout::Seckill) }.evidence();
     let at = |stock| ActivityView { stock: Some(stock), ..evidence.end.clone().unwrap() };

@@ -32,6 +32,7 @@ struct Fake {
     ran: Vec<u64>,
     replies: VecDeque<Option<Value>>,
     is_unreachable: bool,
+    may_move: bool,
     /// How often the script was loaded, and the connection closed.
     loaded: usize,
     disconnected: usize,
@@ -88,6 +89,10 @@ impl Link for Fake {
 
     fn server(&self) -> &str {
         "fake"
+    }
+
+    fn may_move(&self) -> bool {
+        self.may_move
     }
 }
 
@@ -312,7 +317,56 @@ fn lanes_of_a_run_share_one_rate_limit() {
     assert_eq!(sibling.readiness(true), Readiness::Send);
     owner.waiting[0].orders = 1000;
     assert!(owner.step().unwrap());
+    assert_eq!(sibling.readiness(false), Readiness::Idle);
     assert!(matches!(sibling.readiness(true), Readiness::At(due) if due > Instant::now()), "the other one spent it");
+}
+
+#[test]
+fn a_call_waits_for_its_turn_under_a_rate_limit_and_replies_do_not() {
+    let limits = Limits::shared().with_rate(NonZeroU32::new(1000).unwrap());
+    let mut owner = Owner::new(2, limits, LONG, &[]);
+    assert!(owner.step().unwrap());
+    let due = |owner: &Owner, at| owner.pipeline.rate.as_ref().unwrap().due.set(at);
+    due(&owner, Instant::now() + LONG);
+    assert_eq!(owner.pipeline.readiness(true), Readiness::Replies);
+    assert!(matches!(owner.pipeline.advance(true).unwrap(), Event::Reply(..)));
+    while !owner.pipeline.is_idle() {
+        owner.pipeline.receive().unwrap();
+    }
+    assert!(matches!(owner.pipeline.readiness(true), Readiness::At(due) if due > Instant::now()));
+    assert!(matches!(owner.pipeline.advance(true).unwrap(), Event::Waited), "it waits until it is due");
+    due(&owner, Instant::now());
+    assert!(matches!(owner.pipeline.advance(true).unwrap(), Event::Send));
+}
+
+#[test]
+fn who_backs_off_waits_for_what_is_in_flight_and_then_longer_each_time() {
+    let mut owner = Owner::new(2, Limits::shared(), LONG, &[]);
+    assert!(owner.step().unwrap());
+    owner.pipeline.back_off(unreachable());
+    assert!(!owner.pipeline.has_room());
+    assert_eq!(owner.pipeline.readiness(true), Readiness::Replies);
+    while !owner.pipeline.is_idle() {
+        owner.pipeline.receive().unwrap();
+    }
+    let due = |owner: &Owner| match owner.pipeline.readiness(true) {
+        Readiness::Outage(due) => due,
+        other => panic!("{other:?}"),
+    };
+    let first = due(&owner);
+    owner.pipeline.back_off(unreachable());
+    assert!(due(&owner) > first);
+}
+
+#[test]
+fn a_check_asks_whoever_serves_now_if_that_may_be_another() {
+    for may_move in [false, true] {
+        let mut owner = Owner::new(0, Limits::shared(), LONG, &[]);
+        owner.pipeline.link.may_move = may_move;
+        assert_eq!(owner.pipeline.may_move(), may_move);
+        owner.pipeline.begin_check();
+        assert_eq!(owner.pipeline.link().disconnected, usize::from(may_move));
+    }
 }
 
 #[test]
