@@ -104,6 +104,11 @@ count! {
     Limit, 1, MOST_UNITS, "a whole number from 1 to 9007199254740991, without sign or leading zero"
 }
 
+impl Units {
+    /// None.
+    pub const ZERO: Self = Self(0);
+}
+
 impl Quantity {
     /// One unit.
     pub const ONE: Self = Self(1);

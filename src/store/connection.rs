@@ -11,6 +11,8 @@ use super::error::StoreError;
 use super::reply::Reply;
 use super::socket::Socket;
 
+mod polled;
+
 /// Bytes read at once; a text that is borrowed from the buffer may make it grow.
 const BUFFER: usize = 64 * 1024;
 /// The most bytes of one reply, with what its parts take beside their text. A page of a sale has some kilobytes, the
@@ -218,8 +220,8 @@ impl Connection {
         }
     }
 
-    /// Reads what is there, or waits for it.
-    fn fill(&mut self) -> Result<(), StoreError> {
+    /// Makes room in the buffer for what comes.
+    fn make_room(&mut self) -> Result<(), StoreError> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         } else if self.end == self.buffer.len() && self.start > 0 {
@@ -231,6 +233,12 @@ impl Connection {
             }
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
+        Ok(())
+    }
+
+    /// Reads what is there, or waits for it.
+    fn fill(&mut self) -> Result<(), StoreError> {
+        self.make_room()?;
         loop {
             match self.socket.read(&mut self.buffer[self.end..]) {
                 Ok(0) => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),

@@ -43,6 +43,11 @@ impl Holders {
         self.units.iter().flatten().filter(|units| **units > limit).count() as u64
     }
 
+    /// Units that participants hold above a limit.
+    pub fn units_above(&self, limit: u64) -> u64 {
+        self.units.iter().flatten().fold(0, |sum, units| sum.saturating_add(units.saturating_sub(limit)))
+    }
+
     /// Records a participant; a scan may report one twice.
     fn record(&mut self, user: &[u8], units: Option<u64>) {
         let number = self.users.number(user) as usize;

@@ -32,14 +32,7 @@ pub struct Keys {
 impl Keys {
     /// The keys of an activity in a layout.
     pub fn of(layout: Layout, activity: &ActivityId) -> Self {
-        let own = |part: &str| match layout {
-            Layout::Seckill => format!("seckill:{part}:{activity}"),
-            Layout::Sku => format!("sku:{part}:{activity}"),
-            Layout::Coupon => format!("coupon:{part}:{activity}"),
-            Layout::Product => format!("product_{part}_{activity}"),
-            Layout::Cluster => format!("seckill:{{{activity}}}:{part}"),
-            Layout::Custom(custom) => format!("{}:{part}", custom.stock().key(activity)),
-        };
+        let own = |part: &str| Self::own(layout, activity, part);
         let (stock, participants) = match layout {
             Layout::Seckill | Layout::Cluster => (own("stock"), Some(own("participants"))),
             Layout::Sku => (format!("stock:{activity}"), Some(format!("bought:{activity}"))),
@@ -51,6 +44,22 @@ impl Keys {
         };
         let units = (layout.kind() == Kind::Set).then(|| own("units"));
         Self { stock, meta: own("meta"), requests: own("requests"), ledger: own("ledger"), participants, units }
+    }
+
+    /// The key that a load test locks an activity by. No script knows it.
+    pub fn lock(layout: Layout, activity: &ActivityId) -> String {
+        Self::own(layout, activity, "lock")
+    }
+
+    fn own(layout: Layout, activity: &ActivityId, part: &str) -> String {
+        match layout {
+            Layout::Seckill => format!("seckill:{part}:{activity}"),
+            Layout::Sku => format!("sku:{part}:{activity}"),
+            Layout::Coupon => format!("coupon:{part}:{activity}"),
+            Layout::Product => format!("product_{part}_{activity}"),
+            Layout::Cluster => format!("seckill:{{{activity}}}:{part}"),
+            Layout::Custom(custom) => format!("{}:{part}", custom.stock().key(activity)),
+        }
     }
 
     /// In the order of the scripts' `KEYS`.

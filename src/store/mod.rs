@@ -27,6 +27,7 @@ pub mod keys;
 pub mod latency;
 mod ledger;
 pub mod lifetimes;
+pub mod load;
 mod multi_orders;
 mod orders;
 mod page_reader;

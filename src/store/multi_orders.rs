@@ -38,9 +38,7 @@ impl Store {
             StoreError::Server { kind: ServerKind::CrossSlot, .. } => spread(order, &keys),
             error => error,
         })?;
-        let reply = Reply::of(&MULTI_DEDUCT);
-        let text = reply.text(Some(&value))?.unwrap_or_default();
-        let outcome = outcome(&text, order, &keys).ok_or_else(|| reply.invalid(Value::SimpleString(text)))?;
+        let outcome = outcome_of(&value, order, &keys)?;
         if outcome.status.is_done() && !dry_run {
             order.items.iter().for_each(|(activity, _)| self.changed(activity));
         }
@@ -53,6 +51,16 @@ fn spread(order: &MultiOrder, keys: &[Keys]) -> StoreError {
     let slots =
         order.items.iter().zip(keys).filter_map(|((activity, _), keys)| Some((activity.to_string(), keys.slot()?)));
     StoreError::SpreadOrder { line: None, slots: slots.collect() }
+}
+
+/// Reads the script's reply to one order.
+///
+/// # Errors
+/// It does not fit the order.
+pub(super) fn outcome_of(value: &Value, order: &MultiOrder, keys: &[Keys]) -> Result<MultiOutcome, StoreError> {
+    let reply = Reply::of(&MULTI_DEDUCT);
+    let text = reply.text(Some(value))?.unwrap_or_default();
+    outcome(&text, order, keys).ok_or_else(|| reply.invalid(Value::SimpleString(text)))
 }
 
 /// Reads `status item item …` of one order; `None` if it does not fit the order.

@@ -1,6 +1,6 @@
 //! What bytes go through: a TCP or unix socket, with TLS or without.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 #[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,12 +14,30 @@ pub trait Socket: Read + Write + Send {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// The socket itself, also with TLS: for who reads until nothing is left.
+    #[cfg(unix)]
+    fn inner_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd()
+    }
+
+    /// From now on neither reading nor writing waits.
+    ///
+    /// # Errors
+    /// The system cannot do that.
+    fn stop_waiting(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 impl Socket for TcpStream {
     #[cfg(unix)]
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
+    }
+
+    fn stop_waiting(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
     }
 }
 
@@ -28,6 +46,19 @@ impl Socket for std::os::unix::net::UnixStream {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
     }
+
+    fn stop_waiting(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
 }
 
-impl Socket for Encrypted {}
+impl Socket for Encrypted {
+    #[cfg(unix)]
+    fn inner_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket().as_fd())
+    }
+
+    fn stop_waiting(&self) -> io::Result<()> {
+        self.socket().set_nonblocking(true)
+    }
+}

@@ -218,6 +218,11 @@ impl Write for Encrypted {
 }
 
 impl Encrypted {
+    /// What the encrypted bytes go through.
+    pub(super) fn socket(&self) -> &TcpStream {
+        &self.0.sock
+    }
+
     /// A server that refuses us closes the connection. Why is in the alert that it sent before, which is still unread.
     fn last_words(&mut self, error: io::Error) -> io::Error {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
