@@ -172,6 +172,9 @@ pub fn advice(error: &StoreError) -> Option<String> {
         StoreError::Permission { .. } => {
             "grant the user these commands: ACL SETUSER, or ask who administers the server"
         }
+        StoreError::Server { why, .. } if why.contains("max number of clients") => {
+            "connect fewer clients, or raise `maxclients` on the server (CONFIG SET maxclients)"
+        }
         StoreError::Server { kind, .. } => advice_of_kind(*kind)?,
         StoreError::Redirected(_) => "is a failover going on? see `redis-cli --cluster check`",
         StoreError::SpreadLayout { .. } => {

@@ -18,6 +18,7 @@ pub(super) fn of(path: &str) -> &'static str {
         "run" => RUN,
         "pause" => PAUSE,
         "resume" => RESUME,
+        "bench" => BENCH,
         "completions" => COMPLETIONS,
         "man" => MAN,
         "context" => CONTEXT,
@@ -188,6 +189,17 @@ seckill pause 1001 1002 --reason 'wrong price'
 
 const RESUME: &str = "
 seckill resume 1001 1002
+";
+
+const BENCH: &str = "
+# How many orders a second does this server take, and how long does one take?
+seckill bench --url redis://10.0.0.5:6379
+# On a private server: what each way of selling costs, and which oversells
+seckill bench --embedded --strategy lua,batch,watch,lock,naive --scenario short
+# 5,000 orders a second for a minute, judged: exit 3 if it fails
+seckill bench --url redis://10.0.0.5:6379 --yes --rate 5000 --duration 1m --judge 'p99<50ms:200ms' --judge 'qps>4900:4500'
+# What it would make
+seckill bench --url redis://10.0.0.5:6379 --scenario multi --dry-run
 ";
 
 const COMPLETIONS: &str = "

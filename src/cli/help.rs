@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Activities", &["preheat", "run", "pause", "resume"]),
     ("Orders", &["deduct", "multi-deduct", "refund"]),
     ("Audit", &["inspect", "reconcile", "repair", "ledger", "doctor", "report"]),
-    ("Other", &["script", "context", "completions", "man", "help"]),
+    ("Other", &["script", "context", "bench", "completions", "man", "help"]),
 ];
 
 pub(super) const ENVIRONMENT: &str = "

@@ -268,6 +268,7 @@ pub enum Command {
     Script(commands::script::ScriptCommand),
     #[command(subcommand)]
     Context(commands::context::ContextCommand),
+    Bench(commands::bench::BenchArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }

@@ -11,6 +11,7 @@
 
 mod acl;
 mod backends;
+mod bench;
 mod bulk;
 mod calls;
 mod cluster;

@@ -1,5 +1,6 @@
 //! One file per subcommand: its arguments, then its run. Here is only what all of them share.
 
+pub mod bench;
 mod bulk;
 pub mod completions;
 mod consent;
@@ -79,6 +80,7 @@ fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
         Command::Doctor(args) => doctor::run(&args, session),
         Command::Report(args) => session.with(|store, out| report::run(&args, store, out)),
         Command::Run(args) => run::run(&args, session),
+        Command::Bench(args) => bench::run(&args, session),
         Command::Pause(args) => session.change(args.mutating(), |store, out| pause::pause(&args, store, out)),
         Command::Resume(args) => session.change(args.mutating(), |store, out| pause::resume(&args, store, out)),
         Command::Script(command) => script::run(&command, session),

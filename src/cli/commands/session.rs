@@ -67,6 +67,16 @@ impl Session {
         self.store_at(target, layout)
     }
 
+    /// Refuses the default server for what should not happen to a server by accident.
+    pub fn require_named(&self, what: &str) -> Result<()> {
+        if target::is_named(&self.global, self.in_use.as_ref())? {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("{what} needs a server that is named"))
+            .hint("give `--url URL` or `--context NAME`, or try a private server with `--embedded`")
+            .into())
+    }
+
     fn store_at(&self, target: Target, layout: Layout) -> Result<Store> {
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
         let store = Store::new(target, layout, operator()?).stop_when(interrupt::requested);

@@ -114,6 +114,12 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
     }
 }
 
+/// Whether a flag, the environment or a context names the server; else it is the default.
+pub fn is_named(global: &Global, in_use: Option<&InUse>) -> Result<bool, Failure> {
+    let is_given = global.embedded.is_some() || global.url.is_some() || in_use.is_some();
+    Ok(is_given || url_of_environment()?.is_some())
+}
+
 /// A server, and the context that it is of.
 pub struct Chosen<'a> {
     pub target: Target,

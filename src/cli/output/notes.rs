@@ -33,6 +33,12 @@ impl Terminal {
         }
     }
 
+    /// Lines below a warning.
+    pub fn line(&self, text: &str) {
+        // If even that fails, there is nothing left to print to.
+        let _ = io::stderr().write_all(format!("{}\n", escape(text)).as_bytes());
+    }
+
     /// Prints one labelled line. If even that fails, there is nothing left to print to.
     pub(super) fn say(&self, label: &str, tone: Tone, text: &str) {
         let mut line = String::new();

@@ -1,0 +1,341 @@
+//! `seckill bench`: load a server with a sale of its own, and compare how orders can be taken.
+
+mod judge;
+mod plan;
+mod rows;
+mod scenario;
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::consent::Consent;
+use super::session::Session;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::interrupt;
+use crate::cli::output::{Format, Output, Terminal};
+use judge::{Judge, Verdict};
+use rows::{BenchRow, rank};
+use scenario::{Scenario, Terms};
+use seckill::inventory::id::RequestId;
+use seckill::inventory::layout::Kind;
+use seckill::inventory::number::{Limit, Quantity, between};
+use seckill::store::Store;
+use seckill::store::bulk::Limits;
+use seckill::store::load::{
+    Basket, LoadOptions, Made, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
+};
+
+/// Load a server with a sale of its own and measure it
+///
+/// Makes activities with ids that begin with `bench-`, sells them with each strategy in turn, reads back what was sold, and
+/// removes them, also after Ctrl-C. It touches no other activity, but the server is loaded as much as it can be, so
+/// it must be named: by --url, the environment, a context or --embedded.
+///
+/// Without --rate each client sends its next order when the last one is answered (a closed loop), and times are service
+/// times. With --rate orders start at fixed instants whether or not a client is free, and times count from there.
+///
+/// A strategy that sells more than there is, or more to a user than the limit, is struck from the ranking: exit 3.
+#[derive(Debug, clap::Args)]
+pub struct BenchArgs {
+    /// lua, batch, watch, lock, naive
+    ///
+    /// How orders are taken; several are compared. lua: our script, one order a call. batch: our script, the orders of all clients in calls of 128, as files are applied.
+    /// watch: WATCH, read, MULTI, EXEC, again if another client was faster, up to 20 times. lock: SET NX PX with a token and
+    /// a watchdog, read, write, release; one holder pauses for longer than the lock lives. naive: read, compare, write.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "lua",
+        hide_possible_values = true
+    )]
+    strategy: Vec<StrategyName>,
+    /// enough, short, conflict, multi, multi-short
+    ///
+    /// Who wants how much of what there is. enough, the default: units for all. short: one unit for ten orders, one a user. conflict: a hundredth of the users again and again,
+    /// four orders at once, two units each. multi: orders of three activities, all or nothing. multi-short: the same with
+    /// one unit for ten orders.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NAME",
+        default_value = "enough",
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    scenario: Scenario,
+    /// Different users who buy
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = between::<u64>(1, 1_000_000_000))]
+    users: u64,
+    /// Clients, each with a connection
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = between::<usize>(1, 50_000))]
+    clients: usize,
+    /// Orders a second, whether or not clients are free
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Option<NonZeroU32>,
+    /// Orders in total [default: one a user]
+    #[arg(long, value_name = "N", value_parser = between::<u64>(1, 1_000_000_000), conflicts_with = "duration")]
+    orders: Option<u64>,
+    /// Time in which orders start
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Threshold, such as 'p99<300ms:800ms'
+    ///
+    /// METRIC<GOOD:BAD, or qps>GOOD:BAD. A strategy within GOOD is `ok`, within BAD `warn`, else `fail`, which is exit 3. Metrics
+    /// are qps, mean, p50, p90, p99, p99.9, errors (as errors<0.5%:2%, of the orders) and retries (likewise).
+    /// Orders without an answer count as errors, and are judged by `errors<0.5%:2%` unless another threshold is given.
+    #[arg(long = "judge", value_name = "RULE")]
+    judges: Vec<Judge>,
+    /// Print what would be sold; change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    yes: bool,
+    /// Name of the protected context that is loaded
+    #[arg(long, value_name = "NAME")]
+    confirm: Option<String>,
+}
+
+fn duration(text: &str) -> std::result::Result<Duration, String> {
+    let most = Duration::from_secs(24 * 3600);
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|duration| *duration > Duration::ZERO && *duration <= most)
+        .ok_or_else(|| "expected a duration above zero, up to a day, such as 30s".to_owned())
+}
+
+impl BenchArgs {
+    fn until(&self) -> Until {
+        match self.duration {
+            Some(duration) => Until::Elapsed(duration),
+            None => Until::Orders(self.orders.unwrap_or(self.users)),
+        }
+    }
+
+    /// The thresholds; errors always have one.
+    fn judges(&self) -> Vec<Judge> {
+        let has_errors = self.judges.iter().any(|judge| judge.metric == judge::Metric::Errors);
+        let default = if has_errors { None } else { "errors<0.5%:2%".parse().ok() };
+        self.judges.iter().cloned().chain(default).collect()
+    }
+
+    /// The strategies, each once.
+    fn strategies(&self) -> Vec<StrategyName> {
+        let mut all = Vec::new();
+        self.strategy.iter().for_each(|name| {
+            if !all.contains(name) {
+                all.push(*name);
+            }
+        });
+        all
+    }
+
+    /// What is measured, in words.
+    fn title(&self) -> String {
+        let clients = if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
+        let amount = match self.until() {
+            Until::Orders(orders) => format!("{orders} orders"),
+            Until::Elapsed(duration) => humantime::format_duration(duration).to_string(),
+        };
+        let how = match self.rate {
+            None => format!("service time in ms, closed loop of {clients}, {amount}"),
+            Some(rate) => {
+                format!("time in ms from the intended start, {rate} orders a second over {clients}, {amount}")
+            }
+        };
+        format!("{}: {how}", self.scenario)
+    }
+}
+
+/// Loads the server with each strategy in turn.
+pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
+    let layout = session.layout(None)?;
+    let terms = args.scenario.terms(args.users, args.until(), layout.kind());
+    if args.scenario == Scenario::Conflict && layout.kind() == Kind::Counter {
+        return Err(Failure::usage("the scenario `conflict` needs users, and the layout `product` knows none")
+            .hint("choose another --scenario, or another --layout")
+            .into());
+    }
+    session.require_named("a load test")?;
+    if args.strategies().iter().any(|name| *name != StrategyName::Batch) {
+        prepare_files(args.clients).map_err(|most| too_many(args.clients, most))?;
+    }
+    let consent = Consent { dry_run: args.dry_run, confirm: args.confirm.as_deref() };
+    let is_private = session.global.embedded.is_some();
+    let mut store = session.store_to_change(layout, consent)?;
+    let out = &mut session.out;
+    if args.dry_run {
+        return plan::show(args, &terms, &mut store, out);
+    }
+    if !is_private {
+        let server = store.server_name();
+        out.confirm(&format!("Load `{server}` as much as it can bear ({})?", args.title()), args.yes)?;
+    }
+    // Only now: a Ctrl-C at the question ends it at once.
+    interrupt::stop_gracefully();
+    let mut rows = Vec::new();
+    let mut bench = Bench::new(args, terms, &store, out.terminal());
+    let mut ended = Ok(());
+    for strategy in args.strategies() {
+        if interrupt::requested() {
+            break;
+        }
+        match bench.run(strategy, &mut store, out) {
+            Ok(row) => rows.push(row),
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
+        }
+    }
+    rank(&mut rows);
+    if out.format() == Format::Table && !rows.is_empty() {
+        out.table(Some(&args.title()), &rows)?;
+    } else if ended.is_ok() || !rows.is_empty() {
+        out.array(&rows)?;
+        out.note(args.title());
+    }
+    ended?;
+    if interrupt::requested() {
+        out.warn("interrupted; the activities of this run were removed");
+        return Ok(Exit::Interrupted);
+    }
+    let failed = rows.iter().any(|row| row.verdict == Verdict::Fail);
+    Ok(if failed { Exit::Refused } else { Exit::Done })
+}
+
+/// The error for more clients than files may be open.
+pub fn too_many(clients: usize, most: usize) -> Failure {
+    Failure::usage(format!("{clients} clients need more open files than this process may have: at most {most} clients"))
+        .hint("raise the hard limit (`ulimit -Hn`, LimitNOFILE of a systemd unit), or give fewer clients")
+}
+
+/// What remains if the run dies: commands that remove it.
+type Left = Arc<Mutex<Vec<String>>>;
+
+/// A run of strategies.
+struct Bench<'a> {
+    args: &'a BenchArgs,
+    terms: Terms,
+    judges: Vec<Judge>,
+    /// The ids of all activities of this run begin with it.
+    prefix: String,
+    left: Left,
+}
+
+impl<'a> Bench<'a> {
+    fn new(args: &'a BenchArgs, terms: Terms, store: &Store, terminal: Terminal) -> Self {
+        let unique = RequestId::unique().to_string().replace('-', "");
+        let prefix = format!("bench-{}", &unique[unique.len() - 8..]);
+        let left = Left::default();
+        let (remains, server) = (Arc::clone(&left), store.server_name().to_owned());
+        interrupt::at_exit(move || say_what_remains(&terminal, &server, &remains));
+        terminal.note(format!("activities `{prefix}-…` are made for this run and removed at its end"));
+        Self { args, terms, judges: args.judges(), prefix, left }
+    }
+
+    /// Sells with one strategy, on activities that exist only meanwhile.
+    fn run(&mut self, strategy: StrategyName, store: &mut Store, out: &Output) -> Result<BenchRow> {
+        let mut made = Made::default();
+        let ran = self.sell(strategy, &mut made, store, out);
+        let removed = made.remove(store);
+        self.remember(&made, store);
+        let row = ran?;
+        removed?;
+        Ok(row)
+    }
+
+    fn remember(&self, made: &Made, store: &Store) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = made.commands(store);
+    }
+
+    fn sell(&self, strategy: StrategyName, made: &mut Made, store: &mut Store, out: &Output) -> Result<BenchRow> {
+        let Self { args, terms, .. } = self;
+        let ids = Made::ids(store, &format!("{}-{strategy}", self.prefix), terms.items)?;
+        for id in ids.iter().flatten() {
+            made.make(store, id, terms.stock, terms.limit)?;
+            self.remember(made, store);
+        }
+        let basket = |ids: &Vec<_>| Basket { items: ids.iter().map(|id| (Clone::clone(id), Quantity::ONE)).collect() };
+        let limit = terms.limit.map(Limit::get);
+        let sale = Sale {
+            baskets: ids.iter().map(basket).collect(),
+            buyers: terms.buyers(),
+            per_user_limit: limit,
+            is_short: terms.is_short,
+            reason: None,
+            run: RequestId::unique(),
+        };
+        let options = LoadOptions {
+            strategy,
+            clients: args.clients,
+            pace: PaceOptions { rate: args.rate, until: args.until() },
+            batch: Limits::shared(),
+            must_succeed: false,
+        };
+        let total = match args.until() {
+            Until::Orders(orders) => orders,
+            Until::Elapsed(_) => 0,
+        };
+        let progress = out.progress(strategy.name(), total);
+        let measured = store.load(&sale, &options, &mut |ended| {
+            if ended > 0 {
+                progress.inc(ended);
+            }
+        })?;
+        progress.finish();
+        let mut oversold = 0;
+        if !measured.is_cut_short {
+            for id in ids.iter().flatten() {
+                let found = store.read_back(id, terms.stock.get(), limit)?;
+                explain_oversold(strategy, &found, out);
+                oversold += found.above_stock + found.above_limit;
+            }
+        }
+        explain(strategy, &measured, out);
+        Ok(BenchRow::new(strategy, &measured, oversold, &self.judges))
+    }
+}
+
+/// How orders ended, and what went wrong.
+fn explain(strategy: StrategyName, measured: &Measured, out: &Output) {
+    let ended: Vec<String> = measured.statuses.iter().map(|(status, orders)| format!("{status} {orders}")).collect();
+    let orders = if measured.answers() == 1 { "order was" } else { "orders were" };
+    let seconds = measured.took.as_secs_f64();
+    let ended = if ended.is_empty() { String::new() } else { format!(": {}", ended.join(", ")) };
+    out.note(format!("{strategy}: {} {orders} answered in {seconds:.2} s{ended}", measured.answers()));
+    if measured.dropped > 0 {
+        out.warn(format!("{strategy}: {} orders were dropped: no client was free for them in time", measured.dropped));
+    }
+    if let Some(error) = &measured.first_error {
+        out.warn(format!("{strategy}: {} orders had no answer; the first: {error}", measured.errors));
+    }
+    if let Some(corrupt) = &measured.corrupt {
+        out.warn(format!("{strategy}: key `{}` {}", corrupt.key, corrupt.what));
+    }
+}
+
+fn explain_oversold(strategy: StrategyName, found: &seckill::store::load::ReadBack, out: &Output) {
+    if found.above_stock > 0 {
+        out.warn(format!("{strategy} sold {} units that were not there: out of the ranking", found.above_stock));
+    }
+    if found.above_limit > 0 {
+        out.warn(format!("{strategy} sold {} units above users' limits: out of the ranking", found.above_limit));
+    }
+}
+
+/// At the end of the process, however it ends.
+fn say_what_remains(terminal: &Terminal, server: &str, left: &Left) {
+    let left = left.lock().unwrap_or_else(PoisonError::into_inner);
+    if left.is_empty() {
+        return;
+    }
+    terminal.warn(format!("activities of this run remain on `{server}`; these commands remove them:"));
+    for command in left.iter() {
+        terminal.line(&format!("  redis-cli -u {server} {command}"));
+    }
+}
