@@ -168,6 +168,8 @@ seckill doctor -q -o jsonl
 const REPORT: &str = "
 # How the sale went: sell-through, pace, refunds, buyers
 seckill report 1001
+# The same, and as a picture
+seckill report 1001 --svg sale.svg
 # The three largest buyers
 seckill report 1001 --top 3 -o json | jq '.[0].top_buyers'
 # A row for a spreadsheet

@@ -20,6 +20,7 @@ mod renaming;
 pub mod rows;
 mod screen;
 pub mod sink;
+pub mod svg;
 mod table;
 mod taken;
 pub mod terminal;

@@ -144,6 +144,12 @@ impl Timeline {
         self.levels.push(merged);
     }
 
+    /// When so many percent of all purchases were made, to the width of a bucket.
+    pub fn bought_by(&self, percent: u8) -> Option<Millis> {
+        let bought: u128 = self.levels.last()?.iter().map(|bucket| u128::from(bucket.bought)).sum();
+        Some(Millis::new(self.when((bought * u128::from(percent)).div_ceil(100))))
+    }
+
     /// The part that is worth looking at: all of it, unless nearly everything was bought in the first third of the time.
     /// Then it ends soon after that.
     pub fn span(&self) -> Option<Span<'_>> {
@@ -235,6 +241,7 @@ mod tests {
         assert_eq!((span.from, span.width, span.to), (Millis::new(10_000), 100, Millis::new(69_100)));
         assert_eq!((span.buckets[0], span.buckets[1], span.buckets[10]), (one(5), Moved::default(), one(5)));
         assert_eq!((sum(&span), span.later), (300, Moved::default()));
+        assert_eq!([50, 90].map(|percent| timeline.bought_by(percent).unwrap().get()), [39_100, 63_100]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn a_sale_is_summed_up_from_its_ledger() {
         "since": null, "sold_before": 0,
         "first_order": "2021-11-10T16:00:00.500Z", "last_order": "2021-11-10T16:00:04.600Z",
         "last_refund": "2021-11-11T16:00:00.000Z", "sold_out_at": "2021-11-10T16:00:04.600Z", "sold_out_in": 4.6,
-        "orders": 515, "bought": 1030, "refunds": 35, "returned": 36, "rate": 251.2,
+        "orders": 515, "bought": 1030, "refunds": 35, "returned": 36, "half_bought_at": "2021-11-10T16:00:01.342Z", "rate": 251.2195,
         "peak_rate": 300, "peak_at": "2021-11-10T16:00:00.000Z",
         "verdict": "match", "proof": "sums", "objection": null, "held": 994, "period": 0.01,
     });

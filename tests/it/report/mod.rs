@@ -1,6 +1,7 @@
 //! `report`: a sale after it is over.
 
 mod figures;
+mod picture;
 mod refused;
 mod shown;
 
@@ -60,6 +61,64 @@ impl Sale {
         }
         redis
     }
+}
+
+/// A sale as shops have them: a rush that slows down, a pause, more stock, some refunds. The numbers are random, and the same
+/// at each run.
+pub fn rush_of_2021() -> TestRedis {
+    let redis = TestRedis::start();
+    redis
+        .seckill([
+            "preheat",
+            "--id",
+            "1001",
+            "--stock",
+            "12000",
+            "--per-user-limit",
+            "20",
+            "--title",
+            "Double-11 phone",
+        ])
+        .args(["--starts-at", "2021-11-11T00:00:00+08:00", "--ends-at", "2021-11-11T02:00:00+08:00"])
+        .code(0);
+    redis.cmd(("DEL", SECKILL.ledger("1001")));
+    let mut sale = Sale { redis, stock: 10_000, held: BTreeMap::new() };
+    sale.add(0, "preheat", &[("total", "10000"), ("epoch", "1")]);
+    let mut seed: u64 = 7;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut at = 120;
+    let mut user = 0;
+    let mut was_paused = false;
+    while sale.stock > 0 {
+        if sale.stock < 4000 && !was_paused {
+            was_paused = true;
+            sale.add(at, "pause", &[("reason", "wrong price")]);
+            at += 640;
+            sale.add(at, "resume", &[]);
+            sale.stock += 2000;
+            at += 180;
+            sale.add(at, "update", &[("total", "12000")]);
+            at += 1;
+        }
+        let users = (16 + random(24) + 4_000 / at).min(u64::try_from(sale.stock).unwrap());
+        let units = i64::try_from(1 + random(3)).unwrap();
+        let units = if units * i64::try_from(users).unwrap() > sale.stock { 1 } else { units };
+        // Some come again.
+        let first = if user > 900 && random(3) == 0 { user - 900 } else { user };
+        sale.orders(at, "deduct", first..first + users, units);
+        user = user.max(first + users);
+        at += 12 + at / 200 + random(20);
+        if at > 3400 && random(8) == 0 {
+            let from = random(user - 3);
+            sale.orders(at, "refund", from..from + 1 + random(3), 1);
+            at += 1;
+        }
+    }
+    sale.orders(at + 7_000_000, "refund", 40..48, 1);
+    sale.end()
 }
 
 /// A sale of 2021: 800 units, and 200 more after a pause; sold out after 4.6 seconds; the last refund a day later.

@@ -63,11 +63,16 @@ fn sold_out(report: &Report) -> Fact {
 /// How fast it went.
 pub fn pace(report: &Report) -> Option<String> {
     let peak = report.sales.peak?;
-    let most = format!("at most {} in the second of {}", count(peak.units), peak.at.clock(1000));
-    Some(match report.sales.rate() {
-        Some(mean) => format!("{} units a second on average, {most}", rate(mean)),
-        None => most,
-    })
+    let timeline = &report.sales.timeline;
+    let within = |percent| Some(between(report.begin()?, timeline.bought_by(percent)?));
+    let mut parts = Vec::new();
+    // Of what came in one instant there is no average.
+    if let Some(mean) = report.sales.rate() {
+        parts.push(format!("half was bought within {}, 90% within {}", within(50)?, within(90)?));
+        parts.push(format!("{} units a second on average", rate(mean)));
+    }
+    parts.push(format!("at most {} in the second of {}", count(peak.units), peak.at.clock(1000)));
+    Some(parts.join(", "))
 }
 
 fn orders(report: &Report) -> String {

@@ -1,15 +1,18 @@
 //! `seckill report`: a sale after it is over, from its ledger.
 
 mod facts;
+mod figure;
 mod read;
 mod row;
 mod series;
 mod text;
 mod words;
 
+use std::path::PathBuf;
+
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::{Format, Output};
+use crate::cli::output::{Format, Output, OutputFile};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::between;
 use seckill::store::Store;
@@ -34,11 +37,23 @@ pub struct ReportArgs {
     /// Show this many of the largest buyers
     #[arg(long, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = between::<usize>(0, MOST_TOP))]
     top: usize,
+    /// Draw the report as a picture into FILE
+    ///
+    /// One SVG for light and dark surroundings, with details of what is pointed at. It is written beside its place and
+    /// renamed.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 /// Reads, then shows.
 pub fn run(args: &ReportArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    // What cannot be written is said before anything is read.
+    let file = args.svg.as_ref().map(|path| OutputFile::create("--svg", path, &[])).transpose()?;
     let report = read::read(&args.activity, args.top, store, out)?;
+    if let Some(mut file) = file {
+        file.append(figure::draw(&report).as_bytes())?;
+        file.commit()?;
+    }
     match out.format() {
         Format::Table => text::show(&report, out)?,
         Format::Csv | Format::Tsv => out.array(&[report.figures()])?,

@@ -146,6 +146,11 @@ impl Report {
         self.meta.starts_at.filter(|start| self.sales.first_order.is_some_and(|first| *start <= first))
     }
 
+    /// When a time is counted from: the window's begin, else the first order.
+    pub fn begin(&self) -> Option<Millis> {
+        self.opened_at().or(self.sales.first_order)
+    }
+
     /// When the ledger begins, if orders before that are not known one by one.
     pub fn since(&self) -> Option<Millis> {
         let is_part = self.meta.checkpoint.is_some() || self.balance.objection == Some(Objection::NoBeginning);
@@ -156,7 +161,6 @@ impl Report {
     pub fn figures(&self) -> Figures {
         let Self { meta, sales, balance, snapshot, .. } = self;
         let seconds = |millis: u64| millis as f64 / 1000.0;
-        let begin = self.opened_at().or(sales.first_order);
         Figures {
             activity: snapshot.activity.to_string(),
             title: Some(meta.title.clone()).filter(|title| !title.is_empty()),
@@ -174,12 +178,13 @@ impl Report {
             last_order: sales.last_order,
             last_refund: sales.last_refund,
             sold_out_at: sales.sold_out_at,
-            sold_out_in: sales.sold_out_at.zip(begin).map(|(end, begin)| seconds(end.get() - begin.get())),
+            sold_out_in: sales.sold_out_at.zip(self.begin()).map(|(end, begin)| seconds(end.get() - begin.get())),
             orders: sales.orders,
             bought: sales.bought,
             refunds: sales.refunds,
             returned: sales.returned,
-            rate: sales.rate().map(|rate| (rate * 10.0).round() / 10.0),
+            half_bought_at: sales.timeline.bought_by(50),
+            rate: sales.rate().map(|rate| (rate * 1e4).round() / 1e4),
             peak_rate: sales.peak.map(|peak| peak.units),
             peak_at: sales.peak.map(|peak| peak.at),
             verdict: balance.verdict(),

@@ -39,6 +39,8 @@ pub struct Figures {
     pub bought: u64,
     pub refunds: u64,
     pub returned: u64,
+    /// When half of what was bought was, to a period of the timeline or less.
+    pub half_bought_at: Option<Millis>,
     /// Units a second until the sell-out, or the last order.
     pub rate: Option<f64>,
     /// The most units in one second.
@@ -76,6 +78,7 @@ columns!(_row: Figures {
     data bought;
     data refunds;
     data returned;
+    data half_bought_at;
     data rate;
     data peak_rate;
     data peak_at;

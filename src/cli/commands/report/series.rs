@@ -90,6 +90,12 @@ impl Series {
         waited.into_iter().rev().chain(self.periods.iter().copied()).collect()
     }
 
+    /// At most so many columns of the same width, but for the last.
+    pub fn even_columns(&self, most: usize) -> Vec<Period> {
+        let all = self.all();
+        all.chunks(all.len().div_ceil(most.max(1))).map(merged).collect()
+    }
+
     /// At most so many columns that all have nearly the same width.
     pub fn columns(&self, most: usize) -> Vec<Period> {
         let all = self.all();
@@ -109,20 +115,36 @@ fn merged(periods: &[Period]) -> Period {
     }
 }
 
-impl Period {
-    /// Units bought a second.
-    pub fn rate(&self) -> f64 {
-        self.a_second(self.bought)
+/// What a rate is counted by, so that it is no small fraction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// `a second`.
+    pub name: &'static str,
+    millis: u32,
+}
+
+impl Pace {
+    /// The shortest in which the busiest of some periods has a unit.
+    pub fn of(periods: &[Period]) -> Self {
+        let second = Self { name: "a second", millis: 1000 };
+        let (minute, hour) = (Self { name: "a minute", millis: 60_000 }, Self { name: "an hour", millis: 3_600_000 });
+        let reaches = |pace: &Self| periods.iter().any(|period| pace.bought(period).max(pace.returned(period)) >= 1.0);
+        [second, minute].into_iter().find(reaches).unwrap_or(hour)
     }
 
-    /// Units returned a second.
-    pub fn returns(&self) -> f64 {
-        self.a_second(self.returned)
+    /// Units bought.
+    pub fn bought(&self, period: &Period) -> f64 {
+        self.rate(period, period.bought)
+    }
+
+    /// Units returned.
+    pub fn returned(&self, period: &Period) -> f64 {
+        self.rate(period, period.returned)
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn a_second(&self, units: u64) -> f64 {
-        units as f64 * 1000.0 / (self.to.get() - self.from.get()).max(1) as f64
+    fn rate(&self, period: &Period, units: u64) -> f64 {
+        units as f64 * f64::from(self.millis) / (period.to.get() - period.from.get()).max(1) as f64
     }
 }
 
@@ -157,7 +179,21 @@ mod tests {
             assert_eq!((columns[0].from, columns.last().unwrap().to), (series.from, series.to));
             assert!(columns.windows(2).all(|pair| pair[0].to == pair[1].from));
             assert_eq!(columns.last().unwrap().sold, 90);
+            let even = series.even_columns(most);
+            assert!(even.len() <= most && even.iter().map(|column| column.bought).sum::<u64>() == 90);
         }
+    }
+
+    #[test]
+    fn rates_are_counted_by_a_time_in_which_there_is_a_unit() {
+        let name = |apart: u64| {
+            let orders: Vec<_> = (0..900).map(|nth| (50_000 + nth * apart, "deduct", "1")).collect();
+            Pace::of(&Series::new(&sales(&orders), None).unwrap().even_columns(100)).name
+        };
+        assert_eq!(
+            [10, 900, 3000, 600_000, 90_000_000].map(name),
+            ["a second", "a second", "a minute", "an hour", "an hour"]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::facts::{self, Fact};
 use super::read::Report;
-use super::series::{Period, Series};
+use super::series::{Pace, Period, Series};
 use super::words::{between, count, rate};
 use crate::cli::error::Result;
 use crate::cli::output::{Output, Tone, bars, wrapped};
@@ -102,7 +102,10 @@ fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) -> R
     let most_total = series.periods.iter().filter_map(|period| period.total).max().map_or(0.0, to_f64);
     let full = most_sold.max(most_total).max(1.0);
     // The labels of both charts are as wide as the widest number can be.
-    let labels = count_of(full).len().max(count_of(peak(&series.columns(MOST))).len()).max(5);
+    let narrow = series.columns(MOST);
+    let pace = Pace::of(&narrow);
+    let peak = |columns: &[Period]| columns.iter().map(|column| pace.bought(column)).fold(0.0, f64::max);
+    let labels = count_of(full).len().max(count_of(peak(&narrow)).len()).max(5);
     let columns = series.columns(width - labels - 2);
     let chart = Chart { columns: &columns, labels };
     let marks: Vec<&Mark> = report.sales.marks.iter().filter(|mark| letter(mark).is_some()).collect();
@@ -113,17 +116,17 @@ fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) -> R
     chart.draw(&shown, full, count_of, SOLD_LINES, Tone::Info, out)?;
     chart.axis(series, &marks, out)?;
 
-    let rates: Vec<f64> = columns.iter().map(Period::rate).collect();
+    let rates: Vec<f64> = columns.iter().map(|column| pace.bought(column)).collect();
     let most = peak(&columns).max(f64::MIN_POSITIVE);
     out.line("")?;
-    out.parts(&[("Units a second", Tone::Strong)])?;
+    out.parts(&[(format!("Units {}", pace.name), Tone::Strong)])?;
     chart.draw(&rates, most, rate, RATE_LINES, Tone::Good, out)?;
-    let returns: Vec<f64> = columns.iter().map(Period::returns).collect();
+    let returns: Vec<f64> = columns.iter().map(|column| pace.returned(column)).collect();
     let most_returned = returns.iter().copied().fold(0.0, f64::max);
     chart.axis(series, &[], out)?;
     if most_returned > 0.0 {
         out.line("")?;
-        out.parts(&[("Units returned a second", Tone::Strong)])?;
+        out.parts(&[(format!("Units returned {}", pace.name), Tone::Strong)])?;
         chart.draw(&returns, most_returned, rate, RETURNED_LINES, Tone::Warn, out)?;
         chart.axis(series, &[], out)?;
     }
@@ -135,11 +138,6 @@ fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) -> R
         out.parts(&[(line, Tone::Dim)])?;
     }
     Ok(())
-}
-
-/// The highest rate of all columns.
-fn peak(columns: &[Period]) -> f64 {
-    columns.iter().map(Period::rate).fold(0.0, f64::max)
 }
 
 #[allow(clippy::cast_precision_loss)]

@@ -1,7 +1,5 @@
 //! Numbers and times in words, for the terminal and for the picture.
 
-use std::time::Duration;
-
 use indicatif::HumanCount;
 
 use seckill::inventory::time::Millis;
@@ -37,19 +35,24 @@ pub fn percent(part: u64, whole: u64) -> String {
 pub fn rate(rate: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
+        rate if rate < 0.1 => format!("{rate:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
         rate if rate < 9.95 => format!("{rate:.1}"),
         rate => count(rate.round() as u64),
     }
 }
 
-/// The time between two instants, such as `3.412s` or `1h 2m 3s`.
+/// The time between two instants: `3.412s`, or in two units, `1h 2m`.
 pub fn between(from: Millis, to: Millis) -> String {
     let millis = to.get().saturating_sub(from.get());
-    if millis < 60_000 {
+    let seconds = millis / 1000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
         #[allow(clippy::cast_precision_loss)]
-        return format!("{}s", millis as f64 / 1000.0);
+        (0, 0, 0) => format!("{}s", millis as f64 / 1000.0),
+        (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
+        (0, _, _) => format!("{hours}h {}m", minutes % 60),
+        _ => format!("{}d {}h", count(days), hours % 24),
     }
-    humantime::format_duration(Duration::from_secs(millis / 1000)).to_string()
 }
 
 #[cfg(test)]
@@ -67,6 +70,8 @@ mod tests {
     fn times_and_rates_have_the_digits_that_are_needed() {
         let took = |millis: u64| between(Millis::new(5), Millis::new(5 + millis));
         assert_eq!([0, 412, 3000, 59_999, 61_999].map(took), ["0s", "0.412s", "3s", "59.999s", "1m 1s"]);
+        assert_eq!([3_600_000, 86_399_999, 730_800_000].map(took), ["1h 0m", "23h 59m", "8d 11h"]);
+        assert_eq!([0.002_91, 0.05, 0.000_001].map(rate), ["0.0029", "0.05", "0"]);
         assert_eq!([0.0, 0.25, 9.94, 9.96, 12_345.6].map(rate), ["0", "0.2", "9.9", "10", "12,346"]);
         assert_eq!((units(1), units(12_345)), ("1 unit".to_owned(), "12,345 units".to_owned()));
     }
