@@ -161,6 +161,43 @@ fn one_unusual_user_does_not_block_the_others() {
     }
 }
 
+/// Why something is kept as it is.
+fn reasons(sale: &Sale, missing_orders: MissingOrders) -> Vec<&'static str> {
+    judge(sale.evidence(), missing_orders).plan.kept.iter().map(|(_, _, why)| *why).collect()
+}
+
+#[test]
+fn what_is_kept_says_why() {
+    let reasons_of = |sale: &Sale| reasons(sale, MissingOrders::Repair);
+    let recorded = |layout, orders: &[(&'static str, i64)]| Sale { orders: Some(orders.to_vec()), ..sale(layout) };
+    let below = recorded(Layout::Seckill, &[("a", -1), ("b", 2)]);
+    assert_eq!(reasons_of(&below), ["the order records of a user sum up below zero"]);
+    let ones = vec![("a", 1), ("b", 1)];
+    let coupon = Sale { ledger: Some(ones.clone()), held: ones, stock: Some(8), ..sale(Layout::Coupon) };
+    let two = Sale { orders: Some(vec![("a", 2), ("b", 1)]), ..coupon.clone() };
+    assert_eq!((reasons_of(&two), two.repairs()), (vec!["a user can hold one coupon only"], vec![]));
+    let another = Sale { orders: Some(vec![("a", 1), ("b", 1), ("c", 1)]), ..coupon };
+    assert_eq!((reasons_of(&another), another.repairs()), (vec![], vec!["missing_purchase c 0 1 -1".to_owned()]));
+    let unclear = Sale { held: vec![("c", 3)], stock: Some(5), ..sale(Layout::Seckill) };
+    assert_eq!(reasons_of(&unclear)[0], reasons_of(&unclear)[1]);
+    let unproven = Sale { ledger: None, stock: Some(5), ..sale(Layout::Seckill) };
+    assert_ne!(reasons_of(&unproven)[0], reasons_of(&unclear)[1]);
+    let member = Sale { held: vec![("a", -1), ("b", 2)], ledger: None, ..recorded(Layout::Sku, &[("b", 2)]) };
+    assert!(reasons(&member, MissingOrders::Emit).iter().any(|why| why.contains("how many to deliver")));
+    assert_eq!(sale(Layout::Product).repairs(), NONE);
+}
+
+#[test]
+fn nothing_of_a_lost_stock_is_repaired_while_a_record_is_no_number() {
+    let orders = Some(vec![("a", 1), ("b", 1)]);
+    let corrupt = Sale { orders, held: vec![("a", 2), ("c", -2)], ledger: None, ..sale(Layout::Seckill) };
+    let lost = Sale { stock: None, ..corrupt.clone() };
+    assert_eq!(lost.repairs(), NONE);
+    assert!(lost.kept().contains(&Class::Conservation));
+    // With a stock, what lowers it is done, and what raises it is not.
+    assert_eq!(corrupt.repairs(), ["missing_purchase b 0 1 -1"]);
+}
+
 #[test]
 fn sums_that_saturated_are_kept_and_not_repaired() {
     const MOST: i64 = 9_007_199_254_740_991;
