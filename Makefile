@@ -1,6 +1,6 @@
 # What people do with this repository, one command each. `make help` lists them.
 
-.PHONY: help demo build test torture lint deps msrv bench mutants install clean
+.PHONY: help demo build test torture lint deps msrv bench mutants dist install clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench: ## Measure what README says about speed; PART=file measures one part
 
 mutants: ## Change the code in many small ways, and list the changes that no test notices; PART=rust or lua
 	@scripts/mutants $(PART)
+
+dist: ## Make the tarball of a release and its SHA256SUMS in target/dist; scripts/dist check verifies it
+	@scripts/dist
 
 install: ## Install seckill with man pages and completions for this user; PREFIX=/usr/local for everybody
 	@scripts/build install

@@ -36,6 +36,7 @@ mod model;
 mod one_round_trip;
 mod options;
 mod outputs;
+mod packaging;
 mod pause;
 mod preheat;
 mod race;

@@ -1,0 +1,93 @@
+//! What builds images and releases elsewhere names only what is there: nobody runs it before it is needed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn workflow(name: &str) -> Value {
+    let text = read(&format!(".github/workflows/{name}"));
+    serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The commands of all jobs, a line each.
+fn commands(workflow: &Value) -> Vec<String> {
+    let jobs = workflow["jobs"].as_object().unwrap().values();
+    let steps = jobs.flat_map(|job| job["steps"].as_array().unwrap());
+    let lines = steps.filter_map(|step| step["run"].as_str()).flat_map(str::lines);
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn workflows_run_scripts_and_targets_that_exist() {
+    let makefile = read("Makefile");
+    let mut used = BTreeSet::new();
+    for name in ["ci.yml", "release.yml"] {
+        for line in commands(&workflow(name)) {
+            if let Some(target) = line.strip_prefix("make ") {
+                assert!(makefile.contains(&format!("\n{target}:")), "{name}: {line}");
+                used.insert(target.to_owned());
+            }
+            for word in line.split(|c: char| c.is_whitespace() || "\"$()|".contains(c)) {
+                if word.starts_with("scripts/") {
+                    assert!(root().join(word).is_file(), "{name}: {line}");
+                }
+            }
+        }
+    }
+    let expected = ["deps", "dist", "lint", "msrv", "test"];
+    assert!(expected.iter().all(|target| used.contains(*target)), "{used:?}");
+}
+
+#[test]
+fn every_server_of_the_tests_has_a_job() {
+    let ci = workflow("ci.yml");
+    let servers = ci["jobs"]["test"]["strategy"]["matrix"]["server"].as_array().unwrap();
+    let script = read("scripts/servers");
+    let named: Vec<&str> = servers.iter().map(|server| server.as_str().unwrap()).collect();
+    assert_eq!(named, ["redis", "redis62", "valkey", "valkey91"]);
+    for server in named {
+        assert!(script.contains(server), "{server}");
+    }
+}
+
+#[test]
+fn a_release_has_its_sums_and_only_that_job_may_write() {
+    let release = workflow("release.yml");
+    assert!(commands(&release).iter().any(|line| line.contains("sha256sum") && line.contains("SHA256SUMS")));
+    for name in ["ci.yml", "release.yml"] {
+        let all = workflow(name);
+        assert_eq!(all["permissions"], serde_json::json!({"contents": "read"}), "{name}");
+        for (job, content) in all["jobs"].as_object().unwrap() {
+            assert!(content["permissions"].is_null() || job == "release", "{name}: {job}");
+        }
+    }
+    assert_eq!(release["jobs"]["release"]["needs"], "build");
+}
+
+#[test]
+fn the_image_is_built_from_all_that_cargo_names() {
+    let ignore = read(".dockerignore");
+    let sent: Vec<&str> = ignore.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    let manifest = read("Cargo.toml");
+    let paths = manifest.lines().filter_map(|line| line.strip_prefix("path = \"")?.strip_suffix('"'));
+    for path in
+        paths.chain(["Cargo.toml", "Cargo.lock", "build.rs", "lua/deduct.lua", "scripts/build", "scripts/names.rs"])
+    {
+        let is_sent = sent.iter().any(|sent| path == *sent || path.starts_with(&format!("{sent}/")));
+        assert!(is_sent && root().join(path).is_file(), "{path}");
+    }
+    let dockerfile = read("Dockerfile");
+    let last: Vec<&str> = dockerfile.split("\nFROM ").last().unwrap().lines().collect();
+    assert_eq!(last[0], "scratch");
+    assert!(last.contains(&"USER 65532:65532") && last.contains(&r#"ENTRYPOINT ["/seckill"]"#), "{last:?}");
+}
