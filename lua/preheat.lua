@@ -7,6 +7,7 @@
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash; kind set only
+  last key deadlines      sorted set of open holds: KEYS[6], of kind set KEYS[7]; not of a counter
 
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  by             who runs this, for the ledger; may be empty
@@ -44,6 +45,7 @@
 
 -- Reference path.
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
+KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('preheat: kind and number of keys do not fit') end
 if mode ~= 'create' and mode ~= 'update' and mode ~= 'reset' then return usage('preheat: ARGV[4] is not create, update or reset') end
 local total = whole(total_text)
@@ -72,7 +74,7 @@ local function fields_of(title, rules)
 end
 
 -- Read what there is. A reset looks only for the epoch, and takes whatever else was there.
-local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4]) > 0
+local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4], KEYS[7] or KEYS[4]) > 0
 local meta, old = {}, nil
 local meta_type = redis.call('TYPE', KEYS[2]).ok
 if meta_type == 'hash' then
@@ -96,6 +98,8 @@ if mode ~= 'reset' then
   if kind ~= 'counter' then
     local participants_type = redis.call('TYPE', KEYS[5]).ok
     if participants_type ~= 'none' and participants_type ~= (kind == 'hash' and 'hash' or 'set') then return {CORRUPT, false, false, 5, false} end
+    local deadlines_type = kind == 'set' and redis.call('TYPE', KEYS[7]).ok or kind ~= 'set' and redis.call('TYPE', KEYS[6]).ok
+    if deadlines_type ~= 'none' and deadlines_type ~= 'zset' then return {CORRUPT, false, false, KEYS_OF[kind], false} end
   end
 end
 
@@ -213,8 +217,8 @@ end
 redis.call('HSET', KEYS[2], unpack(set))
 if action == 'reset' then
   redis.call('UNLINK', KEYS[3], KEYS[4])
-  if kind ~= 'counter' then redis.call('UNLINK', KEYS[5]) end
-  if kind == 'set' then redis.call('UNLINK', KEYS[6]) end
+  if kind ~= 'counter' then redis.call('UNLINK', KEYS[5], KEYS[6]) end
+  if kind == 'set' then redis.call('UNLINK', KEYS[7]) end
 end
 if plan.ledger == '1' then
   local fields = entry('preheat', by, reason, stock_digits, 'total', total_text)

@@ -3,8 +3,9 @@
   the user holds, never past the total, and it creates no key of the sale.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    rules, withdrawn; may be absent
-  KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:refund:<job> -> line, refused, digest
+  KEYS[2]  meta           hash    rules, withdrawn, holds; may be absent
+  KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:refund:<job> -> line, refused, digest;
+                                  <tab>o:<user> -> units held open
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
@@ -13,7 +14,7 @@
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  user           may be empty for a counter
-  ARGV[4]  quantity       or `all`
+  ARGV[4]  quantity       or `all`, which leaves what is held open
   ARGV[5]  request id     may be empty
   ARGV[6]  mode           may be left out: `first`, `retry` or `dry`
   ARGV[7]  reason         may be empty or left out
@@ -32,7 +33,7 @@
      1 ok                the units are back
      2 replayed          this request was applied before
     -4 not_preheated     KEYS[1] is absent
-    -8 exceeds_bought    the user holds fewer, or nothing; or the stock would pass the total
+    -8 exceeds_bought    the user holds fewer, or nothing, without what is held open; or the stock would pass the total
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
   For many orders: as deduct, with the letters o, r, x (exceeds_bought), q, c.
@@ -58,6 +59,7 @@ if quick_reply then return quick_reply end
 --- @include "orders"
 --- @include "columns"
 --- @include "call"
+--- @include "holds"
 
 -- Reference path.
 local call, reply = read_call('refund')
@@ -80,8 +82,11 @@ local decided = call.decided or 0
 if decided < call.count and leaves_gap(call) then return {GAP, call.line} end
 reply = read_held(call)
 if reply then return reply end
+local open
+open, reply = read_open(call, call.users)
+if not open then return reply end
 
--- Decide, one order after the other.
+-- Decide, one order after the other. What is held open is not the user's to return.
 local users, held, seen = call.users, call.held, call.seen
 -- What users hold now; users whose number changed, each once; request ids and what they store; numbers of the orders
 -- that are applied, and their quantities.
@@ -103,9 +108,10 @@ for i = 1, call.count do
   elseif request ~= '' then
     status = settled(seen[request], digest)
   end
-  if quantity == 'all' then quantity = had or 0 end
+  local free = had and had - (open[user] or 0)
+  if quantity == 'all' then quantity = math.max(free or 0, 0) end
   if not status then
-    if (held and quantity > had) or quantity == 0 or left + quantity > most or had == UNKNOWN and call.extra == '1' then
+    if (held and quantity > free) or quantity == 0 or left + quantity > most or had == UNKNOWN and call.extra == '1' then
       status = EXCEEDS_BOUGHT
     else
       status = OK

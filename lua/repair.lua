@@ -2,8 +2,8 @@
   repair: corrects what an audit found, each repair only if everything still is as it was found.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash    rules, repairs, withdrawn; may be absent
-  KEYS[3]  requests       hash    id of a repair -> digest of it
+  KEYS[2]  meta           hash    rules, repairs, withdrawn, holds; may be absent
+  KEYS[3]  requests       hash    id of a repair -> digest of it; <tab>o:<user> -> units held open
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
@@ -26,6 +26,7 @@
   Returns {status, stock, letters}, with the stock after it and a letter a repair
      1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
                        by now, KEYS[1] is there again, or the stock moved past the ledger), s out_of_stock (fewer are left than must be taken),
+                       b exceeds_bought (the user would hold less than what is held open),
                        x exceeds_total (the stock would pass the total), t stale (it raises the stock, and a repair
                        of the call that does not was refused), q request_conflict (the id was used for something else)
     -4 not_preheated   KEYS[1] is absent, and no repair creates it
@@ -47,6 +48,7 @@
 --- @include "meta"
 --- @include "stock"
 --- @include "orders"
+--- @include "holds"
 
 -- Reference path.
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
@@ -89,6 +91,9 @@ reply = read_requests(call)
 if reply then return reply end
 reply = read_held(call)
 if reply then return reply end
+local open
+open, reply = read_open(call, call.users)
+if not open then return reply end
 local letters, fresh = {}, false
 for i = 1, count do
   local status = settled(call.seen[call.requests[i]], wanted[i].digest)
@@ -115,7 +120,8 @@ local function moved_past_ledger()
   for _, row in ipairs(new) do
     local change = {}
     for i = 1, #row[2], 2 do change[row[2][i]] = row[2][i + 1] end
-    local sign = change.op == 'deduct' and -1 or change.op == 'refund' and 1
+    local takes, returns = change.op == 'deduct' or change.op == 'hold', change.op == 'refund' or change.op == 'release' or change.op == 'expire'
+    local sign = takes and -1 or returns and 1
     if sign and change.users and change.quantity then
       bytes = bytes + #change.users + #change.quantity
       if bytes > MOST_BYTES then return true end
@@ -127,7 +133,7 @@ local function moved_past_ledger()
         if not units then return true end
         expected = expected + sign * units
       end
-    elseif change.op ~= 'pause' and change.op ~= 'resume' then
+    elseif change.op ~= 'pause' and change.op ~= 'resume' and change.op ~= 'confirm' then
       return true
     end
   end
@@ -172,6 +178,9 @@ for i = 1, count do
     local is_late = moved and repair.raises and repair.user == '' and not repair.restores
     if held ~= repair.from_text or is_late then
       letters[i] = 'c'
+      is_short = is_short or not repair.raises
+    elseif repair.to < (open[repair.user] or 0) then
+      letters[i] = 'b'
       is_short = is_short or not repair.raises
     else
       sum = sum + repair.change

@@ -42,9 +42,15 @@ local function ends_of(lines, count)
   return first, last, last_text
 end
 
+-- The rules in a reply to HMGET of `rules` and `holds`: nil if units are held open, which a refund must leave.
+local function rules_without_holds(found)
+  if found.err or found[2] and found[2] ~= '0' then return nil end
+  return found[1]
+end
+
 -- Decides a batch. `job` is what batches have in common: op, by, reason, name, digest, field (where its record is kept) and
 -- rows (whether the reply says what users hold); then come the batch's arguments. `read`, called with fields of the
--- requests and with users, gives the replies to GET of the stock, HGET of the rules, XLEN of the ledger, HMGET of those
+-- requests and with users, gives the replies to GET of the stock, the rules, XLEN of the ledger, HMGET of those
 -- fields and HMGET of those users, in protocol 3, in which what is absent is nil.
 -- Returns nil, or what is to be written: `taken` and `returned` of the stock, `set` and `cleared` of participants, `kept` of
 -- requests, `row` of the ledger; whether anything is `applied`; `needs_records` if participants must exist; and the reply.

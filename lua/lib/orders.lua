@@ -5,6 +5,7 @@
 local LETTERS = {
   [OK] = 'o', [REPLAYED] = 'r', [LIMIT_EXCEEDED] = 'l', [OUT_OF_STOCK] = 's', [EXCEEDS_BOUGHT] = 'x',
   [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c', [PAUSED] = 'p', [NOT_STARTED] = 'n', [ENDED] = 'e',
+  [NOT_HELD] = 'h', [EXPIRED] = 'v', [CONFIRMED] = 'f',
 }
 
 -- What a member of a set holds if no units are recorded, as a plain script leaves it: more than any number.
@@ -12,7 +13,9 @@ local UNKNOWN = math.huge
 
 -- Reads stock, meta and the ledger's type. Returns nil, or the reply that refuses the whole activity. Afterwards
 -- `call.stock` is the units for sale, with those that are withdrawn; a purchase from a live activity looks for none.
+-- `call.holds` is the units held open; a deduct does not look for them.
 local function read_activity(call)
+  local buys = call.op == 'deduct' or call.op == 'hold'
   local stock_text = redis.pcall('GET', KEYS[1])
   local text = redis.pcall('HGET', KEYS[2], 'rules')
   local rules, invalid = rules_of(text, not text and redis.call('TYPE', KEYS[2]).ok ~= 'none')
@@ -20,15 +23,18 @@ local function read_activity(call)
   local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
   if bad then return bad end
   if not stock_text and not call.restores then
-    return {rules.state == 'archived' and call.op == 'deduct' and ENDED or NOT_PREHEATED, false, false}
+    return {rules.state == 'archived' and call.op and call.op ~= 'refund' and ENDED or NOT_PREHEATED, false, false}
   end
   call.is_lost = not stock_text
   local stock = whole(stock_text or '0')
   if not stock then return unfit(stock_text, 1) end
   if rules.state == 'paused' or call.op ~= 'deduct' then
-    local withdrawn, invalid = withdrawn_units(redis.call('HGET', KEYS[2], 'withdrawn'))
+    local fields = redis.call('HMGET', KEYS[2], 'withdrawn', 'holds')
+    local withdrawn, invalid = withdrawn_units(fields[1])
     if invalid and not withdrawn then return unfit(invalid, 2) end
-    stock, call.withdrawn = stock + (withdrawn or 0), withdrawn
+    call.holds = whole(fields[2] or '0')
+    if not call.holds then return unfit(fields[2], 2) end
+    if rules.state == 'paused' or not buys then stock, call.withdrawn = stock + (withdrawn or 0), withdrawn end
   end
   call.stock, call.rules = stock, rules
 end

@@ -9,7 +9,13 @@ local function quick_job(op)
     rows = given[11] == '1',
   }
   local function read(fields, users)
-    return redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], 'rules'), redis.pcall('XLEN', KEYS[4]),
+    local rules
+    if op == 'deduct' then
+      rules = redis.pcall('HGET', KEYS[2], 'rules')
+    else
+      rules = rules_without_holds(redis.pcall('HMGET', KEYS[2], 'rules', 'holds'))
+    end
+    return redis.pcall('GET', KEYS[1]), rules, redis.pcall('XLEN', KEYS[4]),
       redis.pcall('HMGET', KEYS[3], unpack(fields)), redis.pcall('HMGET', KEYS[5], unpack(users))
   end
   redis.setresp(3)

@@ -8,6 +8,10 @@ pub(super) fn of(path: &str) -> &'static str {
         "deduct" => DEDUCT,
         "multi-deduct" => MULTI_DEDUCT,
         "refund" => REFUND,
+        "hold" => HOLD,
+        "confirm" => CONFIRM,
+        "release" => RELEASE,
+        "expire" => EXPIRE,
         "inspect" => INSPECT,
         "reconcile" => RECONCILE,
         "repair" => REPAIR,
@@ -85,6 +89,28 @@ seckill refund 1001 --user 12345 --all --reason 'wrong price'
 seckill refund --from refunds.csv
 ";
 
+const HOLD: &str = "
+# Two units for 15 minutes, until the payment comes
+seckill hold 1001 --user 12345 --quantity 2 --for 15m --request order-778
+";
+
+const CONFIRM: &str = "
+# Order 778 was paid
+seckill confirm 1001 --request order-778
+";
+
+const RELEASE: &str = "
+# Order 778 was cancelled
+seckill release 1001 --request order-778
+";
+
+const EXPIRE: &str = "
+# What is overdue now, of all activities
+seckill expire
+# As a service
+seckill expire --every 1s -o jsonl
+";
+
 const INSPECT: &str = "
 # All preheated activities
 seckill inspect
@@ -97,6 +123,9 @@ seckill inspect 1001 --user 12345
 # Why can this user not buy? What did the user do, everywhere?
 seckill inspect 1001 --user 12345 --why
 seckill inspect --user 12345 --why
+# What is held open, by deadline; what is overdue
+seckill inspect 1001 --holds
+seckill inspect --holds --overdue
 # Which order has this request id?
 seckill inspect --request order-778
 # Every buyer, for a spreadsheet

@@ -12,7 +12,7 @@ use seckill::inventory::layout::Layout;
 /// The commands by what they are for. `help` is clap's own.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Activities", &["preheat", "run", "pause", "resume"]),
-    ("Orders", &["deduct", "multi-deduct", "refund"]),
+    ("Orders", &["deduct", "multi-deduct", "refund", "hold", "confirm", "release", "expire"]),
     ("Audit", &["inspect", "reconcile", "repair", "ledger", "doctor", "report"]),
     ("Other", &["script", "context", "bench", "completions", "man", "help"]),
 ];

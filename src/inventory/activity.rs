@@ -200,6 +200,8 @@ pub struct Meta {
     /// Units that were moved out of the stock key, so that no script of a backend sells them; `None` if the stock is
     /// not withdrawn. They count as stock.
     pub withdrawn: Option<u64>,
+    /// Units held open, which participants' counters include.
+    pub holds: u64,
 }
 
 impl Meta {
@@ -344,6 +346,7 @@ mod tests {
             repairs: 0,
             checkpoint: None,
             withdrawn: None,
+            holds: 0,
         };
         let states = |stored| [9, 10, 19, 20].map(|now| meta(stored).state(Millis::new(now)));
         assert_eq!(states(StoredState::Live), [State::Upcoming, State::Live, State::Live, State::Ended]);

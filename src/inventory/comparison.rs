@@ -54,7 +54,7 @@ impl LedgerState {
             (Holding::Unknown, Some(units)) if units > 0 => Holding::Units(units),
             (holds, _) => holds,
         };
-        Mismatch { user, holds, ledger, orders, newer: self.newer(user) }
+        Mismatch { user, holds, ledger, orders, newer: self.newer(user), open: self.open(user) }
     }
 
     /// What the record of a mismatch holds at the instant at which the ledger state ends, if only our scripts changed it

@@ -105,7 +105,7 @@ fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
     let sold = evidence.sold().and_then(|sold| u64::try_from(sold).ok())?;
     let ledger = evidence.by_ledger.then(|| evidence.ledger.units(nobody)).filter(|ledger| *ledger != signed(sold));
     let (orders, newer) = (evidence.ledger.ordered(nobody), evidence.ledger.newer(nobody));
-    let mismatch = Mismatch { user: nobody, holds: Holding::Units(sold), ledger, orders, newer };
+    let mismatch = Mismatch { user: nobody, holds: Holding::Units(sold), ledger, orders, newer, open: 0 };
     let agrees = mismatch.against_orders().is_none() && mismatch.drift().is_none_or(|drift| drift == 0);
     (!agrees).then_some(mismatch)
 }
@@ -174,8 +174,14 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
     for user in evidence.ledger.everybody() {
         let ledger = evidence.ledger.units(user);
         let holds = holdings.get(&user).map_or_else(|| evidence.ledger.holding(user), |&holds| holds.clone());
-        let mismatch =
-            Mismatch { user, holds, ledger: Some(ledger), orders: Some(0), newer: evidence.ledger.newer(user) };
+        let mismatch = Mismatch {
+            user,
+            holds,
+            ledger: Some(ledger),
+            orders: Some(0),
+            newer: evidence.ledger.newer(user),
+            open: evidence.ledger.open(user),
+        };
         let tally = match mismatch.against_orders() {
             None => continue,
             Some(Class::Timing) => &mut newer,

@@ -88,6 +88,14 @@ names! {
         Deduct = "deduct",
         /// Units came back.
         Refund = "refund",
+        /// Units were taken with a deadline.
+        Hold = "hold",
+        /// Units that were held are bought.
+        Confirm = "confirm",
+        /// Units that were held came back.
+        Release = "release",
+        /// Units that were held came back, because nobody confirmed them in time.
+        Expire = "expire",
         /// Purchases were refused from here on.
         Pause = "pause",
         /// Purchases were allowed again.
@@ -134,6 +142,18 @@ pub struct Entry {
     pub lines: Option<Vec<u8>>,
 }
 
+impl Op {
+    /// Whether it takes units of users.
+    pub fn takes(self) -> bool {
+        matches!(self, Self::Deduct | Self::Hold)
+    }
+
+    /// Whether it gives units of users back.
+    pub fn returns(self) -> bool {
+        matches!(self, Self::Refund | Self::Release | Self::Expire)
+    }
+}
+
 impl Entry {
     /// An entry of which only the name is known.
     pub fn new(id: EntryId) -> Self {
@@ -154,10 +174,10 @@ impl Entry {
     /// cannot be read.
     pub fn stock_change(&self) -> Option<i64> {
         let sign = match self.known_op()? {
-            Op::Deduct => -1,
-            Op::Refund => 1,
-            // The stock counts what is withdrawn.
-            Op::Pause | Op::Resume => return Some(0),
+            Op::Deduct | Op::Hold => -1,
+            Op::Refund | Op::Release | Op::Expire => 1,
+            // The stock counts what is withdrawn, and not what is held.
+            Op::Pause | Op::Resume | Op::Confirm => return Some(0),
             _ => return None,
         };
         let units: Option<i64> = self.holdings().ok()?.iter().map(|order| order.count(1)).sum();

@@ -22,6 +22,8 @@ pub struct LedgerState {
     pub users: Interner,
     /// What each user holds. Below zero if the ledger says nonsense.
     units: Column<1>,
+    /// How much of it is held open.
+    open: Column<1>,
     /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
     /// the sum has beyond the units of the others.
     unknown: HashSet<u32>,
@@ -79,10 +81,11 @@ impl LedgerState {
         self.orders_too_old = self.newer_from.is_some_and(|from| from <= checkpoint.upto);
     }
 
-    /// Takes over a user's units from a checkpoint.
-    pub fn carry(&mut self, user: &[u8], units: i64) {
+    /// Takes over a user's units from a checkpoint, of which so many are held open.
+    pub fn carry(&mut self, user: &[u8], units: i64, open: i64) {
         let user = self.user(if self.kind.has_users() { user } else { b"" });
         self.move_held(user, units);
+        self.set_open(user, open);
         self.sum += units;
     }
 
@@ -116,10 +119,21 @@ impl LedgerState {
         self.epoch == Some(epoch) && self.expected.is_none()
     }
 
-    /// Users who hold something by the ledger, and how much.
-    pub fn held(&self) -> impl Iterator<Item = (&[u8], i64)> {
+    /// Users who hold something by the ledger, how much, and how much of it is held open.
+    pub fn held(&self) -> impl Iterator<Item = (&[u8], i64, i64)> {
         let held = self.units.iter().filter(|(_, [units])| *units != 0);
-        held.map(|(user, [units])| (self.users.name(user), units))
+        held.map(|(user, [units])| (self.users.name(user), units, self.open(user)))
+    }
+
+    /// What the ledger says a user holds open.
+    pub fn open(&self, user: u32) -> i64 {
+        let [open] = self.open.get(user);
+        open
+    }
+
+    /// Records what a user holds open, where no ledger says it.
+    pub fn set_open(&mut self, user: u32, open: i64) {
+        self.open.set(user, [open]);
     }
 
     /// The index of a user, who is now known.
@@ -193,14 +207,17 @@ impl LedgerState {
         let users = self.users.numbers(rows.iter().map(|row| if has_users { row.user() } else { b"" }));
         for ((row, user), count) in rows.iter().zip(users).zip(counts) {
             match op {
-                Op::Deduct => self.move_units(user, count),
-                Op::Refund => self.move_units(user, -count),
+                Op::Deduct => self.move_units(user, count, 0),
+                Op::Refund => self.move_units(user, -count, 0),
+                Op::Hold => self.move_units(user, count, count),
+                Op::Confirm => self.move_units(user, 0, -count),
+                Op::Release | Op::Expire => self.move_units(user, -count, -count),
                 // It was true at that instant, whatever the ledger said before. Sales of a bare counter continue
                 // meanwhile, so there only the difference is known.
                 Op::Repair => {
                     let to = row.count(2).ok_or("a repair without its end")?;
                     let from = if has_users { self.units(user) } else { count };
-                    self.move_units(user, to - from);
+                    self.move_units(user, to - from, 0);
                 }
                 Op::Preheat | Op::Adopt | Op::Update | Op::Pause | Op::Resume => (),
             }
@@ -208,16 +225,23 @@ impl LedgerState {
         Ok(())
     }
 
-    fn move_units(&mut self, user: u32, units: i64) {
+    /// Moves what a user holds, and how much of it is held open.
+    fn move_units(&mut self, user: u32, units: i64, open: i64) {
+        let before = self.open(user);
+        // Open units of before an adoption are in no entry.
+        let after = (before + open).max(0);
+        if after != before {
+            self.set_open(user, after);
+        }
         self.sum += units;
         // A refund of somebody whose units nobody knew was of all of them.
         if self.unknown.is_empty() || !self.unknown.remove(&user) {
             self.move_held(user, units);
         }
         if self.newer_from.is_some_and(|from| self.end >= from) {
-            let Newer { net, low, high } = self.newer(user);
-            let net = net + units;
-            self.newer.set(user, [net, low.min(net), high.max(net)]);
+            let [net, low, high] = self.newer.get(user);
+            let low = low.min(net - before).min(net + units - after);
+            self.newer.set(user, [net + units, low, high.max(net + units)]);
         }
     }
 

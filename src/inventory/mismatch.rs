@@ -28,6 +28,8 @@ pub struct Mismatch {
     pub orders: Option<i64>,
     /// What the ledger has that is newer than the order records.
     pub newer: Newer,
+    /// How many of the units are held open: order records may have them or not.
+    pub open: i64,
 }
 
 impl Mismatch {
@@ -35,14 +37,23 @@ impl Mismatch {
     pub fn units(&self) -> Option<i64> {
         match &self.holds {
             Holding::Units(units) => Some(signed(*units)),
-            Holding::Unknown => self.ordered_now().filter(|units| *units > 0),
+            Holding::Unknown => self.recorded_now().filter(|units| *units > 0),
             Holding::Invalid(_) => None,
         }
     }
 
-    /// What the order records say, with what the ledger has that is newer.
-    pub fn ordered_now(&self) -> Option<i64> {
+    fn recorded_now(&self) -> Option<i64> {
         self.orders.map(|orders| orders.saturating_add(self.newer.net))
+    }
+
+    /// What the order records say, with what the ledger has that is newer. Where they may have what is held open or not, what
+    /// is nearer to the units held.
+    pub fn ordered_now(&self) -> Option<i64> {
+        let recorded = self.recorded_now()?;
+        match self.holds {
+            Holding::Units(units) => Some(signed(units).clamp(recorded, recorded.saturating_add(self.open.max(0)))),
+            _ => Some(recorded),
+        }
     }
 
     /// By how much the counter is above the ledger; `None` if either is unknown.
@@ -59,7 +70,7 @@ impl Mismatch {
             Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
             _ => self.units()?,
         };
-        if orders == units {
+        if orders == units || (units - self.open..=units).contains(&orders) {
             return None;
         }
         // What Redis held when the records were written.
@@ -93,6 +104,7 @@ mod tests {
             ledger: Some(5),
             orders: Some(orders),
             newer: Newer { net, low, high },
+            open: 0,
         }
     }
 
@@ -122,6 +134,25 @@ mod tests {
         ] {
             assert_eq!(found(units, orders, newer).against_orders(), class, "{units} {orders} {newer:?}");
         }
+    }
+
+    #[test]
+    fn order_records_have_what_is_held_open_or_not() {
+        // Five units, of which two are held open, and nothing moved since the records.
+        for (orders, class, now) in [
+            (5, None, 5),
+            (4, None, 5),
+            (3, None, 5),
+            (2, Some(Class::QuantityMismatch), 4),
+            (0, Some(Class::MissingOrder), 2),
+            (6, Some(Class::QuantityMismatch), 6),
+        ] {
+            let open = Mismatch { open: 2, ..found(5, orders, (0, -2, 0)) };
+            assert_eq!((open.against_orders(), open.ordered_now()), (class, Some(now)), "{orders}");
+        }
+        // They were confirmed since: the records were right then without them, and are too old now.
+        let confirmed = found(5, 3, (0, -2, 0));
+        assert_eq!((confirmed.against_orders(), confirmed.ordered_now()), (Some(Class::Timing), Some(3)));
     }
 
     #[test]

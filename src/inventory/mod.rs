@@ -12,6 +12,7 @@ pub mod class;
 pub mod column;
 mod comparison;
 pub mod evidence;
+pub mod hold;
 pub mod id;
 #[doc(hidden)]
 pub mod interner;

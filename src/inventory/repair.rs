@@ -61,6 +61,8 @@ names! {
         Changed = "changed",
         /// Fewer units are left than would have to be taken.
         OutOfStock = "out_of_stock",
+        /// The user would hold less than what is held open.
+        ExceedsBought = "exceeds_bought",
         /// The stock would pass the total.
         ExceedsTotal = "exceeds_total",
         /// Its id was used for something else.

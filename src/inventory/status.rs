@@ -32,6 +32,12 @@ names! {
         Exists = "exists",
         /// A key holds what it must not.
         Corrupt = "corrupt",
+        /// No open hold has this request id: there never was one, or it was released.
+        NotHeld = "not_held",
+        /// The units of the hold are gone: the payment is to be refunded.
+        Expired = "expired",
+        /// The hold was confirmed: a refund returns its units.
+        Confirmed = "confirmed",
         /// Pause: purchases are refused here, but a backend still sells with a script of its own.
         PausedHereOnly = "paused_here_only",
     }
@@ -54,6 +60,9 @@ impl Status {
             Self::RequestConflict => -9,
             Self::Exists => -10,
             Self::Corrupt => -11,
+            Self::NotHeld => -12,
+            Self::Expired => -13,
+            Self::Confirmed => -14,
             Self::PausedHereOnly => -16,
         }
     }

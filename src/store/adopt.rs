@@ -127,8 +127,8 @@ impl Store {
         self.clear(&keys, &found.epoch)?;
         // A bare counter sold to one user without a name.
         let pages = match self.layout.kind() {
-            Kind::Counter if held > 0 => vec![encode_page(&[(b"", Some(signed(held)))])],
-            _ => holders.pages(),
+            Kind::Counter if held > 0 => vec![encode_page(&[(b"", Some(signed(held)), 0)])],
+            _ => holders.pages(&self.open_by_user(activity)?),
         };
         let count = pages.len() as u64;
         for (number, page) in pages.into_iter().enumerate() {
@@ -156,6 +156,8 @@ impl Store {
         reason: Option<&str>,
     ) -> Result<Finished, StoreError> {
         let given = |field: Option<String>| field.map(|value| format!("={value}")).unwrap_or_default();
+        // A meta that was lost had the sum of what is held open.
+        let open: i64 = self.open_by_user(&plan.id)?.values().sum();
         let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
         let arguments = vec![
             reason.unwrap_or_default().to_owned(),
@@ -171,6 +173,7 @@ impl Store {
             given(plan.starts_at.map(|time: Millis| time.get().to_string())),
             given(plan.ends_at.map(|time: Millis| time.get().to_string())),
             if is_paused { "paused" } else { "live" }.to_owned(),
+            if open > 0 { open.to_string() } else { String::new() },
         ];
         let value = self.adopt(&plan.id, Again::Safe, "switch", arguments)?;
         if is_stale(&value) {

@@ -198,6 +198,24 @@ impl AuditRun<'_> {
         Ok(true)
     }
 
+    /// Asks what users who differ from the order records hold open, which no ledger says, and compares them again.
+    fn look_up_open(&mut self) -> Result<(), StoreError> {
+        if !self.evidence.ledger.lists_users() || !self.evidence.kind.has_users() {
+            return Ok(());
+        }
+        let limit = limit(self.evidence.kind, self.evidence.rules());
+        for found in std::mem::take(&mut self.evidence.mismatches).chunks(MAX_USERS_PER_CALL) {
+            let ledger = &mut self.evidence.ledger;
+            let names: Vec<&[u8]> = found.iter().map(|mismatch| ledger.users.name(mismatch.user)).collect();
+            let open = self.store.open_units(&self.keys, &names)?;
+            for (mismatch, open) in found.iter().zip(open) {
+                ledger.set_open(mismatch.user, open);
+                self.evidence.mismatches.extend(ledger.mismatch(mismatch.user, mismatch.holds.clone(), limit, false));
+            }
+        }
+        Ok(())
+    }
+
     /// Folds the ledger up to an instant. False if it is not the ledger that the fold began with.
     fn catch_up(&mut self, view: &ActivityView, epoch: Option<u64>) -> Result<bool, StoreError> {
         self.store.throttle.set_live(view.is_live());
@@ -287,6 +305,7 @@ impl AuditRun<'_> {
         for user in self.evidence.ledger.unseen() {
             self.evidence.mismatches.extend(self.evidence.ledger.mismatch(user, Holding::Units(0), None, false));
         }
+        self.look_up_open()?;
         self.evidence.note_scans(lost_beginning);
         Ok(true)
     }

@@ -53,15 +53,18 @@ impl Store {
 
 /// What the users of a ledger state hold, as pages.
 pub(super) fn pages(state: &LedgerState) -> Vec<Vec<u8>> {
-    let known = state.held().map(|(user, units)| (user, Some(units)));
-    let held: Vec<(&[u8], Option<i64>)> = known.chain(state.unknown().map(|user| (user, None))).collect();
+    let known = state.held().map(|(user, units, open)| (user, Some(units), open));
+    let held: Vec<PageRow<'_>> = known.chain(state.unknown().map(|user| (user, None, 0))).collect();
     held.chunks(USERS).map(encode_page).collect()
 }
 
-/// A page: users, in whatever encoding, and the units of each; `None` if nobody recorded them.
-pub(super) fn encode_page(users: &[(&[u8], Option<i64>)]) -> Vec<u8> {
+/// A user, in whatever encoding; the units, `None` if nobody recorded them; and how many of them are held open.
+pub(super) type PageRow<'a> = (&'a [u8], Option<i64>, i64);
+
+/// A page: pairs of a user and `units`, `units open` or `?`.
+pub(super) fn encode_page(users: &[PageRow<'_>]) -> Vec<u8> {
     let mut page = vec![b'['];
-    for (user, units) in users {
+    for (user, units, open) in users {
         page.extend_from_slice(if page.len() > 1 { b",[\"" } else { b"[\"" });
         for byte in *user {
             match byte {
@@ -71,7 +74,8 @@ pub(super) fn encode_page(users: &[(&[u8], Option<i64>)]) -> Vec<u8> {
             }
         }
         let units = units.map_or_else(|| UNKNOWN.to_owned(), |units| units.to_string());
-        page.extend_from_slice(format!("\",\"{units}\"]").as_bytes());
+        let open = if *open > 0 { format!(" {open}") } else { String::new() };
+        page.extend_from_slice(format!("\",\"{units}{open}\"]").as_bytes());
     }
     page.push(b']');
     page
@@ -83,14 +87,22 @@ fn carry(state: &mut LedgerState, page: &[u8]) -> bool {
     for [Text(user), Text(held)] in rows {
         match std::str::from_utf8(&held) {
             Ok(UNKNOWN) => state.carry_unknown(&user),
-            Ok(text) => match units(text) {
-                Some(units) => state.carry(&user, units),
+            Ok(text) => match units_and_open(text) {
+                Some((units, open)) => state.carry(&user, units, open),
                 None => return false,
             },
             Err(_) => return false,
         }
     }
     true
+}
+
+/// What a user holds, and how much of it is held open.
+fn units_and_open(text: &str) -> Option<(i64, i64)> {
+    match text.split_once(' ') {
+        Some((held, open)) => Some((units(held)?, units(open).filter(|open| *open > 0)?)),
+        None => Some((units(text)?, 0)),
+    }
 }
 
 /// A JSON string whose bytes need not be UTF-8: users of other systems are in any encoding.
@@ -103,7 +115,7 @@ pub(super) fn units_in_page(page: &[u8], user: &[u8]) -> Option<Option<Option<i6
     let Some([_, Text(held)]) = rows.into_iter().find(|[Text(name), _]| name == user) else { return Some(None) };
     match std::str::from_utf8(&held).ok()? {
         UNKNOWN => Some(Some(None)),
-        text => Some(Some(Some(units(text)?))),
+        text => Some(Some(Some(units_and_open(text)?.0))),
     }
 }
 
@@ -133,11 +145,21 @@ mod tests {
     #[test]
     fn a_page_keeps_users_as_the_bytes_they_are() {
         let users: [&[u8]; 6] = [b"7", b"", b"\xc4\xe3", b"\"\\\x01\0\n", "中".as_bytes(), b"\x7f"];
-        let held: Vec<(&[u8], Option<i64>)> = users.into_iter().zip((1..).map(Some)).collect();
+        let held: Vec<PageRow<'_>> =
+            users.into_iter().zip(1..).map(|(user, units)| (user, Some(units), units % 2)).collect();
         let mut state = LedgerState::new(Kind::Hash, None);
         assert!(carry(&mut state, &encode_page(&held)) && state.carried(21));
-        assert_eq!(state.held().collect::<Vec<_>>(), users.into_iter().zip(1..).collect::<Vec<_>>());
-        for wrong in [&b""[..], b"[[1,2]]", b"[[\"a\"]]", b"[[\"a\",\"01\"]]", b"[[\"a\",\"1\",\"2\"]]"] {
+        let carried: Vec<PageRow<'_>> = state.held().map(|(user, units, open)| (user, Some(units), open)).collect();
+        assert_eq!(carried, held);
+        for wrong in [
+            &b""[..],
+            b"[[1,2]]",
+            b"[[\"a\"]]",
+            b"[[\"a\",\"01\"]]",
+            b"[[\"a\",\"1\",\"2\"]]",
+            b"[[\"a\",\"1 0\"]]",
+            b"[[\"a\",\"1 x\"]]",
+        ] {
             assert!(!carry(&mut state, wrong), "{}", String::from_utf8_lossy(wrong));
         }
     }
@@ -145,7 +167,7 @@ mod tests {
     #[test]
     fn users_of_unknown_units_hold_what_the_others_do_not() {
         let mut state = LedgerState::new(Kind::Set, None);
-        assert!(carry(&mut state, &encode_page(&[(b"a", Some(2)), (b"b", None), (b"c", None)])));
+        assert!(carry(&mut state, &encode_page(&[(b"a", Some(2), 0), (b"b", None, 0), (b"c", None, 0)])));
         assert!(!state.carried(3), "two members and one unit");
         assert!(state.carried(7));
         let (a, b) = (state.user(b"a"), state.user(b"b"));

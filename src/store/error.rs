@@ -280,7 +280,7 @@ impl StoreError {
     }
 
     /// Whether there is no connection, or it broke.
-    pub(super) fn is_connection(&self) -> bool {
+    pub fn is_connection(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
     }
 

@@ -36,7 +36,7 @@ pub struct Known {
 }
 
 /// Operations of which files of orders exist.
-const JOB_OPERATIONS: [&str; 3] = ["deduct", "refund", "multi_deduct"];
+const JOB_OPERATIONS: [&str; 6] = ["deduct", "refund", "multi_deduct", "hold", "confirm", "release"];
 
 impl Store {
     /// Whether what is read page by page lets those who buy go first.

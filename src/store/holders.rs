@@ -1,6 +1,8 @@
 //! What all participants of an activity hold, scanned page by page: units in Redis, and none if nobody recorded them.
 
-use super::checkpoint::{USERS, encode_page};
+use std::collections::HashMap;
+
+use super::checkpoint::{PageRow, USERS, encode_page};
 use super::reply::corrupt;
 use super::{Store, StoreError};
 use crate::inventory::id::ActivityId;
@@ -69,12 +71,15 @@ impl Holders {
         })
     }
 
-    /// The pages of a checkpoint.
-    pub(super) fn pages(&self) -> Vec<Vec<u8>> {
-        let held: Vec<(&[u8], Option<i64>)> = (0u32..)
+    /// The pages of a checkpoint, with what users hold open.
+    pub(super) fn pages(&self, open: &HashMap<Vec<u8>, i64>) -> Vec<Vec<u8>> {
+        let held: Vec<PageRow<'_>> = (0u32..)
             .zip(&self.units)
             .filter(|(_, units)| **units != Some(0))
-            .map(|(number, units)| (self.users.name(number), units.map(signed)))
+            .map(|(number, units)| {
+                let user = self.users.name(number);
+                (user, units.map(signed), open.get(user).copied().unwrap_or_default())
+            })
             .collect();
         held.chunks(USERS).map(encode_page).collect()
     }

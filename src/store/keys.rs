@@ -27,6 +27,8 @@ pub struct Keys {
     pub participants: Option<String>,
     /// `KEYS[6]`: units of the members of a set, a hash.
     pub units: Option<String>,
+    /// The last of the `KEYS` of scripts that know holds: request ids by deadline, a sorted set.
+    pub deadlines: Option<String>,
 }
 
 impl Keys {
@@ -43,7 +45,16 @@ impl Keys {
             }
         };
         let units = (layout.kind() == Kind::Set).then(|| own("units"));
-        Self { stock, meta: own("meta"), requests: own("requests"), ledger: own("ledger"), participants, units }
+        let deadlines = layout.kind().has_users().then(|| own("deadlines"));
+        Self {
+            stock,
+            meta: own("meta"),
+            requests: own("requests"),
+            ledger: own("ledger"),
+            participants,
+            units,
+            deadlines,
+        }
     }
 
     /// The key that a load test locks an activity by. No script knows it.
@@ -62,7 +73,12 @@ impl Keys {
         }
     }
 
-    /// In the order of the scripts' `KEYS`.
+    /// All keys of the activity, in the order of the `KEYS` of scripts that know holds.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.in_order().chain(self.deadlines.as_deref())
+    }
+
+    /// In the order of the `KEYS` of the other scripts.
     pub fn in_order(&self) -> impl Iterator<Item = &str> {
         [&self.stock, &self.meta, &self.requests, &self.ledger]
             .into_iter()
@@ -73,12 +89,12 @@ impl Keys {
 
     /// `KEYS[number]`, for messages.
     pub fn numbered(&self, number: usize) -> &str {
-        self.in_order().nth(number.wrapping_sub(1)).unwrap_or("?")
+        self.all().nth(number.wrapping_sub(1)).unwrap_or("?")
     }
 
     /// The slot of all keys; `None` if they are in several, which no node of a cluster serves in one call.
     pub fn slot(&self) -> Option<u16> {
-        common_slot(self.in_order())
+        common_slot(self.all())
     }
 
     /// Over how many slots a layout spreads an activity.

@@ -39,7 +39,7 @@ impl Store {
     pub fn lifetimes(&mut self, activities: &[ActivityId]) -> Result<Vec<KeyLifetime>, StoreError> {
         let index = (None, Keys::index(self.layout).to_owned());
         let of_activity = |activity: &ActivityId| {
-            let keys: Vec<String> = self.keys(activity).in_order().map(str::to_owned).collect();
+            let keys: Vec<String> = self.keys(activity).all().map(str::to_owned).collect();
             keys.into_iter().map(|key| (Some(activity.clone()), key)).collect::<Vec<_>>()
         };
         let keys: Vec<_> = std::iter::once(index).chain(activities.iter().flat_map(of_activity)).collect();

@@ -21,6 +21,7 @@ mod held_by;
 pub mod history;
 #[doc(hidden)]
 pub mod holders;
+mod holds;
 mod index;
 pub mod info;
 pub mod keys;

@@ -37,7 +37,7 @@ impl Store {
             self.add_to_index([&plan.id])?;
         }
         let keys = self.keys(&plan.id);
-        let names: Vec<&str> = keys.in_order().collect();
+        let names: Vec<&str> = keys.all().collect();
         // A reset that is sent twice would remove what was bought in between.
         let again = match (dry_run, how) {
             (true, _) => Again::Reads,
@@ -138,7 +138,7 @@ impl Store {
         }
         let keys: Vec<Keys> = plans.iter().map(|plan| self.keys(&plan.id)).collect();
         let call = |(plan, keys): (&&Plan, &Keys)| {
-            let names: Vec<&str> = keys.in_order().collect();
+            let names: Vec<&str> = keys.all().collect();
             let arguments = preheat_arguments(self, plan, how, dry_run, reason);
             (keys.slot(), evaluate("EVALSHA", PREHEAT.sha1, &names, &arguments))
         };

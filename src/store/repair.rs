@@ -167,6 +167,7 @@ fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>, StoreE
         'r' => Ok(Repaired::Replayed),
         'c' => Ok(Repaired::Changed),
         's' => Ok(Repaired::OutOfStock),
+        'b' => Ok(Repaired::ExceedsBought),
         'x' => Ok(Repaired::ExceedsTotal),
         't' => Ok(Repaired::Stale),
         'q' => Ok(Repaired::RequestConflict),

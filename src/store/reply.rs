@@ -90,6 +90,7 @@ impl<'a> Reply<'a> {
 /// What `KEYS[number]` should hold, and what it holds: `None` for a wrong type.
 pub fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
     let (kind, expected) = match number {
+        number if keys.deadlines.as_deref() == Some(keys.numbered(number)) => ("sorted set", "deadlines of holds"),
         1 => ("string", "a whole number from 0 to 9007199254740991"),
         2 => ("hash", "what a preheat writes"),
         3 => ("hash", "request ids"),

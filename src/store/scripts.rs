@@ -46,6 +46,10 @@ pub static DEDUCT: Script = script!("deduct");
 pub static MIXED_ORDERS: Script = script!("mixed_orders");
 /// Takes units of several activities, all or nothing.
 pub static MULTI_DEDUCT: Script = script!("multi_deduct");
+/// Takes units with a deadline.
+pub static HOLD: Script = script!("hold");
+/// Ends what was held.
+pub static SETTLE: Script = script!("settle");
 /// Gives units back.
 pub static REFUND: Script = script!("refund");
 /// Refuses purchases for a while.
@@ -65,7 +69,26 @@ pub static ADOPT: Script = script!("adopt");
 
 impl Script {
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 11] {
-        [&PREHEAT, &DEDUCT, &MULTI_DEDUCT, &REFUND, &MIXED_ORDERS, &PAUSE, &SNAPSHOT, &AUDIT, &REPAIR, &TRIM, &ADOPT]
+    pub fn all() -> [&'static Self; 13] {
+        [
+            &PREHEAT,
+            &DEDUCT,
+            &MULTI_DEDUCT,
+            &REFUND,
+            &HOLD,
+            &SETTLE,
+            &MIXED_ORDERS,
+            &PAUSE,
+            &SNAPSHOT,
+            &AUDIT,
+            &REPAIR,
+            &TRIM,
+            &ADOPT,
+        ]
+    }
+
+    /// Whether its `KEYS` end with the deadlines of holds.
+    pub fn knows_holds(&self) -> bool {
+        matches!(self.name, "preheat" | "hold" | "settle")
     }
 }

@@ -158,5 +158,6 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber
         repairs: count(reply, flat, "repairs")?.unwrap_or_default(),
         checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == rules.epoch),
         withdrawn: count(reply, flat, "withdrawn")?,
+        holds: count(reply, flat, "holds")?.unwrap_or_default(),
     }))
 }

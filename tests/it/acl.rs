@@ -84,6 +84,9 @@ impl Shop {
         ] {
             shop.call(line).code(0);
         }
+        if layout.has_users() {
+            shop.call("hold 1 --user p --for 1h --request p").code(0);
+        }
         // What another system sells.
         shop.redis.cmd(("SET", layout.stock("77"), 98));
         match layout.kind {
@@ -128,10 +131,11 @@ const READS: [&str; 11] = [
     "ledger 1",
     "ledger --all",
     "ledger 1 --user 7",
+    "inspect 1 --holds",
 ];
 const REFUNDS: [&str; 5] =
     ["inspect 1 --user 7", "refund 1 --user 7", "refund --from refunds.csv", "pause 1", "resume 1"];
-const OPERATIONS: [&str; 19] = [
+const OPERATIONS: [&str; 23] = [
     "preheat --id 9 --stock 10",
     "preheat --id 9 --stock 12 --update",
     "deduct 9 --user 7",
@@ -150,6 +154,10 @@ const OPERATIONS: [&str; 19] = [
     "reconcile 1 --fix --yes",
     "preheat --id 77 --adopt --total 100 --yes",
     "preheat --id 9 --stock 3 --reset --yes",
+    "hold 1 --user o --for 15m --request q",
+    "confirm 1 --request q",
+    "release 1 --request p",
+    "expire",
     "run sale.yaml --yes",
 ];
 
@@ -161,7 +169,11 @@ fn lines(role: &str, layout: Layout) -> Vec<&'static str> {
         _ => READS.into_iter().chain(OPERATIONS).collect(),
     };
     // A counter records no users.
-    all.into_iter().filter(|line| layout.has_users() || !line.starts_with("inspect ") || !line.contains("--")).collect()
+    let is_of_users = |line: &str| {
+        line.starts_with("inspect ") && line.contains("--")
+            || ["hold", "confirm", "release", "expire"].contains(&line.split(' ').next().unwrap_or_default())
+    };
+    all.into_iter().filter(|line| layout.has_users() || !is_of_users(line)).collect()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use seckill::inventory::ledger::Op;
 use seckill::inventory::status::{Status, call_code};
 use seckill::store::scripts::{DEDUCT, MULTI_DEDUCT, REFUND};
 
-use crate::support::{LAYOUTS, TestRedis};
+use crate::support::{LAYOUTS, TestRedis, wait_until};
 
 const CONTRACT: &str = include_str!("../../docs/contract.md");
 
@@ -91,6 +91,12 @@ fn ledger_entries_have_the_fields_that_the_contract_names() {
         .stdin("activity,user,quantity,request,reason\n1,9,1,a,b\n1,10,2,c,d\n")
         .code(0);
     redis.seckill(["deduct", "--from", "-", "--job", "j"]).stdin("activity,user\n1,9\n1,10\n").code(0);
+    run("hold 1 --user 7 --for 15m --request h1");
+    run("confirm 1 --request h1");
+    run("hold 1 --user 7 --for 15m --request h2");
+    run("release 1 --request h2");
+    run("hold 1 --user 7 --for 1ms --request h3");
+    wait_until("a hold is overdue", || redis.seckill(["expire", "1", "-o", "json"]).code(0).json()[0]["holds"] == 1);
     redis.cmd(("HINCRBY", "seckill:participants:1", "9", 1));
     redis.seckill(["reconcile", "1", "--fix", "--yes"]).run();
     redis.cmd(("SET", "seckill:stock:2", 5));
@@ -109,8 +115,8 @@ fn ledger_entries_have_the_fields_that_the_contract_names() {
     }
     for (op, (has, may_have)) in &said {
         let all: BTreeSet<String> = has.union(may_have).cloned().collect();
-        // A refund has what a deduct has; one of both shows each field.
-        if op != "refund" {
+        // A refund has what a deduct has, and files of holds what files of deducts have; one of each shows every field.
+        if !["refund", "hold", "confirm", "release"].contains(&op.as_str()) {
             assert_eq!(seen.get(op), Some(&all), "{op}: what the contract names is written at times");
         }
     }

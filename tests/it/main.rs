@@ -25,6 +25,7 @@ mod embedded;
 mod faults;
 mod fixtures;
 mod harness;
+mod holds;
 mod input;
 mod interrupted;
 mod layers;

@@ -4,6 +4,7 @@ mod alert;
 pub mod detail;
 mod entries;
 mod history;
+mod holds;
 mod metrics;
 mod request;
 pub mod rows;
@@ -77,6 +78,14 @@ pub struct InspectArgs {
     /// Without ACTIVITY, in all preheated activities. An order of several activities has a row for each.
     #[arg(long, value_name = "ID", conflicts_with_all = ["user", "top", "all", "scan", "alert_below", "state", "sort"])]
     request: Option<RequestId>,
+    /// List open holds, by deadline
+    ///
+    /// Their units count as bought until they are released or expire.
+    #[arg(long, conflicts_with_all = ["user", "top", "all", "scan", "why", "request", "alert_below", "state", "sort"])]
+    holds: bool,
+    /// With --holds: those past their deadline alone
+    #[arg(long, requires = "holds")]
+    overdue: bool,
     #[command(flatten)]
     selection: Selection,
     /// Mark stocks below N units, or P% of the total
@@ -93,8 +102,14 @@ pub struct InspectArgs {
 
 /// Shows one of the four forms.
 pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    if !store.layout().kind().has_users() && (args.all || !args.user.is_empty()) {
-        let flag = if args.all { "--all" } else { "--user" };
+    if !store.layout().kind().has_users() && (args.all || args.holds || !args.user.is_empty()) {
+        let flag = if args.all {
+            "--all"
+        } else if args.holds {
+            "--holds"
+        } else {
+            "--user"
+        };
         return Err(Failure::usage(format!("`{flag}`: the layout `{}` records no users", store.layout().name()))
             .hint("leave it out to see the stock; `--layout` names another contract of keys")
             .into());
@@ -117,6 +132,9 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     let activities = chosen(args, store, out)?;
     if let Some(request) = &args.request {
         return request::run(request, &activities, store, out);
+    }
+    if args.holds {
+        return holds::run(&activities, args.overdue, store, out);
     }
     if activities.is_empty() && out.format() == Format::Table {
         Ok(Exit::Done)
@@ -252,11 +270,13 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
         let mut worst: Option<Snapshot> = None;
         for (nth, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
             let (snapshot, held) = store.bought(activity, users)?;
+            let open = store.held_open(&snapshot, users)?;
             if nth == 0 || snapshot.status == Status::Corrupt {
                 detail::warn(&mut warnings, &snapshot);
             }
             for (at, user) in users.iter().enumerate() {
-                rows.push(HolderRow::new(&snapshot, user.as_str(), held.get(at).copied().flatten()));
+                let open = open.get(at).copied().unwrap_or_default();
+                rows.push(HolderRow::new(&snapshot, user.as_str(), held.get(at).copied().flatten(), open));
             }
             if worst.as_ref().is_none_or(|worst| worst.status.is_done()) {
                 worst = Some(snapshot);

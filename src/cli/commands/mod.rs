@@ -7,7 +7,9 @@ mod consent;
 pub mod context;
 pub mod deduct;
 pub mod doctor;
+pub mod expire;
 mod hints;
+pub mod hold;
 pub mod inspect;
 pub mod ledger;
 pub mod man;
@@ -24,6 +26,7 @@ pub mod rows;
 pub mod run;
 pub mod script;
 mod session;
+pub mod settle;
 mod stored_user;
 mod target;
 
@@ -70,6 +73,10 @@ fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
             session.change(args.mutating(), |store, out| multi_deduct::run(&args, store, out))
         }
         Command::Refund(args) => session.change(args.mutating(), |store, out| refund::run(&args, store, out)),
+        Command::Hold(args) => session.change(args.mutating(), |store, out| hold::run(&args, store, out)),
+        Command::Confirm(args) => session.change(args.mutating(), |store, out| settle::confirm(&args, store, out)),
+        Command::Release(args) => session.change(args.mutating(), |store, out| settle::release(&args, store, out)),
+        Command::Expire(args) => session.change(args.mutating(), |store, out| expire::run(&args, store, out)),
         Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
         Command::Reconcile(args) => reconcile::run(&args, session),
         Command::Repair(args) => repair::run(&args, session),

@@ -94,6 +94,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     if is_unknown && args.quantity.is_none() {
         return Err(unknown_units(&refund, store)?.into());
     }
+    explain_open(&refund, outcome.status, store, out);
     let request = (!dry_run).then_some(&refund.request);
     let row = OutcomeRow::stored(activity, refund.user.as_ref(), request, &outcome);
     match args.user_hex {
@@ -107,6 +108,20 @@ fn user_hex(hex: &str) -> Result<StoredUser, String> {
     match user.fits() {
         true => Ok(user),
         false => Err("expected 1 to 256 bytes without control characters or white space at either end".to_owned()),
+    }
+}
+
+/// Says how many of the units are held open, if that is why they cannot be refunded. A server that does not let us ask is not worth
+/// an error.
+fn explain_open(refund: &Refund, status: Status, store: &mut Store, out: &Output) {
+    let user = refund.user.as_ref().and_then(StoredUser::text).and_then(|user| user.parse::<UserId>().ok());
+    let (Status::ExceedsBought, Some(user)) = (status, user) else { return };
+    let Ok(snapshot) = store.snapshot(&refund.activity) else { return };
+    let open = store.held_open(&snapshot, std::slice::from_ref(&user)).unwrap_or_default();
+    if let Some(open @ 1..) = open.first() {
+        let are = if *open == 1 { "1 unit is" } else { &*format!("{open} units are") };
+        out.note(format!("{are} held open, which no refund touches"));
+        out.hint(format!("`seckill inspect {} --holds` lists them; `seckill release` returns them", refund.activity));
     }
 }
 

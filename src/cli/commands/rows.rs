@@ -15,13 +15,13 @@ use seckill::store::Store;
 
 #[derive(Debug, Serialize)]
 pub struct OutcomeRow<'a> {
-    activity: &'a str,
-    user: Option<&'a str>,
-    quantity: Option<u64>,
-    status: Status,
-    stock: Option<u64>,
-    bought: Option<Bought>,
-    request: Option<&'a str>,
+    pub(super) activity: &'a str,
+    pub(super) user: Option<&'a str>,
+    pub(super) quantity: Option<u64>,
+    pub(super) status: Status,
+    pub(super) stock: Option<u64>,
+    pub(super) bought: Option<Bought>,
+    pub(super) request: Option<&'a str>,
     /// Of a user who is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_hex: Option<String>,

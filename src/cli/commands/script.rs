@@ -121,7 +121,9 @@ fn is_for_backends(script: &Script) -> Result<()> {
         "the script `{}` is for this tool alone: its arguments may change with any version",
         script.name
     ));
-    Err(failure.hint(format!("use `seckill {command}`; backends call deduct, refund and multi_deduct")).into())
+    Err(failure
+        .hint(format!("use `seckill {command}`; backends call deduct, refund, multi_deduct, hold and settle"))
+        .into())
 }
 
 fn drop_in_rows() -> Vec<ScriptRow> {
@@ -134,7 +136,9 @@ fn drop_in_rows() -> Vec<ScriptRow> {
 
 fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
     let any: ActivityId = "<id>".parse().context("a placeholder for an activity")?;
-    let keys = Keys::of(layout, &any).in_order().collect::<Vec<_>>().join(" ");
+    let keys = Keys::of(layout, &any);
+    let all = keys.all().collect::<Vec<_>>().join(" ");
+    let keys = keys.in_order().collect::<Vec<_>>().join(" ");
     Ok(Script::all()
         .into_iter()
         .map(|script| ScriptRow {
@@ -142,6 +146,7 @@ fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
             sha1: script.sha1,
             keys: match script.name {
                 "multi_deduct" | "mixed_orders" => format!("{keys} … for each activity"),
+                _ if script.knows_holds() => all.clone(),
                 _ => keys.clone(),
             },
         })

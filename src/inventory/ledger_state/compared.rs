@@ -12,7 +12,7 @@ use crate::inventory::order_sums::{OrderRows, OrderSums};
 pub struct Newer {
     /// In total.
     pub net: i64,
-    /// The lowest they were in between, from where they began.
+    /// The lowest they were in between, from where they began, without what was held open: records need not have that.
     pub low: i64,
     /// The highest.
     pub high: i64,
@@ -87,6 +87,6 @@ impl LedgerState {
     /// How far a user's units moved since the order records were written.
     pub fn newer(&self, user: u32) -> Newer {
         let [net, low, high] = self.newer.get(user);
-        Newer { net, low, high }
+        Newer { net, low: low.min(net - self.open(user)), high }
     }
 }

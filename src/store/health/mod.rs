@@ -47,7 +47,7 @@ impl Store {
     /// Any of [`StoreError`]: a single server that cannot be reached, or a cluster of which no node can.
     pub fn health(&mut self, rights: &[String]) -> Result<Health, StoreError> {
         let keys = self.keys(&crate::inventory::id::ActivityId::validated(b"1"));
-        let keys: Vec<String> = keys.in_order().map(str::to_owned).collect();
+        let keys: Vec<String> = keys.all().map(str::to_owned).collect();
         self.servers.discover()?;
         if !self.servers.is_cluster() {
             let server = self.servers.node(0);

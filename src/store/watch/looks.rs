@@ -208,7 +208,9 @@ impl One {
         let seen = self.seen;
         for entry in entries.iter().filter(|entry| entry.id > seen) {
             self.seen = self.seen.max(entry.id);
-            let Some(op @ (Op::Deduct | Op::Refund)) = entry.known_op() else { continue };
+            let Some(op) = entry.known_op().filter(|op| op.takes() || op.returns() || *op == Op::Confirm) else {
+                continue;
+            };
             // An entry that cannot be read is what `reconcile` reports.
             let orders = entry.holdings().unwrap_or_default();
             newest.extend(orders.iter().rev().take(OF_ENTRY).map(|order| NewestOrder {

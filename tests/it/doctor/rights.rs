@@ -61,7 +61,8 @@ fn what_a_reader_may_not_run_is_named_with_the_rights_that_it_lacks() {
     let redis = start();
     allow(&redis, "reader", &[]);
     let rows = rights(&redis, "reader", 0);
-    assert_eq!(with_status(&rows, "ok"), ["inspect", "inspect --scan", "reconcile", "report", "ledger"]);
+    let allowed = ["inspect", "inspect --scan", "reconcile", "report", "ledger", "inspect --holds"];
+    assert_eq!(with_status(&rows, "ok"), allowed);
     let deduct = rows.iter().find(|row| row["target"] == "deduct").unwrap();
     assert_eq!(deduct["status"], "warn");
     assert_eq!(deduct["found"], "user `reader` lacks +decrby +exists +hget +hset +xadd");

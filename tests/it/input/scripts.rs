@@ -96,7 +96,7 @@ fn the_callers_limit_is_plain_digits_and_that_of_meta_if_there_is_one() {
 fn what_a_preheat_sets_is_plain_digits_too() {
     for layout in LAYOUTS {
         let (redis, mut scripts, before) = sale(layout);
-        let keys = layout.keys("3");
+        let keys = layout.all_keys("3");
         let good = [layout.kind, "t", "", "create", "0", "10", "", "=title", "=1000", "=2000", "=1"];
         for (at, bad, part) in [
             (0, "list", "kind"),
@@ -131,10 +131,12 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
         let mixed = ["deduct", "t", "", "j", "d", "", "1", "0", "1", "1", r#"["8"]"#];
-        let full: [(&'static str, &[&str], usize); 11] = [
+        let full: [(&'static str, &[&str], usize); 13] = [
             ("deduct", &order, order.len()),
             ("refund", &order, order.len()),
             ("multi_deduct", &multi, multi.len()),
+            ("hold", &[layout.kind, "t", "8", "1", "r2", "first", "", "1000"], 8),
+            ("settle", &[layout.kind, "t", "r2", "confirm"], 4),
             ("mixed_orders", &mixed, mixed.len()),
             ("preheat", &preheat, preheat.len()),
             ("adopt", &[layout.kind, "withdraw", "t", "", "name", "20"], 6),
@@ -147,7 +149,8 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         assert_eq!(full.len(), SCRIPTS.len());
         // That one is for hashes alone, and cannot tell keys of other kinds.
         for (script, args, needed) in full.into_iter().filter(|row| row.0 != "mixed_orders" || layout.kind == "hash") {
-            let keys = layout.keys("1");
+            let knows_holds = ["hold", "settle", "preheat"].contains(&script);
+            let keys = if knows_holds { layout.all_keys("1") } else { layout.keys("1") };
             for count in 0..needed {
                 is_usage(&scripts.call(script, &keys, &args[..count]), script);
             }

@@ -77,6 +77,17 @@ impl Layout {
         self.patterns.iter().map(|pattern| pattern.replace("<id>", activity)).collect()
     }
 
+    /// The same with the key that only scripts which know holds take.
+    pub fn all_keys(&self, activity: &str) -> Vec<String> {
+        let deadlines = self.has_users().then(|| self.deadlines(activity));
+        self.keys(activity).into_iter().chain(deadlines).collect()
+    }
+
+    /// Open holds by deadline; only if `has_users`.
+    pub fn deadlines(&self, activity: &str) -> String {
+        self.meta(activity).replace("meta", "deadlines")
+    }
+
     /// `KEYS[number]`, counted from 1 as in Lua.
     pub fn key(&self, number: usize, activity: &str) -> String {
         self.patterns[number - 1].replace("<id>", activity)

@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits until something is so, looking again and again.
 #[track_caller]
-pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");

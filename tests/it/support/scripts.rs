@@ -9,11 +9,13 @@ use super::layout::Layout;
 use super::{TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 11] = [
+pub const SCRIPTS: [&str; 13] = [
     "preheat",
     "deduct",
     "multi_deduct",
     "refund",
+    "hold",
+    "settle",
     "mixed_orders",
     "pause",
     "snapshot",
@@ -153,7 +155,7 @@ impl Scripts {
         // As backends call it that know no more arguments, unless it is given.
         let if_total = fields.iter().find(|(field, _)| *field == "if_total").map(|(_, total)| *total);
         let args: Vec<&str> = args.into_iter().chain(if_total).collect();
-        self.call("preheat", &layout.keys(activity), &args)
+        self.call("preheat", &layout.all_keys(activity), &args)
     }
 
     /// One order, as the tool sends it.

@@ -19,7 +19,7 @@ struct Command {
 /// What only looks; without these rights nothing works.
 const FIRST: &str = "inspect";
 
-static COMMANDS: [Command; 17] = [
+static COMMANDS: [Command; 20] = [
     Command { name: FIRST, scripts: &[&scripts::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
     Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
     Command { name: "reconcile", scripts: &[&scripts::SNAPSHOT, &scripts::AUDIT], rights: &["xrange"] },
@@ -29,20 +29,33 @@ static COMMANDS: [Command; 17] = [
     Command { name: "ledger --group", scripts: &[], rights: &["xgroup|create", "xreadgroup", "xack"] },
     Command { name: "ledger trim", scripts: &[&scripts::TRIM], rights: &[] },
     Command { name: "preheat", scripts: &[&scripts::PREHEAT], rights: &["sadd"] },
-    Command { name: "preheat --adopt", scripts: &[&scripts::ADOPT], rights: &["sadd", PARTICIPANTS] },
+    Command { name: "preheat --adopt", scripts: &[&scripts::ADOPT], rights: &["sadd", "zrangebyscore", PARTICIPANTS] },
     Command { name: "deduct", scripts: &[&scripts::DEDUCT], rights: &[] },
     Command { name: "deduct --from", scripts: &[&scripts::DEDUCT], rights: &["script|load"] },
     Command { name: "multi-deduct", scripts: &[&scripts::MULTI_DEDUCT], rights: &[] },
     Command { name: "refund", scripts: &[&scripts::REFUND], rights: &[] },
     Command { name: "refund --from", scripts: &[&scripts::REFUND], rights: &["script|load"] },
+    Command { name: "hold", scripts: &[&scripts::HOLD], rights: &[] },
+    Command { name: "confirm, release", scripts: &[&scripts::SETTLE], rights: &[] },
+    Command { name: HOLDS, scripts: &[], rights: &["zrangebyscore", "hmget"] },
     Command { name: "pause, resume", scripts: &[&scripts::PAUSE], rights: &[] },
     Command { name: "--wait-replicas", scripts: &[], rights: &["wait"] },
 ];
+
+/// It lists what only users can have.
+const HOLDS: &str = "inspect --holds";
 
 /// Stands for the scan of participants, by what they are.
 const PARTICIPANTS: &str = "participants";
 
 impl Command {
+    /// Whether the layout has what it is about: a counter records nobody who could hold units.
+    fn is_of(&self, layout: Layout) -> bool {
+        let is_of_holds =
+            self.name == HOLDS || self.scripts.iter().any(|script| matches!(script.name, "hold" | "settle"));
+        layout.kind().has_users() || !is_of_holds
+    }
+
     fn needs(&self, layout: Layout, is_cluster: bool) -> BTreeSet<String> {
         let kind = layout.kind();
         let mut needs: BTreeSet<String> = self.scripts.iter().flat_map(|script| script.needs(kind)).collect();
@@ -66,7 +79,11 @@ impl Command {
 
 /// All rights that any command needs.
 pub fn all(layout: Layout) -> Vec<String> {
-    let all: BTreeSet<String> = COMMANDS.iter().flat_map(|command| command.needs(layout, true)).collect();
+    let all: BTreeSet<String> = COMMANDS
+        .iter()
+        .filter(|command| command.is_of(layout))
+        .flat_map(|command| command.needs(layout, true))
+        .collect();
     all.into_iter().collect()
 }
 
@@ -74,7 +91,7 @@ pub fn all(layout: Layout) -> Vec<String> {
 pub fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, is_cluster: bool) -> Vec<CheckRow> {
     let mut rows = Vec::new();
     let mut unknown = BTreeSet::new();
-    for command in &COMMANDS {
+    for command in COMMANDS.iter().filter(|command| command.is_of(layout)) {
         let needs = command.needs(layout, is_cluster);
         let (mut refused, mut granted) = (Vec::new(), 0);
         for (node, fixes) in nodes {
@@ -129,7 +146,7 @@ fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layou
         rules.retain(|rule| !of_keys.iter().any(|right| *rule == format!("+{right}")));
         rules.extend(of_keys.iter().map(|right| format!("+{right}")));
         let example = Keys::of(layout, &seckill::inventory::id::ActivityId::validated(b"1"));
-        rules.extend(example.in_order().map(pattern));
+        rules.extend(example.all().map(pattern));
     }
     (!rules.is_empty()).then(|| rules.into_iter().collect())
 }

@@ -103,6 +103,7 @@ impl Row for AlertRow<'_> {
         "per_user_limit",
         "starts_at",
         "ends_at",
+        "held",
         "alert",
     ];
     const IS_SPARSE: bool = true;

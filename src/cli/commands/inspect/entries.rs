@@ -117,12 +117,12 @@ impl UserEntries {
             let (first, second) = (order.count(1), order.count(2));
             let quantity = if is_repair { second.zip(first).map(|(to, from)| to - from) } else { first };
             match (op, quantity) {
-                (Some(Op::Deduct), Some(units)) => {
+                (Some(Op::Deduct | Op::Hold), Some(units)) => {
                     self.bought += units;
                     self.holds = self.holds.map(|holds| holds + units);
                 }
                 // A refund of units that nobody knew was of all of them.
-                (Some(Op::Refund), Some(units)) => {
+                (Some(Op::Refund | Op::Release | Op::Expire), Some(units)) => {
                     self.refunded += units;
                     self.holds = Some(self.holds.map_or(0, |holds| holds - units));
                 }

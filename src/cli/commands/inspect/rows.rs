@@ -22,6 +22,8 @@ pub struct ActivityRow {
     pub(super) per_user_limit: Option<u64>,
     pub(super) starts_at: Option<Millis>,
     pub(super) ends_at: Option<Millis>,
+    /// Units of `sold` that are held open.
+    pub(super) held: Option<u64>,
     /// Only if something is wrong; `state` says it too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<Status>,
@@ -51,6 +53,7 @@ impl ActivityRow {
             per_user_limit: meta.and_then(|meta| meta.per_user_limit),
             starts_at: meta.and_then(|meta| meta.starts_at),
             ends_at: meta.and_then(|meta| meta.ends_at),
+            held: meta.map(|meta| meta.holds),
             status: (!sound).then_some(status),
             alert: None,
         }
@@ -89,6 +92,7 @@ columns!(row: ActivityRow {
     };
     sold => match row.sold {
         Some(sold) if sold < 0 => Cell::number(sold).tone(Tone::Bad),
+        Some(sold) => with_held(sold, row.held.unwrap_or_default()),
         sold => sold.cell(),
     };
     table "" => row.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
@@ -96,6 +100,7 @@ columns!(row: ActivityRow {
     per_user_limit as "limit";
     data starts_at;
     data ends_at;
+    data held;
 }, sparse = true);
 
 impl ActivityRow {
@@ -193,15 +198,17 @@ pub struct HolderRow {
     bought: Option<Bought>,
     per_user_limit: Option<u64>,
     left: Option<u64>,
+    /// Units of `bought` that are held open.
+    held: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
 }
 
 impl HolderRow {
     /// The row of a user. Who has no record bought nothing, unless the activity does not exist.
-    pub fn new(snapshot: &Snapshot, user: &str, held: Option<Bought>) -> Self {
+    pub fn new(snapshot: &Snapshot, user: &str, bought: Option<Bought>, held: u64) -> Self {
         let sound = snapshot.status.is_done();
-        let bought = held.or(sound.then_some(Bought::Units(0)));
+        let bought = bought.or(sound.then_some(Bought::Units(0)));
         let per_user_limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
         Self {
             activity: snapshot.activity.to_string(),
@@ -209,6 +216,7 @@ impl HolderRow {
             bought,
             per_user_limit,
             left: bought.and_then(|bought| left(per_user_limit, bought)),
+            held,
             status: (!sound).then_some(snapshot.status),
         }
     }
@@ -217,10 +225,22 @@ impl HolderRow {
 columns!(row: HolderRow {
     activity => Cell::text(&row.activity).tone(Tone::Strong);
     user => Cell::text(&row.user).flexible();
-    bought;
+    bought => match row.bought {
+        Some(Bought::Units(units)) => with_held(units, row.held),
+        bought => bought.cell(),
+    };
     per_user_limit as "limit";
     left => left_cell(row.left);
+    data held;
 }, sparse = true);
+
+/// A number of units, with how many of them are held open, if any.
+fn with_held(units: impl std::fmt::Display, held: u64) -> Cell {
+    match held {
+        0 => Cell::number(units),
+        held => Cell::number(format!("{units} ({held} held)")),
+    }
+}
 
 /// What a user may still buy: nothing if the units are unknown, because then the limit is one order.
 fn left(limit: Option<u64>, bought: Bought) -> Option<u64> {
@@ -257,7 +277,7 @@ mod tests {
         let json = serde_json::to_value(ActivityRow::new(&snapshot(Status::NotPreheated, None), Some(0))).unwrap();
         assert_eq!((&json["status"], &json["state"]), (&"not_preheated".into(), &"not_preheated".into()));
         assert!(json["sold"].is_null() && json["buyers"].is_null());
-        assert_eq!(HolderRow::new(&snapshot(Status::NotPreheated, None), "7", None).bought, None);
+        assert_eq!(HolderRow::new(&snapshot(Status::NotPreheated, None), "7", None, 0).bought, None);
     }
 
     #[test]

@@ -75,7 +75,7 @@ pub fn each_row<E>(
         let units = |field: &Option<Vec<u8>>| i64::try_from(Entry::count(field.as_deref())?).ok();
         let quantity = match known {
             Some(Op::Repair) => order.count(2).zip(order.count(1)).map(|(to, from)| to - from),
-            Some(Op::Deduct | Op::Refund) => order.count(1),
+            Some(Op::Deduct | Op::Refund | Op::Hold | Op::Confirm | Op::Release | Op::Expire) => order.count(1),
             Some(Op::Pause | Op::Resume) => units(&entry.withdrawn),
             _ => units(&entry.total),
         };

@@ -219,6 +219,10 @@ fn newest(board: &Board, most: usize, frame: &mut Frame) {
     for order in orders() {
         let what = match (order.op, order.quantity) {
             (Op::Refund, Some(units)) => format!("returned {units}"),
+            (Op::Hold, Some(units)) => format!("holds {units}"),
+            (Op::Confirm, Some(units)) => format!("confirmed {units}"),
+            (Op::Release, Some(units)) => format!("released {units}"),
+            (Op::Expire, Some(units)) => format!("let {units} expire"),
             (_, Some(units)) => format!("bought {units}"),
             (op, None) => op.name().to_owned(),
         };
@@ -227,7 +231,7 @@ fn newest(board: &Board, most: usize, frame: &mut Frame) {
             (clock(&at).to_owned(), Tone::Dim),
             (format!("  {:<activity$}", order.activity.as_str()), Tone::Strong),
             (format!("  {:<user$}", order.user.to_string()), Tone::Plain),
-            (format!("  {what}"), if order.op == Op::Refund { Tone::Warn } else { Tone::Dim }),
+            (format!("  {what}"), if order.op.returns() { Tone::Warn } else { Tone::Dim }),
         ]);
     }
 }

@@ -1,0 +1,237 @@
+--[[
+  hold: takes units of one activity with a deadline, for one order or for many, one after the other. `settle` confirms or
+  releases a hold by its request id; if nobody does, the units return after the deadline.
+
+  KEYS[1]  stock          string  units left
+  KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
+  KEYS[3]  requests       hash    request id -> digest of the order; <tab>h:<id> -> `state quantity deadline order user`;
+                                  <tab>o:<user> -> units held open; <tab>j:hold:<job> -> line, refused, digest
+  KEYS[4]  ledger         stream  one entry a call, and one for what is expired
+  KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon); with what is held open
+  KEYS[6]  units          hash    units of a set's members; kind set only
+  last key deadlines      sorted set  request id by deadline, Unix ms: KEYS[6], of kind set KEYS[7]
+
+  One order has 8 arguments:
+  ARGV[1]  kind           hash, set or coupon: a counter records nobody
+  ARGV[2]  by             who runs this, for the ledger; may be empty
+  ARGV[3]  user
+  ARGV[4]  quantity
+  ARGV[5]  request id     names the hold: settle needs it
+  ARGV[6]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id) or `dry` (nothing
+                          is written)
+  ARGV[7]  reason         why, for the ledger; may be empty
+  ARGV[8]  duration       how long it is held, in ms, 1 to 31,536,000,000 (a year)
+
+  Many orders, at most 1,000, a column each, have 14 or 15, as for deduct:
+  ARGV[3]  users, ARGV[4] quantities (or one), ARGV[5..9] job, its digest, epoch, the line before, lines
+  ARGV[10] requests, of which none may be empty; ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons: may be empty
+  ARGV[14] duration; ARGV[15] mode: may be left out
+
+  Returns for one order {status, stock, bought, deadline}, with stock and bought after it (bought is `?` if it is unknown;
+  deadline is that of the hold, false without one):
+     1 ok                the units are held
+     2 replayed          this request holds them already, or was confirmed
+    -2 limit_exceeded    the user would hold more than the limit
+    -3 out_of_stock      fewer are left
+    -4 not_preheated     KEYS[1] is absent, or KEYS[2] is: an activity of another system is adopted first
+    -5 not_started       before the window
+    -6 ended             after the window, or archived
+    -7 paused            an operator paused it; the stock includes what is withdrawn
+    -9 request_conflict  the request id was used for something else
+   -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -12 not_held          this request held them and was released
+   -13 expired           this request held them and is past its deadline, or its multi-order was aborted
+  For many orders: `letters stock refused deadline [bought ...]`, as deduct with the deadline of what it holds now before what
+  users hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired); without a job also p, n, e.
+  If stock or limit are short, up to 16 overdue holds are expired first, as settle does it.
+  Only ok, what is expired, a refused retry, and the line of a job write; the stock first, so that a cut leaves fewer units to
+  sell, never more: then participants, deadlines, requests, meta's `holds`, ledger.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
+  ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM.
+]]
+--- @include "codes"
+
+-- Includes.
+--- @include "values"
+--- @include "meta"
+--- @include "stock"
+--- @include "orders"
+--- @include "columns"
+--- @include "call"
+--- @include "holds"
+--- @include "deadlines"
+--- @include "give_back"
+--- @include "overdue"
+
+-- Reference path.
+local MOST_HOLDS, MOST_EXPIRED, MOST_MS = 1000, 16, 31536000000
+if ARGV[1] == 'counter' then return usage('hold: a counter records nobody who could hold units') end
+local call, reply = read_call('hold')
+if not call then return reply end
+if call.count > MOST_HOLDS then return usage('hold: more than ' .. MOST_HOLDS .. ' orders in one call') end
+local wanted, invalid = read_quantities(call)
+if not wanted then return usage('hold: quantity of order ' .. invalid) end
+for i = 1, call.count do
+  if not call.requests or call.requests[i] == '' then return usage('hold: order ' .. i .. ' has no request id') end
+end
+local duration = whole(call.extra)
+if not duration or duration < 1 or duration > MOST_MS then return usage('hold: the duration is not 1 to ' .. digits(MOST_MS) .. ' ms') end
+local kind, users = call.kind, call.users
+
+-- Reads, and checks, everything. Returns the reply that refuses the call.
+local function read()
+  local bad = read_activity(call)
+  if bad then return bad end
+  if not call.rules.total then return {NOT_PREHEATED, call.stock, false} end
+  bad = deadlines_unfit(kind) or read_requests(call)
+  if bad then return bad end
+  local shut = closed(call.rules)
+  if call.job and call.decided < call.count then
+    if shut then return {shut, call.stock, call.line} end
+    if leaves_gap(call) then return {GAP, call.line} end
+  end
+  call.shut = shut
+  bad = read_held(call)
+  if bad then return bad end
+  if records_lost(call) then return unfit('nothing, though units were sold', 5) end
+  -- Holds of this request id that are known.
+  local known, fields = {}, {}
+  call.states = {}
+  for i = 1, call.count do
+    local request = call.requests[i]
+    if call.seen[request] then known[#known + 1], fields[#fields + 1] = request, '\th:' .. request end
+  end
+  if #known > 0 then
+    local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
+    if found.err then return unfit(found, 3) end
+    for i = 1, #known do
+      call.states[known[i]] = found[i] and parse_hold(found[i])
+      if found[i] and not call.states[known[i]] then return unfit(found[i], 3) end
+    end
+  end
+  call.open, bad = read_open(call, users)
+  return bad
+end
+
+-- What a request id says of a hold with this digest: a status, or nil where it is new.
+local function known_as(request, digest)
+  local found = call.seen[request]
+  if not found then return nil end
+  local hold = call.states[request]
+  if hold and hold.state == 'void' and found == VOID_DIGEST then return EXPIRED end
+  if found ~= digest or not hold then return settled(found, digest) end
+  if hold.state == 'held' or hold.state == 'confirmed' then return REPLAYED end
+  return hold.state == 'released' and NOT_HELD or EXPIRED
+end
+
+reply = read()
+if reply then return reply end
+local now_ms = clock_ms()
+local deadline = now_ms + duration
+
+-- Decides one order after the other. `returned`: units by user that a dry run would have expired.
+local function decide(returned)
+  local rules, most = call.rules, call.rules.limit or MOST_UNITS
+  local it = {now = {}, touched = {}, kept = {}, applied = {}, quantities = {}, letters = {}, bought = {}, refused = 0, left = call.stock, moves = new_moves({})}
+  local is_touched, first = {}, {}
+  for i = 1, call.count do
+    local user, quantity, request = users[i], wanted[i], call.requests[i]
+    local digest = digest_of('hold', call.texts[i], user)
+    local had, status = it.now[user], nil
+    if not had then
+      had = units_held(call.held[i])
+      if not had and call.single then return nil, unfit(call.held[i], kind == 'set' and 6 or 5) end
+      if had and had ~= UNKNOWN then had = had - (returned[user] or 0) end
+    end
+    if i <= (call.decided or 0) then
+      status = REPLAYED
+    elseif not had then
+      status = CORRUPT
+    elseif first[request] then
+      status = first[request] == digest and REPLAYED or REQUEST_CONFLICT
+    else
+      status = known_as(request, digest)
+    end
+    if not status then
+      status = call.shut
+      if not status and kind == 'hash' then
+        if had + quantity > most then status = LIMIT_EXCEEDED end
+      elseif not status and (had > 0 or kind == 'coupon' and quantity > 1) then
+        status = LIMIT_EXCEEDED
+      end
+      if not status and quantity > it.left then status = OUT_OF_STOCK end
+      if status == LIMIT_EXCEEDED or status == OUT_OF_STOCK then it.is_short = true end
+      if not status then
+        status = OK
+        it.left, had = it.left - quantity, had + quantity
+        it.applied[#it.applied + 1], it.quantities[#it.quantities + 1] = i, call.texts[i]
+        if not is_touched[user] then it.touched[#it.touched + 1], is_touched[user] = user, true end
+        local hold = {quantity = quantity, deadline = deadline, order = '-', user = user}
+        add_move(it.moves, i, request, hold, 'held')
+        it.moves.open[user] = it.moves.open[user] or call.open[user] or 0
+        move_open(it.moves, user, quantity)
+        first[request] = digest
+      end
+      if status == OK or call.retry and not call.job then
+        it.kept[#it.kept + 1] = request
+        it.kept[#it.kept + 1] = status == OK and digest or digits(status) .. '\t' .. digest
+      end
+    end
+    if status < 0 then it.refused = it.refused + 1 end
+    it.now[user] = had
+    it.letters[i], it.last = LETTERS[status], status
+    it.bought[i] = shown_packed(had)
+  end
+  return it
+end
+
+local it
+it, reply = decide({})
+if not it then return reply end
+local denied = not call.dry and (#it.applied > 0 or it.is_short) and redis.acl_check_cmd
+  and (not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY' or may_not_give_back(call))
+if denied then return forbidden(denied) end
+if it.is_short and call.holds > 0 then
+  local overdue
+  overdue, reply = find_overdue(call, now_ms, MOST_EXPIRED)
+  if not overdue then return reply end
+  local returned = {}
+  if call.dry then
+    for _, hold in ipairs(overdue.holds) do returned[hold.user] = (returned[hold.user] or 0) + hold.quantity end
+    call.stock = call.stock + overdue.units
+  elseif overdue.examined > 0 then
+    write_overdue(call, overdue, now_ms)
+    reply = read()
+    if reply then return reply end
+  end
+  if overdue.examined > 0 then
+    it, reply = decide(returned)
+    if not it then return reply end
+  end
+end
+
+-- Write: the stock first.
+if not call.dry then
+  if #it.applied > 0 then
+    redis.call('DECRBY', KEYS[1], digits(call.stock - it.left))
+    write_held(call, it.touched, it.now)
+    local due = {}
+    for i = 1, #it.applied do due[2 * i - 1], due[2 * i] = digits(deadline), call.requests[it.applied[i]] end
+    set_deadlines(kind, due)
+    hold_fields(it.moves, it.kept)
+  end
+  if #it.kept > 0 or (call.decided or 0) < call.count then write_requests(call, it.kept, it.refused) end
+  if #it.applied > 0 then
+    redis.call('HSET', KEYS[2], 'holds', digits(call.holds + it.moves.units))
+    if call.rules.ledger then redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, it.left, it.applied, it.quantities))) end
+  end
+end
+if call.single then
+  local hold = call.states[call.requests[1]]
+  local shown_deadline = it.last == OK and deadline or it.last == REPLAYED and hold and hold.deadline
+  return {it.last, it.left, shown(it.now[users[1]]), shown_deadline}
+end
+local packed_reply = packed(call, it.letters, nil, it.refused) .. ' ' .. digits(deadline)
+if call.job and not call.rows then return packed_reply end
+return packed_reply .. ' ' .. concat(it.bought, ' ')

@@ -1,0 +1,117 @@
+-- Returns units of holds that were not confirmed.
+
+-- What a call moves: holds by number with the state that they get, and units of users, open ones and all. `held` is what
+-- `read_held` found of `users`, `open` what `read_open` did.
+local function new_moves(open)
+  return {holds = {}, ids = {}, states = {}, numbers = {}, units = 0, now = {}, touched = {}, is_touched = {}, open = open, moved_open = {}, is_moved = {}}
+end
+
+local function add_move(moves, number, id, hold, state)
+  local at = #moves.ids + 1
+  moves.ids[at], moves.holds[at], moves.states[at], moves.numbers[at] = id, hold, state, number
+  moves.units = moves.units + hold.quantity
+end
+
+-- Changes what a user holds, from `had`, by a number of units.
+local function move_units(moves, user, had, units)
+  moves.now[user] = had + units
+  if not moves.is_touched[user] then moves.touched[#moves.touched + 1], moves.is_touched[user] = user, true end
+end
+
+-- Changes what a user holds open.
+local function move_open(moves, user, units)
+  moves.open[user] = moves.open[user] + units
+  if not moves.is_moved[user] then moves.moved_open[#moves.moved_open + 1], moves.is_moved[user] = user, true end
+end
+
+-- The states of holds as HSET takes them, with the open units of users, behind those of `fields`; and the fields of users who
+-- hold nothing open any more.
+local function hold_fields(moves, fields)
+  local cleared = {}
+  for i = 1, #moves.ids do
+    fields[#fields + 1] = '\th:' .. moves.ids[i]
+    fields[#fields + 1] = hold_text(moves.holds[i], moves.states[i])
+  end
+  for i = 1, #moves.moved_open do
+    local user = moves.moved_open[i]
+    if moves.open[user] > 0 then
+      fields[#fields + 1] = '\to:' .. user
+      fields[#fields + 1] = digits(moves.open[user])
+    else
+      cleared[#cleared + 1] = '\to:' .. user
+    end
+  end
+  return fields, cleared
+end
+
+-- The ledger entry of some holds. Those of a job have its lines.
+local function hold_entry(call, op, left, moves)
+  local users, texts, places = {}, {}, {}
+  local common = moves.holds[1].quantity
+  for i = 1, #moves.ids do
+    local hold = moves.holds[i]
+    users[i], texts[i], places[i] = hold.user, digits(hold.quantity), i
+    if hold.quantity ~= common then common = nil end
+  end
+  local row = entry(op, call.by, call.reason, digits(left))
+  local function add(name, text)
+    row[#row + 1] = name
+    row[#row + 1] = text
+  end
+  if call.job then
+    local lines = ARGV[9]
+    if #moves.ids < call.count then
+      lines = {}
+      for i = 1, #moves.ids do lines[i] = digits(call.lines[moves.numbers[i]]) end
+      lines = concat(lines, ' ')
+    end
+    add('job', call.job)
+    add('lines', lines)
+  end
+  add('quantity', common and texts[1] or column(texts))
+  add('users', column(users))
+  add('requests', column(moves.ids))
+  if call.reasons then
+    local reasons = {}
+    for i = 1, #moves.ids do reasons[i] = call.reasons[moves.numbers[i]] end
+    add('reasons', column(reasons))
+  end
+  return row
+end
+
+-- What the caller may not run of all that returning units takes; nil if it may.
+local function may_not_give_back(call)
+  local allowed, kind = redis.acl_check_cmd, call.kind
+  if not allowed then return nil end
+  return not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
+    or not allowed('HDEL', KEYS[3], 'f') and 'HDEL'
+    or not allowed('HSET', KEYS[2], 'f', 'v') and 'HSET'
+    or not may_change_deadlines(kind) and 'ZADD and ZREM'
+    or not call.withdrawn and not allowed('INCRBY', KEYS[1], '1') and 'INCRBY'
+    or call.rules.ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+    or kind == 'hash' and not (allowed('HSET', KEYS[5], 'f', 'v') and allowed('HDEL', KEYS[5], 'f')) and 'HSET and HDEL'
+    or kind == 'set' and not (allowed('HSET', KEYS[6], 'f', 'v') and allowed('HDEL', KEYS[6], 'f')) and 'HSET and HDEL'
+    or kind ~= 'hash' and not (allowed('SADD', KEYS[5], 'm') and allowed('SREM', KEYS[5], 'm')) and 'SADD and SREM'
+    or nil
+end
+
+-- Writes what was open and is not any more: participants, requests (with `fields` before), holds, deadlines, the entry, and
+-- the stock last.
+local function give_back(call, op, moves, fields)
+  local left = call.stock + moves.units
+  write_held(call, moves.touched, moves.now)
+  local set, cleared = hold_fields(moves, fields)
+  redis.call('HSET', KEYS[3], unpack(set))
+  if #cleared > 0 then redis.call('HDEL', KEYS[3], unpack(cleared)) end
+  redis.call('HSET', KEYS[2], 'holds', digits(call.holds - moves.units))
+  remove_deadlines(call.kind, moves.ids)
+  if call.rules.ledger then redis.call('XADD', KEYS[4], '*', unpack(hold_entry(call, op, left, moves))) end
+  return_units(call.withdrawn, moves.units)
+  return left
+end
+
+-- The server's clock in Unix ms.
+local function clock_ms()
+  local clock = redis.call('TIME')
+  return clock[1] * 1000 + math.floor(clock[2] / 1000)
+end

@@ -1,0 +1,329 @@
+--[[
+  settle: ends holds of one activity, which `hold` made: by request id, for one or for many, one after the other; or those that
+  are overdue.
+
+  KEYS[1]  stock          string  units left
+  KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
+  KEYS[3]  requests       hash    <tab>h:<id> -> `state quantity deadline order user`; <tab>o:<user> -> units held open;
+                                  <tab>j:<step>:<job> -> line, refused, digest; request id -> digest of the order
+  KEYS[4]  ledger         stream  one entry a call, of confirm up to two
+  KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon); with what is held open
+  KEYS[6]  units          hash    units of a set's members; kind set only
+  last key deadlines      sorted set  request id by deadline, Unix ms: KEYS[6], of kind set KEYS[7]
+
+  One hold has 4 to 7 arguments:
+  ARGV[1]  kind           hash, set or coupon
+  ARGV[2]  by             who runs this, for the ledger; may be empty
+  ARGV[3]  request id     of the hold; of the step expire: how many are expired at most, 1 to 500
+  ARGV[4]  step           confirm: the units are bought; release: they return; expire: all that is overdue returns, whatever it is
+                          called; abort: an item of a multi-order returns, and a hold that comes later is refused
+  ARGV[5]  order          `m:<primary>` of an item of a multi-order, as the hold has it; else empty, `-` or left out
+  ARGV[6]  mode           `first`, `retry` (the same) or `dry` (nothing is written); may be left out
+  ARGV[7]  reason         why, for the ledger; may be empty or left out
+
+  Many holds, at most 1,000, have 9 to 15, as for deduct:
+  ARGV[3]  request ids (a JSON array), ARGV[4] step (confirm, release or abort), ARGV[5..9] job, its digest, epoch, the line
+           before, lines
+  ARGV[10] empty; ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons, ARGV[14] order, ARGV[15] mode: may be empty or left out
+
+  What the steps do, by the state of the hold (`-12`, `-13` and `-14` are refusals; a state alone: ok):
+                confirm                                          release     abort
+     absent     -12                                              -12         void
+     held       confirmed, even if overdue                       released    void
+     confirmed  replayed                                         -14         -14
+     released   -12                                              replayed    replayed
+     expired    confirmed if stock and limit allow, else void, -13   void, -13   void
+     void       -13                                              -13         replayed
+  So after -13 to a confirm, or ok to a release, the hold is never confirmed: the payment is refunded.
+
+  Returns for one hold {status, stock, bought, quantity, user}, with stock and bought after it (bought is `?` if it is unknown;
+  all but the stock are false if there is no such hold):
+     1 ok                done
+     2 replayed          it was done before
+    -4 not_preheated     KEYS[1] is absent, or KEYS[2] is
+    -6 ended             archived
+    -9 request_conflict  the hold belongs to another order, or the id was used for something else
+   -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -12 not_held          no open hold has this id
+   -13 expired           its units are gone
+   -14 confirmed         it was confirmed: a refund returns the units
+  For many holds: `letters stock refused quantities [bought ... users]`: quantities are those of the holds, joined by commas, or one
+  if all are equal (0: there is no such hold); users are a JSON array. Letters are o, r, q, c, h (not_held), v (expired),
+  f (confirmed). What refuses the whole activity is {status, stock, line}; and with a job also
+   -20 gap, -21 other epoch, -22 other job: as for deduct
+  Returns for expire {1, stock, holds, units, more, id, order, ...}: how many holds and units returned; more is 1 if the next
+  call may find others; then ids that were overdue and are left, with their order (false: their record is not what it should
+  be), which are not looked at again for 5 seconds.
+  A pause or the window refuses nothing here. While the stock is withdrawn, units move to and from meta's `withdrawn`.
+  Where units return, the stock comes last, and where they are taken it comes first, so that a cut leaves fewer units to sell,
+  never more.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
+  ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM.
+]]
+--- @include "codes"
+
+-- Includes.
+--- @include "values"
+--- @include "meta"
+--- @include "stock"
+--- @include "orders"
+--- @include "columns"
+--- @include "call"
+--- @include "holds"
+--- @include "deadlines"
+--- @include "give_back"
+--- @include "overdue"
+
+-- Reference path.
+local MOST_HOLDS, MOST_EXPIRED = 1000, 500
+local STEPS = {confirm = true, release = true, expire = true, abort = true}
+local kind, step = ARGV[1], ARGV[4]
+if kind == 'counter' then return usage('settle: a counter records nobody who could hold units') end
+if not KEYS_OF[kind] then return usage('settle: ARGV[1] is not hash, set or coupon') end
+if #KEYS ~= KEYS_OF[kind] then return usage('settle: kind ' .. kind .. ' has ' .. KEYS_OF[kind] .. ' keys, not ' .. #KEYS) end
+if #ARGV < 4 or #ARGV > 15 then return usage('settle: 4 to 15 arguments are wanted, not ' .. #ARGV) end
+if not STEPS[step] then return usage('settle: ARGV[4] is not confirm, release, expire or abort') end
+local call = {op = step, kind = kind, by = ARGV[2], single = #ARGV < 8}
+if call.single then
+  call.count, call.users, call.mode, call.reason, call.extra = 1, {ARGV[3]}, ARGV[6] or 'first', ARGV[7] or '', ARGV[5] or ''
+else
+  if #ARGV < 9 or step == 'expire' then return usage('settle: arguments of many holds') end
+  local wrong = read_columns(call)
+  if wrong then return wrong end
+  if call.requests then return usage('settle: ARGV[10] is not empty') end
+  if call.count > MOST_HOLDS then return usage('settle: more than ' .. MOST_HOLDS .. ' holds in one call') end
+end
+if call.mode ~= 'first' and call.mode ~= 'retry' and call.mode ~= 'dry' then return usage('settle: the mode is not first, retry or dry') end
+call.dry = call.mode == 'dry'
+local order = call.extra == '' and '-' or call.extra
+if order ~= '-' and not (#order <= 1024 and find(order, '^m:%S+$')) then return usage('settle: the order is not m:<primary>') end
+local ids, fields, most_expired = call.users, {}, nil
+if step == 'expire' then
+  most_expired = whole(ids[1])
+  if not most_expired or most_expired < 1 or most_expired > MOST_EXPIRED then return usage('settle: ARGV[3] is not 1 to ' .. MOST_EXPIRED) end
+else
+  for i = 1, call.count do
+    if ids[i] == '' or not is_request(ids[i]) then return usage('settle: request id ' .. i) end
+    fields[i] = '\th:' .. ids[i]
+  end
+end
+
+-- Read, and check, everything.
+local reply = read_activity(call)
+if reply then return reply end
+if not call.rules.total then return {NOT_PREHEATED, call.stock, false} end
+reply = deadlines_unfit(kind)
+if reply then return reply end
+
+if step == 'expire' then
+  local now = clock_ms()
+  local moves
+  moves, reply = find_overdue(call, now, most_expired)
+  if not moves then return reply end
+  local denied = not call.dry and moves.examined > 0 and may_not_give_back(call)
+  if denied then return forbidden(denied) end
+  call.expiry_reason = call.reason
+  if not call.dry then write_overdue(call, moves, now) end
+  local left = call.stock + moves.units
+  local answer = {OK, digits(left), #moves.ids, digits(moves.units), moves.examined == most_expired and 1 or 0}
+  for i = 1, #moves.left do answer[4 + 2 * i], answer[5 + 2 * i] = moves.left[i], moves.orders[i] end
+  return answer
+end
+
+call.requests = fields
+reply = read_requests(call)
+if reply then return reply end
+call.requests = nil
+local decided = call.decided or 0
+if decided < call.count and leaves_gap(call) then return {GAP, call.line} end
+-- Holds by number; their users, each once, with the number of the first hold.
+local holds, users, is_known = {}, {}, {}
+local is_late = false
+for i = 1, call.count do
+  local text = call.seen[fields[i]]
+  if text then
+    local hold = parse_hold(text)
+    if not hold and call.single then return unfit(text, 3) end
+    holds[i] = hold or CORRUPT
+    if hold then
+      is_late = is_late or hold.state == 'expired'
+      if not is_known[hold.user] and hold.user ~= '' then users[#users + 1], is_known[hold.user] = hold.user, #users + 1 end
+    end
+  end
+end
+local moves_units = step ~= 'confirm' or is_late
+local view = {kind = kind, users = users, count = #users, held = {}, rules = call.rules, stock = call.stock}
+if #users > 0 and (moves_units or call.single or call.rows) then
+  reply = read_held(view)
+  if reply then return reply end
+  if step == 'confirm' and is_late and records_lost(view) then return unfit('nothing, though units were sold', 5) end
+end
+local open
+open, reply = read_open(call, users)
+if not open then return reply end
+-- Ids that an abort finds unused, or used for something else.
+local used = {}
+if step == 'abort' then
+  local found = redis.pcall('HMGET', KEYS[3], unpack(ids))
+  if found.err then return unfit(found, 3) end
+  for i = 1, call.count do used[ids[i]] = found[i] end
+end
+
+-- Decide, one after the other. Moves: what was open and is not any more; what is taken again; what is void without units.
+local closed_moves, taken, voided = new_moves(open), new_moves({}), {}
+local letters, quantities, bought, shown_users, refused, left, last = {}, {}, {}, {}, 0, call.stock, nil
+local now, states = {}, {}
+local most = call.rules.limit or MOST_UNITS
+local OPEN_ENDS = {confirm = 'confirmed', release = 'released', abort = 'void'}
+
+-- Units that a user holds now, or nil.
+local function had_by(user)
+  return now[user] or units_held(view.held[is_known[user]])
+end
+
+-- Ends an open hold.
+local function close(i, hold)
+  local user, quantity = hold.user, hold.quantity
+  if call.holds - closed_moves.units < quantity then return CORRUPT, 2, digits(call.holds) .. ' units held' end
+  if (open[user] or 0) < quantity then return CORRUPT, 3, 'no open units of the user' end
+  if step ~= 'confirm' then
+    local had = had_by(user)
+    if not had or had == UNKNOWN or had < quantity then return CORRUPT, kind == 'set' and 6 or 5, view.held[is_known[user]] or 'nothing' end
+    if left + quantity > call.rules.total then return CORRUPT, 1, digits(call.stock) end
+    now[user], left = had - quantity, left + quantity
+    move_units(closed_moves, user, had, -quantity)
+  end
+  add_move(closed_moves, i, ids[i], hold, OPEN_ENDS[step])
+  move_open(closed_moves, user, -quantity)
+  return OK
+end
+
+-- Takes the units of an expired hold again, if stock and limit allow.
+local function take_again(i, hold)
+  local user, quantity = hold.user, hold.quantity
+  local had = had_by(user)
+  if not had then return CORRUPT, kind == 'set' and 6 or 5, view.held[is_known[user]] end
+  local fits = quantity <= left and (kind == 'hash' and had + quantity <= most or kind ~= 'hash' and had == 0)
+  if not fits then
+    voided[#voided + 1] = i
+    return EXPIRED, nil, 'void'
+  end
+  now[user], left = had + quantity, left - quantity
+  move_units(taken, user, had, quantity)
+  add_move(taken, i, ids[i], hold, 'confirmed')
+  return OK, nil, 'confirmed'
+end
+
+-- The status of a hold in a state, with what it becomes by that.
+local function settle(i, hold, state)
+  if hold and hold.order ~= order then return REQUEST_CONFLICT end
+  if not hold then
+    if step ~= 'abort' then return NOT_HELD end
+    if used[ids[i]] then return REQUEST_CONFLICT end
+    voided[#voided + 1] = i
+    return OK, nil, 'void'
+  end
+  if state == 'held' then
+    local status, key, value = close(i, hold)
+    if status == OK then return OK, nil, OPEN_ENDS[step] end
+    return status, key, value
+  end
+  if step == 'confirm' then
+    if state == 'confirmed' then return REPLAYED end
+    if state == 'released' then return NOT_HELD end
+    if state == 'expired' then return take_again(i, hold) end
+    return EXPIRED
+  end
+  if state == 'confirmed' then return CONFIRMED end
+  if state == 'released' then return REPLAYED end
+  if state == 'expired' then
+    voided[#voided + 1] = i
+    return step == 'abort' and OK or EXPIRED, nil, 'void'
+  end
+  return step == 'abort' and REPLAYED or EXPIRED
+end
+
+for i = 1, call.count do
+  local hold, status, key, value = holds[i], nil, nil, nil
+  if i <= decided then
+    status = REPLAYED
+  elseif hold == CORRUPT then
+    status = CORRUPT
+  elseif states[ids[i]] == 'void' and not hold then
+    -- The same unknown id, aborted twice in a call.
+    status = REPLAYED
+  else
+    status, key, value = settle(i, hold, states[ids[i]] or hold and hold.state)
+    if status == CORRUPT and call.single then return unfit(value, key) end
+    if status ~= CORRUPT and value then states[ids[i]] = value end
+  end
+  if hold == CORRUPT then hold = nil end
+  if status < 0 then refused = refused + 1 end
+  letters[i], last = LETTERS[status], status
+  quantities[i] = hold and digits(hold.quantity) or '0'
+  if call.rows or call.single then
+    bought[i] = hold and is_known[hold.user] and had_by(hold.user) or 0
+    shown_users[i] = hold and hold.user or ''
+  end
+end
+
+-- Write: what is taken first, what returns last.
+if not call.dry then
+  local is_changed = #closed_moves.ids + #taken.ids + #voided > 0
+  if is_changed and redis.acl_check_cmd then
+    local denied = #taken.ids > 0 and not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY' or may_not_give_back(call)
+    if denied then return forbidden(denied) end
+  end
+  local kept = {}
+  for n = 1, #voided do
+    local i = voided[n]
+    local hold = holds[i]
+    if not hold then
+      hold = {quantity = 0, deadline = 0, order = order, user = ''}
+      kept[#kept + 1] = ids[i]
+      kept[#kept + 1] = VOID_DIGEST
+    end
+    kept[#kept + 1] = fields[i]
+    kept[#kept + 1] = hold_text(hold, 'void')
+  end
+  if call.job and decided < call.count then
+    kept[#kept + 1] = '\tj:' .. step .. ':' .. call.job
+    kept[#kept + 1] = digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest
+  end
+  if step == 'confirm' then
+    if #taken.ids > 0 then
+      take_units(call.withdrawn, taken.units)
+      write_held(call, taken.touched, taken.now)
+      hold_fields(taken, kept)
+    end
+    local cleared
+    kept, cleared = hold_fields(closed_moves, kept)
+    if #kept > 0 then redis.call('HSET', KEYS[3], unpack(kept)) end
+    if #cleared > 0 then redis.call('HDEL', KEYS[3], unpack(cleared)) end
+    if #closed_moves.ids > 0 then
+      redis.call('HSET', KEYS[2], 'holds', digits(call.holds - closed_moves.units))
+      remove_deadlines(kind, closed_moves.ids)
+      if call.rules.ledger then redis.call('XADD', KEYS[4], '*', unpack(hold_entry(call, 'confirm', call.stock, closed_moves))) end
+    end
+    if #taken.ids > 0 and call.rules.ledger then
+      redis.call('XADD', KEYS[4], '*', unpack(hold_entry(call, 'deduct', left, taken)))
+    end
+  elseif #closed_moves.ids > 0 then
+    give_back(call, 'release', closed_moves, kept)
+  elseif #kept > 0 then
+    redis.call('HSET', KEYS[3], unpack(kept))
+  end
+end
+if call.single then
+  local hold = holds[1]
+  return {last, left, hold and shown(bought[1]), hold and quantities[1], hold and shown_users[1]}
+end
+local common = quantities[1]
+for i = 2, call.count do
+  if quantities[i] ~= common then common = nil end
+end
+local text = concat(letters) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused) .. ' ' .. (common or concat(quantities, ','))
+if not call.rows then return text end
+for i = 1, call.count do bought[i] = shown_packed(bought[i]) end
+return text .. ' ' .. concat(bought, ' ') .. ' ' .. column(shown_users)

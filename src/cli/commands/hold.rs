@@ -1,0 +1,119 @@
+//! `seckill hold`: take units with a deadline.
+
+use serde::Serialize;
+
+use super::rows::{OutcomeRow, show};
+use crate::cli::Mutating;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::{Cell, Field, Output, columns};
+use seckill::inventory::hold::{Hold, HoldFor};
+use seckill::inventory::id::{ActivityId, RequestId, UserId};
+use seckill::inventory::layout::Layout;
+use seckill::inventory::number::Quantity;
+use seckill::inventory::status::Status;
+use seckill::inventory::time::Millis;
+use seckill::store::Store;
+
+/// Take units for a user until a deadline, for an order that is not paid yet
+///
+/// `confirm` makes it a purchase, `release` returns the units, and so does `expire` after the deadline. Until then the units
+/// count as the user's: for the limit, in `bought`, and in audits. The same request sent again changes nothing.
+#[derive(Debug, clap::Args)]
+pub struct HoldArgs {
+    /// Activity to take from
+    activity: ActivityId,
+    /// User who gets the units
+    #[arg(long)]
+    user: UserId,
+    /// Units to take
+    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true)]
+    quantity: Quantity,
+    /// How long they are held, such as 15m
+    ///
+    /// By the server's clock, up to 365 days.
+    #[arg(long = "for", value_name = "DURATION", value_parser = hold_for)]
+    hold_for: HoldFor,
+    /// Request id: confirms or releases the hold
+    ///
+    /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
+    #[arg(long, value_name = "ID")]
+    request: Option<RequestId>,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+impl HoldArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.mutating
+    }
+}
+
+/// How a hold ended, and its deadline.
+#[derive(Debug, Serialize)]
+struct HoldRow<'a> {
+    #[serde(flatten)]
+    outcome: OutcomeRow<'a>,
+    deadline: Option<Millis>,
+}
+
+columns!(row: HoldRow<'_> {
+    activity => Cell::text(row.outcome.activity).flexible();
+    user => Cell::text(row.outcome.user.unwrap_or_default()).flexible();
+    quantity => row.outcome.quantity.cell();
+    status => row.outcome.status.cell();
+    stock => row.outcome.stock.cell();
+    bought => row.outcome.bought.cell();
+    request => Field::cell(&row.outcome.request);
+    deadline => Cell::known(row.deadline.map(Millis::to_second));
+}, sparse = true, changed if row.outcome.status == Status::Ok);
+
+/// Holds the units, or says why not.
+pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    records_users(store.layout(), "hold")?;
+    store.require_replicas(args.mutating.wait_replicas);
+    let dry_run = args.mutating.dry_run;
+    let hold = Hold {
+        activity: args.activity.clone(),
+        user: args.user.clone(),
+        quantity: args.quantity,
+        hold_for: args.hold_for,
+        request: args.request.clone().unwrap_or_else(RequestId::unique),
+        reason: args.mutating.reason.clone(),
+    };
+    let held = store.hold(&hold, dry_run)?;
+    let request = (!dry_run).then_some(&hold.request);
+    let outcome = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
+    let row = HoldRow { outcome, deadline: held.deadline };
+    explain(&hold, held.outcome.status, held.outcome.stock, out);
+    show(&row, &hold.activity, &held.outcome, dry_run, store, out)
+}
+
+fn explain(hold: &Hold, status: Status, stock: Option<u64>, out: &Output) {
+    let (activity, request) = (&hold.activity, &hold.request);
+    match status {
+        Status::NotPreheated if stock.is_some() => {
+            out.note(format!("`{activity}` was created by another system: nothing here says when a hold ends"));
+            out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then its units can be held"));
+        }
+        Status::NotHeld => out.note(format!("the hold `{request}` was released; another one needs another id")),
+        Status::Expired => out.note(format!("the hold `{request}` is over; another one needs another id")),
+        _ => {}
+    }
+}
+
+/// Refuses a layout in which nobody is recorded who could hold units.
+pub(super) fn records_users(layout: Layout, command: &str) -> Result<()> {
+    if layout.kind().has_users() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("`{command}`: the layout `{}` records no users who could hold units", layout.name()))
+        .hint("use a layout that does: seckill, sku, coupon or cluster")
+        .into())
+}
+
+/// Reads how long units are held.
+pub(super) fn hold_for(text: &str) -> Result<HoldFor, String> {
+    let duration = humantime::parse_duration(text).ok().and_then(HoldFor::new);
+    duration.ok_or_else(|| format!("expected {}", HoldFor::EXPECTED))
+}

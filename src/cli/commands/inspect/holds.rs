@@ -1,0 +1,53 @@
+//! `inspect --holds`: what is held open, by deadline.
+
+use serde::Serialize;
+
+use super::{detail, exit, hints, missing, snapshots};
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::Exit;
+use crate::cli::output::{Cell, Output, columns};
+use seckill::inventory::hold::OpenHold;
+use seckill::inventory::id::{ActivityId, StoredUser};
+use seckill::inventory::time::Millis;
+use seckill::store::Store;
+
+/// One open hold.
+#[derive(Debug, Serialize)]
+struct HoldRow<'a> {
+    activity: &'a str,
+    request: String,
+    user: StoredUser,
+    quantity: u64,
+    deadline: Millis,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: Option<String>,
+}
+
+columns!(row: HoldRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    request => Cell::text(&row.request).flexible();
+    user => Cell::text(row.user.to_string()).flexible();
+    quantity;
+    deadline => Cell::text(row.deadline.to_second().to_string());
+}, sparse = true);
+
+/// Streams a row for each.
+pub fn run(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let snapshots = snapshots(activities, store, out)?;
+    let mut warnings = out.warnings();
+    snapshots.iter().for_each(|snapshot| detail::warn(&mut warnings, snapshot));
+    warnings.end();
+    hints::other_layouts(missing(&snapshots), store, out);
+    let mut rows = out.stream::<HoldRow<'_>>()?;
+    for snapshot in snapshots.iter().filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.holds > 0)) {
+        let activity = snapshot.activity.as_str();
+        store.open_holds(&snapshot.activity, overdue, |OpenHold { request, record }| {
+            let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
+            let user_hex = user.user_hex();
+            rows.push_borrowed(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
+            Ok::<_, Error>(())
+        })?;
+    }
+    rows.finish()?;
+    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
+}

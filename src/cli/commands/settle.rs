@@ -1,0 +1,92 @@
+//! `seckill confirm` and `seckill release`: end a hold.
+
+use super::hold::records_users;
+use super::rows::{OutcomeRow, show};
+use crate::cli::Mutating;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
+use crate::cli::output::Output;
+use seckill::inventory::hold::{Settled, Step};
+use seckill::inventory::id::{ActivityId, RequestId};
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+
+/// Make a hold a purchase: it was paid
+///
+/// Also after its deadline, as long as nobody else got the units. `expired` means that they are gone, for good: refund the
+/// payment. The same request sent again changes nothing.
+#[derive(Debug, clap::Args)]
+pub struct ConfirmArgs {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Return the units of a hold: it will not be paid
+///
+/// The hold cannot be confirmed any more. One that was confirmed is refused: `refund` returns its units.
+#[derive(Debug, clap::Args)]
+pub struct ReleaseArgs {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// Activity whose units are held
+    activity: ActivityId,
+    /// Request id of the hold
+    #[arg(long, value_name = "ID")]
+    request: RequestId,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+impl ConfirmArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.which.mutating
+    }
+}
+
+impl ReleaseArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.which.mutating
+    }
+}
+
+/// Confirms a hold, or says why not.
+pub fn confirm(args: &ConfirmArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    settle(&args.which, Step::Confirm, store, out)
+}
+
+/// Releases a hold, or says why not.
+pub fn release(args: &ReleaseArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    settle(&args.which, Step::Release, store, out)
+}
+
+fn settle(which: &Which, step: Step, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    records_users(store.layout(), step.name())?;
+    store.require_replicas(which.mutating.wait_replicas);
+    let (dry_run, reason) = (which.mutating.dry_run, which.mutating.reason.as_deref());
+    let settled = store.settle_hold(&which.activity, &which.request, step, reason, dry_run)?;
+    let request = (!dry_run).then_some(&which.request);
+    let row = OutcomeRow::stored(&which.activity, settled.user.as_ref(), request, &settled.outcome);
+    explain(which, &settled, step, out);
+    show(&row, &which.activity, &settled.outcome, dry_run, store, out)
+}
+
+/// What a status means for the payment.
+fn explain(which: &Which, settled: &Settled, step: Step, out: &Output) {
+    let (activity, request) = (&which.activity, &which.request);
+    match (settled.outcome.status, step) {
+        (Status::Expired, Step::Confirm) => {
+            out.note("its units are gone and the hold can never be confirmed: refund the payment");
+        }
+        (Status::Expired, Step::Release) => out.note("its units returned at the deadline"),
+        (Status::Confirmed, _) => {
+            let user = settled.user.as_ref().map(ToString::to_string).unwrap_or_default();
+            out.hint(format!("it was bought: `seckill refund {activity} --user {user}` returns units"));
+        }
+        (Status::NotHeld, _) if settled.user.is_some() => out.note(format!("the hold `{request}` was released")),
+        _ => {}
+    }
+}

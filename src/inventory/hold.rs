@@ -1,0 +1,177 @@
+//! Holds: units that are taken with a deadline, and what becomes of them.
+
+use std::time::Duration;
+
+use super::id::{ActivityId, RequestId, StoredUser, UserId};
+use super::names::names;
+use super::number::{Quantity, whole};
+use super::order::{Corrupt, Outcome};
+use super::status::Status;
+use super::time::Millis;
+
+/// How long units are held: 1 ms to a year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldFor(Duration);
+
+impl HoldFor {
+    /// What a text must be, for errors.
+    pub const EXPECTED: &'static str = "a duration from 1ms to 365 days, such as 15m or 2h";
+
+    /// `None` outside the bounds.
+    pub fn new(duration: Duration) -> Option<Self> {
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+        (Duration::from_millis(1)..=YEAR).contains(&duration).then_some(Self(duration))
+    }
+
+    /// In milliseconds, as the script takes it.
+    pub fn millis(self) -> u128 {
+        self.0.as_millis()
+    }
+}
+
+/// One user's wish for units of one activity until a deadline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// What is sold.
+    pub activity: ActivityId,
+    /// Who holds.
+    pub user: UserId,
+    /// How many units.
+    pub quantity: Quantity,
+    /// How long, from the server's instant on.
+    pub hold_for: HoldFor,
+    /// Names the hold, which is confirmed or released by it.
+    pub request: RequestId,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+}
+
+/// How a hold ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When its units return; `None` if nothing is held.
+    pub deadline: Option<Millis>,
+}
+
+names! {
+    /// How an open hold is ended, by the name that the script and the ledger know.
+    pub enum Step {
+        /// Its units are bought.
+        Confirm = "confirm",
+        /// Its units return.
+        Release = "release",
+    }
+}
+
+/// How the end of a hold ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// How it ended; the quantity is that of the hold.
+    pub outcome: Outcome,
+    /// Whose hold it is; `None` if there is none of that id.
+    pub user: Option<StoredUser>,
+}
+
+/// What a call that expires overdue holds did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expired {
+    /// `ok`, or why nothing could be done.
+    pub status: Status,
+    /// Which key is corrupt, and what it holds.
+    pub corrupt: Option<Corrupt>,
+    /// How many holds expired.
+    pub holds: u64,
+    /// How many units returned.
+    pub units: u64,
+    /// Whether another call may find others.
+    pub has_more: bool,
+    /// Request ids of overdue holds that are left: items of multi-orders, and damaged records.
+    pub left: Vec<String>,
+}
+
+names! {
+    /// The states of a hold, as they are stored.
+    pub enum HoldState {
+        /// Its units are taken, and return at the deadline.
+        Held = "held",
+        /// Its units are bought.
+        Confirmed = "confirmed",
+        /// Its units returned when it was released.
+        Released = "released",
+        /// Its units returned after the deadline; a late payment may still take them again.
+        Expired = "expired",
+        /// Its units returned, and it is never confirmed.
+        Void = "void",
+    }
+}
+
+/// A hold as it is stored: `state quantity deadline order user`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldRecord {
+    /// Its state.
+    pub state: HoldState,
+    /// Units.
+    pub quantity: u64,
+    /// When it is overdue.
+    pub deadline: Millis,
+    /// The multi-order that it belongs to, `m:<primary>`; `None` if it belongs to none.
+    pub order: Option<String>,
+    /// Whose it is.
+    pub user: StoredUser,
+}
+
+impl HoldRecord {
+    /// Reads a record; `None` if it is none.
+    pub fn read(record: &[u8]) -> Option<Self> {
+        let mut words = record.splitn(5, |byte| *byte == b' ');
+        let mut text = || std::str::from_utf8(words.next()?).ok();
+        let (state, quantity, deadline, order) = (text()?, text()?, text()?, text()?);
+        Some(Self {
+            state: HoldState::named(state)?,
+            quantity: whole(quantity)?,
+            deadline: Millis::new(whole(deadline)?),
+            order: Some(order.to_owned()).filter(|order| order != "-"),
+            user: StoredUser::new(words.next()?),
+        })
+    }
+}
+
+/// An open hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenHold {
+    /// Names it.
+    pub request: String,
+    /// What is stored of it.
+    pub record: HoldRecord,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_whole_or_not_at_all() {
+        let read = HoldRecord::read(b"held 2 1794326400000 - ann b").unwrap();
+        assert_eq!((read.state, read.quantity, read.deadline.get()), (HoldState::Held, 2, 1_794_326_400_000));
+        assert_eq!((read.order, read.user), (None, StoredUser::new("ann b")));
+        let item = HoldRecord::read(b"void 0 0 m:seckill:{1}:stock ").unwrap();
+        assert_eq!((item.order.as_deref(), item.user.as_bytes()), (Some("m:seckill:{1}:stock"), &b""[..]));
+        for wrong in [&b""[..], b"held 2 17 -", b"open 2 17 - 7", b"held x 17 - 7", b"held 02 17 - 7", b"\xff 2 17 - 7"]
+        {
+            assert_eq!(HoldRecord::read(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn units_are_held_for_a_millisecond_to_a_year() {
+        let fits = |duration| HoldFor::new(duration).is_some();
+        let day = Duration::from_secs(24 * 60 * 60);
+        assert!(fits(Duration::from_millis(1)) && fits(day * 365) && fits(Duration::from_secs(900)));
+        assert!(
+            !fits(Duration::ZERO) && !fits(Duration::from_micros(999)) && !fits(day * 365 + Duration::from_millis(1))
+        );
+        assert_eq!(HoldFor::new(day).unwrap().millis(), 86_400_000);
+    }
+}

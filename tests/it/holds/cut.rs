@@ -1,0 +1,73 @@
+//! A script that is cut after any of its writes leaves fewer units to sell, never more, and the same call again repairs nothing
+//! at the cost of others.
+
+use super::{LONG, WITH_USERS, quantity, units_left, units_of_7};
+use crate::support::scripts::shown;
+use crate::support::{Layout, Scripts, TestRedis};
+
+/// The script with an error in place of what follows its `nth` write.
+fn cut_after(name: &'static str, nth: usize) -> String {
+    let (header, code) = shown(name).split_once("]]\n").unwrap();
+    let wrapper = format!(
+        "local server, writes = redis, 0\n\
+         local reads = {{GET=1, HGET=1, HMGET=1, TYPE=1, EXISTS=1, TIME=1, XLEN=1, ZRANGEBYSCORE=1, SMISMEMBER=1}}\n\
+         local redis = setmetatable({{call = function(command, ...)\n\
+           if not reads[command] then\n\
+             if writes == {nth} then error('CUT') end\n\
+             writes = writes + 1\n\
+           end\n\
+           return server.call(command, ...)\n\
+         end}}, {{__index = redis}})\n"
+    );
+    format!("{header}]]\n{wrapper}{code}")
+}
+
+/// Runs a step with every cut there is; `prepare` makes the state before it.
+fn check(layout: Layout, name: &'static str, args: &[&str], prepare: impl Fn(&mut Scripts)) {
+    let mut cuts = 0;
+    for nth in 0.. {
+        let redis = TestRedis::start();
+        let mut scripts = Scripts::of(&redis, layout);
+        scripts.preheat("1", "10");
+        prepare(&mut scripts);
+        let before = (units_left(&redis, layout), units_of_7(&redis, layout));
+        let reply = scripts.eval(&cut_after(name, nth), &layout.all_keys("1"), args);
+        let context = format!("{} {args:?} cut after {nth}: {reply}", layout.name);
+        let (left, held) = (units_left(&redis, layout), units_of_7(&redis, layout));
+        assert!(left + held <= 10, "{context}: {left} and {held}");
+        if nth == 0 && reply.contains("CUT") {
+            assert_eq!((left, held), before, "{context}");
+        }
+        // Whatever comes next, no unit is sold twice.
+        for step in ["confirm", "release", "abort"] {
+            scripts.settle(step, "r");
+            let (left, held) = (units_left(&redis, layout), units_of_7(&redis, layout));
+            assert!(left + held <= 10, "{context}, then {step}: {left} and {held}");
+        }
+        scripts.settle("expire", "500");
+        assert!(units_left(&redis, layout) + units_of_7(&redis, layout) <= 10, "{context}");
+        if !reply.contains("CUT") {
+            assert!(reply.starts_with("1 "), "{context}");
+            break;
+        }
+        cuts += 1;
+    }
+    assert!(cuts >= 4, "{} {args:?}: only {cuts} writes", layout.name);
+}
+
+#[test]
+fn a_cut_after_any_write_leaves_fewer_units_to_sell() {
+    for layout in WITH_USERS {
+        let (kind, units) = (layout.kind, quantity(layout).to_string());
+        check(layout, "hold", &[kind, "tester", "7", &units, "r", "first", "", LONG], |_| {});
+        let held = |scripts: &mut Scripts| assert!(scripts.hold("r", LONG).starts_with("1 "));
+        let expired = |scripts: &mut Scripts| {
+            assert!(scripts.hold("r", "1").starts_with("1 "));
+            scripts.expire_soon();
+        };
+        check(layout, "settle", &[kind, "tester", "r", "confirm"], held);
+        check(layout, "settle", &[kind, "tester", "r", "release"], held);
+        check(layout, "settle", &[kind, "tester", "r", "abort"], held);
+        check(layout, "settle", &[kind, "tester", "r", "confirm"], expired);
+    }
+}
