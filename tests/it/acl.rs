@@ -119,7 +119,7 @@ impl Shop {
     }
 }
 
-const READS: [&str; 11] = [
+const READS: [&str; 12] = [
     "inspect",
     "inspect --watch=100ms --count 2",
     "inspect 1",

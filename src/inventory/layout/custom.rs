@@ -9,7 +9,7 @@ use super::pattern::Pattern;
 use crate::inventory::id::ActivityId;
 
 /// The parts of an activity that only we have: their keys are named from the stock key.
-const OWN: [&str; 4] = ["meta", "requests", "ledger", "units"];
+const OWN: [&str; 5] = ["meta", "requests", "ledger", "units", "deadlines"];
 
 /// The keys of a shop: where it keeps units and buyers, and how it records these.
 #[derive(Debug, PartialEq, Eq, Hash)]

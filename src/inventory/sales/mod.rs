@@ -59,11 +59,11 @@ pub struct Sales {
     pub total: Option<u64>,
     /// Units that users hold now.
     pub sold: i64,
-    /// Purchases.
+    /// Purchases and holds.
     pub orders: u64,
     /// Units that they took.
     pub bought: u64,
-    /// Refunds.
+    /// Refunds, and holds that were released or expired.
     pub refunds: u64,
     /// Units that they returned.
     pub returned: u64,
@@ -141,7 +141,9 @@ impl Sales {
             .known_op()
             .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
         match op {
-            Op::Deduct | Op::Refund => self.orders_of(entry, op),
+            // A hold takes its units; to confirm it moves none.
+            Op::Deduct | Op::Refund | Op::Hold | Op::Release | Op::Expire => self.orders_of(entry, op),
+            Op::Confirm => Ok(()),
             Op::Preheat | Op::Adopt | Op::Update => {
                 let total = Entry::count(entry.total.as_deref()).ok_or("no total")?;
                 if op == Op::Preheat && is_first {
@@ -168,7 +170,7 @@ impl Sales {
         let units: Option<i64> = orders.iter().map(|order| order.count(1)).sum();
         let units = units.ok_or("an order without a quantity")?;
         let (at, count) = (entry.id.at(), orders.len() as u64);
-        if op == Op::Refund {
+        if op.returns() {
             self.last_refund = Some(at);
             self.refunds += count;
             self.returned = self.returned.saturating_add(units.unsigned_abs());
