@@ -121,7 +121,7 @@ impl Made {
 fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {
     let keys = Keys::of(store.layout, id);
     let lock = Keys::lock(store.layout, id);
-    keys.in_order().map(str::to_owned).chain([lock]).collect()
+    keys.all().map(str::to_owned).chain([lock]).collect()
 }
 
 impl Store {
