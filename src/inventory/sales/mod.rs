@@ -63,16 +63,26 @@ pub struct Sales {
     pub orders: u64,
     /// Units that they took.
     pub bought: u64,
-    /// Refunds, and holds that were released or expired.
+    /// Refunds.
     pub refunds: u64,
     /// Units that they returned.
     pub returned: u64,
+    /// Of the orders, those that began as holds.
+    pub holds: u64,
+    /// Units that they took.
+    pub held: u64,
+    /// Holds that were confirmed.
+    pub confirmed: u64,
+    /// Units of holds that were released or expired.
+    pub released: u64,
     /// When the first units were bought.
     pub first_order: Option<Millis>,
     /// When units were bought last.
     pub last_order: Option<Millis>,
-    /// When units were returned last.
+    /// When units were refunded last.
     pub last_refund: Option<Millis>,
+    /// When units of a hold returned last.
+    pub last_release: Option<Millis>,
     /// When the total was sold for the first time.
     pub sold_out_at: Option<Millis>,
     /// Units that were bought by then.
@@ -143,7 +153,10 @@ impl Sales {
         match op {
             // A hold takes its units; to confirm it moves none.
             Op::Deduct | Op::Refund | Op::Hold | Op::Release | Op::Expire => self.orders_of(entry, op),
-            Op::Confirm => Ok(()),
+            Op::Confirm => {
+                self.confirmed += entry.holdings()?.len() as u64;
+                Ok(())
+            }
             Op::Preheat | Op::Adopt | Op::Update => {
                 let total = Entry::count(entry.total.as_deref()).ok_or("no total")?;
                 if op == Op::Preheat && is_first {
@@ -171,12 +184,21 @@ impl Sales {
         let units = units.ok_or("an order without a quantity")?;
         let (at, count) = (entry.id.at(), orders.len() as u64);
         if op.returns() {
-            self.last_refund = Some(at);
-            self.refunds += count;
-            self.returned = self.returned.saturating_add(units.unsigned_abs());
+            if op == Op::Refund {
+                self.last_refund = Some(at);
+                self.refunds += count;
+                self.returned = self.returned.saturating_add(units.unsigned_abs());
+            } else {
+                self.last_release = Some(at);
+                self.released = self.released.saturating_add(units.unsigned_abs());
+            }
             self.sold -= units;
             self.moved_first(at, Moved { returned: units.unsigned_abs(), sold: -units, ..Moved::default() });
             return Ok(());
+        }
+        if op == Op::Hold {
+            self.holds += count;
+            self.held = self.held.saturating_add(units.unsigned_abs());
         }
         self.first_order.get_or_insert(at);
         self.last_order = Some(at);

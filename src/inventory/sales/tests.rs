@@ -54,6 +54,19 @@ fn a_sale_is_summed_up() {
 }
 
 #[test]
+fn holds_take_units_and_those_that_nobody_paid_are_no_refunds() {
+    let mut entries = sale();
+    entries.push(entry("9100-0", "hold", "1", None, "h 1, i 2"));
+    entries.push(entry("9200-0", "confirm", "1", None, "h 1"));
+    entries.push(entry("9300-0", "expire", "3", None, "i 2"));
+    let sales = sales(&entries);
+    assert_eq!((sales.holds, sales.held, sales.confirmed, sales.released), (2, 3, 1, 2));
+    assert_eq!((sales.orders, sales.bought, sales.refunds, sales.returned, sales.sold), (6, 16, 1, 2, 12));
+    assert_eq!((sales.last_refund, sales.last_release), (Some(Millis::new(7000)), Some(Millis::new(9300))));
+    assert_eq!((sales.differs_at, Balance::new(&sales, 1, 15, Some(3), Some(12)).objection), (None, None));
+}
+
+#[test]
 fn sums_that_agree_are_a_match_and_others_say_what_differs() {
     let sales = sales(&sale());
     let of = |epoch, total, stock, held| {

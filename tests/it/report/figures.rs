@@ -80,6 +80,27 @@ fn every_layout_has_a_report_and_those_without_users_leave_them_out() {
 }
 
 #[test]
+fn holds_are_orders_and_those_that_nobody_paid_are_no_refunds() {
+    let redis = TestRedis::start();
+    let run = |line: &str| drop(redis.seckill([]).args(line.split(' ')).code(0));
+    run("preheat --id 1001 --stock 9");
+    run("hold 1001 --user a --quantity 2 --for 15m --request r1");
+    run("hold 1001 --user b --quantity 3 --for 15m --request r2");
+    run("hold 1001 --user c --for 15m --request r3");
+    run("confirm 1001 --request r1");
+    run("release 1001 --request r2");
+    let row = report(&redis, SECKILL);
+    let found =
+        ["orders", "holds", "confirmed", "released", "refunds", "sold", "verdict"].map(|name| row[name].clone());
+    assert_eq!(json!(found), json!([3, 3, 1, 3, 0, 3, "match"]));
+    redis
+        .seckill(["report", "1001"])
+        .code(0)
+        .stdout_has("holds      3 holds of 6 units; 1 hold confirmed, 3 units released or expired\n")
+        .stdout_has("refunds    none\n");
+}
+
+#[test]
 fn it_works_on_a_cluster() {
     let cluster = TestCluster::start(3);
     for node in 0..3 {

@@ -26,6 +26,7 @@ pub fn all(report: &Report) -> Vec<Fact> {
     let mut facts = vec![sold(report), sold_out(report)];
     facts.extend(pace(report).map(|text| Fact::new("pace", text)));
     facts.push(Fact::new("orders", orders(report)));
+    facts.extend(holds(report).map(|text| Fact::new("holds", text)));
     facts.push(Fact::new("refunds", refunds(report)));
     facts.extend(since(report).map(|text| Fact { tone: Tone::Warn, ..Fact::new("known", text) }));
     facts.push(Fact { tone: tone(report), ..Fact::new("verdict", verdict(report)) });
@@ -89,6 +90,20 @@ fn refunds(report: &Report) -> String {
     let share = percent(sales.returned, sales.bought);
     let returned = units(sales.returned);
     format!("{} returned {returned} ({share} of what was bought)", counted(sales.refunds, "refund"))
+}
+
+/// What became of units that were held for a payment.
+fn holds(report: &Report) -> Option<String> {
+    let sales = &report.sales;
+    (sales.holds > 0 || sales.released > 0 || sales.confirmed > 0).then(|| {
+        format!(
+            "{} of {}; {} confirmed, {} released or expired",
+            counted(sales.holds, "hold"),
+            units(sales.held),
+            counted(sales.confirmed, "hold"),
+            units(sales.released)
+        )
+    })
 }
 
 /// Since when orders are known.

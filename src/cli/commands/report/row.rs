@@ -39,6 +39,11 @@ pub struct Figures {
     pub bought: u64,
     pub refunds: u64,
     pub returned: u64,
+    /// Of the orders, those that began as holds, and how many of them were confirmed.
+    pub holds: u64,
+    pub confirmed: u64,
+    /// Units of holds that were released or expired.
+    pub released: u64,
     /// When half of what was bought was, to a period of the timeline or less.
     pub half_bought_at: Option<Millis>,
     /// Units a second until the sell-out, or the last order.
@@ -78,6 +83,9 @@ columns!(_row: Figures {
     data bought;
     data refunds;
     data returned;
+    data holds;
+    data confirmed;
+    data released;
     data half_bought_at;
     data rate;
     data peak_rate;
