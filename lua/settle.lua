@@ -48,7 +48,8 @@
    -13 expired           its units are gone
    -14 confirmed         it was confirmed: a refund returns the units
   For many holds: `letters stock refused quantities [bought ... users]`: quantities are those of the holds, joined by commas, or one
-  if all are equal (0: there is no such hold); users are a JSON array. Letters are o, r, q, c, h (not_held), v (expired),
+  if all are equal (0: there is no such hold); users are a JSON array. Letters are o, O (ok: units of an
+  expired hold were taken again), r, q, c, h (not_held), v (expired),
   f (confirmed). What refuses the whole activity is {status, stock, line}; and with a job also
    -20 gap, -21 other epoch, -22 other job: as for deduct
   Returns for expire {1, stock, holds, units, more, id, order, ...}: how many holds and units returned; more is 1 if the next
@@ -245,7 +246,7 @@ local function settle(i, hold, state)
 end
 
 for i = 1, call.count do
-  local hold, status, key, value = holds[i], nil, nil, nil
+  local hold, status, key, value, was = holds[i], nil, nil, nil, nil
   if i <= decided then
     status = REPLAYED
   elseif hold == CORRUPT then
@@ -254,13 +255,14 @@ for i = 1, call.count do
     -- The same unknown id, aborted twice in a call.
     status = REPLAYED
   else
-    status, key, value = settle(i, hold, states[ids[i]] or hold and hold.state)
+    was = states[ids[i]] or hold and hold.state
+    status, key, value = settle(i, hold, was)
     if status == CORRUPT and call.single then return unfit(value, key) end
     if status ~= CORRUPT and value then states[ids[i]] = value end
   end
   if hold == CORRUPT then hold = nil end
   if status < 0 then refused = refused + 1 end
-  letters[i], last = LETTERS[status], status
+  letters[i], last = status == OK and step == 'confirm' and was == 'expired' and 'O' or LETTERS[status], status
   quantities[i] = hold and digits(hold.quantity) or '0'
   if call.rows or call.single then
     bought[i] = hold and is_known[hold.user] and had_by(hold.user) or 0

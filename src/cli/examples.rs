@@ -92,16 +92,22 @@ seckill refund --from refunds.csv
 const HOLD: &str = "
 # Two units for 15 minutes, until the payment comes
 seckill hold 1001 --user 12345 --quantity 2 --for 15m --request order-778
+# A file of orders; one without an id is confirmed as <job>:<line>
+seckill hold --from orders.csv --for 15m --job night
 ";
 
 const CONFIRM: &str = "
 # Order 778 was paid
 seckill confirm 1001 --request order-778
+# A file of payments, each applied exactly once; the same command resumes
+seckill confirm --from payments.csv --map activity=sku,request=order_id
 ";
 
 const RELEASE: &str = "
 # Order 778 was cancelled
 seckill release 1001 --request order-778
+# A file of cancelled orders
+seckill release --from cancelled.csv
 ";
 
 const EXPIRE: &str = "

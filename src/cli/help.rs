@@ -89,6 +89,12 @@ pub(super) fn usage(path: &str) -> Option<&'static str> {
         }
         "deduct" => "seckill deduct [OPTIONS] ACTIVITY --user USER\n       seckill deduct [OPTIONS] --from FILE",
         "refund" => "seckill refund [OPTIONS] ACTIVITY --user USER\n       seckill refund [OPTIONS] --from FILE",
+        "hold" => {
+            "seckill hold [OPTIONS] ACTIVITY --user USER --for DURATION\n       \
+             seckill hold [OPTIONS] --from FILE --for DURATION"
+        }
+        "confirm" => "seckill confirm [OPTIONS] ACTIVITY --request ID\n       seckill confirm [OPTIONS] --from FILE",
+        "release" => "seckill release [OPTIONS] ACTIVITY --request ID\n       seckill release [OPTIONS] --from FILE",
         "multi-deduct" => {
             "seckill multi-deduct [OPTIONS] --user USER ACTIVITY=QUANTITY...\n       \
              seckill multi-deduct [OPTIONS] --from FILE"

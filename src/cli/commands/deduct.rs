@@ -58,7 +58,7 @@ pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {
         let (reason, limit) = (args.mutating.reason.as_deref(), args.per_user_limit);
-        let task = Task { operation: Operation::Deduct, reason, limit, dry_run };
+        let task = Task { operation: Operation::Deduct, reason, limit, hold_for: None, dry_run };
         return bulk::run(from, &args.bulk, &task, store, out);
     }
     args.bulk.all_fit()?;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::bulk::{self, BulkArgs, Task};
 use super::rows::{OutcomeRow, show};
 use crate::cli::Mutating;
 use crate::cli::error::Result;
@@ -14,6 +15,7 @@ use seckill::inventory::number::Quantity;
 use seckill::inventory::status::Status;
 use seckill::inventory::time::Millis;
 use seckill::store::Store;
+use seckill::store::bulk::Operation;
 
 /// Take units for a user until a deadline, for an order that is not paid yet
 ///
@@ -22,12 +24,13 @@ use seckill::store::Store;
 #[derive(Debug, clap::Args)]
 pub struct HoldArgs {
     /// Activity to take from
-    activity: ActivityId,
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    activity: Option<ActivityId>,
     /// User who gets the units
-    #[arg(long)]
-    user: UserId,
+    #[arg(long, required_unless_present = "from", conflicts_with = "from")]
+    user: Option<UserId>,
     /// Units to take
-    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
     quantity: Quantity,
     /// How long they are held, such as 15m
     ///
@@ -37,10 +40,12 @@ pub struct HoldArgs {
     /// Request id: confirms or releases the hold
     ///
     /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     #[command(flatten)]
     mutating: Mutating,
+    #[command(flatten)]
+    bulk: BulkArgs,
 }
 
 impl HoldArgs {
@@ -73,9 +78,17 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     records_users(store.layout(), "hold")?;
     store.require_replicas(args.mutating.wait_replicas);
     let dry_run = args.mutating.dry_run;
+    if let Some(from) = &args.bulk.from {
+        let (reason, hold_for) = (args.mutating.reason.as_deref(), Some(args.hold_for));
+        let task = Task { operation: Operation::Hold, reason, limit: None, hold_for, dry_run };
+        return bulk::run(from, &args.bulk, &task, store, out);
+    }
+    args.bulk.all_fit()?;
+    // clap has refused a command line without either.
+    let Some((activity, user)) = args.activity.clone().zip(args.user.clone()) else { return Ok(Exit::Usage) };
     let hold = Hold {
-        activity: args.activity.clone(),
-        user: args.user.clone(),
+        activity,
+        user,
         quantity: args.quantity,
         hold_for: args.hold_for,
         request: args.request.clone().unwrap_or_else(RequestId::unique),

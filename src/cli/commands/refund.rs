@@ -65,7 +65,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {
         let reason = args.mutating.reason.as_deref();
-        let task = Task { operation: Operation::Refund, reason, limit: None, dry_run };
+        let task = Task { operation: Operation::Refund, reason, limit: None, hold_for: None, dry_run };
         return bulk::run(from, &args.bulk, &task, store, out);
     }
     args.bulk.all_fit()?;

@@ -1,5 +1,6 @@
 //! `seckill confirm` and `seckill release`: end a hold.
 
+use super::bulk::{self, BulkArgs, Task};
 use super::hold::records_users;
 use super::rows::{OutcomeRow, show};
 use crate::cli::Mutating;
@@ -10,6 +11,7 @@ use seckill::inventory::hold::{Settled, Step};
 use seckill::inventory::id::{ActivityId, RequestId};
 use seckill::inventory::status::Status;
 use seckill::store::Store;
+use seckill::store::bulk::Operation;
 
 /// Make a hold a purchase: it was paid
 ///
@@ -33,12 +35,17 @@ pub struct ReleaseArgs {
 #[derive(Debug, clap::Args)]
 struct Which {
     /// Activity whose units are held
-    activity: ActivityId,
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    activity: Option<ActivityId>,
     /// Request id of the hold
-    #[arg(long, value_name = "ID")]
-    request: RequestId,
+    ///
+    /// A row of a file has the columns activity, request and, if wanted, reason.
+    #[arg(long, value_name = "ID", required_unless_present = "from", conflicts_with = "from")]
+    request: Option<RequestId>,
     #[command(flatten)]
     mutating: Mutating,
+    #[command(flatten)]
+    bulk: BulkArgs,
 }
 
 impl ConfirmArgs {
@@ -67,16 +74,27 @@ fn settle(which: &Which, step: Step, store: &mut Store, out: &mut Output) -> Res
     records_users(store.layout(), step.name())?;
     store.require_replicas(which.mutating.wait_replicas);
     let (dry_run, reason) = (which.mutating.dry_run, which.mutating.reason.as_deref());
-    let settled = store.settle_hold(&which.activity, &which.request, step, reason, dry_run)?;
-    let request = (!dry_run).then_some(&which.request);
-    let row = OutcomeRow::stored(&which.activity, settled.user.as_ref(), request, &settled.outcome);
-    explain(which, &settled, step, out);
-    show(&row, &which.activity, &settled.outcome, dry_run, store, out)
+    if let Some(from) = &which.bulk.from {
+        let operation = match step {
+            Step::Confirm => Operation::Confirm,
+            Step::Release => Operation::Release,
+        };
+        let task = Task { operation, reason, limit: None, hold_for: None, dry_run };
+        return bulk::run(from, &which.bulk, &task, store, out);
+    }
+    which.bulk.all_fit()?;
+    // clap has refused a command line without either.
+    let Some((activity, request)) = which.activity.as_ref().zip(which.request.as_ref()) else {
+        return Ok(Exit::Usage);
+    };
+    let settled = store.settle_hold(activity, request, step, reason, dry_run)?;
+    let row = OutcomeRow::stored(activity, settled.user.as_ref(), (!dry_run).then_some(request), &settled.outcome);
+    explain(activity, request, &settled, step, out);
+    show(&row, activity, &settled.outcome, dry_run, store, out)
 }
 
 /// What a status means for the payment.
-fn explain(which: &Which, settled: &Settled, step: Step, out: &Output) {
-    let (activity, request) = (&which.activity, &which.request);
+fn explain(activity: &ActivityId, request: &RequestId, settled: &Settled, step: Step, out: &Output) {
     match (settled.outcome.status, step) {
         (Status::Expired, Step::Confirm) => {
             out.note("its units are gone and the hold can never be confirmed: refund the payment");

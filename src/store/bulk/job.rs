@@ -45,6 +45,19 @@ names! {
         Refund = "refund",
         /// Units of several activities are taken, all or nothing.
         MultiDeduct = "multi_deduct",
+        /// Units are taken until a deadline.
+        Hold = "hold",
+        /// Holds are confirmed.
+        Confirm = "confirm",
+        /// Holds are released.
+        Release = "release",
+    }
+}
+
+impl Operation {
+    /// Whether it ends holds, which have their units and users themselves.
+    pub fn settles(self) -> bool {
+        matches!(self, Self::Confirm | Self::Release)
     }
 }
 
@@ -290,7 +303,7 @@ impl JobStates {
     fn expected_digest(&self) -> &str {
         match self.operation {
             Operation::MultiDeduct => self.job.digest_to_store(),
-            Operation::Deduct | Operation::Refund => &self.job.digest,
+            _ => &self.job.digest,
         }
     }
 }

@@ -115,6 +115,7 @@ pub(super) fn load(
         job,
         reason: sale.reason.clone(),
         limit: None,
+        hold_for: None,
         has_rows: false,
         limits: options.batch.clone(),
         retry_for,

@@ -3,6 +3,7 @@
 mod audit;
 mod commands;
 mod cut;
+mod files;
 mod hostile;
 mod transitions;
 

@@ -11,6 +11,7 @@ use crate::cli::input::orders::{
 use crate::cli::input::{self};
 use crate::cli::output::OutputFile;
 use seckill::inventory::layout::Layout;
+use seckill::store::bulk::Operation;
 
 /// Columns of orders, if users are recorded and if they are not.
 const ORDERS: Shape = Shape {
@@ -21,6 +22,13 @@ const ORDERS: Shape = Shape {
 const USERLESS: Shape = Shape {
     required: &[Column::Activity],
     optional: &[Column::User, Column::Quantity, Column::Request, Column::Reason],
+    quantities: Quantities::Orders,
+};
+
+/// Ends of holds: the request id says whose they are, and how many units.
+const SETTLED: Shape = Shape {
+    required: &[Column::Activity, Column::Request],
+    optional: &[Column::Reason],
     quantities: Quantities::Orders,
 };
 
@@ -50,8 +58,12 @@ pub(super) struct Input {
 
 impl Input {
     /// Orders of one activity each.
-    pub(super) fn of_orders(from: &str, args: &BulkArgs, layout: Layout) -> Result<Self> {
-        let shape = if layout.kind().has_users() { ORDERS } else { USERLESS };
+    pub(super) fn of_orders(from: &str, args: &BulkArgs, layout: Layout, operation: Operation) -> Result<Self> {
+        let shape = match layout.kind().has_users() {
+            _ if operation.settles() => SETTLED,
+            true => ORDERS,
+            false => USERLESS,
+        };
         Self::new(from, args.format(), args.mapping()?, shape)
     }
 

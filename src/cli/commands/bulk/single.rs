@@ -1,4 +1,4 @@
-//! Files of orders of one activity each: `deduct --from`, `refund --from`.
+//! Files of orders of one activity each: `deduct --from`, `refund --from`, and those of holds.
 
 use std::fmt::Write as _;
 
@@ -11,18 +11,21 @@ use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Column, OrderRow};
 use crate::cli::output::Output;
+use seckill::inventory::hold::HoldFor;
 use seckill::inventory::number::Limit;
 use seckill::store::Store;
 use seckill::store::bulk::{BulkOrder, Operation, OrderOptions, OrderRun, SingleOrders};
 
 /// What the command adds to its file.
 pub struct Task<'a> {
-    /// Deduct or refund.
+    /// What is done with each row.
     pub operation: Operation,
     /// Why, for the ledger.
     pub reason: Option<&'a str>,
     /// The caller's limit, for activities that another system preheated.
     pub limit: Option<Limit>,
+    /// Of holds: for how long.
+    pub hold_for: Option<HoldFor>,
     /// Only check the file.
     pub dry_run: bool,
 }
@@ -30,7 +33,7 @@ pub struct Task<'a> {
 /// Applies a file of orders, or only checks it.
 pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
     crate::cli::interrupt::stop_gracefully();
-    let input = Input::of_orders(from, args, store.layout())?;
+    let input = Input::of_orders(from, args, store.layout(), task.operation)?;
     let has_rows = shows_rows(out.format());
     driver::run(input, &args.run, task.operation, task.dry_run, store, out, |store, job, names| {
         let single = Single { job: job.name.clone(), request: String::new() };
@@ -39,6 +42,7 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
             job,
             reason: task.reason.map(str::to_owned),
             limit: task.limit,
+            hold_for: task.hold_for,
             has_rows,
             limits: args.run.limits(),
             retry_for: args.run.retry_for(),

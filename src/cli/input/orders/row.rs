@@ -137,7 +137,8 @@ impl OrderRow {
             }
         }
         let name = |column| shape.number(column).map_or("", |nth| columns.name(nth));
-        self.quantity = 1;
+        // A row that has no such column has no units of its own.
+        self.quantity = i64::from(shape.number(Column::Quantity).is_some());
         for column in Column::ALL.iter().copied() {
             let Some((start, end)) = self.values[column as usize] else { continue };
             let text = &self.text[start as usize..end as usize];

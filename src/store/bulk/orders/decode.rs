@@ -43,30 +43,49 @@ impl<'a> Packed<'a> {
         (letters.len() == count).then_some(Self { letters, stock, refused, bought: words.next() })
     }
 
+    /// Splits off what replies of holds have before what users hold.
+    pub(super) fn split_extra(&mut self) -> Option<&'a str> {
+        let rest = self.bought?;
+        let (extra, bought) = rest.split_once(' ').map_or((rest, None), |(extra, bought)| (extra, Some(bought)));
+        self.bought = bought;
+        Some(extra)
+    }
+
     fn decode(bytes: &'a [u8], count: usize) -> Option<Self> {
         let packed = Self::of(std::str::from_utf8(bytes).ok()?, count)?;
         (packed.orders().count() == count).then_some(packed)
     }
 
     /// Status of each order, and what its user holds after it. A letter that no header names ends them.
-    pub(super) fn orders(&self) -> impl Iterator<Item = (Status, Option<u64>)> + use<'a> {
+    /// In the middle: whether it took units again that had expired.
+    pub(super) fn orders(&self) -> impl Iterator<Item = (Status, bool, Option<u64>)> + use<'a> {
         let mut bought = self.bought.map(|bought| bought.split(' '));
         self.letters.bytes().map_while(move |letter| {
             let held = bought.as_mut().and_then(Iterator::next).and_then(whole);
-            Some((status_of(letter)?, held))
+            Some((status_of(letter)?, letter == b'O', held))
         })
     }
 }
 
+/// The quantities of holds: one of all, or each of them.
+pub(super) fn quantities_of(text: &str) -> impl Iterator<Item = u32> {
+    let common = if text.contains(',') { None } else { text.parse().ok() };
+    let mut each = text.split(',');
+    std::iter::from_fn(move || common.or_else(|| each.next()?.parse().ok()))
+}
+
 fn status_of(letter: u8) -> Option<Status> {
     Some(match letter {
-        b'o' => Status::Ok,
+        b'o' | b'O' => Status::Ok,
         b'r' => Status::Replayed,
         b'l' => Status::LimitExceeded,
         b's' => Status::OutOfStock,
         b'x' => Status::ExceedsBought,
         b'q' => Status::RequestConflict,
         b'c' => Status::Corrupt,
+        b'h' => Status::NotHeld,
+        b'v' => Status::Expired,
+        b'f' => Status::Confirmed,
         _ => return None,
     })
 }
@@ -128,9 +147,16 @@ mod tests {
         let packed = Packed::of("ors 7 2 1 1 0", 3).unwrap();
         assert_eq!((packed.stock, packed.refused), (7, 2));
         let orders: Vec<_> = packed.orders().collect();
-        assert_eq!(orders, [(Status::Ok, Some(1)), (Status::Replayed, Some(1)), (Status::OutOfStock, Some(0))]);
+        let expected = [(Status::Ok, Some(1)), (Status::Replayed, Some(1)), (Status::OutOfStock, Some(0))];
+        assert_eq!(orders, expected.map(|(status, held)| (status, false, held)));
         assert!(Packed::of("ors 7 2", 2).is_none());
-        assert_eq!(Packed::of("o 7 0", 1).unwrap().orders().next(), Some((Status::Ok, None)));
+        assert_eq!(Packed::of("o 7 0", 1).unwrap().orders().next(), Some((Status::Ok, false, None)));
+        let mut settled = Packed::of("oOh 7 1 2,1,0 4 1 0 [\"a\"]", 3).unwrap();
+        assert_eq!(quantities_of(settled.split_extra().unwrap()).collect::<Vec<_>>(), [2, 1, 0]);
+        let orders: Vec<_> = settled.orders().collect();
+        let expected = [(Status::Ok, false, Some(4)), (Status::Ok, true, Some(1)), (Status::NotHeld, false, Some(0))];
+        assert_eq!(orders, expected);
+        assert_eq!(quantities_of("3").take(2).collect::<Vec<_>>(), [3, 3]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::queue::Batch;
 use super::window::{Row, Window};
-use crate::store::bulk::job::JobStates;
+use crate::store::bulk::job::{JobStates, Operation};
 use crate::store::resp::{argument, command, decimal, number};
 use crate::store::scripts::{MIXED_ORDERS, Script};
 
@@ -34,6 +34,10 @@ pub(super) struct Encoder {
     /// Columns are written here first, because their length comes before them.
     lines: Vec<u8>,
     column: Vec<u8>,
+    /// Whether the script's `KEYS` end with the deadlines of holds.
+    knows_holds: bool,
+    /// The step of `settle`, which is in place of quantities.
+    step: Option<&'static str>,
 }
 
 /// Which columns the orders of a call need.
@@ -76,7 +80,14 @@ impl Encoder {
             limit: limit.to_owned(),
             lines: Vec::new(),
             column: Vec::new(),
+            knows_holds: script.knows_holds(),
+            step: None,
         }
+    }
+
+    /// The same for a run that ends holds.
+    pub(super) fn settling(self, operation: Operation) -> Self {
+        Self { step: operation.settles().then(|| operation.name()), ..self }
     }
 
     /// Appends the call of one batch, or of several that share it.
@@ -115,18 +126,21 @@ impl Encoder {
     fn encode_alone(&mut self, out: &mut Vec<u8>, batch: &Batch, states: &JobStates, window: &Window) {
         let (epoch, keys) = (states.epoch(batch.activity), states.keys(batch.activity));
         let shape = self.shape(batch, window);
-        let key_count = keys.in_order().count();
+        let names: Vec<&str> = if self.knows_holds { keys.all().collect() } else { keys.in_order().collect() };
         // ARGV[10..14]; those at the end that are empty are left out.
         let optional = [shape.requests, self.rows, !self.reason.is_empty(), shape.reasons, !self.limit.is_empty()];
         let needed = optional.iter().rposition(|is_given| *is_given).map_or(0, |last| last + 1);
-        command(out, 3 + key_count + 9 + needed);
+        command(out, 3 + names.len() + 9 + needed);
         out.extend_from_slice(&self.call);
-        number(out, key_count as u64);
-        keys.in_order().for_each(|key| argument(out, key.as_bytes()));
+        number(out, names.len() as u64);
+        names.iter().for_each(|key| argument(out, key.as_bytes()));
         out.extend_from_slice(&self.run);
         let rows = || rows(batch, window);
         self.texts(out, rows().map(|row| window.texts(row)[0]));
-        self.quantities(out, &shape, rows());
+        match self.step {
+            Some(step) => argument(out, step.as_bytes()),
+            None => self.quantities(out, &shape, rows()),
+        }
         out.extend_from_slice(&self.job);
         argument(out, epoch);
         number(out, batch.before);

@@ -17,6 +17,7 @@ use redis::Value;
 
 use super::job::JobStates;
 use super::{Job, Limits, Operation, Orders, Run, Verdict};
+use crate::inventory::hold::HoldFor;
 use crate::inventory::interner::Interner;
 use crate::inventory::layout::Kind;
 use crate::inventory::number::Limit;
@@ -25,10 +26,10 @@ use crate::inventory::status::Status;
 use crate::store::error::ServerKind;
 use crate::store::pipeline::{Link, Pipeline};
 use crate::store::reply::Reply;
-use crate::store::scripts::{DEDUCT, MIXED_ORDERS, REFUND, Script};
+use crate::store::scripts::{DEDUCT, HOLD, MIXED_ORDERS, REFUND, SETTLE, Script};
 use crate::store::{Store, StoreError};
 use call::OrderCall;
-use decode::{Decoded, Packed, decode_mixed};
+use decode::{Decoded, Packed, decode_mixed, quantities_of};
 use encode::Encoder;
 use queue::{Batch, Queue, each};
 use schedule::Schedule;
@@ -37,7 +38,7 @@ use window::{Row, State, Window};
 /// What is done with the orders of a file, and how.
 #[derive(Debug, Clone)]
 pub struct OrderOptions {
-    /// Deduct or refund.
+    /// What is done; not a multi-order.
     pub operation: Operation,
     /// Which job it is.
     pub job: Job,
@@ -45,6 +46,8 @@ pub struct OrderOptions {
     pub reason: Option<String>,
     /// The caller's limit, for activities that another system preheated.
     pub limit: Option<Limit>,
+    /// Of holds: for how long.
+    pub hold_for: Option<HoldFor>,
     /// Whether the stock and the user's units after each order are wanted.
     pub has_rows: bool,
     /// How much at once, and how fast.
@@ -110,17 +113,24 @@ impl Run<SingleOrders> {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
-        let OrderOptions { operation, job, reason, limit, has_rows, limits, retry_for } = options;
-        let script = if operation == Operation::Refund { &REFUND } else { &DEDUCT };
+        let OrderOptions { operation, job, reason, limit, hold_for, has_rows, limits, retry_for } = options;
+        let script = match operation {
+            Operation::Refund => &REFUND,
+            Operation::Hold => &HOLD,
+            Operation::Confirm | Operation::Release => &SETTLE,
+            Operation::Deduct | Operation::MultiDeduct => &DEDUCT,
+        };
         let kind = store.layout.kind();
         // `names` are all, unless the input was not read before.
         let has_several = kind == Kind::Hash && limit.is_none() && !store.operator.is_empty() && names.count() != 1;
+        let has_several = has_several && matches!(operation, Operation::Deduct | Operation::Refund);
         let can_mix = has_several && can_load(store, &MIXED_ORDERS)?;
-        let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let limit = limit.map(|limit| limit.to_string()).or(hold_for.map(|duration| duration.millis().to_string()));
+        let limit = limit.unwrap_or_default();
         let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let orders = SingleOrders {
             script,
-            encoder: Encoder::new(script, run, [&job.name, &job.digest], has_rows),
+            encoder: Encoder::new(script, run, [&job.name, &job.digest], has_rows).settling(operation),
             can_mix,
             operation,
             has_users: kind.has_users(),
@@ -145,8 +155,11 @@ impl Run<SingleOrders> {
     /// The first order, if it is decided.
     pub fn front(&self) -> Option<DecidedOrder<'_>> {
         let (row, status) = self.orders.window.front_decided()?;
-        let [user, request, reason] =
+        let [mut user, mut request, reason] =
             self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+        if self.orders.operation.settles() {
+            (user, request) = ("", user);
+        }
         let activity = self.states.name(row.activity);
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
         let [stock, bought] = self.orders.window.front_details();
@@ -166,7 +179,17 @@ fn can_load(store: &mut Store, script: &Script) -> Result<bool, StoreError> {
 impl SingleOrders {
     fn push(&mut self, states: &JobStates, nth: u32, order: &BulkOrder<'_>) {
         self.queues.resize_with(states.count(), Queue::new);
-        let number = self.window.push(order.line, nth, order.quantity, [order.user, order.request, order.reason]);
+        let number = match self.operation {
+            // A hold is settled by its id, so each has one.
+            Operation::Hold if order.request.is_empty() => {
+                let request = format!("{}:{}", states.job.name, order.line);
+                self.window.push(order.line, nth, order.quantity, [order.user, &request, order.reason])
+            }
+            Operation::Confirm | Operation::Release => {
+                self.window.push(order.line, nth, order.quantity, [order.request, "", order.reason])
+            }
+            _ => self.window.push(order.line, nth, order.quantity, [order.user, order.request, order.reason]),
+        };
         let (state, queue) = (states.get(nth), &mut self.queues[nth as usize]);
         // Reasons of their own are for the one-activity scripts.
         queue.is_alone |= !order.reason.is_empty();
@@ -203,16 +226,23 @@ impl SingleOrders {
     }
 
     /// Each order of a batch was decided.
-    fn decided(&mut self, states: &mut JobStates, batch: &Batch, packed: &Packed<'_>) {
+    fn decided(&mut self, states: &mut JobStates, batch: &Batch, packed: &mut Packed<'_>) {
         let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
         let (operation, has_users) = (self.operation, self.has_users);
+        // Of a hold it is the deadline, which is shown by `inspect --holds`.
+        let extra = if operation == Operation::Hold || operation.settles() { packed.split_extra() } else { None };
+        let mut quantities = extra.filter(|_| operation.settles()).map(quantities_of);
         let mut number = batch.first;
-        for (status, bought) in packed.orders() {
+        for (status, takes_again, bought) in packed.orders() {
             let row = self.window.row_mut(number);
+            if let Some(quantities) = &mut quantities {
+                row.quantity = quantities.next().unwrap_or_default();
+            }
             if status == Status::Ok {
                 let quantity = u64::from(row.quantity);
                 stock = match operation {
-                    Operation::Refund => stock.saturating_add(quantity),
+                    Operation::Refund | Operation::Release => stock.saturating_add(quantity),
+                    Operation::Confirm if !takes_again => stock,
                     _ => stock.saturating_sub(quantity),
                 };
             }
@@ -247,7 +277,7 @@ impl SingleOrders {
         let nth = batch.activity;
         let reply = Reply::of(self.script);
         match Decoded::decode(value, batch.count, &states.keys(nth), &reply)? {
-            Decoded::Decided(packed) => self.decided(states, &batch, &packed),
+            Decoded::Decided(mut packed) => self.decided(states, &batch, &mut packed),
             Decoded::Refused { status, line, corrupt } => {
                 self.refused(states, &batch, status, line);
                 return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
@@ -275,9 +305,9 @@ impl SingleOrders {
 
     /// Reads the reply to batches that share a call. Those that it left alone are sent again, each in a call of its own.
     fn reply_mixed(&mut self, states: &mut JobStates, call: &OrderCall, value: &Value) -> Result<Verdict, StoreError> {
-        let replies = decode_mixed(value, call.batches.iter().map(|batch| batch.count))?;
+        let mut replies = decode_mixed(value, call.batches.iter().map(|batch| batch.count))?;
         let mut is_left = false;
-        for (batch, packed) in call.batches.iter().zip(&replies) {
+        for (batch, packed) in call.batches.iter().zip(&mut replies) {
             match packed {
                 Some(packed) => self.decided(states, batch, packed),
                 None => {
