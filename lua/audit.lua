@@ -20,7 +20,7 @@
   of what each holds in turn, joined by zero bytes behind their number and a space (quicker than a list, which `list`
   asks for if a user has such a byte). A member of a set without units, as a plain script leaves it, holds `?`. Status is
      1 ok
-    -4 not_preheated  none of stock and meta is there
+    -4 not_preheated  none of stock and meta is there, or it is archived
    -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
 
   Commands it needs: GET HMGET TYPE TIME XLEN XREVRANGE HSCAN; sets also SSCAN SMISMEMBER.
@@ -114,4 +114,5 @@ elseif #ARGV > 3 then
     for i = 1, #users do held[i] = held[i] == 1 and (units[i] or alone) end
   end
 end
-return {(stock_text or rules.total) and OK or NOT_PREHEATED, now, stock_text, rules.total and fields or {}, last, length, next_cursor, held}
+local is_there = (stock_text or rules.total) and rules.state ~= 'archived'
+return {is_there and OK or NOT_PREHEATED, now, stock_text, rules.total and fields or {}, last, length, next_cursor, held}

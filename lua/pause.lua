@@ -15,7 +15,7 @@
   ARGV[4]  dry       1: write nothing
   ARGV[5]  withdraw  1: with paused, withdraw the stock; may be left out. With live it always returns
 
-  Returns {status, state, moved}: the state afterwards (ended, paused, upcoming, sold_out or live) and how many units moved
+  Returns {status, state, moved}: the state afterwards (archived, ended, paused, upcoming, sold_out or live) and how many units moved
      1 ok                the state changed, or units moved
      2 replayed          it was so already
     -4 not_preheated     {-4, false, stock}: KEYS[2] is absent; an activity of another system has a stock. Or {-4, state}:
@@ -47,7 +47,7 @@ local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn', 'adopt')
 if fields.err then return unfit(fields, 2) end
 local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
 if not rules then return unfit(invalid, 2) end
-if rules.state == 'archived' then return {ENDED, 'ended', 0} end
+if rules.state == 'archived' then return {ENDED, 'archived', 0} end
 local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
 if bad then return bad end
 local stock_text = redis.pcall('GET', KEYS[1])

@@ -27,8 +27,8 @@
     -3 out_of_stock      update: the stock would go below zero
     -4 not_preheated     update: if_total is given, and none of the keys exists
    -10 exists            it is there and differs; for an update: it was not preheated by this script, its stock is
-                         gone, its ledger would have to be turned on or off, an adoption of it is unfinished, or its
-                         total is not if_total (the field `if_total`, after all others)
+                         gone, its ledger would have to be turned on or off, it is archived, an adoption of it is
+                         unfinished, or its total is not if_total (the field `if_total`, after all others)
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
   An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last where it grows and
   first where it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
@@ -136,7 +136,11 @@ elseif mode ~= 'reset' then
     for _, field in ipairs(FIELDS) do
       if (before[field] or '') ~= (plan[field] or '') then differ(field, before[field], plan[field]) end
     end
-    if not stock then differ('stock key', 'absent', 'present') end
+    if old.state == 'archived' then
+      differ('state', 'archived', 'live')
+    elseif not stock then
+      differ('stock key', 'absent', 'present')
+    end
     if meta.adopt then differ('adopt', 'unfinished', 'finished') end
   else
     differ('preheated', 'by another system', 'by seckill')
@@ -146,7 +150,7 @@ elseif mode ~= 'reset' then
   if is_other then differ('if_total', total_before, if_total) end
   if #differences == 0 then
     action = 'unchanged'
-  elseif mode == 'create' or is_other or not old.total or not stock or meta.adopt or before.ledger ~= plan.ledger then
+  elseif mode == 'create' or is_other or not old.total or not stock or meta.adopt or old.state == 'archived' or before.ledger ~= plan.ledger then
     action, status = 'refused', EXISTS
   elseif units + (total - old.total) < 0 then
     action, status = 'refused', OUT_OF_STOCK

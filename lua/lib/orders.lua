@@ -22,9 +22,9 @@ local function read_activity(call)
   if not rules then return unfit(invalid, 2) end
   local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
   if bad then return bad end
-  if not stock_text and not call.restores then
-    return {rules.state == 'archived' and call.op and call.op ~= 'refund' and ENDED or NOT_PREHEATED, false, false}
-  end
+  -- Whatever a plain script may have made of its keys since.
+  if rules.state == 'archived' then return {call.op and call.op ~= 'refund' and ENDED or NOT_PREHEATED, false, false} end
+  if not stock_text and not call.restores then return {NOT_PREHEATED, false, false} end
   call.is_lost = not stock_text
   local stock = whole(stock_text or '0')
   if not stock then return unfit(stock_text, 1) end

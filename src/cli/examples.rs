@@ -23,6 +23,7 @@ pub(super) fn of(path: &str) -> &'static str {
         "pause" => PAUSE,
         "resume" => RESUME,
         "bench" => BENCH,
+        "archive" => ARCHIVE,
         "completions" => COMPLETIONS,
         "man" => MAN,
         "context" => CONTEXT,
@@ -62,6 +63,8 @@ seckill preheat --id 1001 --stock 70 --update --if-total 50
 seckill preheat --id 1001 --adopt
 # Hundreds of activities from a list
 seckill preheat --from activities.csv
+# Bring back what was archived
+seckill preheat --restore /backup/sales/1001.seckill.1
 ";
 
 const DEDUCT: &str = "
@@ -237,6 +240,15 @@ seckill bench --embedded --strategy lua,batch,watch,lock,naive --scenario short
 seckill bench --url redis://10.0.0.5:6379 --yes --rate 5000 --duration 1m --judge 'p99<50ms:200ms' --judge 'qps>4900:4500'
 # What it would make
 seckill bench --url redis://10.0.0.5:6379 --scenario multi --dry-run
+";
+
+const ARCHIVE: &str = "
+# See whether it can be archived, and how much it is
+seckill archive 1001 --to /backup/sales --dry-run
+# Two activities, after a question
+seckill archive 1001 1002 --to /backup/sales
+# Bring one back
+seckill preheat --restore /backup/sales/1001.seckill.1
 ";
 
 const COMPLETIONS: &str = "

@@ -11,7 +11,7 @@ use seckill::inventory::layout::Layout;
 
 /// The commands by what they are for. `help` is clap's own.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Activities", &["preheat", "run", "pause", "resume"]),
+    ("Activities", &["preheat", "run", "pause", "resume", "archive"]),
     ("Orders", &["deduct", "multi-deduct", "refund", "hold", "confirm", "release", "expire"]),
     ("Audit", &["inspect", "reconcile", "repair", "ledger", "doctor", "report"]),
     ("Other", &["script", "context", "bench", "completions", "man", "help"]),
@@ -85,7 +85,8 @@ pub(super) fn usage(path: &str) -> Option<&'static str> {
         "preheat" => {
             "seckill preheat [OPTIONS] FILE...\n       \
              seckill preheat [OPTIONS] --from FILE\n       \
-             seckill preheat [OPTIONS] --id ID --stock N"
+             seckill preheat [OPTIONS] --id ID --stock N\n       \
+             seckill preheat [OPTIONS] --restore DIR"
         }
         "deduct" => "seckill deduct [OPTIONS] ACTIVITY --user USER\n       seckill deduct [OPTIONS] --from FILE",
         "refund" => "seckill refund [OPTIONS] ACTIVITY --user USER\n       seckill refund [OPTIONS] --from FILE",

@@ -268,6 +268,7 @@ pub enum Command {
     Run(commands::run::RunArgs),
     Pause(commands::pause::PauseArgs),
     Resume(commands::pause::ResumeArgs),
+    Archive(commands::archive::ArchiveArgs),
     #[command(subcommand)]
     Script(commands::script::ScriptCommand),
     #[command(subcommand)]

@@ -1,10 +1,12 @@
 //! Activities: what a fixture wants, and what is stored in Redis.
 
+use std::str::FromStr;
+
 use super::checkpoint::Checkpoint;
 use super::id::ActivityId;
 use super::layout::Layout;
 use super::names::names;
-use super::number::{Limit, Units};
+use super::number::{Limit, Units, whole};
 use super::rules::StoredState;
 use super::status::Status;
 use super::time::Millis;
@@ -98,6 +100,8 @@ names! {
         Reset = "reset",
         /// It is taken over, with its purchases.
         Adopt = "adopt",
+        /// It comes back from an archive.
+        Restore = "restore",
         /// Nothing is done.
         Refused = "refused",
     }
@@ -169,8 +173,46 @@ names! {
         SoldOut = "sold_out",
         /// The operator paused it.
         Paused = "paused",
-        /// Its window is over, or it is archived.
+        /// Its window is over.
         Ended = "ended",
+        /// It is in files; the server has its meta alone.
+        Archived = "archived",
+    }
+}
+
+/// What the meta of an archived activity says of its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archived {
+    /// SHA-256 of the manifest.
+    pub sha256: String,
+    /// When its keys were removed.
+    pub at: Millis,
+    /// Units that were left.
+    pub stock: u64,
+    /// How many users held units; `None` if the layout records nobody.
+    pub buyers: Option<u64>,
+    /// Who did it, and why.
+    pub by: String,
+}
+
+/// A text that says nothing of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidArchived;
+
+impl FromStr for Archived {
+    type Err = InvalidArchived;
+
+    fn from_str(text: &str) -> Result<Self, InvalidArchived> {
+        let words: Vec<&str> = text.splitn(7, ' ').collect();
+        let &[_, sha256, at, stock, buyers, _, by] = &words[..] else { return Err(InvalidArchived) };
+        let number = |text: &str| whole(text).ok_or(InvalidArchived);
+        Ok(Self {
+            sha256: sha256.to_owned(),
+            at: Millis::new(number(at)?),
+            stock: number(stock)?,
+            buyers: if buyers == "-" { None } else { Some(number(buyers)?) },
+            by: by.to_owned(),
+        })
     }
 }
 
@@ -202,12 +244,16 @@ pub struct Meta {
     pub withdrawn: Option<u64>,
     /// Units held open, which participants' counters include.
     pub holds: u64,
+    /// What is known of it while its keys are in files.
+    pub archived: Option<Archived>,
 }
 
 impl Meta {
     /// Where the activity is in its life at an instant. A pause hides an open window, but not its end.
     pub fn state(&self, now: Millis) -> State {
-        if self.stored_state == StoredState::Archived || self.ends_at.is_some_and(|end| now >= end) {
+        if self.stored_state == StoredState::Archived {
+            State::Archived
+        } else if self.ends_at.is_some_and(|end| now >= end) {
             State::Ended
         } else if self.stored_state == StoredState::Paused {
             State::Paused
@@ -241,7 +287,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The first that applies of ended, paused, upcoming, sold out and live. One that only a backend created has no
+    /// Whether its keys are in files, and only its meta is left.
+    pub fn is_archived(&self) -> bool {
+        self.meta.as_ref().is_some_and(|meta| meta.stored_state == StoredState::Archived)
+    }
+
+    /// The first that applies of archived, ended, paused, upcoming, sold out and live. One that only a backend created has no
     /// window and cannot be paused.
     pub fn state(&self) -> State {
         match self.meta.as_ref().map_or(State::Live, |meta| meta.state(self.at)) {
@@ -347,11 +398,12 @@ mod tests {
             checkpoint: None,
             withdrawn: None,
             holds: 0,
+            archived: None,
         };
         let states = |stored| [9, 10, 19, 20].map(|now| meta(stored).state(Millis::new(now)));
         assert_eq!(states(StoredState::Live), [State::Upcoming, State::Live, State::Live, State::Ended]);
         assert_eq!(states(StoredState::Paused), [State::Paused, State::Paused, State::Paused, State::Ended]);
-        assert_eq!(states(StoredState::Archived), [State::Ended; 4]);
+        assert_eq!(states(StoredState::Archived), [State::Archived; 4]);
 
         let snapshot = |now, stock| Snapshot {
             activity: plan().id,

@@ -5,6 +5,8 @@
 pub mod activity;
 #[doc(hidden)]
 pub mod adoption;
+#[doc(hidden)]
+pub mod archive;
 pub mod audit;
 #[doc(hidden)]
 pub mod checkpoint;

@@ -66,19 +66,35 @@ pub(super) fn encode_page(users: &[PageRow<'_>]) -> Vec<u8> {
     let mut page = vec![b'['];
     for (user, units, open) in users {
         page.extend_from_slice(if page.len() > 1 { b",[\"" } else { b"[\"" });
-        for byte in *user {
-            match byte {
-                b'"' | b'\\' => page.extend_from_slice(&[b'\\', *byte]),
-                0..=31 => page.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-                _ => page.push(*byte),
-            }
-        }
+        escape(user, &mut page);
         let units = units.map_or_else(|| UNKNOWN.to_owned(), |units| units.to_string());
         let open = if *open > 0 { format!(" {open}") } else { String::new() };
         page.extend_from_slice(format!("\",\"{units}{open}\"]").as_bytes());
     }
     page.push(b']');
     page
+}
+
+/// Texts, in whatever encoding, as a JSON array.
+pub(super) fn encode_texts<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut array = vec![b'['];
+    for text in texts {
+        array.extend_from_slice(if array.len() > 1 { b",\"" } else { b"\"" });
+        escape(text, &mut array);
+        array.push(b'"');
+    }
+    array.push(b']');
+    array
+}
+
+fn escape(text: &[u8], json: &mut Vec<u8>) {
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => json.extend_from_slice(&[b'\\', *byte]),
+            0..=31 => json.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => json.push(*byte),
+        }
+    }
 }
 
 /// Adds the users of a page to a ledger state; false if it is no page.

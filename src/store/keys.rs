@@ -1,6 +1,7 @@
 //! Where everything about an activity is kept: the one place that builds keys.
 
 use super::slot::{common_slot, slot};
+use crate::inventory::archive::Part;
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::{Kind, Layout};
 
@@ -85,6 +86,16 @@ impl Keys {
             .chain(self.participants.as_ref())
             .chain(self.units.as_ref())
             .map(String::as_str)
+    }
+
+    /// The key that is a file of an archive.
+    pub fn of_part(&self, part: Part) -> &str {
+        match part {
+            Part::Participants => self.participants.as_deref().unwrap_or_default(),
+            Part::Units => self.units.as_deref().unwrap_or_default(),
+            Part::Requests => &self.requests,
+            Part::Ledger => &self.ledger,
+        }
     }
 
     /// `KEYS[number]`, for messages.

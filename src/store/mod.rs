@@ -4,6 +4,8 @@ pub mod activities;
 mod address;
 #[doc(hidden)]
 pub mod adopt;
+#[doc(hidden)]
+pub mod archive;
 mod audit;
 pub mod bulk;
 mod call;
@@ -40,6 +42,8 @@ mod repair;
 mod replicas;
 mod reply;
 mod resp;
+#[doc(hidden)]
+pub mod restore;
 mod scan;
 pub mod scripts;
 mod sentinel;
@@ -103,6 +107,11 @@ impl Store {
     pub fn without_waiting_for_failover(mut self) -> Self {
         self.servers.be_impatient();
         self
+    }
+
+    /// Who does this, as the ledger names it.
+    pub fn operator(&self) -> &str {
+        &self.operator
     }
 
     /// The layout of all keys.

@@ -67,9 +67,15 @@ pub static TRIM: Script = script!("trim");
 /// Takes over an activity that another system created, or that lost what preheat wrote.
 pub static ADOPT: Script = script!("adopt");
 
+/// Removes the keys of an activity that files have.
+pub static ARCHIVE: Script = script!("archive");
+
+/// Writes the keys of an archived activity again.
+pub static RESTORE: Script = script!("restore");
+
 impl Script {
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 13] {
+    pub fn all() -> [&'static Self; 15] {
         [
             &PREHEAT,
             &DEDUCT,
@@ -84,6 +90,8 @@ impl Script {
             &REPAIR,
             &TRIM,
             &ADOPT,
+            &ARCHIVE,
+            &RESTORE,
         ]
     }
 

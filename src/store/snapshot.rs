@@ -108,6 +108,12 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
         }
     }
     snapshot.buyers = if keys.participants.is_some() { reply.count(Some(buyers))? } else { None };
+    // Of one in files its meta says what there was.
+    if snapshot.is_archived() && status == Status::NotPreheated {
+        let archived = snapshot.meta.as_ref().and_then(|meta| meta.archived.as_ref());
+        (snapshot.stock, snapshot.buyers) = archived.map_or((None, None), |it| (Some(it.stock), it.buyers));
+        snapshot.status = Status::Ok;
+    }
     snapshot.ledger_last = reply.text(Some(last))?;
     let mut bought = Vec::with_capacity(held.len());
     for value in held {
@@ -159,5 +165,6 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber
         checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == rules.epoch),
         withdrawn: count(reply, flat, "withdrawn")?,
         holds: count(reply, flat, "holds")?.unwrap_or_default(),
+        archived: text("archive").and_then(|text| text.parse().ok()),
     }))
 }

@@ -72,6 +72,7 @@ impl Shop {
         {
             write(name, &format!("activity,user,quantity\n{rows}"));
         }
+        fs::create_dir(shop.folder.path().join("archives")).unwrap();
         write("multi.jsonl", "{\"user\":\"m\",\"items\":{\"1\":1,\"2\":1}}\n");
         let steps = "steps:\n  - deduct: {activity: 20, user: 5}\n  - rush: {activity: 20, users: 5}\n";
         write("sale.yaml", &format!("layout: {}\nactivities:\n  - {{id: 20, stock: 50}}\n{steps}", layout.name));
@@ -81,6 +82,9 @@ impl Shop {
             "deduct 1 --user 7",
             "deduct 1 --user a",
             "deduct --from many.csv",
+            "preheat --id 3 --stock 5",
+            "deduct 3 --user 7",
+            "pause 3",
         ] {
             shop.call(line).code(0);
         }
@@ -135,7 +139,7 @@ const READS: [&str; 12] = [
 ];
 const REFUNDS: [&str; 5] =
     ["inspect 1 --user 7", "refund 1 --user 7", "refund --from refunds.csv", "pause 1", "resume 1"];
-const OPERATIONS: [&str; 23] = [
+const OPERATIONS: [&str; 26] = [
     "preheat --id 9 --stock 10",
     "preheat --id 9 --stock 12 --update",
     "deduct 9 --user 7",
@@ -158,6 +162,9 @@ const OPERATIONS: [&str; 23] = [
     "confirm 1 --request q",
     "release 1 --request p",
     "expire",
+    "pause 9",
+    "archive 9 --to archives --yes",
+    "preheat --restore archives",
     "run sale.yaml --yes",
 ];
 
@@ -270,6 +277,7 @@ fn what_a_role_is_not_for_is_refused_and_nothing_is_written() {
         "preheat --id 77 --adopt --total 100 --yes",
         "ledger 1 --group loader",
         "ledger trim 1 --before 1ms --yes",
+        "archive 3 --to archives --yes",
     ];
     let shop = Shop::open(SECKILL);
     let before = shop.redis.dump_all();

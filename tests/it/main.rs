@@ -10,6 +10,7 @@
 )]
 
 mod acl;
+mod archive;
 mod backends;
 mod bench;
 mod bulk;

@@ -43,14 +43,19 @@ pub fn warn_of_replica(store: &mut Store, out: &Output) {
     }
 }
 
-/// Says when the window of an activity opens or closed, if that refused an order. A server that does not let us ask is
+/// Says when the window of an activity opens or closed, or that it is archived, if that refused an order. A server that does not let us ask is
 /// not worth an error.
 pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Output) {
-    if !matches!(status, Status::NotStarted | Status::Ended) {
+    if !matches!(status, Status::NotStarted | Status::Ended | Status::NotPreheated) {
         return;
     }
     let snapshots = store.snapshots(std::slice::from_ref(activity)).unwrap_or_default();
-    let Some(meta) = snapshots.first().and_then(|snapshot| snapshot.meta.as_ref()) else { return };
+    let Some(snapshot) = snapshots.first() else { return };
+    if snapshot.is_archived() {
+        out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back"));
+        return;
+    }
+    let Some(meta) = &snapshot.meta else { return };
     match (status, meta.starts_at, meta.ends_at) {
         (Status::NotStarted, Some(start), _) => out.note(format!("`{activity}` starts at {start}")),
         (Status::Ended, _, Some(end)) => out.note(format!("`{activity}` ended at {end}")),

@@ -273,6 +273,7 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
             let open = store.held_open(&snapshot, users)?;
             if nth == 0 || snapshot.status == Status::Corrupt {
                 detail::warn(&mut warnings, &snapshot);
+                detail::note_archived(&mut warnings, &snapshot);
             }
             for (at, user) in users.iter().enumerate() {
                 let open = open.get(at).copied().unwrap_or_default();
@@ -296,7 +297,10 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
     let is_flat = !out.format().is_nested();
     let snapshots = snapshots(activities, store, out)?;
     let mut warnings = out.warnings();
-    snapshots.iter().for_each(|snapshot| detail::warn(&mut warnings, snapshot));
+    for snapshot in &snapshots {
+        detail::warn(&mut warnings, snapshot);
+        detail::note_archived(&mut warnings, snapshot);
+    }
     hints::other_layouts(missing(&snapshots), store, out);
     let mut sound = snapshots.iter().all(|snapshot| snapshot.status.is_done());
     let mut stream = out.stream::<BuyerRow<'_>>()?;

@@ -1,5 +1,6 @@
 //! One file per subcommand: its arguments, then its run. Here is only what all of them share.
 
+pub mod archive;
 pub mod bench;
 mod bulk;
 pub mod completions;
@@ -89,6 +90,7 @@ fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
         Command::Run(args) => run::run(&args, session),
         Command::Bench(args) => bench::run(&args, session),
         Command::Pause(args) => session.change(args.mutating(), |store, out| pause::pause(&args, store, out)),
+        Command::Archive(args) => session.change(args.mutating(), |store, out| archive::run(&args, store, out)),
         Command::Resume(args) => session.change(args.mutating(), |store, out| pause::resume(&args, store, out)),
         Command::Script(command) => script::run(&command, session),
         // It was run before a context was looked for.

@@ -26,6 +26,7 @@ use seckill::inventory::judgement::judge;
 use seckill::inventory::number::Units;
 use seckill::inventory::plan::MissingOrders;
 use seckill::store::Store;
+use std::collections::HashSet;
 use std::time::Instant;
 
 /// Compare stock, participants, ledger and order records
@@ -141,12 +142,40 @@ fn audited(
         true => Wanted::all(orders.as_ref(), store)?,
     };
     let mut left_out = LeftOut::default();
-    let audits = audit_all(&wanted, orders, args, &mut left_out, store, out)?;
+    let mut audits = audit_all(&wanted, orders, args, &mut left_out, store, out)?;
+    leave_out_archived(&mut audits, args, store, out)?;
     report::warn(&audits, args.accept.is_some(), out);
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     hints::other_layouts(missing.map(|audit| &audit.activity), store, out);
     hints::warn_of_replica(store, out);
     Ok((audits, left_out))
+}
+
+/// What is archived has nothing to audit here: an activity that is named is `not_preheated`, and others are left out.
+fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut Store, out: &Output) -> Result<()> {
+    let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
+    let missing: Vec<ActivityId> = missing.map(|audit| audit.activity.clone()).collect();
+    let snapshots = store.snapshots(&missing)?;
+    let archived: HashSet<&ActivityId> =
+        snapshots.iter().filter(|snapshot| snapshot.is_archived()).map(|snapshot| &snapshot.activity).collect();
+    if archived.is_empty() {
+        return Ok(());
+    }
+    if args.activities.is_empty() && args.fixture.is_none() {
+        audits.retain(|audit| !archived.contains(&audit.activity));
+        let count = archived.len();
+        let what = if count == 1 {
+            "1 activity is archived and".to_owned()
+        } else {
+            format!("{count} activities are archived and")
+        };
+        out.note(format!("{what} left out"));
+    } else {
+        for activity in archived {
+            out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back to be audited"));
+        }
+    }
+    Ok(())
 }
 
 fn audit_all(

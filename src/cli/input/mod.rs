@@ -4,6 +4,7 @@
 //! expected.
 
 pub mod activities;
+pub mod archive;
 pub mod certificates;
 mod column_names;
 pub mod columns;

@@ -1,5 +1,6 @@
 //! The only code that prints. Data goes to stdout; notes, progress, questions and errors to stderr.
 
+pub mod archive;
 pub mod cell;
 mod chart;
 pub mod columns;

@@ -146,6 +146,11 @@ impl Servers {
         server.checked(reply)
     }
 
+    /// The same; `None` if nothing was sent.
+    pub(super) fn receive_sent(&mut self) -> Option<Result<Value, StoreError>> {
+        self.under_way.is_some().then(|| self.receive())
+    }
+
     /// The connection that a cursor of a slot is good for: the node, and how often it was connected to.
     pub(super) fn cursor_scope(&self, slot: Option<u16>) -> (usize, u64) {
         let nth = self.node_of(slot);

@@ -3,6 +3,7 @@
 //! The scripts are the bytes that `seckill script show` prints, called as a backend would.
 
 mod adopt;
+mod archive;
 mod deduct;
 mod headers;
 mod jobs;

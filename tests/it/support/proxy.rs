@@ -166,7 +166,10 @@ impl Proxy {
 
     /// Lets the server run, now, what a `HangRequest` kept from it: the retry came first.
     pub fn deliver_late(&self) {
-        let held = std::mem::take(&mut self.network.state().held);
+        // It was counted a moment before it is held.
+        let none = |state: &mut State| state.held.is_empty();
+        let held =
+            self.network.changed.wait_timeout_while(self.network.state(), PATIENCE, none).unwrap().0.held.split_off(0);
         assert!(!held.is_empty(), "no request was held back");
         for command in held {
             let mut server = UnixStream::connect(&self.network.server).unwrap();

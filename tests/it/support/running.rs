@@ -124,6 +124,11 @@ impl Running {
         self.wait_for(&self.stdout, what, holds);
     }
 
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.try_wait().expect("the tool's state").is_some()
+    }
+
     /// Whether a signal has stopped it.
     pub fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();

@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::{TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 13] = [
+pub const SCRIPTS: [&str; 15] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -23,6 +23,8 @@ pub const SCRIPTS: [&str; 13] = [
     "repair",
     "trim",
     "adopt",
+    "archive",
+    "restore",
 ];
 
 /// The drop-in scripts, by their files in `lua/`.

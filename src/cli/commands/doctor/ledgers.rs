@@ -20,7 +20,7 @@ const LATELY: usize = 100;
 pub fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
     let with_ledger: Vec<(&Snapshot, (ActivityId, EntryId))> = snapshots
         .iter()
-        .filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.ledger))
+        .filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.ledger) && !snapshot.is_archived())
         .filter_map(|snapshot| {
             let last = snapshot.ledger_last.as_ref()?.parse().ok()?;
             Some((snapshot, (snapshot.activity.clone(), last)))

@@ -19,7 +19,7 @@ struct Command {
 /// What only looks; without these rights nothing works.
 const FIRST: &str = "inspect";
 
-static COMMANDS: [Command; 20] = [
+static COMMANDS: [Command; 22] = [
     Command { name: FIRST, scripts: &[&scripts::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
     Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
     Command { name: "reconcile", scripts: &[&scripts::SNAPSHOT, &scripts::AUDIT], rights: &["xrange"] },
@@ -39,6 +39,12 @@ static COMMANDS: [Command; 20] = [
     Command { name: "confirm, release", scripts: &[&scripts::SETTLE], rights: &[] },
     Command { name: HOLDS, scripts: &[], rights: &["zrangebyscore", "hmget"] },
     Command { name: "pause, resume", scripts: &[&scripts::PAUSE], rights: &[] },
+    Command {
+        name: "archive",
+        scripts: &[&scripts::ARCHIVE, &scripts::AUDIT],
+        rights: &["watch", "multi", "exec", "xrange"],
+    },
+    Command { name: "preheat --restore", scripts: &[&scripts::RESTORE], rights: &["sadd"] },
     Command { name: "--wait-replicas", scripts: &[], rights: &["wait"] },
 ];
 
@@ -69,6 +75,9 @@ impl Command {
         // ACL knows its subcommands.
         if needs.remove("xinfo") {
             needs.insert("xinfo|groups".to_owned());
+        }
+        if needs.remove("xgroup") {
+            needs.insert("xgroup|create".to_owned());
         }
         if is_cluster {
             needs.extend(["cluster|slots", "asking"].map(str::to_owned));

@@ -64,6 +64,9 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         }
         _ => {}
     }
+    if snapshot.is_archived() {
+        return None;
+    }
     let (Some(meta), Some(stock)) = (&snapshot.meta, snapshot.stock) else { return None };
     let sold = meta.total.saturating_sub(stock);
     if sold > 0 && snapshot.buyers == Some(0) {
@@ -100,7 +103,9 @@ pub fn expiry(
         let Stays::For(left) = stays else { continue };
         let found = format!("`{key}` is removed in {}", duration(*left));
         let fix = fixes.command(&["PERSIST", key]);
-        let is_over = activity.as_ref().is_some_and(|activity| states.get(activity) == Some(&State::Ended));
+        let is_over = activity
+            .as_ref()
+            .is_some_and(|activity| matches!(states.get(activity), Some(State::Ended | State::Archived)));
         // Of a sale that is over, somebody may mean it.
         let finding = if is_over { Finding::warn(found, fix) } else { Finding::fail(found, fix) };
         let target = activity.as_ref().map_or("index", ActivityId::as_str);

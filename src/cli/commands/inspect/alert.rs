@@ -26,9 +26,9 @@ impl AlertBelow {
         "expected a number of units from 1, such as 100, or a percentage of the total up to 100%, such as 10%";
 
     /// Whether an activity has fewer units left; `None` if that cannot be known: its stock is gone, or nobody knows its
-    /// total. One that ended is never marked: nobody can buy it any more.
+    /// total. One that ended or is archived is never marked: nobody can buy it any more.
     pub fn marks(self, row: &ActivityRow) -> Option<bool> {
-        if row.state == State::Ended.name() {
+        if [State::Ended, State::Archived].iter().any(|state| row.state == state.name()) {
             return Some(false);
         }
         let stock = row.stock?;

@@ -35,6 +35,9 @@ columns!(_row: ActivityDetail {
 /// Reads at most `top` participants of an activity, and warns of what is wrong with it.
 pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top: usize) -> Result<ActivityDetail> {
     warn(warnings, snapshot);
+    if top > 0 {
+        note_archived(warnings, snapshot);
+    }
     let mut tally = TopBuyers::new(top);
     let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
     let kind = store.layout().kind();
@@ -63,6 +66,9 @@ pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
 
 /// Whether anything is wanted that only the participants show. A coupon is one unit, so their count is enough.
 fn tally_is_needed(snapshot: &Snapshot, kind: Kind, top: usize) -> bool {
+    if snapshot.is_archived() {
+        return false;
+    }
     let has_participants = snapshot.buyers.is_some_and(|buyers| buyers > 0) && snapshot.status != Status::Corrupt;
     has_participants && (top > 0 || (snapshot.meta.is_none() && kind != Kind::Coupon))
 }
@@ -75,9 +81,22 @@ pub fn warn(warnings: &mut Warnings, snapshot: &Snapshot) {
     } else if snapshot.status == Status::NotPreheated && snapshot.meta.is_none() {
         warnings
             .note(format!("`{activity}` does not exist in this layout: it was never preheated, or its keys are gone"));
-    } else if snapshot.stock.is_none() {
+    } else if snapshot.stock.is_none() && !snapshot.is_archived() {
         warnings.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): nobody can buy it"));
     }
+}
+
+/// Says of an activity that was asked for, and is archived, since when, and where the rest is.
+pub fn note_archived(warnings: &mut Warnings, snapshot: &Snapshot) {
+    if !snapshot.is_archived() {
+        return;
+    }
+    let archived = snapshot.meta.as_ref().and_then(|meta| meta.archived.as_ref());
+    let when = archived.map(|it| format!(" at {} by {}", it.at.to_second(), it.by)).unwrap_or_default();
+    warnings.note(format!(
+        "`{}` was archived{when}: who bought is in its files; `seckill preheat --restore DIR` brings it back",
+        snapshot.activity
+    ));
 }
 
 /// Records that are no number of units: the first of them, and how many.

@@ -129,6 +129,7 @@ pub(super) fn tone(state: &str) -> Tone {
         (State::Upcoming, Tone::Info),
         (State::Paused, Tone::Warn),
         (State::Ended, Tone::Dim),
+        (State::Archived, Tone::Dim),
     ];
     tones.into_iter().find_map(|(known, tone)| (known.name() == state).then_some(tone)).unwrap_or(Tone::Bad)
 }
@@ -205,10 +206,10 @@ pub struct HolderRow {
 }
 
 impl HolderRow {
-    /// The row of a user. Who has no record bought nothing, unless the activity does not exist.
+    /// The row of a user. Who has no record bought nothing, unless the activity does not exist, or is in files.
     pub fn new(snapshot: &Snapshot, user: &str, bought: Option<Bought>, held: u64) -> Self {
         let sound = snapshot.status.is_done();
-        let bought = bought.or(sound.then_some(Bought::Units(0)));
+        let bought = bought.or((sound && !snapshot.is_archived()).then_some(Bought::Units(0)));
         let per_user_limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
         Self {
             activity: snapshot.activity.to_string(),

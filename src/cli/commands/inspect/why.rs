@@ -76,11 +76,13 @@ pub fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Ou
     let (snapshot, held) = store.bought(activity, std::slice::from_ref(user))?;
     let mut warnings = out.warnings();
     detail::warn(&mut warnings, &snapshot);
+    detail::note_archived(&mut warnings, &snapshot);
     warnings.end();
     hints::warn_of_replica(store, out);
     hints::other_layouts(missing(std::slice::from_ref(&snapshot)), store, out);
     let entries = UserEntries::read(&snapshot, user.as_str(), store)?;
-    let held = held.first().copied().flatten().or(snapshot.status.is_done().then_some(Bought::Units(0)));
+    let is_known = snapshot.status.is_done() && !snapshot.is_archived();
+    let held = held.first().copied().flatten().or(is_known.then_some(Bought::Units(0)));
     let kind = store.layout().kind();
     let question = Question { snapshot: &snapshot, user: user.as_str(), held, kind, entries: &entries };
     let (refusals, facts) = (question.refusals(), question.facts());
@@ -151,6 +153,12 @@ impl Question<'_> {
         if let Some(corrupt) = &snapshot.corrupt {
             return vec![(Status::Corrupt, format!("Key `{}` {}.", corrupt.key, corrupt.what))];
         }
+        if snapshot.is_archived() {
+            return vec![(
+                Status::Ended,
+                format!("`{id}` is archived: `seckill preheat --restore DIR` brings it back."),
+            )];
+        }
         if snapshot.stock.is_none() {
             return vec![(
                 Status::NotPreheated,
@@ -201,8 +209,7 @@ impl Question<'_> {
                 let by = by.unwrap_or_default();
                 closed.push((Status::Paused, format!("The activity was paused{by}; `seckill resume {id}` ends that.")));
             }
-            StoredState::Archived => closed.push((Status::Ended, "The activity is archived.".to_owned())),
-            StoredState::Live => {}
+            StoredState::Live | StoredState::Archived => {}
         }
         if let Some(start) = meta.starts_at.filter(|start| now < *start) {
             closed.push((Status::NotStarted, format!("It starts at {start}; the server's clock says {now}.")));
@@ -218,7 +225,7 @@ impl Question<'_> {
         let Self { snapshot, user, entries, .. } = self;
         let id = &snapshot.activity;
         let mut facts = Vec::new();
-        if !snapshot.status.is_done() {
+        if !snapshot.status.is_done() || snapshot.is_archived() {
             return facts;
         }
         if let (Some(stock @ 1..), total) = (snapshot.stock, snapshot.meta.as_ref().map(|meta| meta.total)) {

@@ -57,7 +57,9 @@ impl Sources {
                 continue;
             }
             if snapshot.ledger_last.is_none() && listed.is_none() {
-                out.note(format!("`{activity}` has no ledger"));
+                let why =
+                    if snapshot.is_archived() { "is archived: its ledger is in its files" } else { "has no ledger" };
+                out.note(format!("`{activity}` {why}"));
             }
             // Behind the checkpoint of an adoption nothing is removed.
             let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());

@@ -39,6 +39,11 @@ pub fn differences(results: &[Preheated], out: &Output) {
 pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
     let differs = |field: &str| refused.differences.iter().any(|difference| difference.field == field);
     let activity = &refused.activity;
+    if differs("state") {
+        return format!(
+            "`seckill preheat --restore DIR` brings `{activity}` back with its purchases; `--reset` begins another sale of it"
+        );
+    }
     if differs("stock key") {
         return format!(
             "`seckill reconcile {activity} --fix` restores a lost stock from a whole ledger; without a ledger, \
@@ -83,6 +88,7 @@ fn in_words(difference: &FieldDifference) -> String {
     match difference.field.as_str() {
         "preheated" => "it has no meta: another system created it, or its meta was lost".to_owned(),
         "stock key" => "its stock key is gone".to_owned(),
+        "state" => "it is archived".to_owned(),
         "adopt" => "its adoption is unfinished".to_owned(),
         "if_total" => format!("its total is `{}`, not `{}`", difference.before, difference.after),
         field if !difference.is_given => format!("{field} {} is not given", shown(&difference.before)),

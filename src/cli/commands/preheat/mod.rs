@@ -4,9 +4,11 @@ mod adopt;
 mod apply;
 mod explain;
 mod question;
+mod restore;
 mod row;
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use super::consent::Consent;
 use super::session::Session;
@@ -33,7 +35,7 @@ pub use explain::explain;
 #[command(group(clap::ArgGroup::new("of_one").args(["stock", "adopt"]).multiple(false)))]
 pub struct PreheatArgs {
     /// YAML fixtures; - is standard input
-    #[arg(value_name = "FILE", required_unless_present_any = ["id", "from"], conflicts_with_all = ["id", "from"])]
+    #[arg(value_name = "FILE", required_unless_present_any = ["id", "from", "restore"], conflicts_with_all = ["id", "from", "restore"])]
     files: Vec<String>,
     /// List of activities (csv or tsv); - is standard input
     ///
@@ -99,6 +101,12 @@ pub struct PreheatArgs {
     /// Needed if not all that was sold is recorded: in the layout `product`, and for members of a set without units.
     #[arg(long, value_name = "N", requires = "adopt", allow_hyphen_values = true)]
     total: Option<Units>,
+    /// Bring back what `seckill archive` put into DIR
+    ///
+    /// DIR has a folder for each activity, or is one of them; `--activity` chooses. The files are verified by their SHA-256
+    /// before anything is written. What exists otherwise is refused. After an interruption, the same command resumes.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["id", "from", "update", "reset", "adopt"])]
+    restore: Option<PathBuf>,
     #[command(flatten)]
     mutating: Mutating,
 }
@@ -107,6 +115,9 @@ pub struct PreheatArgs {
 pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     if let (Some(id), true) = (&args.id, args.adopt) {
         return adopt::run(args, id, session);
+    }
+    if let Some(directory) = &args.restore {
+        return restore::run(directory, args, session);
     }
     let (plans, layout) = plans(args, session)?;
     let plans = fitted(plans, layout)?;

@@ -61,6 +61,7 @@ impl Link {
                 }
                 Some(Fault::HangRequest) => {
                     network.state().held.push(command);
+                    network.changed.notify_all();
                     return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
                 }
                 Some(Fault::StallRequest(bytes)) => {

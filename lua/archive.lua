@@ -1,0 +1,151 @@
+--[[
+  archive: removes all keys of an activity but its meta, once files have what they hold. One step a call.
+
+  KEYS[1]  stock          string
+  KEYS[2]  meta           hash    rules, withdrawn, holds, adopt; archive: `<name>` from mark to remove, then
+                                  `<name> <sha256> <ms> <stock> <buyers> <entries> <by>`
+  KEYS[3]  requests       hash
+  KEYS[4]  ledger         stream
+  KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
+  KEYS[6]  units          hash; kind set only
+
+  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[2]  step           plan, mark or remove
+  ARGV[3]  name           of the archive, letters, digits and dashes; of no use to plan, as are those that follow
+  ARGV[4]  epoch          as it was planned
+  ARGV[5]  sha256         remove: of the manifest, 64 hexadecimal digits
+  ARGV[6]  seen           remove: what the files have: `<stock> <last> <requests> <entries> <participants> <units> <groups>`, as
+                          plan replies them
+  ARGV[7]  by             remove: who runs this; may be empty
+
+  `plan` only reads. `mark` names the archive in meta: an archive of another name is not of this activity, or of another
+  run, and is never overwritten. The caller watches all keys (WATCH), audits the activity, writes the files, reads them
+  back, and sends `remove` in a transaction, which does nothing if any key was written since, whoever wrote it. `remove`
+  compares once more what it can see at once. Rules, title and `archive` are left of meta; the state is archived.
+
+  Returns {status, ...}
+     1 ok             plan: {1, state, epoch, seen, name, holds, unread}: the state (ended, paused, upcoming, sold_out or
+                      live), texts, false if there is none; `unread` is a consumer group that has not read and acknowledged all
+                      mark: {1, name}, the name in force, that of an earlier run if there was one
+                      remove: {1}
+     2 replayed       remove: it was archived under this name and sha256
+    -4 not_preheated  KEYS[2] is absent, or plan: KEYS[1]
+    -6 ended          {-6, archive, epoch}: it is archived, with meta's `archive` or false
+   -10 exists         an adoption of it is unfinished
+   -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -23 stale          mark, remove: it changed since it was read
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE HLEN XLEN XRANGE XREVRANGE XINFO
+  TIME HSET HDEL UNLINK; sets also SCARD.
+]]
+--- @include "codes"
+
+-- Includes.
+--- @include "values"
+--- @include "meta"
+
+-- Reference path.
+local kind, step, name, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('archive: kind and number of keys do not fit') end
+if step ~= 'plan' and step ~= 'mark' and step ~= 'remove' then return usage('archive: ARGV[2] is no step') end
+if step ~= 'plan' and not (find(name or '', '^[%w%-]+$') and whole(epoch)) then return usage('archive: ARGV[3] is no name, or ARGV[4] no epoch') end
+local sha256, expected, by = ARGV[5] or '', ARGV[6], ARGV[7] or ''
+if step == 'remove' and not (#sha256 == 64 and find(sha256, '^%x+$') and expected) then return usage('archive: ARGV[5] is no SHA-256, or ARGV[6] nothing') end
+
+-- Read, and check, everything.
+local flat = redis.pcall('HGETALL', KEYS[2])
+if flat.err then return unfit(flat, 2) end
+local meta = {}
+for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
+local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
+if not rules then return unfit(invalid, 2) end
+if not rules.total then return {NOT_PREHEATED} end
+local archive, holds = meta.archive or false, meta.holds or '0'
+if rules.state == 'archived' then
+  local is_this = step == 'remove' and archive and string.sub(archive, 1, #name + 66) == name .. ' ' .. sha256 .. ' '
+  if is_this then return {REPLAYED} end
+  return {ENDED, archive, digits(rules.epoch)}
+end
+local stock_text = redis.pcall('GET', KEYS[1])
+if not stock_text then return {step == 'plan' and NOT_PREHEATED or STALE} end
+local stock = whole(stock_text)
+if not stock then return unfit(stock_text, 1) end
+local withdrawn = withdrawn_units(meta.withdrawn)
+if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
+if not whole(holds) then return unfit(holds, 2) end
+local requests_type, ledger_type = redis.call('TYPE', KEYS[3]).ok, redis.call('TYPE', KEYS[4]).ok
+if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
+local bad = ledger_unfit(ledger_type, rules)
+if bad then return bad end
+local participants, units = 0, 0
+if kind == 'hash' then
+  participants = redis.pcall('HLEN', KEYS[5])
+elseif kind ~= 'counter' then
+  participants = redis.pcall('SCARD', KEYS[5])
+end
+if type(participants) == 'table' then return unfit(participants, 5) end
+if kind == 'set' then
+  units = redis.pcall('HLEN', KEYS[6])
+  if type(units) == 'table' then return unfit(units, 6) end
+end
+
+-- The ledger: its last entry, and whether each consumer group has read and acknowledged everything.
+local last, entries, groups, unread = '-', 0, 0, false
+if ledger_type == 'stream' then
+  entries = redis.call('XLEN', KEYS[4])
+  local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
+  last = newest and newest[1] or '-'
+  for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[4])) do
+    local about = {}
+    for i = 1, #group, 2 do about[group[i]] = group[i + 1] end
+    local behind = redis.call('XRANGE', KEYS[4], '(' .. about['last-delivered-id'], '+', 'COUNT', 1)
+    groups = groups + 1
+    if about.pending > 0 or #behind > 0 then unread = unread or about.name end
+  end
+end
+local seen = concat({stock_text, last, digits(redis.call('HLEN', KEYS[3])), digits(entries), digits(participants), digits(units),
+  digits(groups)}, ' ')
+local its_epoch = digits(rules.epoch)
+if meta.adopt then return {EXISTS} end
+local window = closed({starts = rules.starts, ends = rules.ends})
+local units_left = stock + (withdrawn or 0)
+if step == 'plan' then
+  local state = window == ENDED and 'ended' or rules.state == 'paused' and 'paused' or window == NOT_STARTED and 'upcoming'
+    or units_left == 0 and 'sold_out' or 'live'
+  return {OK, state, its_epoch, seen, archive, holds, unread}
+end
+
+if redis.acl_check_cmd then
+  local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
+    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
+    or not redis.acl_check_cmd('UNLINK', KEYS[1]) and 'UNLINK'
+  if denied then return forbidden(denied) end
+end
+if epoch ~= its_epoch then return {STALE} end
+if step == 'mark' then
+  -- An archive that was restored has more words: it is another one.
+  if archive and find(archive, '^[%w%-]+$') then return {OK, archive} end
+  redis.call('HSET', KEYS[2], 'archive', name)
+  return {OK, name}
+end
+
+-- Remove: only what is as the files have it, and still over.
+local is_over = window == ENDED or rules.state == 'paused'
+if archive ~= name or expected ~= seen or unread or not is_over or holds ~= '0' then return {STALE} end
+local clock = redis.call('TIME')
+local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
+-- All keys in one command: a user who may not run it changes nothing.
+redis.call('UNLINK', KEYS[1], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4])
+rules.state = 'archived'
+local buyers = kind == 'counter' and '-' or digits(participants)
+redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'archive',
+  concat({name, sha256, now, digits(units_left), buyers, digits(entries), by}, ' '))
+local left = {rules = true, title = true, archive = true}
+local cleared = {}
+for field in pairs(meta) do
+  if not left[field] then cleared[#cleared + 1] = field end
+end
+for from = 1, #cleared, 1000 do
+  redis.call('HDEL', KEYS[2], unpack(cleared, from, math.min(from + 999, #cleared)))
+end
+return {OK}

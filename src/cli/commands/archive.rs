@@ -1,0 +1,416 @@
+//! `seckill archive`: after the sale, move an activity into files.
+
+mod refused;
+mod row;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use super::hints;
+use super::rows::warn_of_corrupt;
+use crate::cli::Mutating;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::archive::Archive;
+use crate::cli::interrupt;
+use crate::cli::output::Output;
+use crate::cli::output::archive::ArchiveDirectory;
+use refused::Refused;
+use row::ArchiveRow;
+use seckill::inventory::archive::{Digest, FORMAT, FileSum, Manifest, VERSION, folder_name};
+use seckill::inventory::audit::Verdict;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::judgement::judge;
+use seckill::inventory::plan::MissingOrders;
+use seckill::inventory::rules::PackedRules;
+use seckill::inventory::status::Status;
+use seckill::store::archive::{Archivable, Removed, Rest};
+use seckill::store::{Store, StoreError};
+
+/// Move activities that are over into files; free the server
+///
+/// Of each activity that has ended or is paused, whose audit is `match`, whose consumer groups have read everything and of
+/// which nothing is held: its participants, requests and ledger are written to a folder of DIR with their SHA-256, and
+/// read back. Then all its keys but the meta are removed, in one step that does nothing if anybody wrote to them since. From
+/// then on its state is `archived`, and purchases return `ended`.
+///
+/// `preheat --restore DIR` brings it back. Killed anywhere, the same command resumes; nothing is lost.
+#[derive(Debug, clap::Args)]
+pub struct ArchiveArgs {
+    /// Activities to archive
+    #[arg(required = true, value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+    /// Directory that gets a folder for each activity
+    ///
+    /// It is made if it is missing. Files hold who bought: only their owner can read them.
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+impl ArchiveArgs {
+    pub fn mutating(&self) -> &Mutating {
+        &self.mutating
+    }
+}
+
+/// Activities that a question names; the others are counted.
+const MOST_NAMED: usize = 10;
+/// How often an activity is read again if somebody wrote to it meanwhile.
+const TRIES: usize = 3;
+
+/// Archives.
+pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    store.require_replicas(args.mutating.wait_replicas);
+    let mut seen = HashSet::new();
+    let activities: Vec<&ActivityId> = args.activities.iter().filter(|activity| seen.insert(*activity)).collect();
+    let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new() };
+    let dry_run = args.mutating.dry_run;
+    if dry_run {
+        for activity in activities {
+            run.plan(activity, true)?;
+        }
+        return run.finish(None);
+    }
+    let mut due = activities;
+    if !args.mutating.yes {
+        due = run.ask(&due)?;
+        if due.is_empty() {
+            return run.finish(None);
+        }
+    }
+    // What is half written is removed.
+    interrupt::stop_gracefully();
+    let directory = ArchiveDirectory::open(&args.to)?;
+    for activity in due {
+        if let Err(error) = run.archive(activity, &directory) {
+            return run.finish(Some(error));
+        }
+    }
+    run.finish(None)
+}
+
+/// What an activity is before it is archived: ready, or done or refused.
+enum Checked {
+    Ready(Archivable),
+    Not(Refused),
+}
+
+struct Run<'a> {
+    args: &'a ArchiveArgs,
+    store: &'a mut Store,
+    out: &'a mut Output,
+    rows: Vec<ArchiveRow<'a>>,
+    refusals: Vec<(&'a ActivityId, Refused)>,
+}
+
+impl<'a> Run<'a> {
+    /// Checks an activity without writing anything, and keeps its row: of what is refused, and with `keeps` also of what
+    /// would be done.
+    fn plan(&mut self, activity: &'a ActivityId, keeps: bool) -> Result<Option<Archivable>> {
+        let checked = match self.check(activity)? {
+            Checked::Ready(found) => match self.audit(activity)? {
+                Ok(_) => Checked::Ready(found),
+                Err(refused) => Checked::Not(refused),
+            },
+            refused => refused,
+        };
+        match checked {
+            Checked::Ready(found) => {
+                if keeps {
+                    let folder = self.args.to.join(self.folder(activity, found.epoch));
+                    self.rows.push(ArchiveRow::planned(activity, &found, &folder));
+                }
+                Ok(Some(found))
+            }
+            Checked::Not(refused) => {
+                self.keep(activity, refused);
+                Ok(None)
+            }
+        }
+    }
+
+    /// One question about all that can be archived; gives those.
+    fn ask(&mut self, activities: &[&'a ActivityId]) -> Result<Vec<&'a ActivityId>> {
+        let (mut ready, mut buyers, mut entries) = (Vec::new(), 0, 0);
+        for activity in activities {
+            if let Some(found) = self.plan(activity, false)? {
+                ready.push(*activity);
+                let [_, of_ledger, participants] = found.counts();
+                (buyers, entries) = (buyers + participants, entries + of_ledger);
+            }
+        }
+        if ready.is_empty() {
+            return Ok(ready);
+        }
+        let named: Vec<String> = ready.iter().take(MOST_NAMED).map(|activity| format!("`{activity}`")).collect();
+        let which = match ready.len() {
+            1 => named.concat(),
+            count if count > named.len() => {
+                format!("{count} activities ({} and {} more)", named.join(", "), count - named.len())
+            }
+            count => format!("{count} activities ({})", named.join(", ")),
+        };
+        let question = format!(
+            "Archive {which} to `{}`, {buyers} buyer{} and {entries} ledger {}, and remove the keys from `{}`?",
+            self.args.to.display(),
+            if buyers == 1 { "" } else { "s" },
+            if entries == 1 { "entry" } else { "entries" },
+            self.store.server_name()
+        );
+        self.out.confirm(&question, false)?;
+        Ok(ready)
+    }
+
+    /// What an activity is. One that is archived already in this directory is verified.
+    fn check(&mut self, activity: &ActivityId) -> Result<Checked> {
+        let found = self.store.plan_archive(activity)?;
+        let refused = match found.status {
+            Status::Ok => match Refused::of(&found) {
+                Some(refused) => refused,
+                None => return Ok(Checked::Ready(found)),
+            },
+            Status::Ended => {
+                let folder = self.args.to.join(self.folder(activity, found.epoch));
+                match Archive::open(&folder) {
+                    Ok(archive) if Some(archive.sealed.sha256.as_str()) == found.sha256() => {
+                        archive.verify(|_| {})?;
+                        Refused::Done(Box::new(archive.sealed.manifest), folder)
+                    }
+                    _ => Refused::Archived(found.archive),
+                }
+            }
+            Status::Corrupt => {
+                warn_of_corrupt(&mut self.out.warnings(), found.corrupt.as_ref());
+                Refused::Status(Status::Corrupt)
+            }
+            status => Refused::Status(status),
+        };
+        Ok(Checked::Not(refused))
+    }
+
+    /// Audits an activity: what proves it, if it is a match.
+    fn audit(&mut self, activity: &ActivityId) -> Result<Result<String, Refused>> {
+        let progress = self.out.progress("auditing", 0);
+        let audit = judge(self.store.audit(activity, None, None)?, MissingOrders::Repair);
+        progress.finish();
+        Ok(match audit.verdict {
+            Verdict::Match => Ok(audit.proof.name().to_owned()),
+            verdict => Err(Refused::Verdict(verdict)),
+        })
+    }
+
+    /// Archives one activity, and keeps its row.
+    fn archive(&mut self, activity: &'a ActivityId, directory: &ArchiveDirectory) -> Result<()> {
+        for _ in 0..TRIES {
+            if interrupt::requested() {
+                return Err(interrupted(activity).into());
+            }
+            let found = match self.check(activity)? {
+                Checked::Ready(found) => found,
+                Checked::Not(refused) => {
+                    self.keep(activity, refused);
+                    return Ok(());
+                }
+            };
+            let folder = self.folder(activity, found.epoch);
+            not_another(directory, &folder, found.archive.as_deref())?;
+            match self.write(activity, directory, &folder)? {
+                Written::Done(row) => {
+                    self.rows.push(row);
+                    return Ok(());
+                }
+                Written::Refused(refused) => {
+                    self.keep(activity, refused);
+                    return Ok(());
+                }
+                Written::Changed => {}
+            }
+        }
+        self.keep(activity, Refused::Changed);
+        Ok(())
+    }
+
+    /// Watches the keys, audits, writes the files, reads them back, publishes them and removes the keys.
+    fn write(&mut self, activity: &'a ActivityId, directory: &ArchiveDirectory, folder: &str) -> Result<Written<'a>> {
+        let kind = self.store.layout().kind();
+        let mut watch = self.store.watch_keys(activity)?;
+        let audited = match self.check(activity)? {
+            Checked::Ready(found) => found,
+            Checked::Not(refused) => return Ok(Written::Refused(refused)),
+        };
+        let proof = match self.audit(activity)? {
+            Ok(proof) => proof,
+            Err(refused) => return Ok(Written::Refused(refused)),
+        };
+        let name = uuid::Uuid::now_v7().to_string();
+        let Some(name) = self.store.mark_archive(activity, &audited, &name)? else { return Ok(Written::Changed) };
+        let name = name.as_str();
+        self.store.watch_meta(&mut watch)?;
+        let found = match self.check(activity)? {
+            Checked::Ready(found) if found.seen == audited.seen && found.epoch == audited.epoch => found,
+            Checked::Ready(_) => return Ok(Written::Changed),
+            Checked::Not(refused) => return Ok(Written::Refused(refused)),
+        };
+        let mut writer = directory.begin(folder, kind)?;
+        let counts = found.counts();
+        let progress = self.out.progress("writing", counts.iter().sum());
+        let mut lines = 0;
+        let rest = self.store.dump_watched(&mut watch, |part, texts| {
+            lines += 1;
+            if lines % 1000 == 0 {
+                progress.inc(1000);
+                if interrupt::requested() {
+                    return Err(Error::from(interrupted(activity)));
+                }
+            }
+            Ok::<_, Error>(writer.line(part, texts)?)
+        })?;
+        progress.finish();
+        let store = &*self.store;
+        let files = writer.finish(|part| store.key_of_part(activity, part))?;
+        let manifest = self.manifest(activity, &found, name, proof, rest, files)?;
+        // A member came twice, or something is not as it was: what would be removed is not what was written.
+        if !found.is_as(&manifest) {
+            return Ok(Written::Changed);
+        }
+        let sealed = writer.seal(manifest)?;
+        let progress = self.out.progress("reading back", counts.iter().sum());
+        Archive::open(writer.path())?.verify(|lines| progress.inc(lines))?;
+        progress.finish();
+        if interrupt::requested() {
+            return Err(interrupted(activity).into());
+        }
+        writer.publish()?;
+        let reason = self.args.mutating.reason.as_deref();
+        let removed = self.store.remove_watched(activity, watch, &found, name, &sealed.sha256, reason);
+        match removed {
+            Ok(Removed::Done) => {
+                let path = directory.folder(folder);
+                Ok(Written::Done(ArchiveRow::archived(activity, Status::Ok, &sealed.manifest, &path)))
+            }
+            Ok(Removed::Changed) => {
+                directory.withdraw(folder)?;
+                Ok(Written::Changed)
+            }
+            // The files may be all that is left.
+            Err(error @ StoreError::Unknown { .. }) => Err(error.into()),
+            Err(error) => {
+                directory.withdraw(folder)?;
+                Err(error.into())
+            }
+        }
+    }
+
+    fn manifest(
+        &mut self,
+        activity: &ActivityId,
+        found: &Archivable,
+        name: &str,
+        proof: String,
+        rest: Rest,
+        files: Vec<FileSum>,
+    ) -> Result<Manifest> {
+        let field = |name: &str| {
+            let found = rest.meta.iter().find(|(field, _)| field.0 == name.as_bytes());
+            found.map(|(_, value)| value.to_string()).unwrap_or_default()
+        };
+        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+        let rules: PackedRules = field("rules").parse().map_err(anyhow::Error::from)?;
+        let left = number(&rest.stock) + number(&field("withdrawn"));
+        let at = serde_json::to_value(self.store.now()?).map_err(anyhow::Error::from)?;
+        let [_, _, buyers] = found.counts();
+        let layout = self.store.layout();
+        Ok(Manifest {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            activity: activity.to_string(),
+            title: field("title"),
+            layout,
+            epoch: rules.epoch,
+            state: found.state.clone(),
+            total: rules.total,
+            left,
+            sold: i64::try_from(rules.total).unwrap_or(i64::MAX) - i64::try_from(left).unwrap_or(i64::MAX),
+            buyers: layout.kind().has_users().then_some(buyers),
+            proof,
+            name: name.to_owned(),
+            archived_at: at.as_str().unwrap_or_default().to_owned(),
+            by: self.store.operator().to_owned(),
+            reason: self.args.mutating.reason.clone(),
+            server: self.store.server_name().to_owned(),
+            tool: concat!("seckill ", env!("CARGO_PKG_VERSION")).to_owned(),
+            stock: rest.stock,
+            meta: rest.meta,
+            groups: rest.groups,
+            last_entry: rest.last,
+            files,
+        })
+    }
+
+    fn folder(&self, activity: &ActivityId, epoch: u64) -> String {
+        folder_name(activity, self.store.layout(), epoch, |id| Digest::of(id.as_bytes())[..16].to_owned())
+    }
+
+    /// Keeps the row of what is not archived now.
+    fn keep(&mut self, activity: &'a ActivityId, refused: Refused) {
+        self.rows.push(match &refused {
+            Refused::Done(manifest, folder) => ArchiveRow::archived(activity, Status::Replayed, manifest, folder),
+            refused => ArchiveRow::refused(activity, refused),
+        });
+        self.refusals.push((activity, refused));
+    }
+
+    /// Shows the rows, also of what was done before an error; then what they have no room for.
+    fn finish(self, failed: Option<Error>) -> Result<Exit> {
+        let dry_run = self.args.mutating.dry_run;
+        self.out.set_dry_run(dry_run);
+        if failed.is_none() || !self.rows.is_empty() {
+            self.out.array(&self.rows)?;
+        }
+        for (activity, refused) in &self.refusals {
+            refused.explain(activity, self.out);
+        }
+        let missing = self.refusals.iter().filter(|(_, refused)| refused.is_missing());
+        hints::other_layouts(missing.map(|(activity, _)| *activity), self.store, self.out);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
+            self.out.note(format!(
+                "`seckill preheat --restore {}` brings back what is archived there",
+                self.args.to.display()
+            ));
+        }
+        Ok(if self.rows.iter().all(ArchiveRow::is_done) { Exit::Done } else { Exit::Refused })
+    }
+}
+
+/// How the files of one activity ended.
+enum Written<'a> {
+    Done(ArchiveRow<'a>),
+    Refused(Refused),
+    Changed,
+}
+
+/// Refuses to replace an archive of anything but what an earlier run of this one, which was cut short, has written: `name`
+/// is the one in the meta.
+fn not_another(directory: &ArchiveDirectory, folder: &str, name: Option<&str>) -> Result<(), Failure> {
+    let path = directory.folder(folder);
+    if !path.exists() {
+        return Ok(());
+    }
+    let what = match Archive::open(&path) {
+        Ok(archive) if Some(archive.sealed.manifest.name.as_str()) == name => return Ok(()),
+        Ok(archive) => format!("another archive of it, made at {}", archive.sealed.manifest.archived_at),
+        Err(_) => "something else".to_owned(),
+    };
+    Err(Failure::usage(format!("`{}` holds {what}; nothing was removed", path.display()))
+        .hint("give another directory: an archive is never overwritten"))
+}
+
+fn interrupted(activity: &ActivityId) -> Failure {
+    Failure::new(Exit::Interrupted, format!("interrupted: `{activity}` is as it was"))
+        .hint("the same command archives what is left")
+}

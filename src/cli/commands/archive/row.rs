@@ -1,0 +1,99 @@
+//! The row of `archive`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::refused::Refused;
+use crate::cli::output::{Cell, Tone, columns};
+use seckill::inventory::activity::State;
+use seckill::inventory::archive::{Manifest, Part};
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::status::Status;
+use seckill::store::archive::Archivable;
+
+/// What became of one activity.
+#[derive(Debug, Serialize)]
+pub struct ArchiveRow<'a> {
+    activity: &'a str,
+    status: &'static str,
+    state: Option<String>,
+    users: Option<u64>,
+    requests: Option<u64>,
+    entries: Option<u64>,
+    bytes: Option<u64>,
+    folder: Option<String>,
+}
+
+impl<'a> ArchiveRow<'a> {
+    /// What is in its files.
+    pub fn archived(activity: &'a ActivityId, status: Status, manifest: &Manifest, folder: &Path) -> Self {
+        let lines = |part| Some(manifest.lines(part));
+        Self {
+            activity: activity.as_str(),
+            status: status.name(),
+            state: Some(State::Archived.name().to_owned()),
+            users: manifest.buyers,
+            requests: lines(Part::Requests),
+            entries: lines(Part::Ledger),
+            bytes: Some(manifest.files.iter().map(|file| file.bytes).sum()),
+            folder: Some(folder.display().to_string()),
+        }
+    }
+
+    /// What would be in them.
+    pub fn planned(activity: &'a ActivityId, found: &Archivable, folder: &Path) -> Self {
+        let [requests, entries, users] = found.counts();
+        Self {
+            activity: activity.as_str(),
+            status: Status::Ok.name(),
+            state: Some(found.state.clone()),
+            users: Some(users),
+            requests: Some(requests),
+            entries: Some(entries),
+            bytes: None,
+            folder: Some(folder.display().to_string()),
+        }
+    }
+
+    /// It is as it was.
+    pub fn refused(activity: &'a ActivityId, refused: &Refused) -> Self {
+        let state = match refused {
+            Refused::Archived(_) => Some(State::Archived.name().to_owned()),
+            Refused::NotOver(state) => Some(state.clone()),
+            _ => None,
+        };
+        let status = refused.status();
+        let activity = activity.as_str();
+        Self { activity, status, state, users: None, requests: None, entries: None, bytes: None, folder: None }
+    }
+
+    /// Whether it was archived now.
+    pub fn is_new(&self) -> bool {
+        self.status == Status::Ok.name()
+    }
+
+    /// Whether its files are there: written now or before.
+    pub fn is_done(&self) -> bool {
+        self.is_new() || self.status == Status::Replayed.name()
+    }
+
+    fn tone(&self) -> Tone {
+        match self.is_done() {
+            true if self.is_new() => Tone::Good,
+            true => Tone::Info,
+            false => Tone::Bad,
+        }
+    }
+}
+
+columns!(row: ArchiveRow<'_> {
+    activity => Cell::text(row.activity).flexible();
+    status => Cell::text(row.status).tone(row.tone());
+    state => Cell::text(row.state.as_deref().unwrap_or_default());
+    users;
+    requests;
+    entries;
+    bytes;
+    folder => Cell::text(row.folder.as_deref().unwrap_or_default()).flexible();
+}, changed if row.is_new());

@@ -1,0 +1,211 @@
+//! `preheat --restore`: bring archived activities back from their files.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::PreheatArgs;
+use super::row::PreheatRow;
+use crate::cli::commands::consent::Consent;
+use crate::cli::commands::rows::warn_of_corrupt;
+use crate::cli::commands::session::Session;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::archive::{Archive, find};
+use crate::cli::interrupt;
+use crate::cli::output::{Output, Progress};
+use seckill::inventory::activity::{Action, Preheated};
+use seckill::inventory::archive::Part;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+use seckill::store::restore::{Restorable, Restored};
+
+/// An archive, and the activity that it is of.
+struct Wanted {
+    id: ActivityId,
+    archive: Archive,
+}
+
+/// Verifies the files, then restores one activity after the other.
+pub fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
+    let wanted = wanted(directory, args)?;
+    let layout = wanted[0].archive.sealed.manifest.layout;
+    if let Some(other) = wanted.iter().find(|it| it.archive.sealed.manifest.layout != layout) {
+        let other = other.archive.folder().display();
+        return Err(Failure::usage(format!("`{}` has archives of several layouts: `{other}`", directory.display()))
+            .hint("give the folder of one, or name activities of one layout by `--activity`")
+            .into());
+    }
+    let layout = session.layout(Some(layout))?;
+    for Wanted { archive, .. } in &wanted {
+        let progress = session.out.progress("verifying", lines(archive));
+        archive.verify(|lines| progress.inc(lines))?;
+        progress.finish();
+    }
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
+    store.require_replicas(args.mutating.wait_replicas);
+    let out = &mut session.out;
+    let mut results: Vec<Preheated> = Vec::with_capacity(wanted.len());
+    let mut failed = None;
+    interrupt::stop_gracefully();
+    for Wanted { id, archive } in &wanted {
+        match restore(id, archive, args, &mut store, out) {
+            Ok(result) => results.push(result),
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        }
+    }
+    out.set_dry_run(args.mutating.dry_run);
+    if failed.is_none() || !results.is_empty() {
+        let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
+        out.array(&rows)?;
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let refused = results.iter().any(|result| !result.status.is_done());
+    Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+/// The archives that are wanted, each activity once.
+fn wanted(directory: &Path, args: &PreheatArgs) -> Result<Vec<Wanted>> {
+    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut places: HashMap<ActivityId, usize> = HashMap::new();
+    for archive in find(directory)? {
+        let id = archive.sealed.manifest.id().map_err(Failure::usage)?;
+        if !args.only.is_empty() && !args.only.contains(&id) {
+            continue;
+        }
+        if let Some(other) = places.insert(id.clone(), wanted.len()) {
+            let folders = [&wanted[other].archive, &archive].map(|archive| archive.folder().display().to_string());
+            return Err(Failure::usage(format!("two archives are of `{id}`: `{}` and `{}`", folders[0], folders[1]))
+                .hint("give the folder of the one to restore")
+                .into());
+        }
+        wanted.push(Wanted { id, archive });
+    }
+    if let Some(missing) = args.only.iter().find(|id| !places.contains_key(id)) {
+        return Err(Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display())).into());
+    }
+    Ok(wanted)
+}
+
+/// How many lines all files have.
+fn lines(archive: &Archive) -> u64 {
+    archive.sealed.manifest.files.iter().map(|file| file.lines).sum()
+}
+
+fn restore(
+    id: &ActivityId,
+    archive: &Archive,
+    args: &PreheatArgs,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Preheated> {
+    let sealed = &archive.sealed;
+    let mut found = store.plan_restore(id, sealed)?;
+    if found.status == Status::Ok && !args.mutating.dry_run {
+        found = store.begin_restore(id, sealed)?;
+        if found.status == Status::Ok {
+            let progress = out.progress("restoring", lines(archive));
+            write(id, archive, store, &progress)?;
+            progress.finish();
+            if let Restored::Stale(seen) = store.finish_restore(id, sealed, args.mutating.reason.as_deref())? {
+                return Err(stale(id, archive, seen.is_some(), store)?.into());
+            }
+        }
+    }
+    if found.status == Status::Replayed {
+        // What an earlier call restored is waited for too.
+        store.changed(id);
+    }
+    explain(id, &found, out);
+    Ok(result(id, archive, &found))
+}
+
+/// Writes all files, page by page.
+fn write(id: &ActivityId, archive: &Archive, store: &mut Store, progress: &Progress) -> Result<()> {
+    let kind = archive.sealed.manifest.layout.kind();
+    let mut pages = store.restore_pages(id, &archive.sealed);
+    let (mut count, mut is_under_way) = (0, true);
+    for part in Part::of(kind) {
+        let mut lines = archive.lines(*part)?;
+        while let Some(line) = lines.next_line()? {
+            is_under_way &= pages.add(*part, line)?;
+            count += 1;
+            if count % 1000 == 0 {
+                progress.inc(1000);
+                if interrupt::requested() {
+                    return Err(Failure::new(Exit::Interrupted, format!("interrupted: `{id}` is not restored yet"))
+                        .hint("the same command resumes; until then purchases of it return `ended`")
+                        .into());
+                }
+            }
+            if !is_under_way {
+                break;
+            }
+        }
+        if is_under_way {
+            // It may have changed since it was verified.
+            lines.finish(&archive.sealed.manifest)?;
+        }
+    }
+    match pages.finish()? && is_under_way {
+        true => Ok(()),
+        false => Err(stale(id, archive, false, store)?.into()),
+    }
+}
+
+/// Somebody reset the activity, or wrote to it. What was written is removed in the latter case.
+fn stale(id: &ActivityId, archive: &Archive, is_written: bool, store: &mut Store) -> Result<Failure, Error> {
+    if !is_written {
+        return Ok(Failure::failed(format!("`{id}` was reset, or restored by another call, meanwhile"))
+            .hint(format!("`seckill inspect {id}` shows it; the files are as they were")));
+    }
+    store.undo_restore(id, &archive.sealed)?;
+    Ok(Failure::failed(format!("somebody else wrote to `{id}` while it was restored: it is archived as before")).hint(
+        "stop what writes its keys (a backend's own script?), remove what it wrote, and give the same command again",
+    ))
+}
+
+/// What a row has no room for.
+fn explain(id: &ActivityId, found: &Restorable, out: &Output) {
+    warn_of_corrupt(&mut out.warnings(), found.corrupt.as_ref());
+    if found.status != Status::Exists {
+        return;
+    }
+    out.note(match found.stage.as_str() {
+        "archived" => format!("{id}: it is archived, and other files have what it was"),
+        "restore" => format!("{id}: a restore of it from other files is unfinished"),
+        _ => format!("{id}: keys of it are there, and not as this archive has them"),
+    });
+    out.hint(match found.stage.as_str() {
+        "archived" => format!("`seckill inspect {id}` says when it was archived: give the directory of that archive"),
+        "restore" => "give the directory of those files: the same command resumes".to_owned(),
+        _ => "nothing is overwritten: restore it to another server, or archive what is there first".to_owned(),
+    });
+}
+
+fn result(id: &ActivityId, archive: &Archive, found: &Restorable) -> Preheated {
+    let manifest = &archive.sealed.manifest;
+    let limit = manifest.rules().and_then(|rules| rules.per_user_limit);
+    let done = |value| if found.status == Status::Ok { Some(value) } else { None };
+    Preheated {
+        activity: id.clone(),
+        action: match found.status {
+            Status::Ok => Action::Restore,
+            Status::Replayed => Action::Unchanged,
+            _ => Action::Refused,
+        },
+        status: found.status,
+        total_before: found.total,
+        total: done(manifest.total).or(found.total),
+        stock_before: found.stock,
+        stock: done(manifest.left).or(found.stock),
+        per_user_limit: limit,
+        differences: Vec::new(),
+        corrupt: found.corrupt.clone(),
+    }
+}

@@ -1,0 +1,240 @@
+//! The files of archives: a folder for each, written beside its place under another name, and moved there whole.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::cli::failure::Failure;
+use crate::cli::interrupt;
+use seckill::inventory::archive::{Digest, FileSum, MANIFEST, Manifest, Part, SUMS, Sealed, encode_line};
+use seckill::inventory::layout::Kind;
+use seckill::store::error::cause;
+
+/// Bytes that are written at once.
+const BUFFER: usize = 256 * 1024;
+
+/// The directory that archives are written to, by one process at a time.
+#[derive(Debug)]
+pub struct ArchiveDirectory {
+    path: PathBuf,
+    /// Locked until this value goes.
+    directory: File,
+}
+
+impl ArchiveDirectory {
+    /// Makes the directory if it is missing (mode 700), and locks it.
+    ///
+    /// # Errors
+    /// It cannot be made, or another process writes archives to it.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let open = || {
+            DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+            File::open(path)
+        };
+        let directory = open().map_err(|error| unwritable(path, &error))?;
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { path: path.to_owned(), directory }),
+            Err(Errno::WOULDBLOCK) => {
+                Err(Failure::failed(format!("another `seckill archive` writes to `{}`", path.display()))
+                    .hint("wait until it has ended, or give another directory"))
+            }
+            Err(error) => Err(unwritable(path, &error.into())),
+        }
+    }
+
+    /// The folder of an archive.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Begins an archive. What an earlier run left of it, and did not complete, is removed.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn begin(&self, name: &str, kind: Kind) -> Result<ArchiveWriter<'_>, Failure> {
+        for left in [self.hidden(name, "part"), self.hidden(name, "old")] {
+            removed(&left).map_err(|error| unwritable(&left, &error))?;
+        }
+        let part = self.hidden(name, "part");
+        DirBuilder::new().mode(0o700).create(&part).map_err(|error| unwritable(&part, &error))?;
+        Ok(ArchiveWriter { directory: self, name: name.to_owned(), part, kind, file: None, files: Vec::new() })
+    }
+
+    /// Removes an archive that this run has published: the activity is not what it says.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn withdraw(&self, name: &str) -> Result<(), Failure> {
+        let folder = self.folder(name);
+        removed(&folder).map_err(|error| unwritable(&folder, &error))
+    }
+
+    fn hidden(&self, name: &str, what: &str) -> PathBuf {
+        self.path.join(format!(".{name}.{what}"))
+    }
+}
+
+/// A file that is being written.
+struct Open {
+    part: Part,
+    file: File,
+    buffer: Vec<u8>,
+    digest: Digest,
+    lines: u64,
+    bytes: u64,
+}
+
+/// An archive that is being written. What is not published is removed when this value goes.
+pub struct ArchiveWriter<'a> {
+    directory: &'a ArchiveDirectory,
+    name: String,
+    part: PathBuf,
+    kind: Kind,
+    file: Option<Open>,
+    files: Vec<FileSum>,
+}
+
+impl ArchiveWriter<'_> {
+    /// Adds a line to a part; those of one part come one after the other.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn line(&mut self, part: Part, texts: &[&[u8]]) -> Result<(), Failure> {
+        if self.file.as_ref().is_none_or(|open| open.part != part) {
+            self.close()?;
+            self.file = Some(self.create(part)?);
+        }
+        let Some(open) = &mut self.file else { return Ok(()) };
+        encode_line(texts, &mut open.buffer);
+        open.lines += 1;
+        if open.buffer.len() >= BUFFER {
+            let written = open.write();
+            return written.map_err(|error| unwritable(&self.part, &error));
+        }
+        Ok(())
+    }
+
+    /// Ends the files of lines, and gives their sums, with the name of each key. A part without lines is an empty file.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn finish(&mut self, key: impl Fn(Part) -> String) -> Result<Vec<FileSum>, Failure> {
+        self.close()?;
+        let mut files = Vec::new();
+        for part in Part::of(self.kind) {
+            if !self.files.iter().any(|file| file.part == *part) {
+                self.file = Some(self.create(*part)?);
+                self.close()?;
+            }
+            files.extend(self.files.iter().filter(|file| file.part == *part).cloned());
+        }
+        files.iter_mut().for_each(|file| file.key = key(file.part));
+        Ok(files)
+    }
+
+    /// The folder as it is until it is published.
+    pub fn path(&self) -> &Path {
+        &self.part
+    }
+
+    /// Writes the manifest, and the sums of all files in the form of `sha256sum`.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn seal(&self, manifest: Manifest) -> Result<Sealed, Failure> {
+        let mut text = serde_json::to_string_pretty(&manifest).map_err(|error| Failure::failed(error.to_string()))?;
+        text.push('\n');
+        let sha256 = Digest::of(text.as_bytes());
+        let mut sums = format!("{sha256}  {MANIFEST}\n");
+        manifest.files.iter().for_each(|file| sums += &format!("{}  {}\n", file.sha256, file.file));
+        for (name, text) in [(MANIFEST, text), (SUMS, sums)] {
+            let path = self.part.join(name);
+            let written = create(&path).and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.sync_all()
+            });
+            written.map_err(|error| unwritable(&path, &error))?;
+        }
+        Ok(Sealed { manifest, sha256 })
+    }
+
+    /// Moves the folder to its place, instead of one that is there already.
+    ///
+    /// # Errors
+    /// It cannot be moved.
+    pub fn publish(self) -> Result<(), Failure> {
+        let (folder, old) = (self.directory.folder(&self.name), self.directory.hidden(&self.name, "old"));
+        let publish = || {
+            File::open(&self.part)?.sync_all()?;
+            if folder.exists() {
+                fs::rename(&folder, &old)?;
+            }
+            fs::rename(&self.part, &folder)?;
+            self.directory.directory.sync_all()?;
+            removed(&old)
+        };
+        interrupt::uncut(publish).map_err(|error| unwritable(&folder, &error))
+    }
+
+    fn create(&self, part: Part) -> Result<Open, Failure> {
+        let path = self.part.join(part.file_name());
+        let file = create(&path).map_err(|error| unwritable(&path, &error))?;
+        let buffer = Vec::with_capacity(BUFFER + 4096);
+        Ok(Open { part, file, buffer, digest: Digest::default(), lines: 0, bytes: 0 })
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        let Some(mut open) = self.file.take() else { return Ok(()) };
+        let ended = open.write().and_then(|()| open.file.sync_all());
+        ended.map_err(|error| unwritable(&self.part.join(open.part.file_name()), &error))?;
+        self.files.push(FileSum {
+            part: open.part,
+            file: open.part.file_name(),
+            key: String::new(),
+            key_type: open.part.key_type(self.kind).to_owned(),
+            columns: open.part.columns(self.kind).iter().map(|column| (*column).to_owned()).collect(),
+            lines: open.lines,
+            bytes: open.bytes,
+            sha256: open.digest.finish(),
+        });
+        Ok(())
+    }
+}
+
+impl Drop for ArchiveWriter<'_> {
+    fn drop(&mut self) {
+        // What cannot be removed now, the next run removes.
+        _ = removed(&self.part);
+    }
+}
+
+impl Open {
+    fn write(&mut self) -> io::Result<()> {
+        self.digest.add(&self.buffer);
+        self.bytes += self.buffer.len() as u64;
+        let written = self.file.write_all(&self.buffer);
+        self.buffer.clear();
+        written
+    }
+}
+
+/// Buyers are nobody else's business: mode 600.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Removes a folder, if it is there.
+fn removed(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        ended => ended,
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot write `{}`: {}", path.display(), cause(error)))
+}

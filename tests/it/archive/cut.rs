@@ -1,0 +1,159 @@
+//! Killed at any command, or without a reply, nothing is lost, and the same command resumes.
+
+use std::time::Duration;
+
+use super::Shop;
+use crate::support::{COUPON, Fault, PRODUCT, Proxy, SECKILL, SKU, When, wait_until};
+
+/// Runs a command that is killed at its n-th command for the server; false if it has fewer.
+fn killed(shop: &Shop, args: &[&str], nth: usize, fault: Fault) -> bool {
+    let proxy = Proxy::before(&shop.redis);
+    proxy.inject(When::Nth(nth), fault);
+    let mut call = proxy.seckill(["-l", shop.layout.name, "-q"]).args(args).spawn();
+    let mut ended = false;
+    while !ended && !proxy.try_wait_for_commands(nth, Duration::from_millis(5)) {
+        ended = call.has_ended();
+    }
+    if proxy.commands().len() < nth {
+        call.wait().code(0);
+        return false;
+    }
+    call.signal(libc::SIGKILL);
+    drop(call.wait());
+    if fault == Fault::HangRequest {
+        // What hangs on the way may arrive after all.
+        proxy.deliver_late();
+    }
+    true
+}
+
+#[test]
+fn an_archive_that_is_killed_at_any_command_is_resumed() {
+    for (layout, fault) in [(SECKILL, Fault::HangRequest), (SKU, Fault::HangReply)] {
+        let shop = Shop::small(layout);
+        shop.call("script load").code(0);
+        let before = shop.state();
+        for nth in 1.. {
+            let was_cut = killed(&shop, &["archive", "1", "--yes", "--to", shop.to()], nth, fault);
+            if was_cut {
+                // Wherever it was: the server has everything, or the files do.
+                shop.archive().code(0);
+            }
+            assert_eq!(shop.names(), [format!("1.{}.1", layout.name)], "{layout:?} {nth}");
+            let left = layout.keys("1").into_iter().filter(|key| shop.redis.exists(key)).count();
+            assert_eq!(left, 1, "{layout:?} {nth}");
+            shop.restore().code(0);
+            assert_eq!(shop.state(), before, "{layout:?} {nth}");
+            std::fs::remove_dir_all(shop.folder()).unwrap();
+            if !was_cut {
+                assert!(nth > 15, "{layout:?}: {nth}");
+                break;
+            }
+        }
+        shop.call("reconcile 1").code(0);
+    }
+}
+
+#[test]
+fn a_restore_that_is_killed_at_any_command_is_resumed() {
+    for (layout, fault) in [
+        (SECKILL, Fault::HangRequest),
+        (SKU, Fault::HangReply),
+        (COUPON, Fault::HangRequest),
+        (PRODUCT, Fault::HangReply),
+    ] {
+        let shop = Shop::small(layout);
+        shop.call("script load").code(0);
+        let before = shop.state();
+        shop.archive().code(0);
+        for nth in 1.. {
+            let was_cut = killed(&shop, &["preheat", "--restore", shop.to()], nth, fault);
+            if was_cut && shop.redis.hgetall(&layout.meta("1")).contains_key("restore") {
+                // Nobody buys, and nobody refunds, before all is there.
+                shop.call("deduct 1 --user late").code(3).stdout_has("ended");
+                if layout.has_users() {
+                    shop.call("refund 1 --user a").code(3).stdout_has("not_preheated");
+                }
+            }
+            if was_cut {
+                shop.restore().code(0);
+            }
+            assert_eq!(shop.state(), before, "{layout:?} {nth}");
+            if !was_cut {
+                assert!(nth > 5, "{layout:?}: {nth}");
+                break;
+            }
+            // On an empty server, the next time.
+            shop.redis.cmd(&["FLUSHDB"]);
+        }
+        shop.call("reconcile 1").code(0);
+    }
+}
+
+#[test]
+fn a_lost_reply_is_settled_by_what_is_there() {
+    let shop = Shop::small(SECKILL);
+    shop.call("script load").code(0);
+    let before = shop.state();
+    for nth in 1.. {
+        let fault = if nth % 2 == 0 { Fault::LoseReply } else { Fault::LoseRequest };
+        let proxy = Proxy::before(&shop.redis);
+        proxy.inject(When::Nth(nth), fault);
+        let outcome = proxy.seckill(["-q", "archive", "1", "--yes", "--to", shop.to()]).run();
+        let ended = proxy.commands().len() < nth;
+        // The watch is lost with its connection: then nothing was removed.
+        if outcome.status.code() != Some(0) {
+            assert_eq!(outcome.status.code(), Some(5), "{fault:?} {nth}: {}", outcome.stderr);
+            assert_eq!(shop.state(), before, "{fault:?} {nth}");
+            shop.archive().code(0);
+        }
+        let restoring = Proxy::before(&shop.redis);
+        restoring.inject(When::Nth(nth), fault);
+        restoring.seckill(["preheat", "--restore", shop.to()]).code(0);
+        assert_eq!(shop.state(), before, "{fault:?} {nth}");
+        std::fs::remove_dir_all(shop.folder()).unwrap();
+        if ended {
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_an_earlier_run_published_and_did_not_remove_is_replaced() {
+    let shop = Shop::open(SECKILL);
+    shop.call("script load").code(0);
+    let proxy = Proxy::before(&shop.redis);
+    proxy.inject(When::Next("EXEC"), Fault::HangRequest);
+    let call = proxy.seckill(["archive", "1", "--yes", "--to", shop.to()]).spawn();
+    wait_until("it is published", || proxy.commands().iter().any(|command| command == "EXEC"));
+    call.signal(libc::SIGKILL);
+    drop(call.wait());
+    assert_eq!(shop.names(), ["1.seckill.1"]);
+    // The sale went on, and the files of then are old.
+    shop.call("resume 1").code(0);
+    shop.call("deduct 1 --user late").code(0);
+    shop.call("pause 1").code(0);
+    let before = shop.state();
+    shop.restore().code(3).stderr_has("keys of it are there");
+    shop.archive().code(0);
+    assert_eq!(shop.names(), ["1.seckill.1"]);
+    shop.restore().code(0);
+    assert_eq!(shop.state(), before);
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_behind() {
+    let shop = Shop::open(SECKILL);
+    shop.call("script load").code(0);
+    let before = shop.state();
+    let proxy = Proxy::before(&shop.redis);
+    proxy.inject(When::Next("TIME"), Fault::Hold);
+    let call = proxy.seckill(["archive", "1", "--yes", "--to", shop.to()]).spawn();
+    proxy.wait_until_held();
+    call.signal(libc::SIGINT);
+    std::thread::sleep(Duration::from_millis(50));
+    proxy.release();
+    call.wait().code(130).stderr_has("interrupted: `1` is as it was");
+    assert_eq!(shop.state(), before);
+    assert!(shop.names().is_empty(), "{:?}", shop.names());
+}
