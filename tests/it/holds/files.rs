@@ -7,8 +7,7 @@ use crate::support::{Layout, SECKILL, TestRedis};
 
 /// Rows `(status, quantity, stock)` that a file gives, in order.
 fn rows(redis: &TestRedis, layout: Layout, line: &str, input: &str, code: i32) -> Vec<(String, u64, u64)> {
-    let call =
-        redis.seckill(["-l", layout.name, "-o", "jsonl"]).args(line.split(' ')).stdin(input.to_owned()).code(code);
+    let call = redis.seckill(["-l", layout.name, "-o", "jsonl"]).args(line.split(' ')).stdin(input).code(code);
     let number = |value: &serde_json::Value| value.as_u64().unwrap_or(999);
     let row = |row: &serde_json::Value| {
         (row["status"].as_str().unwrap().to_owned(), number(&row["quantity"]), number(&row["stock"]))
