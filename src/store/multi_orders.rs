@@ -10,6 +10,8 @@ use super::reply::{Reply, corrupt};
 use super::scripts::MULTI_DEDUCT;
 use super::slot::common_slot;
 use super::{Store, StoreError};
+use crate::inventory::id::ActivityId;
+use crate::inventory::number::Quantity;
 use crate::inventory::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 
@@ -25,7 +27,7 @@ impl Store {
         let again = if dry_run { Again::Reads } else { Again::Safe };
         self.servers.check_layout()?;
         if self.servers.is_cluster() && common_slot(&names).is_none() {
-            return Err(spread(order, &keys));
+            return Err(spread(&order.items, &keys));
         }
         let value = self.servers.run(&MULTI_DEDUCT, &names, again, settle(&order.request), |nth| {
             let mut arguments = vec![kind.clone(), by.clone(), mode(dry_run, nth).to_owned()];
@@ -35,7 +37,7 @@ impl Store {
             arguments
         });
         let value = value.map_err(|error| match error {
-            StoreError::Server { kind: ServerKind::CrossSlot, .. } => spread(order, &keys),
+            StoreError::Server { kind: ServerKind::CrossSlot, .. } => spread(&order.items, &keys),
             error => error,
         })?;
         let outcome = outcome_of(&value, order, &keys)?;
@@ -47,9 +49,8 @@ impl Store {
 }
 
 /// The error for an order whose activities are in several slots of a cluster.
-fn spread(order: &MultiOrder, keys: &[Keys]) -> StoreError {
-    let slots =
-        order.items.iter().zip(keys).filter_map(|((activity, _), keys)| Some((activity.to_string(), keys.slot()?)));
+pub(super) fn spread(items: &[(ActivityId, Quantity)], keys: &[Keys]) -> StoreError {
+    let slots = items.iter().zip(keys).filter_map(|((activity, _), keys)| Some((activity.to_string(), keys.slot()?)));
     StoreError::SpreadOrder { line: None, slots: slots.collect() }
 }
 

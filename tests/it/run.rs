@@ -246,6 +246,50 @@ fn a_fault_ends_the_run_and_shows_what_was_done() {
 }
 
 #[test]
+fn a_rush_takes_several_activities_one_user_batches_and_a_thousand_clients() {
+    let redis = TestRedis::start();
+    let fixture = "
+activities:
+  - {id: phone, stock: 50}
+  - {id: case, stock: 80}
+  - {id: cable, stock: 100, per_user_limit: 3}
+  - {id: stand, stock: 700}
+steps:
+  - rush: {items: {phone: 1, case: 2}, users: 200, clients: 20}
+    expect: {status: ok, ok: 40, sold: 120, stock: 10, out_of_stock: 160, oversold: 0}
+  - rush: {activity: cable, users: 60, same_user: true, clients: 30}
+    expect: {status: ok, sold: 3, limit_exceeded: 57}
+  - rush: {activity: stand, quantity: 3, users: 300, batch: 16, clients: 100}
+    expect: {sold: 699, stock: 1, out_of_stock: 67}
+  - rush: {items: {cable: 1, stand: 1}, users: 5, batch: 128}
+    expect: {ok: 0, out_of_stock: 4}
+  - rush: {activity: cable, users: 1000, clients: 1000}
+    expect: {sold: 100, oversold: 0}
+  - reconcile: cable
+    expect: match
+";
+    let run = redis.seckill(["run", "-", "--keep-going"]).stdin(fixture).run();
+    // `user-1` holds 3 cables, so the fourth rush sells one unit of both to the next user.
+    run.clone().stdout_has("rush phone case=2: 200 users").stdout_has("rush cable: 60 orders of one user");
+    run.clone().code(1).stderr_has("step 4 at").stderr_has("expected ok 0, got 1").stderr_lacks("step 5 at");
+    assert_eq!(run.stderr.matches("warning: step").count(), 1, "{}", run.stderr);
+    assert_eq!(redis.hget("seckill:participants:cable", "user-1").as_deref(), Some("3"));
+    for (line, says) in [
+        ("{items: {a: 1}, quantity: 2, users: 1}", "rush: `quantity` beside `items`"),
+        ("{activity: a, users: 1, batch: 1001}", "batch"),
+        ("{activity: a, users: 1, clients: 50001}", "is not a whole number from 1 to 50000"),
+        ("{activity: a, users: 1, same_user: often}", "same_user"),
+    ] {
+        redis.seckill(["run", "-"]).stdin(format!("steps:\n  - rush: {line}\n")).code(2).stderr_has(says);
+    }
+    redis
+        .seckill(["run", "-", "-l", "product"])
+        .stdin("steps:\n  - rush: {activity: a, users: 1, same_user: true}\n")
+        .code(2)
+        .stderr_has("same_user: `true` names a user, but the layout `product` records no users");
+}
+
+#[test]
 fn ctrl_c_ends_a_rush_at_whole_orders() {
     let redis = TestRedis::start();
     let fixture = "

@@ -18,6 +18,9 @@ mod strategy;
 
 use std::time::Duration;
 
+use super::keys::Keys;
+use super::multi_orders::spread;
+use super::slot::common_slot;
 use super::{Store, StoreError};
 use crate::inventory::names::names;
 
@@ -71,6 +74,12 @@ impl Store {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Measured, StoreError> {
         self.servers.discover()?;
+        for basket in sale.baskets.iter().filter(|_| self.servers.is_cluster()) {
+            let keys: Vec<Keys> = basket.items.iter().map(|(activity, _)| self.keys(activity)).collect();
+            if common_slot(keys.iter().flat_map(Keys::in_order)).is_none() {
+                return Err(spread(&basket.items, &keys));
+            }
+        }
         let measured = match options.strategy {
             StrategyName::Batch => batch::load(self, sale, options, progress)?,
             _ => engine::load(self, sale, options, progress)?,

@@ -33,6 +33,13 @@ impl Limits {
         Self { orders: 256, calls: 4, rate: None }
     }
 
+    /// So many orders a call.
+    #[must_use]
+    pub fn with_orders(mut self, orders: usize) -> Self {
+        self.orders = orders.max(1);
+        self
+    }
+
     /// At most so many orders a second, a hundredth of them a call: the last call is sent that much too early, which
     /// is all by which a short run exceeds the rate.
     #[must_use]

@@ -30,9 +30,9 @@ pub fn ask(fixtures: &[Fixture], planned: &[Preheated], yes: bool, store: &mut S
     for fixture in fixtures {
         for step in &fixture.steps {
             if let FixtureOperation::Rush(rush) = &step.operation
-                && existing.iter().any(|snapshot| snapshot.activity == rush.activity)
+                && let Some(known) = existing.iter().find(|known| rush.activities().any(|it| *it == known.activity))
             {
-                return Err(rush_refused(&rush.activity, &format!("{}:{}: ", fixture.file, step.at)).into());
+                return Err(rush_refused(&known.activity, &format!("{}:{}: ", fixture.file, step.at)).into());
             }
         }
     }

@@ -53,6 +53,7 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     for fixture in &fixtures {
         fixture.check(layout)?;
     }
+    rush::prepare(&fixtures)?;
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
     store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;

@@ -23,7 +23,7 @@ pub fn perform(
         FixtureOperation::Deduct(order) => of_outcome(store.deduct(order, false)?),
         FixtureOperation::Refund(refund) => of_outcome(store.refund(refund, false)?),
         FixtureOperation::MultiDeduct(order) => of_multi(order, store.multi_deduct(order, false)?),
-        FixtureOperation::Rush(rush) => rush::rush(rush, may_rush(&rush.activity), store, out)?,
+        FixtureOperation::Rush(rush) => rush::rush(rush, may_rush, store, out)?,
         FixtureOperation::Reconcile { activity, total } => {
             Observed { word: reconcile::audit(store, activity, *total)?.name(), ..Observed::default() }
         }

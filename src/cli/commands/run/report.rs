@@ -132,7 +132,11 @@ fn in_full(operation: &FixtureOperation) -> String {
             let items: Vec<_> = order.items.iter().map(|(activity, quantity)| named(activity, *quantity)).collect();
             format!("multi_deduct {}{}", items.join(" "), of(order.user.as_ref()))
         }
-        FixtureOperation::Rush(rush) => format!("rush {}: {} users", named(&rush.activity, rush.quantity), rush.users),
+        FixtureOperation::Rush(rush) => {
+            let items: Vec<_> = rush.items.iter().map(|(activity, quantity)| named(activity, *quantity)).collect();
+            let who = if rush.same_user { "orders of one user" } else { "users" };
+            format!("rush {}: {} {who}", items.join(" "), rush.users)
+        }
         FixtureOperation::Reconcile { activity, .. } => format!("reconcile {activity}"),
         FixtureOperation::Pause { activity, .. } => format!("pause {activity}"),
         FixtureOperation::Resume { activity, .. } => format!("resume {activity}"),

@@ -1,175 +1,158 @@
 //! A rush: many buyers at once, over real connections of their own.
 
-use std::collections::BTreeMap;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::num::NonZeroUsize;
 
 use super::existing;
 use super::observed::{Observed, in_words, known};
+use crate::cli::commands::bench::too_many;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Failure;
-use crate::cli::input::fixture::Rush;
-use crate::cli::interrupt;
-use crate::cli::output::{Output, Progress};
-use seckill::inventory::id::{ActivityId, RequestId, UserId};
-use seckill::inventory::order::{Bought, Corrupt, Order};
+use crate::cli::input::fixture::{Fixture, FixtureOperation, Rush};
+use crate::cli::output::Output;
+use seckill::inventory::activity::Snapshot;
+use seckill::inventory::id::{ActivityId, RequestId};
+use seckill::inventory::order::Bought;
 use seckill::inventory::status::Status;
-use seckill::store::{Store, StoreError};
+use seckill::store::Store;
+use seckill::store::bulk::Limits;
+use seckill::store::load::{
+    Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
+};
 
-/// How many buyers ended with each status, and a key that one of them found corrupt.
-#[derive(Default)]
-struct RushTally {
-    buyers: BTreeMap<Status, u64>,
-    corrupt: Option<Corrupt>,
-}
+/// Some that come too late are expected, all else is worth reporting.
+const EXPECTED: [Status; 4] = [Status::Ok, Status::Replayed, Status::LimitExceeded, Status::OutOfStock];
 
-impl RushTally {
-    fn of(&self, status: Status) -> u64 {
-        self.buyers.get(&status).copied().unwrap_or_default()
-    }
-
-    fn all(&self) -> u64 {
-        self.buyers.values().sum()
-    }
-
-    fn add(&mut self, other: Self) {
-        for (status, buyers) in other.buyers {
-            *self.buyers.entry(status).or_default() += buyers;
-        }
-        self.corrupt = self.corrupt.take().or(other.corrupt);
-    }
-
-    /// How the rush as a whole ended: that some come too late is expected, all else is worth reporting.
-    fn status(&self) -> Status {
-        let expected = [Status::Ok, Status::Replayed, Status::LimitExceeded, Status::OutOfStock];
-        self.buyers.keys().copied().find(|status| !expected.contains(status)).unwrap_or(Status::Ok)
-    }
+/// Allows the process as many open files as the largest rush has connections.
+///
+/// # Errors
+/// The system allows fewer. Nothing was sent.
+pub fn prepare(fixtures: &[Fixture]) -> Result<(), Failure> {
+    let clients = fixtures.iter().flat_map(|fixture| &fixture.steps).filter_map(|step| match &step.operation {
+        FixtureOperation::Rush(rush) if rush.batch.is_none() => Some(clients(rush)),
+        _ => None,
+    });
+    let most = clients.max().unwrap_or(0);
+    prepare_files(most).map_err(|allowed| too_many(most, allowed))
 }
 
 /// Sends the orders of all buyers, waits for the last reply, and then counts in Redis what was sold. Unless it
-/// `may_sell`, nothing is sent: the activity must not exist.
-pub fn rush(rush: &Rush, may_sell: bool, store: &mut Store, out: &Output) -> Result<Observed> {
-    let before = store.snapshot(&rush.activity)?;
-    let (tally, took) = if may_sell {
-        let progress = out.progress(&format!("rush on {}", rush.activity), rush.users);
-        let sold = send_all(rush, store, &progress)?;
-        progress.finish();
-        sold
-    } else if before.status == Status::NotPreheated {
-        let buyers = BTreeMap::from([(Status::NotPreheated, rush.users)]);
-        (RushTally { buyers, corrupt: None }, Duration::ZERO)
-    } else {
-        return Err(existing::rush_refused(&rush.activity, "").into());
-    };
-
-    let after = store.snapshot(&rush.activity)?;
-    let held = if store.layout().kind().has_users() { Some(held(store, &rush.activity)?) } else { None };
-    let total = after.meta.as_ref().map(|meta| meta.total);
-    let sold = match (total, after.stock) {
-        (Some(total), Some(stock)) => Some(total.saturating_sub(stock)),
-        _ => held,
-    };
-    let oversold = match (held, total) {
-        (Some(held), Some(total)) => held.saturating_sub(total),
-        // If nobody is recorded, or no total is known: no more may have been sold than there was.
-        _ => {
-            let taken = tally.of(Status::Ok).saturating_mul(rush.quantity.get());
-            taken.saturating_sub(before.stock.unwrap_or_default())
-        }
-    };
-    if oversold > 0 {
-        out.warn(format!("activity `{}` is oversold by {oversold}", rush.activity));
+/// `may_rush` on all activities, nothing is sent: the others must not exist.
+pub fn rush(rush: &Rush, may_rush: impl Fn(&ActivityId) -> bool, store: &mut Store, out: &Output) -> Result<Observed> {
+    let activities: Vec<ActivityId> = rush.activities().cloned().collect();
+    let before = store.snapshots(&activities)?;
+    if let Some(other) = before.iter().find(|it| !may_rush(&it.activity) && it.status != Status::NotPreheated) {
+        return Err(existing::rush_refused(&other.activity, "").into());
     }
-    out.note(format!("rush on {}: {}", rush.activity, speed(&tally, took)));
-    let of = |status: Status| (status.name(), Some(tally.of(status)));
+    let measured = if activities.iter().all(may_rush) {
+        Some(send_all(rush, store, out)?)
+    } else {
+        // It does not exist, and all buyers would hear that.
+        None
+    };
+    let count = |status: Status| match &measured {
+        Some(measured) => measured.of(status),
+        None if status == Status::NotPreheated => rush.users,
+        None => 0,
+    };
+    let mut total = Counted::default();
+    for (snapshot, (activity, quantity)) in before.iter().zip(&rush.items) {
+        let counted = Counted::of(snapshot, count(Status::Ok).saturating_mul(quantity.get()), store)?;
+        if counted.oversold > 0 {
+            out.warn(format!("activity `{activity}` is oversold by {}", counted.oversold));
+        }
+        total.add(&counted);
+    }
+    let names: Vec<&str> = activities.iter().map(ActivityId::as_str).collect();
+    out.note(format!("rush on {}: {}", names.join(", "), speed(rush, measured.as_ref())));
+    let ended: Vec<Status> = Status::ALL.iter().copied().filter(|status| count(*status) > 0).collect();
+    let of = |status: Status| (status.name(), Some(count(status)));
     let counts = known([
-        ("sold", sold),
-        ("oversold", Some(oversold)),
-        ("stock", after.stock),
+        ("sold", total.sold),
+        ("oversold", Some(total.oversold)),
+        ("stock", total.stock),
         of(Status::Ok),
         of(Status::OutOfStock),
         of(Status::LimitExceeded),
     ]);
     Ok(Observed {
-        word: tally.status().name(),
-        cut_short: tally.all() < rush.users,
+        word: ended.iter().find(|status| !EXPECTED.contains(status)).copied().unwrap_or(Status::Ok).name(),
+        cut_short: measured.as_ref().is_some_and(|measured| measured.answers() < rush.users),
         counts,
-        corrupt: tally.corrupt,
+        corrupt: measured.and_then(|measured| measured.corrupt),
         ..Observed::default()
     })
 }
 
-/// All buyers over all connections, and how long it took from the first order to the last reply.
-fn send_all(rush: &Rush, store: &Store, progress: &Progress) -> Result<(RushTally, Duration)> {
-    let clients = usize::try_from(rush.users).unwrap_or(usize::MAX).min(rush.clients);
-    // Everybody is connected before the first one orders.
-    let stores = (0..clients).map(|_| store.another()).collect::<Result<Vec<_>, _>>()?;
-    let (start, next, stop) = (Barrier::new(clients + 1), AtomicU64::new(1), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let threads: Vec<_> = stores
-            .into_iter()
-            .map(|mut store| {
-                let (start, next, stop) = (&start, &next, &stop);
-                scope.spawn(move || {
-                    start.wait();
-                    let ended = client(rush, &mut store, next, stop, progress);
-                    if ended.is_err() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    ended
-                })
-            })
-            .collect();
-        start.wait();
-        let began = Instant::now();
-        let ended: Vec<_> = threads.into_iter().map(thread::ScopedJoinHandle::join).collect();
-        let took = began.elapsed();
-        let mut tally = RushTally::default();
-        for client in ended {
-            tally.add(client.map_err(|_| Failure::failed("a client of the rush panicked"))??);
-        }
-        Ok((tally, took))
-    })
+/// Connections, or orders that wait for their batch at a time.
+fn clients(rush: &Rush) -> usize {
+    usize::try_from(rush.users).unwrap_or(usize::MAX).min(rush.clients)
 }
 
-/// One connection: the next buyer, and the next, until nobody is left.
-fn client(
-    rush: &Rush,
-    store: &mut Store,
-    next: &AtomicU64,
-    stop: &AtomicBool,
-    progress: &Progress,
-) -> Result<RushTally, StoreError> {
-    let mut tally = RushTally::default();
-    let has_users = store.layout().kind().has_users();
-    let mut order = Order {
-        activity: rush.activity.clone(),
-        user: None,
-        quantity: rush.quantity,
-        request: RequestId::unique(),
-        reason: rush.reason.clone(),
+/// All buyers over all connections. Everybody is connected before the first one orders.
+fn send_all(rush: &Rush, store: &mut Store, out: &Output) -> Result<Measured> {
+    let sale = Sale {
+        baskets: vec![Basket { items: rush.items.clone() }],
+        // The same buyers in every rush, so that a second one reaches the limits of the first.
+        buyers: Buyers { count: if rush.same_user { 1 } else { rush.users }, in_a_row: 1 },
         per_user_limit: None,
+        is_short: false,
+        reason: rush.reason.clone(),
+        run: RequestId::unique(),
     };
-    while !stop.load(Ordering::Relaxed) && !interrupt::requested() {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number > rush.users {
-            break;
+    let batch = rush.batch.and_then(NonZeroUsize::new);
+    let options = LoadOptions {
+        strategy: if batch.is_some() { StrategyName::Batch } else { StrategyName::Lua },
+        clients: clients(rush),
+        pace: PaceOptions { rate: None, until: Until::Orders(rush.users) },
+        batch: batch.map_or_else(Limits::shared, |orders| Limits::shared().with_orders(orders.get())),
+        must_succeed: true,
+    };
+    let names: Vec<&str> = rush.activities().map(ActivityId::as_str).collect();
+    let progress = out.progress(&format!("rush on {}", names.join(", ")), rush.users);
+    let measured = store.load(&sale, &options, &mut |ended| {
+        if ended > 0 {
+            progress.inc(ended);
         }
-        order.user = if has_users { buyer(number) } else { None };
-        order.request = RequestId::unique();
-        let outcome = store.deduct(&order, false)?;
-        *tally.buyers.entry(outcome.status).or_default() += 1;
-        tally.corrupt = tally.corrupt.or(outcome.corrupt);
-        progress.inc(1);
-    }
-    Ok(tally)
+    })?;
+    progress.finish();
+    Ok(measured)
 }
 
-/// The same buyers in every rush, so that a second one reaches the limits of the first.
-fn buyer(number: u64) -> Option<UserId> {
-    format!("user-{number}").parse().ok()
+/// What was sold of activities, as the server has it.
+#[derive(Default)]
+struct Counted {
+    sold: Option<u64>,
+    oversold: u64,
+    stock: Option<u64>,
+}
+
+impl Counted {
+    /// Of one that was so `before`, and of which replies said that so many units were `taken`.
+    fn of(before: &Snapshot, taken: u64, store: &mut Store) -> Result<Self> {
+        let after = store.snapshot(&before.activity)?;
+        let held = if store.layout().kind().has_users() { Some(held(store, &before.activity)?) } else { None };
+        let total = after.meta.as_ref().map(|meta| meta.total);
+        let sold = match (total, after.stock) {
+            (Some(total), Some(stock)) => Some(total.saturating_sub(stock)),
+            _ => held,
+        };
+        let oversold = match (held, total) {
+            (Some(held), Some(total)) => held.saturating_sub(total),
+            // If nobody is recorded, or no total is known: no more may have been sold than there was.
+            _ => taken.saturating_sub(before.stock.unwrap_or_default()),
+        };
+        Ok(Self { sold, oversold, stock: after.stock })
+    }
+
+    fn add(&mut self, other: &Self) {
+        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.saturating_add(other)),
+            (one, other) => one.or(other),
+        };
+        self.sold = sum(self.sold, other.sold);
+        self.stock = sum(self.stock, other.stock);
+        self.oversold = self.oversold.saturating_add(other.oversold);
+    }
 }
 
 fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
@@ -182,11 +165,13 @@ fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
 }
 
 /// How many buyers came, how fast, and how they ended.
-fn speed(tally: &RushTally, took: Duration) -> String {
-    let buyers = tally.all();
-    let seconds = took.as_secs_f64().max(0.001);
+fn speed(rush: &Rush, measured: Option<&Measured>) -> String {
+    let Some(measured) = measured else {
+        return format!("{} buyers would get {}", rush.users, Status::NotPreheated);
+    };
+    let (buyers, seconds) = (measured.answers(), measured.took.as_secs_f64().max(0.001));
     #[allow(clippy::cast_precision_loss, reason = "a rate is shown, not counted with")]
     let rate = buyers as f64 / seconds;
-    let ended: Vec<_> = tally.buyers.iter().map(|(status, buyers)| (status.name(), *buyers)).collect();
+    let ended: Vec<_> = measured.statuses.iter().map(|(status, buyers)| (status.name(), *buyers)).collect();
     format!("{buyers} buyers in {seconds:.2} s, {rate:.0} a second: {}", in_words(&ended))
 }

@@ -39,7 +39,7 @@ pub fn activities(operation: &FixtureOperation) -> Vec<&ActivityId> {
         FixtureOperation::Deduct(order) => vec![&order.activity],
         FixtureOperation::Refund(refund) => vec![&refund.activity],
         FixtureOperation::MultiDeduct(order) => order.items.iter().map(|(activity, _)| activity).collect(),
-        FixtureOperation::Rush(rush) => vec![&rush.activity],
+        FixtureOperation::Rush(rush) => rush.activities().collect(),
         FixtureOperation::Reconcile { activity, .. }
         | FixtureOperation::Pause { activity, .. }
         | FixtureOperation::Resume { activity, .. } => vec![activity],

@@ -4,7 +4,7 @@ mod connections;
 mod replies;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
 
 use redis::Value;
@@ -15,11 +15,12 @@ use super::order::{Next, Order, Outgoing, Strategy};
 use super::pace::{Pace, Turn};
 use super::poller::Poller;
 use super::sale::{Sale, write_user};
-use super::{Basket, LoadOptions, SHORTEST_PAUSE, strategy};
+use super::{Basket, LoadOptions, SHORTEST_PAUSE, StrategyName, strategy};
 use crate::inventory::status::Status;
 use crate::store::connect::Target;
 use crate::store::connection::Connection;
 use crate::store::keys::Keys;
+use crate::store::scripts::{DEDUCT, MULTI_DEDUCT};
 use crate::store::{Store, StoreError};
 
 /// How often clients are looked at that nothing came from, and the longest wait: a run can be stopped that soon.
@@ -98,7 +99,6 @@ pub(super) fn load(
     options: &LoadOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Measured, StoreError> {
-    store.load_scripts()?;
     let slot = |basket: &Basket| Keys::of(store.layout, &basket.items[0].0).slot();
     let slots: Vec<Option<u16>> = sale.baskets.iter().map(slot).collect();
     let targets: Vec<Target> = slots
@@ -108,6 +108,17 @@ pub(super) fn load(
             store.servers.node(node).target.clone()
         })
         .collect();
+    if options.strategy == StrategyName::Lua {
+        let has_several = sale.baskets.iter().any(|basket| basket.items.len() > 1);
+        let script = if has_several { &MULTI_DEDUCT } else { &DEDUCT };
+        for node in slots.iter().map(|slot| store.servers.node_of(*slot)).collect::<BTreeSet<usize>>() {
+            match store.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text)) {
+                // Who may not do that sends the text with the first orders.
+                Ok(_) | Err(StoreError::Permission { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
     let stop = store.stop.clone();
     let wanted: Vec<&Target> = (0..options.clients).map(|nth| &targets[nth % targets.len()]).collect();
     let connections = open_all(&wanted, &*stop)?;
