@@ -22,6 +22,7 @@ mod cluster;
 mod file;
 mod input;
 mod inspect;
+mod load;
 mod multi;
 mod one;
 mod other;
@@ -49,6 +50,7 @@ const PARTS: &[Part] = &[
     part("file", file::run),
     part("multi", multi::run),
     part("p99", other::run),
+    part("load", load::run),
     part("reconcile", audit::run),
     Part { name: "memory", by_default: false, run: audit::memory },
     Part { name: "options", by_default: false, run: file::options },

@@ -8,8 +8,8 @@ use super::table::{Figure, pairs, print};
 const CALLS: usize = 60_000;
 
 /// What redis-benchmark replaces by a number, in a user's and a request's id: hardly any order is sent twice.
-const USER: &str = "__rand_int__";
-const REQUEST: &str = "0198c0de-7000-7000-8000-__rand_int__";
+pub const USER: &str = "__rand_int__";
+pub const REQUEST: &str = "0198c0de-7000-7000-8000-__rand_int__";
 
 /// Measures the processor time of the server's main thread.
 pub fn run(server: &Server) {
