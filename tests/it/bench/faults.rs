@@ -1,7 +1,7 @@
 //! What goes wrong while a server is loaded: nothing is sold twice, and nothing remains.
 
 use super::{oversold, row, server};
-use crate::support::{Authority, Running, TestRedis, seckill, wait_until};
+use crate::support::{Authority, Running, TestCluster, TestRedis, seckill, wait_until};
 
 const FOREVER: [&str; 9] = ["bench", "--yes", "--duration", "60s", "--clients", "20", "-o", "json", "--strategy"];
 
@@ -116,4 +116,19 @@ fn clients_speak_tls() {
     }
     run.stderr_has("lua: 300 orders were answered").stderr_has("ok 30, out_of_stock 270");
     assert_eq!(redis.ask::<u64>(("DBSIZE",)), 0);
+}
+
+#[test]
+fn a_slot_that_moves_meanwhile_is_followed() {
+    let cluster = TestCluster::start(2);
+    let line = ["bench", "--yes", "--duration", "1500ms", "--clients", "10", "-o", "json"];
+    let running = cluster.seckill(line).spawn();
+    let stocks = || cluster.node(0).ask::<Vec<String>>(("KEYS", "seckill:{bench-*}:participants"));
+    wait_until("orders are sold", || stocks().len() == 1);
+    cluster.move_slot(cluster.slot(&stocks()[0]), 1);
+    let run = running.wait().code(0);
+    let lua = row(&run, "lua");
+    assert_eq!((&lua["oversold"], &lua["errors"]), (&0.into(), &0.into()), "{lua}");
+    assert!(lua["retries"].as_u64().unwrap() > 0, "{lua}");
+    assert_eq!(cluster.nodes().iter().map(|node| node.ask::<u64>(("DBSIZE",))).sum::<u64>(), 0);
 }
