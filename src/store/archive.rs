@@ -143,7 +143,7 @@ impl Store {
         let node = self.servers.node_of(keys.slot());
         let mut connection = self.servers.node(node).another()?;
         let mut watch = redis::cmd("WATCH");
-        keys.in_order().filter(|key| *key != keys.meta).for_each(|key| {
+        keys.all().filter(|key| *key != keys.meta).for_each(|key| {
             watch.arg(key);
         });
         connection.request(&watch)?;
@@ -232,6 +232,10 @@ impl Store {
             Err(error) => return Err(self.servers.explained(error)),
         };
         if removed == Removed::Done {
+            // Nothing is held, so what a cut left there is of no use. No script writes it any more.
+            if let Some(deadlines) = self.keys(activity).deadlines {
+                self.servers.command(&deadlines, redis::cmd("UNLINK").arg(&deadlines))?;
+            }
             self.changed(activity);
         }
         Ok(removed)
