@@ -104,10 +104,20 @@ fn named(name: &str) -> Result<&'static Script> {
     })
 }
 
-/// The other scripts are called by the tool alone: their arguments are its own, and may change with any version.
+/// The calls of other scripts cannot be printed. Most are called by the tool alone: their arguments are its own, and may change
+/// with any version.
 fn is_for_backends(script: &Script) -> Result<()> {
     if calls::purpose(script.name).is_some() {
         return Ok(());
+    }
+    if matches!(script.name, "hold" | "settle") {
+        let failure = Failure::usage(format!(
+            "no call of `{}` can be printed: only of deduct, refund and multi_deduct",
+            script.name
+        ));
+        return Err(failure
+            .hint(format!("the header of `seckill script show {}` has keys, arguments and replies", script.name))
+            .into());
     }
     let command = match script.name {
         "mixed_orders" => "deduct --from FILE",

@@ -91,9 +91,14 @@ fn nothing_of_a_template_is_left_and_lines_have_no_blanks_at_their_ends() {
 
 #[test]
 fn scripts_of_the_tool_alone_have_no_call() {
-    for script in ALL_SCRIPTS.into_iter().filter(|script| !SCRIPTS.contains(script)) {
+    let known = |script: &&str| SCRIPTS.contains(script) || ["hold", "settle"].contains(script);
+    for script in ALL_SCRIPTS.into_iter().filter(|script| !known(script)) {
         let refused = seckill(["script", "show", script, "--lang", "go"]).code(2).stdout_is("");
         refused.stderr_has("for this tool alone").stderr_has("seckill ");
+    }
+    for script in ["hold", "settle"] {
+        let refused = seckill(["script", "show", script, "--lang", "go"]).code(2);
+        refused.stderr_has("only of deduct, refund and multi_deduct").stderr_has(&format!("script show {script}"));
     }
     seckill(["script", "show", "deduct", "--lang", "perl"]).code(2).stderr_has("java-jedis");
     seckill(["script", "show", "--drop-in", "sku", "--lang", "go"]).code(2).stdout_is("");
