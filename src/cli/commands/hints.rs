@@ -43,8 +43,8 @@ pub fn warn_of_replica(store: &mut Store, out: &Output) {
     }
 }
 
-/// Says when the window of an activity opens or closed, or that it is archived, if that refused an order. A server that does not let us ask is
-/// not worth an error.
+/// Says when the window of an activity opens or closed, or that it is archived, if that refused an order. A server that does
+/// not let us ask is not worth an error.
 pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Output) {
     if !matches!(status, Status::NotStarted | Status::Ended | Status::NotPreheated) {
         return;

@@ -131,7 +131,8 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
         let mixed = ["deduct", "t", "", "j", "d", "", "1", "0", "1", "1", r#"["8"]"#];
-        let full: [(&'static str, &[&str], usize); 13] = [
+        let sha256 = "0".repeat(64);
+        let full: [(&'static str, &[&str], usize); 15] = [
             ("deduct", &order, order.len()),
             ("refund", &order, order.len()),
             ("multi_deduct", &multi, multi.len()),
@@ -144,6 +145,8 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
             ("snapshot", &[layout.kind], 1),
             ("audit", &[layout.kind, "0", "10"], 3),
             ("repair", &repair, repair.len()),
+            ("archive", &[layout.kind, "plan"], 2),
+            ("restore", &[layout.kind, "plan", &sha256], 3),
             ("trim", &["switch", "1", "a", "0", "", "1-0 0-0 1 1 1"], 6),
         ];
         assert_eq!(full.len(), SCRIPTS.len());

@@ -34,7 +34,7 @@ fn stock_buyers_and_states_of_each_activity() {
     let states = samples(&text, "seckill_activity_state");
     let on: Vec<&String> = states.iter().filter(|line| line.ends_with(" 1")).collect();
     assert_eq!(on, ["activity=\"1\",state=\"paused\" 1", "activity=\"2\",state=\"ended\" 1"]);
-    assert_eq!(states.len(), 14);
+    assert_eq!(states.len(), 16);
     assert!(!text.contains("hidden-user"));
     // The same sale is the same text, but for times and counters.
     let again = metrics(&redis, &["inspect"], 0);

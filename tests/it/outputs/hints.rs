@@ -65,7 +65,7 @@ fn a_hint_needs_no_right_and_costs_nothing_unless_it_is_wanted() {
     proxy.seckill(["script", "load"]).code(0);
     let before = proxy.round_trips();
     proxy.seckill(["deduct", "1", "--user", "7"]).code(3);
-    assert_eq!(proxy.round_trips() - before, 2, "the order, and one look for all layouts");
+    assert_eq!(proxy.round_trips() - before, 3, "the order, one look for all layouts, and one whether it is archived");
 }
 
 #[test]

@@ -6,8 +6,19 @@ use crate::support::layout::json_call;
 use crate::support::{COUPON, LAYOUTS, PRODUCT, SECKILL, SKU, TestRedis};
 
 /// The fields of a row, in the order of every format but the table.
-const FIELDS: [&str; 10] =
-    ["activity", "title", "state", "total", "stock", "sold", "buyers", "per_user_limit", "starts_at", "ends_at"];
+const FIELDS: [&str; 11] = [
+    "activity",
+    "title",
+    "state",
+    "total",
+    "stock",
+    "sold",
+    "buyers",
+    "per_user_limit",
+    "starts_at",
+    "ends_at",
+    "held",
+];
 
 /// The names of an object's fields, as they were printed.
 fn names(line: &str) -> Vec<String> {
@@ -112,7 +123,7 @@ fn a_user_who_bought_nothing_holds_0() {
         redis
             .seckill(["inspect", "--user", "nobody", "-o", "csv", "-l", layout.name])
             .code(0)
-            .stdout_has("activity,user,bought,per_user_limit,left\n1,nobody,0,");
+            .stdout_has("activity,user,bought,per_user_limit,left,held\n1,nobody,0,");
     }
 }
 

@@ -127,6 +127,7 @@ columns!(row: WatchRow {
     data per_user_limit;
     data starts_at;
     data ends_at;
+    data held;
     data alert;
     rate as "units/s" => match row.rate {
         Some(0.0) => Cell::number("0").tone(Tone::Dim),
