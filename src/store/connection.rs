@@ -97,8 +97,15 @@ impl Connection {
     /// # Errors
     /// As [`value`](Self::value).
     pub fn request(&mut self, command: &Cmd) -> Result<Value, StoreError> {
-        self.send(&command.get_packed_command())?;
-        self.value()
+        match self.send(&command.get_packed_command()) {
+            Ok(()) => self.value(),
+            // A server that accepts no more clients says so, and closes.
+            Err(closed @ StoreError::Unreachable { .. }) => match self.value() {
+                Err(said @ StoreError::Server { .. }) => Err(said),
+                _ => Err(closed),
+            },
+            Err(error) => Err(error),
+        }
     }
 
     /// The number of parts of the array that comes next.

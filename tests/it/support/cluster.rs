@@ -16,8 +16,9 @@ use super::wait_until;
 const SLOTS: u16 = 16384;
 /// How far a node's port for other nodes is from its port for clients.
 const BUS: u16 = 10_000;
-/// A node is taken for dead after so many milliseconds, so a failover takes about two seconds.
-const NODE_TIMEOUT: &str = "1000";
+/// A node is taken for dead after so many milliseconds, so a failover takes about three seconds. With fewer, a busy machine takes
+/// for dead who only waits for it.
+const NODE_TIMEOUT: &str = "2000";
 /// The user as whom replicas follow their primaries, so that a test can cut them off.
 const FOLLOWER: &str = "follower on >secret +psync +replconf +ping";
 
