@@ -25,8 +25,9 @@ fn cut_after(name: &'static str, nth: usize) -> String {
 /// Runs a step with every cut there is; `prepare` makes the state before it.
 fn check(layout: Layout, name: &'static str, args: &[&str], prepare: impl Fn(&mut Scripts)) {
     let mut cuts = 0;
+    let redis = TestRedis::start();
     for nth in 0.. {
-        let redis = TestRedis::start();
+        redis.cmd("FLUSHALL");
         let mut scripts = Scripts::of(&redis, layout);
         scripts.preheat("1", "10");
         prepare(&mut scripts);

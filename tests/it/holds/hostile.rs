@@ -65,8 +65,9 @@ fn what_is_stored_wrong_is_corrupt_and_nothing_changes() {
             ("too few open units", 3, &["HDEL", "requests", "\to:7"]),
             ("the deadlines", 0, &["SET", "deadlines", "x"]),
         ];
+        let redis = TestRedis::start();
         for (what, number, damage) in damages {
-            let redis = TestRedis::start();
+            redis.cmd("FLUSHALL");
             let mut scripts = Scripts::of(&redis, layout);
             scripts.preheat("1", "10");
             assert!(scripts.hold("r", LONG).starts_with("1 "));
@@ -88,7 +89,7 @@ fn what_is_stored_wrong_is_corrupt_and_nothing_changes() {
             redis.assert_unchanged_since(&before);
         }
         // A counter that was evicted is not made up.
-        let redis = TestRedis::start();
+        redis.cmd("FLUSHALL");
         let mut scripts = Scripts::of(&redis, layout);
         scripts.preheat("1", "10");
         scripts.hold("r", LONG);
