@@ -14,7 +14,7 @@ const READ: u8 = 1;
 const EXECUTED: u8 = 2;
 const UNWATCHED: u8 = 3;
 
-/// So often an order begins again before its user is told to try later.
+/// So often an order begins again before its user hears that it must try later.
 const MOST_TRIES: u64 = 20;
 
 /// See the [module](self).
