@@ -12,12 +12,15 @@ demo: ## Watch a sale night on a private server that is gone afterwards; NODES=3
 build: ## Build the release binary (static on Linux, if that works here) and print its path
 	@scripts/build
 
-# Servers differ in places (upstream's Redis 6.2 even in its Lua), so the whole suite runs on each. SECKILL_TEST_SERVER=PATH picks one, and
+# Servers differ in places (upstream's Redis 6.2 even in its Lua), so tests run on each. SECKILL_TEST_SERVER=PATH picks one, and
 # SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL, SECKILL_TEST_CLIENTS= the calls in other
-# languages, which run on the first server only, as unit tests do, and those of the modules TOOL, for which it does not matter what
-# the server is. Many tests wait for a server most of their time, so three run on each core.
-# SECKILL_TEST_PROMTOOL=skip leaves out what Prometheus' promtool checks.
-TOOL := bench context documents fixtures harness layers options outputs packaging report secrets shell snapshots times
+# languages, SECKILL_TEST_PROMTOOL=skip what Prometheus' promtool checks. Many tests wait for a server most of their time, so
+# three run on each core. The first server gets all of them; the others get neither unit tests, nor other languages, nor those of
+# the modules TOOL, for which it does not matter what the server is, and LONG, which repeat much (each cut of each script,
+# thousands of random calls) and would find the same again.
+TOOL := bench calls context doctor::clusters doctor::output documents faults::hostile faults::network faults::tls fixtures harness \
+	input layers options outputs packaging race report secrets shell snapshots times watch why
+LONG := archive::cut bulk::property holds::cut interrupted ledger::trim_cut model::quick preheat::cut
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
 	clients=$${SECKILL_TEST_CLIENTS-$$(scripts/clients)} && \
@@ -30,7 +33,7 @@ test: ## Run all tests, once on each server this machine has or can get
 		SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES="$$databases" SECKILL_TEST_CLIENTS="$$clients" \
 			SECKILL_TEST_PROMTOOL="$$promtool" \
 			RUST_TEST_THREADS="$$threads" cargo test --locked $$only </dev/null || exit 1; \
-		clients=; only='--test it --test torture -- $(TOOL:%=--skip %::)'; \
+		clients=; only='--test it --test torture -- $(patsubst %,--skip %::,$(TOOL) $(LONG))'; \
 	done
 
 # Round n of a run has the seed SEED + n; a round that fails says which seed reproduces it, and where its history is. With

@@ -54,7 +54,7 @@
   more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
-  HSET XADD; sets also SMISMEMBER SADD. Plain orders are quicker where XLEN is allowed too.
+  HSET XADD; sets also SMISMEMBER SADD. Plain orders are quicker if XLEN is allowed too.
 ]]
 --- @include "codes"
 

@@ -114,7 +114,7 @@ local function read()
   return bad
 end
 
--- What a request id says of a hold with this digest: a status, or nil where it is new.
+-- What a request id says of a hold with this digest: a status, or nil if it is new.
 local function known_as(request, digest)
   local found = call.seen[request]
   if not found then return nil end

@@ -22,8 +22,8 @@
   Returns one string an activity: as deduct and refund reply to the orders of a job, `letters stock refused [bought ...]`
   with the letters o, l, s and x; or
      -   the activity is not plain, and nothing is done in it: deduct or refund decides the same orders in a call of its own.
-         It is not live or not within its window, has no rules, units are held open and op is refund, or a key or an argument of it is not what it should be;
-         the line before is not the last one decided, some of the lines are decided, or the epoch or the job is another;
+         It is not live or not within its window, or has no rules; units are held open and op is refund; a key or an
+         argument of it is not what it should be; the line before is not the last one decided, some of the lines are decided, or the epoch or the job is another;
          a request id is known, comes twice or is empty; a user or an id has white space or what JSON escapes; a
          permission is missing; or the call has decided 2,000 orders before.
   All activities are read and checked before the first write. Then each is written as deduct and refund do, one after the

@@ -29,7 +29,7 @@
                      array of texts, and likewise requests and reasons, both of which may be empty
 
   Returns for one order one string, `status item item ...` with an item `status,stock,bought`; stock and bought are those
-  after it, empty where there are none (bought is `?` for a member of a set without units). An item that is corrupt is
+  after it, empty if there are none (bought is `?` for a member of a set without units). An item that is corrupt is
   `-11,n,hex`: KEYS[n] holds the value whose bytes are given in hexadecimal (`-`: it is of the wrong type).
   The order is
      1 ok                all units are taken
@@ -49,7 +49,7 @@
   q request_conflict, c corrupt), the stock before the call (`-` without one), how many of its items the job has refused so
   far, the status that refuses the whole activity or 0, `n,hex` of one thing that is corrupt or `-`, and what each user holds
   after the item. An order without a request id is decided, and replayed, if the job's lines in all its activities reached
-  its line. An activity that refuses as a whole keeps no line, so that its orders are not decided. A call writes nothing where
+  its line. An activity that refuses as a whole keeps no line, so that its orders are not decided. A call writes nothing if
   an activity does not know what the caller does:
    -20 gap               {-20, n, line}: activity n (from 1) has decided up to that line, and no further
    -21 other epoch       {-21, n, epoch}: activity n was reset since the job began
@@ -58,7 +58,7 @@
   fewer units to sell, never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY HSET
-  XADD; sets also SMISMEMBER SADD. The orders of a job are quicker where XLEN is allowed too.
+  XADD; sets also SMISMEMBER SADD. The orders of a job are quicker if XLEN is allowed too.
 ]]
 --- @include "codes"
 
@@ -290,7 +290,7 @@ local function past(order)
   return refused and REFUSED or nil
 end
 
--- Keeps under the request id of an order what became of it, where an activity is there.
+-- Keeps under the request id of an order what became of it, if an activity is there.
 local function keep(order, record)
   for _, item in ipairs(order.items) do
     local sale = item.sale

@@ -16,12 +16,12 @@
   ARGV[5]  dry            1: tell what would be done, write nothing
   ARGV[6]  total          units to sell, in all
   ARGV[7]  per_user_limit, ARGV[8] title, ARGV[9] starts_at, ARGV[10] ends_at, ARGV[11] ledger
-                          each `=text`, or empty where it is not given: create and reset then take none (and a
+                          each `=text`, or empty if it is not given: create and reset then take none (and a
                           ledger), update keeps what there is; times are Unix ms, ledger is 0 or 1
   ARGV[12] if_total       update only: nothing is done unless this is the total before; may be empty or left out
 
   Returns {status, action, total before, total, stock before, stock, limit, field, before, after, ...} with the
-  fields that differ; numbers are texts, false where there is none. Stock includes withdrawn units; limit is the one
+  fields that differ; numbers are texts, false if there is none. Stock includes withdrawn units; limit is the one
   that is in force afterwards.
      1 ok                action create (also of a reset if none of the keys exists), update, reset, or unchanged
     -3 out_of_stock      update: the stock would go below zero
@@ -30,8 +30,8 @@
                          gone, its ledger would have to be turned on or off, it is archived, an adoption of it is
                          unfinished, or its total is not if_total (the field `if_total`, after all others)
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-  An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last where it grows and
-  first where it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
+  An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last if it grows and
+  first if it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
   changes meta's `withdrawn` instead. A reset keeps nothing of the old meta but the epoch, which it raises.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS SET DECRBY

@@ -42,7 +42,7 @@
   never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS INCRBY HSET HDEL
-  XADD; sets also SMISMEMBER SADD SREM. The orders of a job are quicker where XLEN is allowed too.
+  XADD; sets also SMISMEMBER SADD SREM. The orders of a job are quicker if XLEN is allowed too.
 ]]
 --- @include "codes"
 
@@ -68,7 +68,7 @@ local wanted, invalid = read_quantities(call, 'all')
 if not wanted then return usage('refund: quantity of order ' .. invalid) end
 if call.kind == 'counter' then
   for i = 1, call.count do
-    if wanted[i] == 'all' then return usage('refund: all, where no user is recorded') end
+    if wanted[i] == 'all' then return usage('refund: all, but no user is recorded') end
   end
 end
 

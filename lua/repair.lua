@@ -211,7 +211,7 @@ for i = 1, count do
   end
 end
 
--- Write: the stock first where it shrinks, last where it grows.
+-- Write: the stock first if it shrinks, last if it grows.
 if fresh and not dry then
   if redis.acl_check_cmd then
     local denied = not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'

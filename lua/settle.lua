@@ -56,7 +56,7 @@
   call may find others; then ids that were overdue and are left, with their order (false: their record is not what it should
   be), which are not looked at again for 5 seconds.
   A pause or the window refuses nothing here. While the stock is withdrawn, units move to and from meta's `withdrawn`.
-  Where units return, the stock comes last, and where they are taken it comes first, so that a cut leaves fewer units to sell,
+  If units return, the stock comes last, and if they are taken it comes first, so that a cut leaves fewer units to sell,
   never more.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL

@@ -27,10 +27,10 @@
   no audit reads any more, and counts them; clear, again and again. Before a new draft the old one is cleared.
 
   Returns {status, ...}
-     1 ok             plan: {1, epoch, first kept, held by, first, checkpoint, draft}, as texts, false where there is none;
+     1 ok             plan: {1, epoch, first kept, held by, first, checkpoint, draft}, as texts, false if there is none;
                       `held by` is the consumer group that has not read and acknowledged all that should go
-                      page, switch: {1}, also where that very call was applied before
-                      cut: {1, removed, more}: since the preheat; more is 1 where the next call has something to do
+                      page, switch: {1}, also if that very call was applied before
+                      cut: {1, removed, more}: since the preheat; more is 1 if the next call has something to do
                       clear: {1, more}
     -4 not_preheated  KEYS[2] is absent
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
@@ -93,7 +93,7 @@ local function first_of(from)
   return found[1] and found[1][1]
 end
 
--- The first entry that must be kept for the consumer groups' sake, where that is before one, and the group.
+-- The first entry that must be kept for the consumer groups' sake, if that is before one, and the group.
 local function held_back(from)
   local holder
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[4])) do

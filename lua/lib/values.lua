@@ -32,7 +32,7 @@ local function unfit(value, key)
   return {CORRUPT, false, false, key, string.sub(tostring(value), 1, 64)}
 end
 
--- What a request id says of an order with this digest: a status, or nil where the id is new.
+-- What a request id says of an order with this digest: a status, or nil if the id is new.
 local function settled(found, digest)
   if not found then return nil end
   if found == digest then return REPLAYED end

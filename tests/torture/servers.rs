@@ -36,6 +36,7 @@ impl Servers {
         }
         let more = [&WRITES[..], &["--repl-backlog-size", "64mb"]].concat();
         let cluster = TestCluster::with(schedule.nodes / 2, true, &more);
+        cluster.allow_failovers();
         for node in cluster.nodes() {
             // What a replica got at first is in a new file.
             wait_until("the files of writes are ready", || {

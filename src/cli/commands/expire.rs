@@ -27,7 +27,7 @@ pub struct ExpireArgs {
     /// Activities whose holds expire [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
-    /// Go on, every DURATION, until Ctrl-C
+    /// Do it again every DURATION, until Ctrl-C
     ///
     /// Shows a row whenever something expired. Activities that are preheated meanwhile are found.
     #[arg(long, value_name = "DURATION", value_parser = every, conflicts_with = "dry_run")]

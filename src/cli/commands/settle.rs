@@ -33,13 +33,15 @@ pub struct ReleaseArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("from", |from| from.long_help(
+    "File of holds to settle; - is standard input\n\n\
+     Each row is settled exactly once; the same command resumes. Columns: activity, request and, if wanted, reason."
+)))]
 struct Which {
     /// Activity whose units are held
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     activity: Option<ActivityId>,
     /// Request id of the hold
-    ///
-    /// A row of a file has the columns activity, request and, if wanted, reason.
     #[arg(long, value_name = "ID", required_unless_present = "from", conflicts_with = "from")]
     request: Option<RequestId>,
     #[command(flatten)]

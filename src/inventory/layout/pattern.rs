@@ -1,4 +1,4 @@
-//! The name of a key, in which `<id>` stands for the activity.
+//! The name of a key, with `<id>` in the place of the activity's id.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ const ID: &str = "<id>";
 /// The longest pattern, in bytes: far below what a server takes, and short enough for a message.
 const LONGEST: usize = 256;
 
-/// The name of a key, in which `<id>` stands for the activity.
+/// The name of a key, with `<id>` in the place of the activity's id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pattern {
     text: String,

@@ -88,7 +88,7 @@ fn what_exists_is_not_overwritten_by_a_restore() {
         shop.redis.cmd(("DEL", layout.requests("1")));
         // Another sale began.
         shop.call("preheat --id 1 --stock 5 --reset --yes").code(0);
-        assert_eq!(shop.redis.rule(&layout.meta("1"), "epoch").as_deref(), Some("2"), "the epoch goes on");
+        assert_eq!(shop.redis.rule(&layout.meta("1"), "epoch").as_deref(), Some("2"), "the epoch grows");
         refused("not as this archive has them");
         // That was archived too.
         shop.call("deduct 1 --user b").code(0);

@@ -29,7 +29,7 @@ fn an_archive_comes_back_byte_for_byte_in_every_layout() {
         assert_eq!(shop.call("inspect 1 -o json").code(0).stdout, inspected, "{layout:?}");
         assert_eq!(shop.redis.xrange(&layout.ledger("1")), entries, "{layout:?}: ids too");
 
-        // Orders are known by their request ids, lines by their job; refunds work, and the sale can go on.
+        // Orders are known by their request ids, lines by their job; refunds work, and the sale continues.
         shop.call("resume 1").code(0);
         shop.call("deduct 1 --user a --request r-a").code(0).stdout_has("replayed");
         let orders = "activity,user,request\n1,d,\n1,e,r\"e\n1,a,\n1,用户,\n";
@@ -73,11 +73,11 @@ fn what_nobody_bought_and_what_has_ended_is_archived_too() {
 #[test]
 fn users_and_titles_in_any_encoding_come_back() {
     let shop = Shop::open(SECKILL);
-    let odd: &[u8] = b"\xc4\xe3\0\"\\\n";
+    let raw: &[u8] = b"\xc4\xe3\0\"\\\n";
     let entry = [&b"[\""[..], b"\xc4\xe3\\u0000\\\"\\\\\\n", b"\"]"].concat();
     let ledger = SECKILL.ledger("1");
     // As a backend sells that writes our ledger, and knows no UTF-8.
-    shop.redis.cmd(("HSET", SECKILL.participants("1"), odd, 1));
+    shop.redis.cmd(("HSET", SECKILL.participants("1"), raw, 1));
     let withdrawn: i64 = shop.redis.hget(&SECKILL.meta("1"), "withdrawn").unwrap().parse().unwrap();
     shop.redis.cmd(("HSET", SECKILL.meta("1"), "withdrawn", withdrawn - 1));
     shop.redis.cmd(("HSET", SECKILL.meta("1"), "title", &b"\xff\xfe"[..]));

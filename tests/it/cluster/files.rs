@@ -99,7 +99,7 @@ fn a_primary_that_is_killed_is_replaced_and_nothing_is_applied_twice() {
     let mut sale = Sale::new(TestCluster::with_replicas(3), 10_000);
     let run = sale.apply();
     sale.wait_until_sold(0, 100);
-    sale.cluster.node_mut(0).kill9();
+    sale.cluster.kill_primary(0);
     run.wait().code(0);
     sale.check();
 }
@@ -109,7 +109,7 @@ fn a_primary_that_stops_answering_is_replaced_and_may_come_back() {
     let sale = Sale::new(TestCluster::with_replicas(3), 10_000);
     let run = sale.apply();
     sale.wait_until_sold(0, 100);
-    sale.cluster.node(1).freeze();
+    sale.cluster.freeze_primary(1);
     wait_until("the replica is a primary", || sale.cluster.role(4) == "master");
     sale.cluster.node(1).thaw();
     run.wait().code(0);
@@ -282,7 +282,7 @@ fn multi_orders_survive_a_primary_that_is_killed() {
     let left = |cluster: &TestCluster, id: &str| cluster.ask::<i64>(&CLUSTER.stock(id), ("GET", CLUSTER.stock(id)));
     wait_until("some are sold", || left(&cluster, "1216") < 49_900);
     let node = cluster.owner_of("1216");
-    cluster.node_mut(node).kill9();
+    cluster.kill_primary(node);
     run.wait().code(0);
     assert_eq!(["1216", "sku-1", "1214", "sku-3"].map(|id| left(&cluster, id)), [47_000, 44_000, 47_000, 44_000]);
     cluster.seckill(["reconcile"]).code(0);

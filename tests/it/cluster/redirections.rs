@@ -145,7 +145,7 @@ fn an_order_waits_for_the_failover_of_a_primary_that_was_killed() {
     cluster.seckill(["deduct", &activity, "--user", "7"]).code(0);
     let primary = cluster.node(1).ask::<Vec<redis::Value>>("ROLE")[1].clone();
     wait_until("the replica has it", || cluster.node(4).ask::<Vec<redis::Value>>("ROLE")[4] == primary);
-    cluster.node_mut(1).kill9();
+    cluster.kill_primary(1);
     // The promoted replica has none of the scripts that were loaded by their SHA-1 alone.
     let outcome = cluster.seckill(["deduct", &activity, "--user", "8", "-o", "json"]).code(0).json();
     assert_eq!((&outcome["status"], &outcome["stock"]), (&"ok".into(), &8.into()));
@@ -193,7 +193,7 @@ fn a_replica_that_lost_its_primary_is_waited_for_until_it_takes_over() {
     cluster.seckill(["preheat", "--stock", "10", "--id", &activity]).code(0);
     let primary = cluster.node(0).ask::<Vec<redis::Value>>("ROLE")[1].clone();
     wait_until("the replica has it", || cluster.node(3).ask::<Vec<redis::Value>>("ROLE")[4] == primary);
-    cluster.node_mut(0).kill9();
+    cluster.kill_primary(0);
     let down = || cluster.node(3).try_ask::<i64>("DBSIZE").is_err_and(|error| error.code() == Some("MASTERDOWN"));
     wait_until("the replica serves nothing", || down() || cluster.role(3) == "master");
     let replica = seeds(&cluster, &[3]);

@@ -50,7 +50,7 @@ fn a_failover_during_a_scan_leaves_nobody_out() {
     wait_until("the replica has it", || cluster.node(4).ask::<Vec<redis::Value>>("ROLE")[4] == primary);
     let scan = cluster.seckill(["inspect", &activity, "--all", "-o", "csv"]).spawn();
     scan.wait_for_stdout("user-");
-    cluster.node_mut(1).kill9();
+    cluster.kill_primary(1);
     all_once(scan, &activity);
     cluster.seckill(["inspect", "--scan"]).code(0).stdout_has(&activity);
 }

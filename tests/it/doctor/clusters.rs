@@ -49,7 +49,7 @@ fn a_node_that_is_down_and_a_slot_that_is_left_open_are_named() {
     assert!(open["status"] == "warn" && text(&open, "found").ends_with("left open in a move: 7"), "{open:#}");
     assert!(text(&open, "fix").contains("--cluster fix 127.0.0.1:"), "{open:#}");
     let down = format!("127.0.0.1:{}", cluster.node(2).port().unwrap());
-    cluster.node_mut(2).kill9();
+    cluster.kill_primary(2);
     wait_until("the others know", || {
         let info: String = cluster.node(0).ask(("CLUSTER", "INFO"));
         info.contains("cluster_state:fail")

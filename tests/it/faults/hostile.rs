@@ -60,7 +60,7 @@ fn a_reply_without_end_is_an_error_in_bounded_memory() {
             [("inspect", &[1, 5][..]), ("deduct 1 --user 7 --request r", &[6]), ("reconcile 1", &[1, 5])]
         {
             // Twice what a reply may hold, and the program itself; 0.1 took 1.7 GB.
-            let limited = format!("ulimit -v 600000; exec \"$0\" -q {line} --timeout 500ms");
+            let limited = format!("ulimit -v 600000; exec \"$0\" -q {line} --timeout 5s");
             let ended = Command::new("sh")
                 .args(["-c", &limited])
                 .arg(crate::support::binary())

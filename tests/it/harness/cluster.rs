@@ -38,7 +38,7 @@ fn a_replica_takes_over_from_a_primary_that_died() {
     assert_eq!((cluster.role(0), cluster.role(3)), ("master".to_owned(), "slave".to_owned()));
     let () = cluster.node(0).ask(("SET", "{06S}", "kept"));
     wait_until("the replica has it", || cluster.node(3).ask::<i64>("DBSIZE") == 1);
-    cluster.node_mut(0).kill9();
+    cluster.kill_primary(0);
     wait_until("the replica took over", || cluster.role(3) == "master");
     cluster.wait_until_ok();
     assert_eq!(cluster.owner(cluster.slot("06S")), 3);

@@ -16,9 +16,10 @@ use super::wait_until;
 const SLOTS: u16 = 16384;
 /// How far a node's port for other nodes is from its port for clients.
 const BUS: u16 = 10_000;
-/// A node is taken for dead after so many milliseconds, so a failover takes about three seconds. With fewer, a busy machine takes
-/// for dead who only waits for it.
+/// A node is taken for dead after so many milliseconds while a failover is wanted, which then takes about three seconds.
 const NODE_TIMEOUT: &str = "2000";
+/// And while none is wanted: on a busy machine a node can be silent for seconds that only waits for its turn.
+const CALM_NODE_TIMEOUT: &str = "20000";
 /// The user as whom replicas follow their primaries, so that a test can cut them off.
 const FOLLOWER: &str = "follower on >secret +psync +replconf +ping";
 
@@ -41,7 +42,7 @@ impl TestCluster {
         Self::with(primaries, true, &[])
     }
 
-    /// The same with more arguments for each node, of which `PORT` stands for its port.
+    /// The same with more arguments for each node, with its port for each `PORT` in them.
     #[track_caller]
     pub fn with(primaries: usize, replicas: bool, args: &[&str]) -> Self {
         let count = if replicas { 2 * primaries } else { primaries };
@@ -53,6 +54,7 @@ impl TestCluster {
                     let cluster = Self { nodes, primaries };
                     cluster.wait_until_ok();
                     cluster.wait_for_replicas();
+                    cluster.configure_all("cluster-node-timeout", CALM_NODE_TIMEOUT);
                     return cluster;
                 }
                 Err(failed) => why = failed,
@@ -83,6 +85,44 @@ impl TestCluster {
 
     pub fn nodes(&self) -> &[TestRedis] {
         &self.nodes
+    }
+
+    /// Kills a primary as a power cut does. The others notice in time, and its replica, if it has one, takes over.
+    #[track_caller]
+    pub fn kill_primary(&mut self, node: usize) {
+        self.allow_failover_of(node);
+        self.nodes[node].kill9();
+    }
+
+    /// Stops a primary in its tracks; else as [`Self::kill_primary`].
+    #[track_caller]
+    pub fn freeze_primary(&self, node: usize) {
+        self.allow_failover_of(node);
+        self.nodes[node].freeze();
+    }
+
+    #[allow(dead_code, reason = "for tests/torture")]
+    /// Lets every replica take over from a primary that seems dead, from now on.
+    #[track_caller]
+    pub fn allow_failovers(&self) {
+        self.configure_all("cluster-replica-no-failover", "no");
+        self.configure_all("cluster-node-timeout", NODE_TIMEOUT);
+    }
+
+    /// Nobody else's replica takes over, though its primary may be silent for a while.
+    #[track_caller]
+    fn allow_failover_of(&self, node: usize) {
+        if let Some(replica) = self.nodes.get(node + self.primaries) {
+            let () = replica.ask(("CONFIG", "SET", "cluster-replica-no-failover", "no"));
+        }
+        self.configure_all("cluster-node-timeout", NODE_TIMEOUT);
+    }
+
+    #[track_caller]
+    fn configure_all(&self, name: &str, value: &str) {
+        for node in self.nodes.iter().filter(|node| node.is_running()) {
+            let () = node.ask(("CONFIG", "SET", name, value));
+        }
     }
 
     /// The slot of a key or an activity's tag, as the servers compute it.
@@ -268,6 +308,7 @@ fn launch(primaries: usize, count: usize, args: &[&str]) -> Result<Vec<TestRedis
     let mut all = args.to_vec();
     all.extend(["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"]);
     all.extend(["--cluster-node-timeout", NODE_TIMEOUT, "--cluster-replica-validity-factor", "0"]);
+    all.extend(["--cluster-replica-no-failover", "yes"]);
     all.extend(["--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"]);
     all.push("--user");
     all.extend(FOLLOWER.split(' '));

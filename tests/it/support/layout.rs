@@ -9,7 +9,7 @@ pub struct Layout {
     pub name: &'static str,
     /// What the scripts call the way in which it records who bought.
     pub kind: &'static str,
-    /// Patterns of `KEYS`, in order; `<id>` stands for the activity.
+    /// Patterns of `KEYS`, in order; `<id>` in the place of the activity's id.
     patterns: &'static [&'static str],
     /// The set of all activities that were preheated.
     pub index: &'static str,

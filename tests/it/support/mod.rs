@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything that happens within milliseconds may take before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until something is so, looking again and again.
 #[track_caller]

@@ -71,7 +71,7 @@ fn header(report: &Report, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// The state; of a sale that may go on, also when that was so.
+/// The state; of a sale that has not ended, with the time at which it was read.
 pub fn state(report: &Report) -> String {
     match report.snapshot.state() {
         State::Ended => State::Ended.to_string(),
