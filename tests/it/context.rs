@@ -240,6 +240,7 @@ fn a_protected_context_is_changed_only_by_its_name() {
     redis.seckill(["preheat", "--id", "1", "--stock", "50"]).code(0);
     let before = redis.dump_all();
     let orders = home.path("orders.csv", "activity,user\n1,9\n");
+    let folder = orders.replace("orders.csv", "archive");
     for line in [
         "preheat --id 2 --stock 5",
         "preheat --id 1 --stock 5 --reset",
@@ -251,6 +252,11 @@ fn a_protected_context_is_changed_only_by_its_name() {
         "resume 1",
         "ledger trim 1 --before 1h",
         "reconcile 1 --fix",
+        "hold 1 --user 7 --for 1m",
+        "confirm 1 --request r",
+        "release 1 --request r",
+        "expire 1",
+        &format!("archive 1 --to {folder}"),
         &format!("deduct --from {orders}"),
         &format!("refund --from {orders} --keep-going"),
     ] {
@@ -261,6 +267,10 @@ fn a_protected_context_is_changed_only_by_its_name() {
         call().at_terminal("sal\n").code(1).stdout_has("Type `sale` to change it");
         home.seckill([]).args(line.split(' ')).args(["--dry-run"]).run().stderr_lacks("protected");
     }
+    let bench = || home.seckill(["bench", "--orders", "5", "--clients", "2"]);
+    bench().args(["--yes"]).code(2).stderr_has("`sale` is protected").stderr_has("--confirm sale");
+    bench().at_terminal("yes\n").code(1).stdout_has("nothing was changed");
+    bench().args(["--yes", "--confirm", "sale"]).code(0).stdout_has("1  lua");
     redis.assert_unchanged_since(&before);
     home.seckill(["deduct", "1", "--user", "7"]).at_terminal("sale\n").code(0);
     home.seckill(["deduct", "1", "--user", "7", "--confirm", "sale"]).code(0);

@@ -132,3 +132,19 @@ fn a_slot_that_moves_meanwhile_is_followed() {
     assert!(lua["retries"].as_u64().unwrap() > 0, "{lua}");
     assert_eq!(cluster.nodes().iter().map(|node| node.ask::<u64>(("DBSIZE",))).sum::<u64>(), 0);
 }
+
+#[test]
+fn a_watchdog_prolongs_the_lock_of_a_holder_that_waits_for_the_server() {
+    let (redis, unchanged) = server();
+    let running = begin(&redis, "lock");
+    // A release that the server already has leaves nothing to prolong, so one pause of the server may not be enough.
+    wait_until("the lock was prolonged", || {
+        redis.freeze();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        redis.thaw();
+        redis.ask::<String>(("INFO", "commandstats")).contains("cmdstat_pexpire:")
+    });
+    running.signal(libc::SIGINT);
+    running.wait().code(130);
+    unchanged(&redis);
+}

@@ -41,6 +41,12 @@ fn a_shop_sells_audits_and_repairs_on_its_own_keys() {
             run("reconcile").code(0);
         }
         run("doctor").code(3).stdout_has("shop:{<id>}:left");
+        assert_eq!(run("report 1").code(0).json()[0]["stock"], 8, "{kind}");
+        // On keys of the shop's names, of activities of its own.
+        let small = ["--yes", "--orders", "40", "--users", "40", "--clients", "8", "--strategy", "lua,batch,watch"];
+        let sold = run("bench --scenario short").args(small).code(0).json();
+        let exact = sold.as_array().unwrap().iter().filter(|row| row["oversold"] == 0).count();
+        assert_eq!(exact, 3, "{kind}: {sold}");
 
         let mut keys: Vec<String> = redis.ask(("KEYS", "*"));
         keys.sort();
@@ -53,6 +59,28 @@ fn a_shop_sells_audits_and_repairs_on_its_own_keys() {
         }
         wanted.sort();
         assert_eq!(keys, wanted, "{kind}");
+    }
+}
+
+#[test]
+fn a_shop_holds_units_and_archives_what_is_over() {
+    for kind in ["hash", "set", "coupon"] {
+        let (redis, shop) = (TestRedis::start(), Shop::new(kind));
+        let run = |line: &str| shop.run(&redis, line);
+        run("preheat --id 1 --stock 10").code(0);
+        for user in ["a", "b"] {
+            run(&format!("hold 1 --user {user} --for 1h --request {user}")).code(0);
+        }
+        assert_eq!(redis.ask::<i64>(("GET", "shop:{1}:left")), 8, "{kind}");
+        run("confirm 1 --request a").code(0);
+        run("release 1 --request b").code(0);
+        run("pause 1").code(0);
+        let inspected = run("inspect 1").code(0).stdout;
+        run("archive 1 --to archive --yes").in_dir(shop.folder.path()).code(0);
+        assert_eq!(redis.ask::<i64>(("EXISTS", "shop:{1}:left", "shop:{1}:buyers")), 0, "{kind}");
+        run("preheat --restore archive --yes").in_dir(shop.folder.path()).code(0);
+        assert_eq!(run("inspect 1").code(0).stdout, inspected, "{kind}");
+        run("reconcile").code(0).stdout_has("match");
     }
 }
 
