@@ -147,7 +147,8 @@ fn exit_of(error: &StoreError) -> Exit {
         | StoreError::Redirected(_)
         | StoreError::Reset { .. }
         | StoreError::Oversized { .. }
-        | StoreError::Reply { .. } => Exit::Failed,
+        | StoreError::Reply { .. }
+        | StoreError::GaveUp(_) => Exit::Failed,
         StoreError::Unknown { .. } | StoreError::Lost { .. } => Exit::Unknown,
     }
 }
@@ -203,6 +204,7 @@ pub fn advice(error: &StoreError) -> Option<String> {
         }
         StoreError::Oversized { .. } => "is it the right server? its reply was not read to the end",
         StoreError::Reply { .. } => "does another version of the scripts run there?",
+        StoreError::GaveUp(_) => "fewer clients get in each other's way less: `--clients`",
     };
     Some(advice.to_owned())
 }

@@ -69,6 +69,9 @@ pub enum StoreError {
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
     Reply { what: String, reply: String },
+    /// An order of a load test that others kept from being decided: why.
+    #[error("gave up: {0}")]
+    GaveUp(String),
 }
 
 /// Why a handshake of TLS failed.

@@ -75,8 +75,8 @@ impl Strategy for Lock {
                 order.retries += 1;
                 order.stage = 0;
                 if now - order.sent >= self.patience {
-                    let reply = format!("no lock within {}", humantime::format_duration(self.patience));
-                    return Next::Failed(StoreError::Reply { what: "SET NX PX".to_owned(), reply });
+                    let why = format!("no lock within {}", humantime::format_duration(self.patience));
+                    return Next::Failed(StoreError::GaveUp(why));
                 }
                 Next::Pause(now + NAP / 2 + NAP * u32::try_from(order.number % 16).unwrap_or(0) / 16)
             }

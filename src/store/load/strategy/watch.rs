@@ -58,8 +58,8 @@ impl Strategy for Watch {
                 Some(Value::Nil) => {
                     order.retries += 1;
                     if order.retries >= MOST_TRIES {
-                        let reply = format!("another client was faster {MOST_TRIES} times");
-                        return Next::Failed(StoreError::Reply { what: "EXEC".to_owned(), reply });
+                        let why = format!("another client was faster {MOST_TRIES} times");
+                        return Next::Failed(StoreError::GaveUp(why));
                     }
                     self.begin(order, out)
                 }
