@@ -319,7 +319,8 @@ if not call.dry then
 end
 if call.single then
   local hold = holds[1]
-  return {last, left, hold and shown(bought[1]), hold and quantities[1], hold and shown_users[1]}
+  if not hold then return {last, left, false, false, false} end
+  return {last, left, shown(bought[1]), quantities[1], shown_users[1]}
 end
 local common = quantities[1]
 for i = 2, call.count do

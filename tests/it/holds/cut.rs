@@ -6,7 +6,7 @@ use crate::support::scripts::shown;
 use crate::support::{Layout, Scripts, TestRedis};
 
 /// The script with an error in place of what follows its `nth` write.
-fn cut_after(name: &'static str, nth: usize) -> String {
+pub fn cut_after(name: &'static str, nth: usize) -> String {
     let (header, code) = shown(name).split_once("]]\n").unwrap();
     let wrapper = format!(
         "local server, writes = redis, 0\n\

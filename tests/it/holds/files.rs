@@ -90,3 +90,47 @@ fn a_summary_counts_units_of_holds_and_a_dry_run_writes_nothing() {
     redis.seckill(["reconcile"]).code(0);
     assert_eq!(redis.int(&SECKILL.stock("1")), 6);
 }
+
+#[test]
+fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
+    for layout in WITH_USERS {
+        let redis = TestRedis::start();
+        redis.seckill(["-l", layout.name, "preheat", "--id", "1", "--stock", "2"]).code(0);
+        let run = |line: &str, input: &str, code| {
+            redis.seckill(["-l", layout.name]).args(line.split(' ')).stdin(input).code(code)
+        };
+        // The second row wants more than is left.
+        let holds = "activity,user,quantity,request\n1,\"o'neil \"\"[x\",1,ra\n1,9,7,rb\n1,王,1,rc\n";
+        let held = run("-o jsonl hold --from - --for 1h --job j", holds, 3).jsonl();
+        for (row, id) in held.iter().zip(["ra", "rb", "rc"]) {
+            let Some(record) = redis.hget(&layout.requests("1"), &format!("\th:{id}")) else {
+                assert!(row["status"] != "ok" && row["deadline"].is_null(), "{row}");
+                continue;
+            };
+            let shown: jiff::Timestamp = row["deadline"].as_str().unwrap().parse().unwrap();
+            assert_eq!(record.split(' ').nth(2).unwrap(), shown.as_millisecond().to_string(), "{row}");
+        }
+        // Of what was held before, a reply has no deadline: `inspect --holds` shows it.
+        let again = run("-o jsonl hold --from - --for 1h --job j", holds, 3).jsonl();
+        assert!(again.iter().all(|row| row["status"] == "replayed" && row["deadline"].is_null()), "{layout:?}");
+        let more = run("-o csv hold --from - --for 1h --job csv", "activity,user,quantity\n1,n,1\n", 3).stdout;
+        assert!(more.starts_with("line,activity,user,quantity,status,stock,bought,request,deadline\n"), "{more}");
+
+        let ends = "activity,request\n1,ra\n1,none\n1,rc\n";
+        let users = |line: &str, code| -> Vec<String> {
+            let rows = run(line, ends, code).jsonl();
+            rows.iter().map(|row| format!("{} {}", row["status"].as_str().unwrap(), row["user"])).collect()
+        };
+        let named = |statuses: [&str; 3]| {
+            let names = [r#""o'neil \"[x""#, "null", "\"王\""];
+            statuses.iter().zip(names).map(|(status, name)| format!("{status} {name}")).collect::<Vec<_>>()
+        };
+        let paid = "-o jsonl confirm --from - --job paid";
+        assert_eq!(users(paid, 3), named(["ok", "not_held", "ok"]), "{layout:?}");
+        assert_eq!(users(paid, 3), named(["replayed"; 3]), "{layout:?}: the same file again");
+        let csv = run("-o csv release --from - --job gone", ends, 3).stdout;
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines[0], "line,activity,user,quantity,status,stock,bought,request", "{layout:?}");
+        assert_eq!(lines[1], "2,1,\"o'neil \"\"[x\",1,confirmed,0,1,ra", "{layout:?}");
+    }
+}

@@ -4,7 +4,10 @@ mod audit;
 mod commands;
 mod cut;
 mod files;
+mod histories;
 mod hostile;
+mod interleavings;
+mod model;
 mod transitions;
 
 use crate::support::{CLUSTER, COUPON, Layout, SECKILL, SKU, Scripts, TestRedis, wait_until};

@@ -7,6 +7,7 @@ use super::summary::Tallies;
 use crate::cli::error::Result;
 use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream, columns};
 use seckill::inventory::status::Status;
+use seckill::inventory::time::Millis;
 use seckill::store::bulk::DecidedOrder;
 
 /// One order of a file, and how it ended.
@@ -47,6 +48,39 @@ columns!(row: LineRow<'_> {
     stock;
     bought;
     request;
+});
+
+/// One hold of a file, and how it ended.
+#[derive(Debug, Serialize)]
+pub(super) struct HoldLineRow<'a> {
+    line: u64,
+    activity: &'a str,
+    user: Option<&'a str>,
+    quantity: u32,
+    status: Status,
+    stock: Option<u64>,
+    bought: Option<u64>,
+    request: &'a str,
+    deadline: Option<Millis>,
+}
+
+impl<'a> HoldLineRow<'a> {
+    pub(super) fn new(decided: &DecidedOrder<'a>, request: &'a str) -> Self {
+        let LineRow { line, activity, user, quantity, status, stock, bought, request } = LineRow::new(decided, request);
+        Self { line, activity, user, quantity, status, stock, bought, request, deadline: decided.deadline }
+    }
+}
+
+columns!(row: HoldLineRow<'_> {
+    line;
+    activity => Cell::text(row.activity).flexible();
+    user => Cell::text(row.user.unwrap_or_default()).flexible();
+    quantity;
+    status;
+    stock;
+    bought;
+    request;
+    deadline;
 });
 
 /// Whether a format shows a row an order.

@@ -6,15 +6,15 @@ use super::args::BulkArgs;
 use super::driver;
 use super::input::Input;
 use super::kind::Kind;
-use super::report::{LineRow, Report, shows_rows};
+use super::report::{HoldLineRow, LineRow, Report, shows_rows};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Column, OrderRow};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, OutputError, Row, RowStream};
 use seckill::inventory::hold::HoldFor;
 use seckill::inventory::number::Limit;
 use seckill::store::Store;
-use seckill::store::bulk::{BulkOrder, Operation, OrderOptions, OrderRun, SingleOrders};
+use seckill::store::bulk::{BulkOrder, DecidedOrder, Job, Operation, OrderOptions, OrderRun, SingleOrders};
 
 /// What the command adds to its file.
 pub struct Task<'a> {
@@ -35,7 +35,7 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
     crate::cli::interrupt::stop_gracefully();
     let input = Input::of_orders(from, args, store.layout(), task.operation)?;
     let has_rows = shows_rows(out.format());
-    driver::run(input, &args.run, task.operation, task.dry_run, store, out, |store, job, names| {
+    let open = |store: &mut Store, job: Job, names| {
         let single = Single { job: job.name.clone(), request: String::new() };
         let options = OrderOptions {
             operation: task.operation,
@@ -48,7 +48,13 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
             retry_for: args.run.retry_for(),
         };
         Ok((single, OrderRun::new(store, options, names)?))
-    })
+    };
+    if task.operation == Operation::Hold {
+        return driver::run(input, &args.run, task.operation, task.dry_run, store, out, |store, job, names| {
+            open(store, job, names).map(|(single, run)| (Holds(single), run))
+        });
+    }
+    driver::run(input, &args.run, task.operation, task.dry_run, store, out, open)
 }
 
 /// Orders of one activity each.
@@ -77,6 +83,18 @@ impl Kind for Single {
     }
 
     fn report(&mut self, run: &OrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
+        self.report_with(run, report, |rows, decided, request| rows.push_borrowed(&LineRow::new(decided, request)))
+    }
+}
+
+impl Single {
+    /// Reports the first order of the run, with a row that `push` makes.
+    fn report_with<R: Row>(
+        &mut self,
+        run: &OrderRun,
+        report: &mut Report<'_, R>,
+        push: impl FnOnce(&mut RowStream<'_, R>, &DecidedOrder<'_>, &str) -> Result<(), OutputError>,
+    ) -> Result<bool> {
         let Some(decided) = run.front() else { return Ok(false) };
         let order = &decided.order;
         if !report.lines.record(order.line, decided.status) {
@@ -91,7 +109,25 @@ impl Kind for Single {
         } else {
             self.request.push_str(order.request);
         }
-        rows.push_borrowed(&LineRow::new(&decided, &self.request))?;
+        push(rows, &decided, &self.request)?;
         Ok(true)
+    }
+}
+
+/// Holds of one activity each, whose rows have a deadline.
+struct Holds(Single);
+
+impl Kind for Holds {
+    type Line = OrderRow;
+    type Orders = SingleOrders;
+    type Row = HoldLineRow<'static>;
+
+    fn push(&self, run: &mut OrderRun, row: &OrderRow) -> Result<()> {
+        self.0.push(run, row)
+    }
+
+    fn report(&mut self, run: &OrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
+        self.0
+            .report_with(run, report, |rows, decided, request| rows.push_borrowed(&HoldLineRow::new(decided, request)))
     }
 }

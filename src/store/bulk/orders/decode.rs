@@ -51,6 +51,14 @@ impl<'a> Packed<'a> {
         Some(extra)
     }
 
+    /// Splits off the users of holds, which `settle` has behind what they hold: empty for one that does not exist.
+    pub(super) fn split_users(&mut self) -> Option<Vec<String>> {
+        let (rest, users) = self.bought?.split_once(" [")?;
+        self.bought = Some(rest);
+        let users: Vec<String> = serde_json::from_str(&format!("[{users}")).ok()?;
+        (users.len() == self.letters.len()).then_some(users)
+    }
+
     fn decode(bytes: &'a [u8], count: usize) -> Option<Self> {
         let packed = Self::of(std::str::from_utf8(bytes).ok()?, count)?;
         (packed.orders().count() == count).then_some(packed)
@@ -151,11 +159,15 @@ mod tests {
         assert_eq!(orders, expected.map(|(status, held)| (status, false, held)));
         assert!(Packed::of("ors 7 2", 2).is_none());
         assert_eq!(Packed::of("o 7 0", 1).unwrap().orders().next(), Some((Status::Ok, false, None)));
-        let mut settled = Packed::of("oOh 7 1 2,1,0 4 1 0 [\"a\"]", 3).unwrap();
+        let mut settled = Packed::of("oOh 7 1 2,1,0 4 1 0 [\"a [b\",\"7\",\"\"]", 3).unwrap();
+        assert_eq!(settled.split_users().unwrap(), ["a [b", "7", ""]);
         assert_eq!(quantities_of(settled.split_extra().unwrap()).collect::<Vec<_>>(), [2, 1, 0]);
         let orders: Vec<_> = settled.orders().collect();
         let expected = [(Status::Ok, false, Some(4)), (Status::Ok, true, Some(1)), (Status::NotHeld, false, Some(0))];
         assert_eq!(orders, expected);
+        for invalid in ["o 7 0 1 4", "o 7 0 1 4 [\"a\"", "o 7 0 1 4 [\"a\",\"b\"]", "o 7 0 1 4 [7]"] {
+            assert!(Packed::of(invalid, 1).unwrap().split_users().is_none(), "{invalid}");
+        }
         assert_eq!(quantities_of("3").take(2).collect::<Vec<_>>(), [3, 3]);
     }
 

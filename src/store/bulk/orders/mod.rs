@@ -23,6 +23,7 @@ use crate::inventory::layout::Kind;
 use crate::inventory::number::Limit;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
+use crate::inventory::time::Millis;
 use crate::store::error::ServerKind;
 use crate::store::pipeline::{Link, Pipeline};
 use crate::store::reply::Reply;
@@ -33,7 +34,7 @@ use decode::{Decoded, Packed, decode_mixed, quantities_of};
 use encode::Encoder;
 use queue::{Batch, Queue, each};
 use schedule::Schedule;
-use window::{Row, State, Window};
+use window::{HoldDetails, Row, State, Window};
 
 /// What is done with the orders of a file, and how.
 #[derive(Debug, Clone)]
@@ -86,6 +87,8 @@ pub struct DecidedOrder<'a> {
     pub stock: Option<u64>,
     /// Units the user holds after it.
     pub bought: Option<u64>,
+    /// Until when the units are held, if this run holds them.
+    pub deadline: Option<Millis>,
 }
 
 /// Orders of one activity each, from the first that was not popped.
@@ -120,6 +123,7 @@ impl Run<SingleOrders> {
             Operation::Confirm | Operation::Release => &SETTLE,
             Operation::Deduct | Operation::MultiDeduct => &DEDUCT,
         };
+        let has_holds = operation == Operation::Hold || operation.settles();
         let kind = store.layout.kind();
         // `names` are all, unless the input was not read before.
         let has_several = kind == Kind::Hash && limit.is_none() && !store.operator.is_empty() && names.count() != 1;
@@ -136,7 +140,7 @@ impl Run<SingleOrders> {
             has_users: kind.has_users(),
             has_rows,
             most_orders: limits.most_orders(),
-            window: Window::new(has_rows),
+            window: Window::new(has_rows).with_holds(has_rows && has_holds),
             queues: Vec::new(),
             schedule: Schedule::new(),
             popped: 0,
@@ -157,13 +161,15 @@ impl Run<SingleOrders> {
         let (row, status) = self.orders.window.front_decided()?;
         let [mut user, mut request, reason] =
             self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+        let hold = self.orders.window.front_hold();
         if self.orders.operation.settles() {
-            (user, request) = ("", user);
+            (user, request) = (hold.map_or("", |hold| &hold.user), user);
         }
         let activity = self.states.name(row.activity);
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
         let [stock, bought] = self.orders.window.front_details();
-        Some(DecidedOrder { order, nth: row.activity as usize, status, stock, bought })
+        let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
+        Some(DecidedOrder { order, nth: row.activity as usize, status, stock, bought, deadline })
     }
 }
 
@@ -226,12 +232,14 @@ impl SingleOrders {
     }
 
     /// Each order of a batch was decided.
-    fn decided(&mut self, states: &mut JobStates, batch: &Batch, packed: &mut Packed<'_>) {
+    fn decided(&mut self, states: &mut JobStates, batch: &Batch, packed: &mut Packed<'_>, users: Vec<String>) {
         let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
         let (operation, has_users) = (self.operation, self.has_users);
-        // Of a hold it is the deadline, which is shown by `inspect --holds`.
+        // Of holds it is the deadline of those that are made now.
         let extra = if operation == Operation::Hold || operation.settles() { packed.split_extra() } else { None };
         let mut quantities = extra.filter(|_| operation.settles()).map(quantities_of);
+        let deadline = extra.filter(|_| operation == Operation::Hold).and_then(|text| text.parse().ok());
+        let mut users = users.into_iter();
         let mut number = batch.first;
         for (status, takes_again, bought) in packed.orders() {
             let row = self.window.row_mut(number);
@@ -251,6 +259,11 @@ impl SingleOrders {
             last = row.line;
             let next = number + u64::from(row.next);
             self.window.set_details(number, stock, bought.filter(|_| has_users));
+            let deadline = deadline.filter(|_| status == Status::Ok);
+            let user = users.next().unwrap_or_default();
+            if deadline.is_some() || !user.is_empty() {
+                self.window.set_hold(number, HoldDetails { deadline, user });
+            }
             number = next;
         }
         let state = states.get_mut(batch.activity);
@@ -277,7 +290,12 @@ impl SingleOrders {
         let nth = batch.activity;
         let reply = Reply::of(self.script);
         match Decoded::decode(value, batch.count, &states.keys(nth), &reply)? {
-            Decoded::Decided(mut packed) => self.decided(states, &batch, &mut packed),
+            Decoded::Decided(mut packed) => {
+                let users =
+                    if self.operation.settles() && self.has_rows { packed.split_users() } else { Some(Vec::new()) };
+                let users = users.ok_or_else(|| reply.invalid(value))?;
+                self.decided(states, &batch, &mut packed, users);
+            }
             Decoded::Refused { status, line, corrupt } => {
                 self.refused(states, &batch, status, line);
                 return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
@@ -309,7 +327,7 @@ impl SingleOrders {
         let mut is_left = false;
         for (batch, packed) in call.batches.iter().zip(&mut replies) {
             match packed {
-                Some(packed) => self.decided(states, batch, packed),
+                Some(packed) => self.decided(states, batch, packed, Vec::new()),
                 None => {
                     is_left = true;
                     self.queues[batch.activity as usize].is_alone = true;

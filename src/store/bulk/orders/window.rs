@@ -58,12 +58,23 @@ fn split_length(text: &[u8]) -> (usize, &[u8]) {
     (length.iter().rev().fold(0, |length, byte| length * 128 + usize::from(byte % 128)), rest)
 }
 
+/// What a reply says of the hold of a row.
+#[derive(Debug, Default)]
+pub(super) struct HoldDetails {
+    /// Its deadline, in Unix ms.
+    pub(super) deadline: Option<u64>,
+    /// Its user, if the input does not say it; else empty.
+    pub(super) user: String,
+}
+
 /// Rows by number, counted from the first one that was ever pushed.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     rows: VecDeque<Row>,
     /// Stock and the user's units after each row, if they are wanted.
     details: Option<VecDeque<[u64; 2]>>,
+    /// Details of the hold of each row, if they are wanted.
+    holds: Option<VecDeque<HoldDetails>>,
     first: u64,
     text: Vec<u8>,
     text_start: u32,
@@ -72,6 +83,11 @@ pub(super) struct Window {
 impl Window {
     pub(super) fn new(has_details: bool) -> Self {
         Self { details: has_details.then(VecDeque::new), ..Self::default() }
+    }
+
+    /// The same with details of holds.
+    pub(super) fn with_holds(self, has_holds: bool) -> Self {
+        Self { holds: has_holds.then(VecDeque::new), ..self }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -98,6 +114,7 @@ impl Window {
             self.text.extend_from_slice(part.as_bytes());
         }
         self.details.iter_mut().for_each(|details| details.push_back([NOTHING; 2]));
+        self.holds.iter_mut().for_each(|holds| holds.push_back(HoldDetails::default()));
         let (text, state) = ([low, middle, high], State::Waiting);
         self.rows.push_back(Row { line, activity, next: 0, quantity, text, state });
         self.first + self.rows.len() as u64 - 1
@@ -136,6 +153,19 @@ impl Window {
         details.map(|number| Some(number).filter(|number| *number != NOTHING))
     }
 
+    /// Records what a reply says of the hold of a row.
+    pub(super) fn set_hold(&mut self, number: u64, hold: HoldDetails) {
+        let index = self.index(number);
+        if let Some(holds) = &mut self.holds {
+            holds[index] = hold;
+        }
+    }
+
+    /// What is known of the hold of the first row.
+    pub(super) fn front_hold(&self) -> Option<&HoldDetails> {
+        self.holds.as_ref()?.front()
+    }
+
     /// The first row, if it is decided.
     pub(super) fn front_decided(&self) -> Option<(&Row, Status)> {
         match self.rows.front()? {
@@ -150,6 +180,9 @@ impl Window {
         let line = self.rows.pop_front()?.line;
         if let Some(details) = &mut self.details {
             details.pop_front();
+        }
+        if let Some(holds) = &mut self.holds {
+            holds.pop_front();
         }
         self.first += 1;
         let used = self.rows.front().map_or(self.text.len(), |row| self.offset(row));
@@ -167,6 +200,7 @@ impl Window {
         self.first += self.rows.len() as u64;
         self.rows.clear();
         self.details.iter_mut().for_each(VecDeque::clear);
+        self.holds.iter_mut().for_each(VecDeque::clear);
         self.text_start = self.text_start.wrapping_add(self.text.len() as u32);
         self.text.clear();
     }
