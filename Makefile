@@ -18,8 +18,8 @@ build: ## Build the release binary (static on Linux, if that works here) and pri
 # three run on each core. The first server gets all of them; the others get neither unit tests, nor other languages, nor those of
 # the modules TOOL, for which it does not matter what the server is, and LONG, which repeat much (each cut of each script,
 # thousands of random calls) and would find the same again.
-TOOL := bench calls context doctor::clusters doctor::output documents faults::hostile faults::network faults::tls fixtures harness holds::interleavings \
-	input layers options outputs packaging race report secrets shell snapshots times watch why
+TOOL := bench calls context doctor::clusters doctor::output documents faults::hostile faults::network faults::tls fixtures harness \
+	holds::interleavings input layers options outputs packaging race report secrets shell snapshots times watch why
 LONG := archive::cut bulk::property holds::cut holds::histories interrupted ledger::trim_cut model::quick preheat::cut
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::history::Step;
+use super::holds;
 use super::rules::{Activity, Sale, UNKNOWN};
 use crate::support::backend::{buy_hash, buy_product, buy_sku, claim_coupon};
 use crate::support::layout::json_call;
@@ -62,11 +63,43 @@ pub fn by_script(redis: &TestRedis, scripts: &mut Scripts, step: &Step) -> Strin
             let items: Vec<_> = texts.iter().map(|(activity, units)| (&**activity, &**units)).collect();
             scripts.multi_deduct(mode(*retry), &user(*buyer), &request(*id), &items)
         }
+        Step::Hold { retry, activity, order } => {
+            let (user, units, request) = (user(order.user), quantity(order.quantity), request(order.request));
+            let keys = scripts.layout.all_keys(&activity.to_string());
+            let args = [scripts.layout.kind, "tester", &user, &units, &request, mode(*retry), "", "3600000"];
+            let reply = scripts.call("hold", &keys, &args);
+            // It is the clock's.
+            match reply.rsplit_once(' ') {
+                Some((rest, deadline)) if deadline.len() > 12 => format!("{rest} DEADLINE"),
+                _ => reply,
+            }
+        }
+        Step::Settle { confirms, activity, request: id } => {
+            let keys = scripts.layout.all_keys(&activity.to_string());
+            let reply =
+                scripts.call("settle", &keys, &[scripts.layout.kind, "tester", &request(*id), step_name(*confirms)]);
+            if reply.starts_with("-11 ") { "-11".to_owned() } else { reply }
+        }
+        Step::Expire { activity } => {
+            let keys = scripts.layout.all_keys(&activity.to_string());
+            scripts.call("settle", &keys, &[scripts.layout.kind, "tester", "500", "expire"])
+        }
+        Step::Lapse { activity, request } => lapse(redis, scripts.layout, *activity, *request),
         Step::Plain { activity, user: buyer, quantity } => {
             let sold = backend_sells(redis, scripts.layout, &activity.to_string(), &user(*buyer), *quantity);
             if sold { "sold".to_owned() } else { "not sold".to_owned() }
         }
     }
+}
+
+fn step_name(confirms: bool) -> &'static str {
+    if confirms { "confirm" } else { "release" }
+}
+
+/// As if the time had passed: in the order of the ids, which the rules have too.
+fn lapse(redis: &TestRedis, layout: Layout, activity: usize, id: usize) -> String {
+    redis.cmd(("ZADD", layout.deadlines(&activity.to_string()), "XX", id, request(id)));
+    "1".to_owned()
 }
 
 /// Whether a backend's plain script sells so many.
@@ -113,6 +146,18 @@ pub fn by_binary(redis: &TestRedis, layout: Layout, step: &Step) -> String {
             let items: Vec<String> = items.iter().map(|(activity, units)| format!("{activity}={units}")).collect();
             with_request(format!("multi-deduct --user {} {}", user(*buyer), items.join(" ")), *id)
         }
+        Step::Hold { activity, order, .. } => {
+            let line = format!("hold {activity} --user {} --quantity {} --for 1h", user(order.user), order.quantity);
+            with_request(line, order.request)
+        }
+        Step::Settle { confirms, activity, request: id } => {
+            format!("{} {activity} --request {}", step_name(*confirms), request(*id))
+        }
+        Step::Expire { activity } => format!("expire {activity}"),
+        Step::Lapse { activity, request } => {
+            lapse(redis, layout, *activity, *request);
+            return "ok".to_owned();
+        }
         Step::Orders { .. } | Step::Plain { .. } => unreachable!("{step:?} is not for the binary"),
     };
     let value = json_call(redis, layout, &line).run().json();
@@ -136,6 +181,10 @@ pub fn status_of(step: &Step, reply: &str) -> String {
         "-8" => "exceeds_bought",
         "-9" => "request_conflict",
         "-10" => "exists",
+        "-11" => "corrupt",
+        "-12" => "not_held",
+        "-13" => "expired",
+        "-14" => "confirmed",
         "-16" => "paused_here_only",
         other => panic!("{other} of {step:?}"),
     };
@@ -169,11 +218,21 @@ fn differs(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option
         redis.hgetall(&layout.requests(id)).into_keys().filter(|it| !it.starts_with('\t')).collect();
     let ops: Vec<String> = redis.xrange(&layout.ledger(id)).iter().map(|(_, entry)| entry["op"].clone()).collect();
     check("stock", format!("{:?}", redis.get(&layout.stock(id))), format!("{stock:?}"))
-        .or_else(|| check("meta", format!("{:?}", redis.meta(&layout.meta(id))), format!("{fields:?}")))
+        .or_else(|| check("meta", format!("{:?}", meta_without_holds(redis, layout, id)), format!("{fields:?}")))
         .or_else(|| check("participants", format!("{:?}", participants(redis, layout, id)), format!("{held:?}")))
         .or_else(|| check("requests", format!("{:?}", uuidless(found_requests)), format!("{requests:?}")))
         .or_else(|| check("ledger", format!("{ops:?}"), format!("{:?}", it.ledger)))
+        .or_else(|| {
+            let (stored, expected) = holds::stored_and_expected(redis, layout, id, &it.holds);
+            check("holds", stored, expected)
+        })
         .or_else(|| folded(redis, layout, id, it))
+}
+
+fn meta_without_holds(redis: &TestRedis, layout: Layout, id: &str) -> BTreeMap<String, String> {
+    let mut meta = redis.meta(&layout.meta(id));
+    meta.remove("holds");
+    meta
 }
 
 /// Request ids that the tool made up are left out: 36 characters, where ours have two.
@@ -212,7 +271,11 @@ fn folded(redis: &TestRedis, layout: Layout, id: &str, it: &Activity) -> Option<
         if let Some(text) = entry.get("total") {
             total = text.parse::<i64>().unwrap();
         }
-        let sign = if entry["op"] == "refund" { -1 } else { 1 };
+        let sign = match &*entry["op"] {
+            "refund" | "release" | "expire" => -1,
+            "confirm" => 0,
+            _ => 1,
+        };
         for order in crate::support::ledger::orders(&entry) {
             *held.entry(order[0].clone()).or_default() += sign * order[1].parse::<i64>().unwrap();
         }

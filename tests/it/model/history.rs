@@ -39,6 +39,26 @@ pub enum Step {
         request: usize,
         items: Vec<(usize, u64)>,
     },
+    Hold {
+        retry: bool,
+        activity: usize,
+        /// With a request id always.
+        order: Order,
+    },
+    /// Confirms a hold, or releases it.
+    Settle {
+        confirms: bool,
+        activity: usize,
+        request: usize,
+    },
+    Expire {
+        activity: usize,
+    },
+    /// The deadline of a hold passes.
+    Lapse {
+        activity: usize,
+        request: usize,
+    },
     /// A purchase by a backend's plain script.
     Plain {
         activity: usize,
@@ -59,7 +79,7 @@ impl Step {
     /// The same as it is done when nothing is sent twice: a retry is for the network to make.
     pub fn as_first_try(&self) -> Self {
         let mut step = self.clone();
-        if let Self::One { retry, .. } | Self::Multi { retry, .. } = &mut step {
+        if let Self::One { retry, .. } | Self::Multi { retry, .. } | Self::Hold { retry, .. } = &mut step {
             *retry = false;
         }
         step
@@ -131,7 +151,20 @@ fn step(layout: Layout) -> impl Strategy<Value = Step> {
         let quantity = if kind == "coupon" { 1 } else { quantity };
         Step::Plain { activity, user, quantity }
     });
+    let hold = (prop::bool::weighted(0.2), 0..ACTIVITIES, order()).prop_map(|(retry, activity, order)| {
+        let order = Order { request: order.request.max(1), ..order };
+        Step::Hold { retry, activity, order }
+    });
+    let end = (0..5_usize, 0..ACTIVITIES, 1..7_usize).prop_map(|(which, activity, request)| match which {
+        0..=1 => Step::Settle { confirms: which == 0, activity, request },
+        2..=3 => Step::Lapse { activity, request },
+        _ => Step::Expire { activity },
+    });
+    let hold_weight = u32::from(has_users);
     // No backend has the keys of the layout `cluster`.
     let plain_weight = u32::from(layout.name != "cluster");
-    prop_oneof![4 => preheat, 4 => pause, 16 => one, 6 => orders, 6 => multi, 3 * plain_weight => plain]
+    prop_oneof![
+        4 => preheat, 4 => pause, 12 => one, 5 => orders, 5 => multi, 3 * plain_weight => plain, 6 * hold_weight => hold,
+        12 * hold_weight => end
+    ]
 }

@@ -4,6 +4,7 @@
 
 mod checks;
 mod history;
+mod holds;
 pub mod quick;
 mod rules;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::history::{ACTIVITIES, Order, Step};
+use super::holds::Holds;
 use crate::support::Layout;
 
 /// All activities of one layout.
@@ -22,6 +23,7 @@ pub struct Activity {
     /// What each request id did: a body, and a status if it was refused.
     pub requests: BTreeMap<usize, (String, i32)>,
     pub ledger: Vec<&'static str>,
+    pub holds: Holds,
     /// Whether a plain script took part: its orders are in no ledger.
     pub is_plainly_sold: bool,
 }
@@ -30,7 +32,7 @@ pub struct Activity {
 pub const UNKNOWN: u64 = u64::MAX;
 
 /// Units as a reply has them.
-fn shown(units: u64) -> String {
+pub fn shown(units: u64) -> String {
     if units == UNKNOWN { "?".to_owned() } else { units.to_string() }
 }
 
@@ -43,26 +45,27 @@ pub struct Meta {
     pub epoch: u64,
 }
 
-const OK: i32 = 1;
-const REPLAYED: i32 = 2;
+pub const OK: i32 = 1;
+pub const REPLAYED: i32 = 2;
 const REFUSED: i32 = -1;
-const LIMIT_EXCEEDED: i32 = -2;
-const OUT_OF_STOCK: i32 = -3;
-const NOT_PREHEATED: i32 = -4;
+pub const LIMIT_EXCEEDED: i32 = -2;
+pub const OUT_OF_STOCK: i32 = -3;
+pub const NOT_PREHEATED: i32 = -4;
 const PAUSED: i32 = -7;
 const EXCEEDS_BOUGHT: i32 = -8;
 const REQUEST_CONFLICT: i32 = -9;
+pub const CORRUPT: i32 = -11;
 const PAUSED_HERE_ONLY: i32 = -16;
 
 impl Activity {
-    fn note(&mut self, op: &'static str) {
+    pub fn note(&mut self, op: &'static str) {
         if self.meta.is_some_and(|meta| meta.ledger) {
             self.ledger.push(op);
         }
     }
 
     /// Why these units cannot be bought now.
-    fn refusal(&self, layout: Layout, user: usize, quantity: u64) -> Option<i32> {
+    pub fn refusal(&self, layout: Layout, user: usize, quantity: u64) -> Option<i32> {
         let Some(meta) = self.meta else { return Some(NOT_PREHEATED) };
         let had = self.held.get(&user).copied().unwrap_or(0);
         let over = match layout.kind {
@@ -80,7 +83,8 @@ impl Activity {
         }
     }
 
-    fn hold(&mut self, layout: Layout, user: usize, units: u64) {
+    /// What a user has from now on.
+    pub fn give(&mut self, layout: Layout, user: usize, units: u64) {
         if !layout.has_users() {
         } else if units == 0 {
             self.held.remove(&user);
@@ -90,7 +94,7 @@ impl Activity {
     }
 
     /// What is known of a request id: replayed, refused as before, or used for something else.
-    fn settled(&self, request: usize, body: &str) -> Option<i32> {
+    pub fn settled(&self, request: usize, body: &str) -> Option<i32> {
         let (known, status) = self.requests.get(&request)?;
         Some(match (known == body, *status) {
             (true, OK) => REPLAYED,
@@ -109,10 +113,13 @@ impl Activity {
             return (status, 0);
         }
         let had = self.held.get(&user).copied().unwrap_or(0);
-        let units = if quantity == 0 { had } else { quantity };
+        // What is held open is not the user's to return.
+        let free = had - self.holds.open(Some(user));
+        let units = if quantity == 0 { free } else { quantity };
         let status = if refund {
             let total = self.meta.map_or(u64::MAX, |meta| meta.total);
-            let exceeds = units == 0 || (layout.has_users() && units > had) || self.stock.saturating_add(units) > total;
+            let exceeds =
+                units == 0 || (layout.has_users() && units > free) || self.stock.saturating_add(units) > total;
             if exceeds { EXCEEDS_BOUGHT } else { OK }
         } else {
             self.refusal(layout, user, units).unwrap_or(OK)
@@ -121,7 +128,7 @@ impl Activity {
             self.stock = if refund { self.stock + units } else { self.stock - units };
             self.withdrawn = self.withdrawn.map(|withdrawn| withdrawn + if refund { units } else { 0 });
             let left = if had == UNKNOWN { 0 } else { had.saturating_sub(units) };
-            self.hold(layout, user, if refund { left } else { had + units });
+            self.give(layout, user, if refund { left } else { had + units });
         }
         if request > 0 && (status == OK || retry) {
             self.requests.insert(request, (body, status));
@@ -165,6 +172,15 @@ impl Sale {
             }
             Step::Orders { refund, activity, orders } => self.activities[*activity].orders(layout, *refund, orders),
             Step::Multi { retry, user, request, items } => self.multi(*retry, *user, *request, items),
+            Step::Hold { retry, activity, order } => self.activities[*activity].take_hold(layout, *retry, *order),
+            Step::Settle { confirms, activity, request } => {
+                self.activities[*activity].settle(layout, *confirms, *request)
+            }
+            Step::Expire { activity } => self.activities[*activity].expire(layout, 500),
+            Step::Lapse { activity, request } => {
+                self.activities[*activity].holds.lapse(*request);
+                OK.to_string()
+            }
             Step::Plain { activity, user, quantity } => {
                 let sold = self.activities[*activity].plain(layout, *user, *quantity);
                 if sold { "sold".to_owned() } else { "not sold".to_owned() }
@@ -182,6 +198,11 @@ impl Sale {
         match step {
             Step::One { refund: false, activity, .. } | Step::Orders { refund: false, activity, .. } => {
                 is_lost(*activity)
+            }
+            Step::Hold { activity, .. } => is_lost(*activity),
+            // Of what is expired it takes the units again.
+            Step::Settle { confirms: true, activity, request } => {
+                is_lost(*activity) && self.activities[*activity].holds.is_expired(*request)
             }
             Step::Multi { items, .. } => items.iter().any(|(activity, _)| is_lost(*activity)),
             _ => false,
@@ -222,7 +243,7 @@ impl Sale {
             if status == OK {
                 it.stock -= quantity;
                 let had = it.held.get(&user).copied().unwrap_or(0);
-                it.hold(layout, user, had + quantity);
+                it.give(layout, user, had + quantity);
                 it.note("deduct");
             }
             let keeps = status == OK || (status == REFUSED && retry && !conflict && known == 0);
@@ -277,7 +298,7 @@ impl Activity {
             return false;
         }
         self.stock -= quantity;
-        self.hold(layout, user, if layout.kind == "set" { UNKNOWN } else { had + quantity });
+        self.give(layout, user, if layout.kind == "set" { UNKNOWN } else { had + quantity });
         self.is_plainly_sold = true;
         true
     }
