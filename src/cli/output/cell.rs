@@ -14,6 +14,7 @@ pub struct Cell {
     pub(super) content: Content,
     pub(super) tone: Tone,
     pub(super) flexible: bool,
+    pub(super) minor: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -74,6 +75,13 @@ impl Cell {
         self
     }
 
+    /// Its column is the first to go if the terminal is narrow.
+    #[must_use]
+    pub fn minor(mut self) -> Self {
+        self.minor = true;
+        self
+    }
+
     /// May be cut if the terminal is narrow.
     #[must_use]
     pub fn flexible(mut self) -> Self {
@@ -82,7 +90,7 @@ impl Cell {
     }
 
     fn of(content: Content) -> Self {
-        Self { content, tone: Tone::Plain, flexible: false }
+        Self { content, tone: Tone::Plain, flexible: false, minor: false }
     }
 
     /// Columns that it takes if there is room.

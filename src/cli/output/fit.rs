@@ -22,6 +22,7 @@ pub(super) struct TableColumn {
     pub(super) right: bool,
     bar: bool,
     flexible: bool,
+    minor: bool,
 }
 
 /// The columns of a table, decided once.
@@ -76,9 +77,10 @@ impl Fitted {
     }
 
     /// Makes it fit. What loses least goes first: a bar is legible when it is short, a title when it is cut; a number
-    /// that is cut is a lie, so its column goes as a whole, the last one first.
+    /// that is cut is a lie, so its column goes as a whole, minor ones before others and the last one first.
     fn narrow(&mut self, most: usize) {
-        let natural: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
+        let mut natural: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
+        let mut gone = Vec::new();
         loop {
             self.shrink(most, |column| column.bar.then_some(BAR_WIDTH - 5));
             self.shrink(most, |column| column.flexible.then_some(8));
@@ -87,12 +89,17 @@ impl Fitted {
             if self.total() <= most || self.columns.len() == 1 {
                 break;
             }
-            self.hidden.extend(self.columns.pop().map(|column| column.heading));
+            let goes = self.columns.iter().rposition(|column| column.minor).unwrap_or(self.columns.len() - 1);
+            natural.remove(goes);
+            gone.push(self.columns.remove(goes));
             // The room it leaves may be enough for what was cut.
             for (column, natural) in self.columns.iter_mut().zip(&natural) {
                 column.width = *natural;
             }
         }
+        gone.sort_by_key(|column| column.index);
+        // What went before is what came last.
+        self.hidden.extend(gone.into_iter().rev().map(|column| column.heading));
         self.hidden.retain(|heading| !heading.is_empty());
         self.hidden.reverse();
         if let [only] = self.columns.as_mut_slice() {
@@ -129,6 +136,7 @@ impl TableColumn {
             right: cells().any(|cell| matches!(cell.content, Content::Number(_))),
             bar: cells().any(|cell| matches!(cell.content, Content::Bar(_))),
             flexible: cells().any(|cell| cell.flexible),
+            minor: cells().any(|cell| cell.minor),
             heading,
         }
     }
@@ -169,6 +177,15 @@ mod tests {
         assert_eq!(fit(39, 2), [8, 17, 10]);
         assert_eq!(fit(39, 0), [8, 11, 10, 4]);
         assert_eq!(fit(20, 2), [8, 10]);
+    }
+
+    #[test]
+    fn a_minor_column_goes_before_the_last_one() {
+        let rows = vec![vec![Cell::text("lua"), Cell::number("1.5").minor(), Cell::number(50), Cell::text("ok")]];
+        let fit = |most| Fitted::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most));
+        assert!(fit(31).hidden.is_empty());
+        assert_eq!((fit(30).hidden, fit(25).columns.len()), (vec!["MEAN".to_owned()], 3));
+        assert_eq!(fit(24).hidden, ["MEAN", "VERDICT"]);
     }
 
     #[test]

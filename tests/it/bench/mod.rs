@@ -54,6 +54,9 @@ fn the_table_ranks_who_sold_no_more_than_there_was() {
     assert_eq!(lines[0], "short: service time in ms, closed loop of 50 clients, 300 orders");
     assert!(lines[3].starts_with("1  lua") && lines[3].ends_with("ok"), "{}", run.stdout);
     assert!(lines[4].starts_with("-  naive") && lines[4].ends_with("fail"), "{}", run.stdout);
+    // A narrow terminal keeps the verdict.
+    let narrow = redis.seckill(["bench", "--yes", "--orders", "20", "--clients", "4"]).env("COLUMNS", "80").code(0);
+    narrow.stdout_has("ERRORS  OVERSOLD  VERDICT");
     unchanged(&redis);
 }
 

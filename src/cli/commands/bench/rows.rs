@@ -30,13 +30,13 @@ columns!(row: BenchRow {
     table "" => row.rank.map_or_else(|| Cell::number("-").tone(Tone::Bad), Cell::number);
     strategy => Cell::text(row.strategy.name()).tone(if row.rank.is_some() { Tone::Strong } else { Tone::Dim });
     qps;
-    mean => time(row.mean);
+    mean => time(row.mean).minor();
     p50 => time(row.p50);
     p90 => time(row.p90);
     p99 => time(row.p99);
     p99_9 as "p99.9" => time(row.p99_9);
     errors => bad(row.errors);
-    retries;
+    retries => Cell::number(row.retries).minor();
     oversold => bad(row.oversold);
     verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
         Verdict::Ok => Tone::Good,
