@@ -131,6 +131,8 @@ impl World<'_> {
                 let mut more =
                     words(&[file.operation.command(), "--retry-for", "20s", "--from", path.to_str().unwrap()]);
                 more.extend(file.job.iter().flat_map(|job| ["--job".to_owned(), job.clone()]));
+                let is_hold = file.operation == Operation::Hold;
+                more.extend(is_hold.then(|| format!("--for={}", hold_for(&file.name))));
                 // Slowly enough that a primary fails in the midst of it.
                 more.extend((self.schedule.nodes > 0 && !fast).then(|| "--rate=300".to_owned()));
                 more.extend(fast.then(|| "--fast".to_owned()));
@@ -160,6 +162,7 @@ impl World<'_> {
                 more
             }
             What::Inspect { activity } => words(&["inspect", &id(*activity)]),
+            What::Expire { activity } => words(&["expire", &id(*activity)]),
             What::Feed { activity, exec } => {
                 let mut more = words(&["ledger", &id(*activity), "--group", GROUP]);
                 if *exec {
@@ -211,8 +214,12 @@ impl World<'_> {
             Operation::Multi => {
                 arguments.extend(order.items.iter().map(|(nth, units)| format!("{}={units}", id(*nth))));
             }
+            Operation::Confirm | Operation::Release => arguments.push(id(first)),
             Operation::Refund if units == 0 => arguments.extend([id(first), "--all".to_owned()]),
             _ => arguments.extend([id(first), "--quantity".to_owned(), units.to_string()]),
+        }
+        if order.operation == Operation::Hold {
+            arguments.extend(["--for".to_owned(), hold_for(&order.request).to_owned()]);
         }
         if !order.user.is_empty() {
             arguments.extend(["--user".to_owned(), order.user.clone()]);
@@ -222,6 +229,11 @@ impl World<'_> {
         }
         arguments
     }
+}
+
+/// How long units are held: a third of the holds are overdue soon.
+fn hold_for(request: &str) -> &'static str {
+    if request.bytes().map(usize::from).sum::<usize>().is_multiple_of(3) { "40ms" } else { "1h" }
 }
 
 /// As flags take it.

@@ -173,6 +173,7 @@ impl Timeline<'_> {
             }
             What::Reconcile { fix: false } if is_answered => self.reconcile(event),
             What::Inspect { activity } if is_answered => self.inspect(event, *activity),
+            What::Expire { activity } if is_answered => self.expire(event, *activity),
             _ => Ok(()),
         }
     }
@@ -212,8 +213,10 @@ impl Timeline<'_> {
         // Units are missing and nobody holds any: limits would start over.
         let is_bare = |sale: &Sale| sale.truth.is_some() && sale.held.is_empty() && sale.total > sale.stock;
         let states = self.states(&of, &event.from, &event.to);
+        // A counter that something else lowered is less than what is held of it.
+        let is_damaged = |sale: &Sale| is_bare(sale) || order.operation.ends() && sale.truth.is_some();
         let corrupt = answer.items.iter().any(|(status, ..)| status == "corrupt");
-        if corrupt && states.iter().any(|sales| of.iter().any(|activity| is_bare(&sales[*activity]))) {
+        if corrupt && states.iter().any(|sales| of.iter().any(|activity| is_damaged(&sales[*activity]))) {
             return Ok(());
         }
         Err(format!("answered {answer:?}; by the rules it could be {possible:?}"))
@@ -354,7 +357,10 @@ impl<'a> Part<'a> {
                         (What::File { file, .. }, Some(of)) => *file == of,
                         (What::Order(order), None) => {
                             let request = request_of(event, order).unwrap_or_default();
+                            // A late first try ends a hold that its retry did not find yet.
+                            let is_early = order.operation.ends() && event.stdout.contains("not_held");
                             let may_say_so = matches!(event.code, Some(0 | 6) | None)
+                                || is_early
                                 || event.code == Some(3) && self.is_forgotten(&it.order, (nth, it.at), &event.to);
                             (may_say_so || is_late) && Order { request, ..order.clone() } == *it.order
                         }

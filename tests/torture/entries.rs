@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
 use crate::aof::Group;
+use crate::holds::{Ended, Transition};
 use crate::keys::{EntryId, entry_id};
 use crate::model::{LedgerRow, Model};
-use crate::schedule::Order;
+use crate::schedule::{Operation, Order};
 
 /// What a call wrote that is more than counters.
 #[derive(Default)]
@@ -18,6 +19,8 @@ pub struct Written {
     /// Of files: which of them moved their watermark.
     pub files: Vec<usize>,
     pub entries: Vec<(usize, EntryId, BTreeMap<String, String>)>,
+    /// Records of holds.
+    pub holds: Vec<Transition>,
 }
 
 impl Model<'_> {
@@ -41,6 +44,7 @@ impl Model<'_> {
             if command[0] != "HSET" || command[1] != self.layout.requests(id) {
                 continue;
             }
+            written.holds.extend(self.transitions(activity, command));
             for pair in command[2..].chunks(2) {
                 if let Some(job) = pair[0].strip_prefix("\tj:") {
                     let file = *self.names.jobs.get(job).ok_or_else(|| format!("a job of no file: {job}"))?;
@@ -69,11 +73,17 @@ impl Model<'_> {
         id: EntryId,
         fields: &BTreeMap<String, String>,
         applied: &[Rc<Order>],
+        ended: &[Ended],
     ) -> Result<(), String> {
         let sale = Rc::clone(&self.sales[activity]);
         let name = self.name(activity).to_owned();
         let text = |field: &str| fields.get(field).map_or("", String::as_str);
-        if text("stock").parse() != Ok(sale.stock - sale.withdrawn) && text("stock").parse() != Ok(sale.stock) {
+        // What a hold expired to have enough is an entry before its own.
+        let of_hold = |order: &&Rc<Order>| order.operation == Operation::Hold && order.items[0].0 == activity;
+        let taken: u64 = applied.iter().filter(of_hold).map(|order| order.items[0].1).sum();
+        let taken = if text("op") == "expire" { taken } else { 0 };
+        let (left, all) = (sale.stock - sale.withdrawn + taken, sale.stock + taken);
+        if text("stock").parse() != Ok(left) && text("stock").parse() != Ok(all) {
             return Err(format!("{name}: the entry says stock {}, which is {}", text("stock"), sale.stock));
         }
         let mut row = LedgerRow {
@@ -94,7 +104,7 @@ impl Model<'_> {
             }
             return Ok(());
         }
-        if !matches!(row.op.as_str(), "deduct" | "refund") {
+        if !matches!(row.op.as_str(), "deduct" | "refund" | "hold" | "confirm" | "release" | "expire") {
             self.ledgers[activity].push(row);
             return Ok(());
         }
@@ -104,6 +114,12 @@ impl Model<'_> {
                 expected.push((order.user.as_str(), *asked, order.request.as_str()));
             }
         }
+        let ended = ended.iter().filter(|it| it.activity == activity && it.op == row.op);
+        let is_end = |op: &str| !matches!(op, "hold" | "refund" | "deduct");
+        if is_end(&row.op) {
+            expected.clear();
+        }
+        expected.extend(ended.map(|it| (&*it.user, it.units, it.request.as_str())));
         let is_as_expected = orders.len() == expected.len()
             && orders.iter().zip(&expected).all(|(order, (user, units, request))| {
                 let is_request = order[2] == *request || request.is_empty();
@@ -124,7 +140,8 @@ impl Model<'_> {
 /// Users and units that the entries of a call have, by activity.
 pub fn orders_of_entries(written: &Written) -> Result<HashMap<usize, VecDeque<(String, u64)>>, String> {
     let mut orders: HashMap<usize, VecDeque<(String, u64)>> = HashMap::new();
-    for (activity, _, fields) in &written.entries {
+    // What a call of holds expired comes before what it holds.
+    for (activity, _, fields) in written.entries.iter().filter(|(.., fields)| fields["op"] != "expire") {
         for order in orders_in(fields)? {
             let units = order[1].parse().map_err(|_| format!("{order:?}"))?;
             orders.entry(*activity).or_default().push_back((order[0].clone(), units));

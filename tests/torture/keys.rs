@@ -14,6 +14,7 @@ pub struct Keys {
     pub strings: BTreeMap<String, String>,
     pub hashes: BTreeMap<String, BTreeMap<String, String>>,
     pub sets: BTreeMap<String, BTreeSet<String>>,
+    pub sorted: BTreeMap<String, BTreeSet<String>>,
     pub streams: BTreeMap<String, BTreeMap<EntryId, BTreeMap<String, String>>>,
 }
 
@@ -59,6 +60,19 @@ impl Keys {
                     self.sets.remove(&key);
                 }
             }
+            // Deadlines are the clock's; only who has one counts.
+            "ZADD" => {
+                let words = command[2..].iter().filter(|word| word.as_str() != "XX");
+                let members: Vec<String> = words.skip(1).step_by(2).cloned().collect();
+                self.sorted.entry(key).or_default().extend(members);
+            }
+            "ZREM" => {
+                let set = self.sorted.entry(key.clone()).or_default();
+                command[2..].iter().for_each(|member| _ = set.remove(member));
+                if set.is_empty() {
+                    self.sorted.remove(&key);
+                }
+            }
             "XADD" => {
                 // Options may come before the id, which is the first word that looks like one.
                 let at = (2..command.len()).find(|at| entry_id(&command[*at]).is_some()).ok_or("XADD without an id")?;
@@ -93,6 +107,7 @@ impl Keys {
         self.strings.remove(key);
         self.hashes.remove(key);
         self.sets.remove(key);
+        self.sorted.remove(key);
         self.streams.remove(key);
     }
 

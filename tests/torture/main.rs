@@ -21,6 +21,7 @@ mod failovers;
 mod faults;
 mod feed;
 mod history;
+mod holds;
 mod keys;
 mod live;
 mod model;

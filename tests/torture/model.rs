@@ -66,7 +66,7 @@ impl<'a> Model<'a> {
     pub fn new(names: &'a Names<'a>, refused_before: &'a HashSet<(usize, u64)>) -> Self {
         let layout = names.schedule.layout;
         let keys = names.schedule.activities.iter().enumerate();
-        let places = keys.flat_map(|(nth, it)| layout.keys(&it.id).into_iter().map(move |key| (key, nth)));
+        let places = keys.flat_map(|(nth, it)| layout.all_keys(&it.id).into_iter().map(move |key| (key, nth)));
         let sales: Vec<_> = names.schedule.activities.iter().map(|_| Rc::new(Sale::default())).collect();
         Self {
             names,
@@ -107,10 +107,11 @@ impl<'a> Model<'a> {
     }
 
     fn check(&mut self, group: &Group, written: &Written) -> Result<(), String> {
-        let before: Vec<u64> = self.sales.iter().map(|sale| sale.stock).collect();
         for activity in &written.activities {
             self.check_meta(*activity, written.foreign.is_some())?;
         }
+        let ended = self.check_holds(group, written)?;
+        let before: Vec<u64> = self.sales.iter().map(|sale| sale.stock).collect();
         if let Some(mark) = &written.foreign {
             return self.follow_foreign(written.activities[0], mark == "-1 1");
         }
@@ -124,12 +125,16 @@ impl<'a> Model<'a> {
         for activity in &written.activities {
             self.check_keys(*activity)?;
             self.check_known(*activity)?;
+            self.check_hold_keys(*activity)?;
         }
         for (activity, id, fields) in &written.entries {
-            self.check_entry(*activity, *id, fields, &applied)?;
+            self.check_entry(*activity, *id, fields, &applied, &ended)?;
         }
         for activity in written.activities.iter().filter(|activity| self.sales[**activity].ledger) {
             let has_entry = written.entries.iter().any(|(of, ..)| of == activity);
+            if !has_entry && ended.iter().any(|it| it.activity == *activity) {
+                return Err(format!("{}: a hold ended without a ledger entry", self.name(*activity)));
+            }
             if !has_entry && applied.iter().any(|order| order.items.iter().any(|(of, _)| of == activity)) {
                 return Err(format!("{}: sold without a ledger entry", self.name(*activity)));
             }
@@ -231,7 +236,7 @@ impl<'a> Model<'a> {
         Ok(applied)
     }
 
-    fn note_applied(&mut self, at: u64, order: &Rc<Order>, answer: &Answer, file: Option<usize>) {
+    pub fn note_applied(&mut self, at: u64, order: &Rc<Order>, answer: &Answer, file: Option<usize>) {
         if !order.request.is_empty() {
             let decided = Decided { at, order: Rc::clone(order), answer: answer.clone(), file };
             self.applied.entry(order.request.clone()).or_default().push(decided);

@@ -20,6 +20,8 @@ pub struct Summary {
     pub calls: usize,
     layout: &'static str,
     writes: usize,
+    /// Records of holds that were written.
+    holds: usize,
     losses: usize,
     turns: usize,
     seconds: f64,
@@ -27,8 +29,11 @@ pub struct Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { calls, layout, writes, losses, turns, seconds } = self;
-        write!(f, "{layout}, {calls} calls, {writes} writes, {turns} turns, {losses} data losses, {seconds:.1} s")
+        let Self { calls, layout, writes, holds, losses, turns, seconds } = self;
+        write!(
+            f,
+            "{layout}, {calls} calls, {writes} writes, {holds} of holds, {turns} turns, {losses} data losses, {seconds:.1} s"
+        )
     }
 }
 
@@ -73,9 +78,20 @@ pub fn run(seed: u64, nodes: usize, deadline: Instant) -> Result<Summary, (Vec<S
         let segments = || all.iter().flat_map(|(_, segments)| segments);
         let losses = segments().filter(|segment| segment.lost).count();
         let writes = all.iter().filter_map(|(_, segments)| Some(segments.last()?.groups.len())).sum();
+        let last = all.iter().filter_map(|(_, segments)| segments.last()).flat_map(|segment| &segment.groups);
+        let fields = last.flat_map(|group| &group.commands).filter(|command| command[0] == "HSET").flatten();
+        let holds = fields.filter(|word| word.starts_with("\th:")).count();
         let seconds = begun.elapsed().as_secs_f64();
         let calls = record.events.len();
-        return Ok(Summary { calls, layout: schedule.layout.name, writes, losses, turns: record.turns.len(), seconds });
+        return Ok(Summary {
+            calls,
+            layout: schedule.layout.name,
+            writes,
+            holds,
+            losses,
+            turns: record.turns.len(),
+            seconds,
+        });
     }
     let path = report::write(&schedule, &problems, &record, &all, &servers.log());
     Err((problems, path))
@@ -135,6 +151,9 @@ fn settle(world: &World<'_>, servers: &Servers, feed: Option<usize>) {
         if seen.insert(format!("{order:?}")) {
             perform(What::Order(order));
         }
+    }
+    for activity in 0..if world.schedule.layout.has_users() { world.schedule.activities.len() } else { 0 } {
+        perform(What::Expire { activity });
     }
     for file in 0..world.schedule.files.len() {
         perform(What::File { file, fast: false });

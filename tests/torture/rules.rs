@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use crate::holds::Hold;
 use crate::schedule::{Operation, Order};
 use crate::support::Layout;
 
@@ -18,7 +19,10 @@ pub struct Sale {
     pub paused: bool,
     pub ledger: bool,
     pub epoch: u64,
+    /// With what is held open.
     pub held: BTreeMap<Rc<str>, u64>,
+    /// By request id.
+    pub holds: BTreeMap<Rc<str>, Hold>,
     pub requests: HashMap<Rc<str>, Known>,
     /// The watermark of each file.
     pub lines: HashMap<usize, u64>,
@@ -47,7 +51,7 @@ impl Sale {
         self.held.get(user).copied().unwrap_or(0)
     }
 
-    fn set(&mut self, user: &str, units: u64) {
+    pub fn set(&mut self, user: &str, units: u64) {
         if units == 0 {
             self.held.remove(user);
         } else if let Some(held) = self.held.get_mut(user) {
@@ -86,27 +90,38 @@ impl Sale {
 
     /// Units that an order asks for here.
     pub fn units(&self, order: &Order, asked: u64) -> u64 {
-        if order.operation == Operation::Refund && asked == 0 { self.has(&order.user) } else { asked }
+        if order.operation == Operation::Refund && asked == 0 {
+            self.has(&order.user).saturating_sub(self.open(&order.user))
+        } else {
+            asked
+        }
     }
 
     fn status(&self, layout: Layout, order: &Order, asked: u64) -> &'static str {
         if !self.exists {
             return "not_preheated";
         }
-        if let Some(settled) = self.settled(order) {
-            return settled;
+        if order.operation.ends() {
+            return self.end(layout, order);
         }
-        if order.operation == Operation::Deduct {
+        if let Some(settled) = self.settled(order) {
+            let is_held = order.operation == Operation::Hold && settled == "replayed";
+            return if is_held { self.held_before(&order.request) } else { settled };
+        }
+        if matches!(order.operation, Operation::Deduct | Operation::Hold) {
             return self.refusal(layout, &order.user, asked).unwrap_or("ok");
         }
         let units = self.units(order, asked);
-        let exceeds =
-            units == 0 || (layout.has_users() && units > self.has(&order.user)) || self.stock + units > self.total;
+        let exceeds = units == 0
+            || (layout.has_users() && units + self.open(&order.user) > self.has(&order.user))
+            || self.stock + units > self.total;
         if exceeds { "exceeds_bought" } else { "ok" }
     }
 
     fn item(&self, layout: Layout, order: &Order, status: &'static str) -> (&'static str, Option<u64>, Option<u64>) {
-        let bought = (self.exists && layout.has_users()).then(|| self.has(&order.user));
+        let hold = self.holds.get(order.request.as_str()).filter(|_| order.operation.ends());
+        let user = if order.operation.ends() { hold.map(|hold| &*hold.user) } else { Some(order.user.as_str()) };
+        let bought = user.filter(|_| self.exists && layout.has_users()).map(|user| self.has(user));
         (status, self.exists.then_some(self.stock), bought)
     }
 }
@@ -160,6 +175,10 @@ pub fn apply(layout: Layout, sales: &mut [Rc<Sale>], order: &Rc<Order>) -> Answe
         if let Some(truth) = &mut sale.truth {
             let held = truth.entry(order.user.as_str().into()).or_default();
             *held += if is_refund { -signed(units) } else { signed(units) };
+        }
+        if order.operation == Operation::Hold {
+            let hold = Hold { state: "held".to_owned(), user: order.user.as_str().into(), units };
+            sale.holds.insert(order.request.as_str().into(), hold);
         }
         if !order.request.is_empty() {
             sale.requests.insert(order.request.as_str().into(), Known { order: Rc::clone(order), refusal: None });

@@ -20,6 +20,9 @@ pub enum Operation {
     Deduct,
     Refund,
     Multi,
+    Hold,
+    Confirm,
+    Release,
 }
 
 impl Operation {
@@ -28,6 +31,9 @@ impl Operation {
             Self::Deduct => "deduct",
             Self::Refund => "refund",
             Self::Multi => "multi-deduct",
+            Self::Hold => "hold",
+            Self::Confirm => "confirm",
+            Self::Release => "release",
         }
     }
 
@@ -37,7 +43,15 @@ impl Operation {
             Self::Deduct => "deduct",
             Self::Refund => "refund",
             Self::Multi => "multi_deduct",
+            Self::Hold => "hold",
+            Self::Confirm => "confirm",
+            Self::Release => "release",
         }
+    }
+
+    /// Whether it ends a hold, which its request id names.
+    pub fn ends(self) -> bool {
+        matches!(self, Self::Confirm | Self::Release)
     }
 }
 
@@ -47,7 +61,7 @@ pub struct Order {
     pub operation: Operation,
     /// Empty if the layout knows no users.
     pub user: String,
-    /// Activities and units. A refund of 0 is one of all that the user holds.
+    /// Activities and units. A refund of 0 is one of all that the user holds; what ends a hold has none.
     pub items: Vec<(usize, u64)>,
     /// Empty: the tool names it, or the line of the file does.
     pub request: String,
@@ -64,6 +78,7 @@ pub enum What {
     Trim { activity: usize },
     Reconcile { fix: bool },
     Inspect { activity: usize },
+    Expire { activity: usize },
     Feed { activity: usize, exec: bool },
 }
 
@@ -128,8 +143,16 @@ impl Schedule {
         });
         let activities: Vec<Activity> = activities.collect();
         let (count, is_cluster) = (0, nodes > 0);
-        let mut draw =
-            Draw { rng: rng.fork(), layout, count, seed, orders: Vec::new(), activities: ids.len(), is_cluster };
+        let mut draw = Draw {
+            rng: rng.fork(),
+            layout,
+            count,
+            seed,
+            orders: Vec::new(),
+            holds: Vec::new(),
+            activities: ids.len(),
+            is_cluster,
+        };
         let all_have_ledgers = activities.iter().all(|activity| activity.ledger);
         let files: Vec<OrderFile> = (0..draw.rng.range(1, 3)).map(|nth| draw.file(nth, all_have_ledgers)).collect();
         let mut sellers: Vec<Vec<Step>> = (0..3).map(|_| draw.seller()).collect();
@@ -177,6 +200,8 @@ struct Draw {
     seed: u64,
     /// All single orders so far, to be sent again.
     orders: Vec<Order>,
+    /// All holds so far, to be ended.
+    holds: Vec<Order>,
     /// How many activities there are.
     activities: usize,
     is_cluster: bool,
@@ -233,6 +258,9 @@ impl Draw {
             }
             return again;
         }
+        if self.layout.has_users() && self.rng.percent(40) {
+            return self.hold();
+        }
         let operation = *self.rng.pick(&[
             Operation::Deduct,
             Operation::Deduct,
@@ -255,8 +283,27 @@ impl Draw {
         order
     }
 
+    /// A hold, or the end of one, which may come before it.
+    fn hold(&mut self) -> Order {
+        if !self.holds.is_empty() && self.rng.percent(60) {
+            // Often one of the last few.
+            let from = if self.rng.percent(60) { self.holds.len().saturating_sub(4) } else { 0 };
+            let Order { items, request, .. } = self.rng.pick(&self.holds[from..]).clone();
+            let operation = *self.rng.pick(&[Operation::Confirm, Operation::Confirm, Operation::Release]);
+            return Order { operation, user: String::new(), items: vec![(items[0].0, 0)], request };
+        }
+        let items = vec![(self.rng.below(self.activities), self.quantity())];
+        let order = Order { operation: Operation::Hold, user: self.user(), items, request: self.request() };
+        self.orders.push(order.clone());
+        self.holds.push(order.clone());
+        order
+    }
+
     fn seller(&mut self) -> Vec<Step> {
         let step = |it: &mut Self| {
+            if it.layout.has_users() && it.rng.percent(7) {
+                return Step::of(What::Expire { activity: it.rng.below(it.activities) });
+            }
             let order = it.order();
             // The name that the tool gives is lost with it: nobody could settle such an order.
             let kill = !order.request.is_empty() && it.rng.percent(7);
@@ -343,8 +390,10 @@ impl Draw {
     }
 
     fn file(&mut self, nth: u64, may_be_unnamed: bool) -> OrderFile {
-        let operation = *self.rng.pick(&[Operation::Deduct, Operation::Deduct, Operation::Refund, Operation::Multi]);
-        let has_requests = self.rng.percent(40);
+        let all = [Operation::Deduct, Operation::Deduct, Operation::Refund, Operation::Multi, Operation::Hold];
+        let operation = *self.rng.pick(&all[..if self.layout.has_users() { 5 } else { 4 }]);
+        let is_hold = operation == Operation::Hold;
+        let has_requests = is_hold || self.rng.percent(40);
         let is_csv = operation != Operation::Multi && self.rng.percent(50);
         let mut rows = Vec::new();
         for row in 0..self.rng.range(5, 400) {
@@ -352,7 +401,7 @@ impl Draw {
                 Operation::Multi => self.items(false),
                 _ => vec![(self.rng.below(self.activities), self.quantity())],
             };
-            let request = if has_requests && self.rng.percent(70) { self.request() } else { String::new() };
+            let request = if is_hold || has_requests && self.rng.percent(70) { self.request() } else { String::new() };
             let mut order = Order { operation, user: self.user(), items, request };
             if self.layout.has_users() && self.rng.percent(50) {
                 order.user = format!("f{nth}-{}", self.rng.below(150));
@@ -360,6 +409,9 @@ impl Draw {
             let before: &[(u64, Order)] = &rows;
             if has_requests && operation != Operation::Multi && !before.is_empty() && self.rng.percent(5) {
                 order = self.rng.pick(before).1.clone();
+            }
+            if is_hold {
+                self.holds.push(order.clone());
             }
             rows.push((row + if is_csv { 2 } else { 1 }, order));
         }

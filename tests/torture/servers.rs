@@ -85,7 +85,7 @@ impl Servers {
     pub fn bundles(&self, schedule: &Schedule) -> Vec<Bundle> {
         let count = schedule.activities.len();
         let keys =
-            |of: &[usize]| of.iter().flat_map(|nth| schedule.layout.keys(&schedule.activities[*nth].id)).collect();
+            |of: &[usize]| of.iter().flat_map(|nth| schedule.layout.all_keys(&schedule.activities[*nth].id)).collect();
         let Self::Cluster(cluster) = self else {
             let activities: Vec<usize> = (0..count).collect();
             return vec![Bundle { keys: keys(&activities), activities, slot: None, file: 0 }];

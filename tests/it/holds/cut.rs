@@ -70,5 +70,14 @@ fn a_cut_after_any_write_leaves_fewer_units_to_sell() {
         check(layout, "settle", &[kind, "tester", "r", "release"], held);
         check(layout, "settle", &[kind, "tester", "r", "abort"], held);
         check(layout, "settle", &[kind, "tester", "r", "confirm"], expired);
+        let overdue = |scripts: &mut Scripts| {
+            assert!(scripts.hold("r", LONG).starts_with("1 "));
+            scripts.send(&["ZADD", &layout.deadlines("1"), "XX", "1", "r"]);
+        };
+        check(layout, "settle", &[kind, "tester", "500", "expire"], overdue);
+        // A user who is recorded once holds again: the first hold expires in the same call.
+        if kind != "hash" {
+            check(layout, "hold", &[kind, "tester", "7", &units, "s", "first", "", LONG], overdue);
+        }
     }
 }

@@ -7,6 +7,7 @@ mod files;
 mod histories;
 mod hostile;
 mod interleavings;
+mod killed;
 mod model;
 mod transitions;
 
