@@ -32,17 +32,17 @@ fn check(sales: &[(Sale, usize)], cuts: u8) {
 
 #[test]
 fn three_holds_with_late_messages_keep_every_rule() {
-    check(&[(HASH, 0), (HASH, 1), (HASH, 2), (COUPON, 1), (THREE_USERS, 2)], 0);
+    check(&[(HASH, 0), (HASH, 1), (HASH, 2), (COUPON, 1)], 0);
 }
 
 #[test]
 fn a_cut_of_any_script_among_three_holds_sells_no_unit_twice() {
-    check(&[(HASH, 1)], 1);
+    check(&[(COUPON, 0)], 1);
 }
 
 #[test]
 fn two_cuts_among_two_holds_sell_no_unit_twice() {
-    check(&[(two_of(HASH), 0), (two_of(HASH), 1), (two_of(SET), 0), (two_of(COUPON), 0)], 2);
+    check(&[(two_of(HASH), 1), (two_of(SET), 0)], 2);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{WITH_USERS, units_left};
-use crate::support::{CLUSTER, Call, Fault, Layout, Proxy, TestCluster, TestRedis, When, wait_until};
+use super::units_left;
+use crate::support::{CLUSTER, COUPON, Call, Fault, Layout, Proxy, SECKILL, TestCluster, TestRedis, When, wait_until};
 
 /// Holds of one unit each by as many users of some activities, with a payment for each.
 struct Files {
@@ -65,7 +65,7 @@ fn preheated(layout: Layout) -> TestRedis {
 
 #[test]
 fn a_run_that_is_killed_in_the_middle_is_completed_by_the_same_command() {
-    for layout in WITH_USERS {
+    for layout in [SECKILL, COUPON] {
         let redis = preheated(layout);
         let files = Files::new(&["1".to_owned()], 400);
         let call = || redis.seckill(["-l", layout.name]);
@@ -91,7 +91,7 @@ fn a_run_that_is_killed_in_the_middle_is_completed_by_the_same_command() {
 
 #[test]
 fn a_reply_that_is_lost_is_asked_for_again_and_decides_nothing_twice() {
-    for layout in WITH_USERS {
+    for layout in [SECKILL, COUPON] {
         let redis = preheated(layout);
         let files = Files::new(&["1".to_owned()], 300);
         for (ops, fault) in [(&["hold"][..], Fault::LoseReply), (&["hold", "confirm"], Fault::CutReply(7))] {
