@@ -44,13 +44,82 @@
   For many orders: `letters stock refused deadline [bought ...]`, as deduct with the deadline of what it holds now before what
   users hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired); without a job also p, n, e.
   If stock or limit are short, up to 16 overdue holds are expired first, as settle does it.
-  Only ok, what is expired, a refused retry, and the line of a job write; the stock first, so that a cut leaves fewer units to
-  sell, never more: then participants, deadlines, requests, meta's `holds`, ledger.
+  Only ok, what is expired, a refused retry, and the line of a job write: first deadlines, which are nobody's without a hold; then
+  the stock, so that a cut leaves fewer units to sell, never more; then participants, requests, meta's `holds`, ledger.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
-  ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM.
+  ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if XLEN is allowed too.
 ]]
 --- @include "codes"
+
+-- Quick path: one plain hold, or the plain holds of a job. It replies, or leaves the call to the reference path before it has
+-- written anything; helpers cost more than a hold to define, so it comes before them.
+-- Texts are matched before they are numbers, and have up to 13 digits, because Lua's `..` writes sums of them as plain digits.
+-- The deadline is written first, because that shows whether KEYS[6] can take it: one without a hold is nobody's, and is removed
+-- once it is over.
+if #ARGV == 8 and ARGV[1] == 'hash' and #KEYS == 6 and ARGV[6] == 'first' and ARGV[7] == '' then
+  local find, by, user, quantity_text, request, duration = string.find, ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[8]
+  local is_plain = by ~= '' and #quantity_text < 10 and find(quantity_text, '^[1-9]%d*$') and #user <= 256 and #request <= 128
+    and #duration < 11 and find(duration, '^[1-9]%d*$')
+    -- Most ids are letters and digits; what JSON escapes is left to the reference path.
+    and (find(user, '^%w+$') or find(user, '^[^%s%c"\\\127][^%c"\\\127]*$') and not find(user, '%s$'))
+    and find(request, '^[#-Z^-~%[%]]+$')
+  local stock_text = is_plain and redis.pcall('GET', KEYS[1])
+  local meta = type(stock_text) == 'string' and #stock_text < 14
+    and (stock_text == '0' or find(stock_text, '^[1-9]%d*$')) and redis.pcall('HMGET', KEYS[2], 'rules', 'holds')
+  local rules, holds_text = meta and meta[1], meta and meta[2] or '0'
+  local limit_text, total_text, starts, ends =
+    string.match(rules or '', '^live 1 [1-9]%d?%d?%d?%d?%d?%d? (%S+) ([1-9]%d*) (%S+) (%S+)$')
+  if limit_text and #total_text < 14 and (limit_text == '-' or #limit_text < 14 and find(limit_text, '^[1-9]%d*$'))
+    and (starts == '-' or #starts < 14 and find(starts, '^[1-9]%d*$'))
+    and (ends == '-' or #ends < 14 and find(ends, '^[1-9]%d*$'))
+    and #holds_text < 14 and (holds_text == '0' or find(holds_text, '^[1-9]%d*$')) then
+    local clock = redis.call('TIME')
+    local micros = clock[2] + 0
+    local now = clock[1] * 1000 + (micros - micros % 1000) / 1000
+    local is_open = (starts == '-' or now >= starts + 0) and (ends == '-' or now < ends + 0)
+    local entries = is_open and redis.pcall('XLEN', KEYS[4])
+    local user_field = '\to:' .. user
+    local known = type(entries) == 'number' and entries > 0 and redis.pcall('HMGET', KEYS[3], request, user_field)
+    if known and known[1] == false then
+      local stock, quantity, held_text, held = stock_text + 0, quantity_text + 0, redis.pcall('HGET', KEYS[5], user), nil
+      if held_text == false then
+        if total_text + 0 <= stock or redis.pcall('EXISTS', KEYS[5]) == 1 then held = 0 end
+      elseif type(held_text) == 'string' and #held_text < 14 and find(held_text, '^[1-9]%d*$') then
+        held = held_text + 0
+      end
+      -- Units that the user holds open: none if nobody does.
+      local open_text = holds_text ~= '0' and known[2] or '0'
+      if held and #open_text < 14 and (open_text == '0' or find(open_text, '^[1-9]%d*$')) then
+        local bought, left = held + quantity, stock - quantity
+        local refusal = limit_text ~= '-' and bought > limit_text + 0 and LIMIT_EXCEEDED or left < 0 and OUT_OF_STOCK
+        if refusal then
+          -- Nothing is overdue that would be expired first.
+          local overdue = redis.pcall('ZRANGEBYSCORE', KEYS[6], '-inf', now .. '', 'LIMIT', '0', '1')
+          if not overdue.err and #overdue == 0 then return {refusal, stock, held, false} end
+        else
+          local allowed = redis.acl_check_cmd
+          local deadline = now + duration
+          local deadline_text = deadline .. ''
+          if (not allowed or allowed('HSET', KEYS[3], 'f', 'v') and allowed('XADD', KEYS[4], '*', 'f', 'v'))
+            and type(redis.pcall('ZADD', KEYS[6], deadline_text, request)) == 'number' then
+            if type(redis.pcall('DECRBY', KEYS[1], quantity_text)) == 'number' then
+              redis.call('HSET', KEYS[5], user, held == 0 and quantity_text or bought .. '')
+              redis.call('HSET', KEYS[3], request, 'hold ' .. quantity_text .. '\t' .. user,
+                '\th:' .. request, 'held ' .. quantity_text .. ' ' .. deadline_text .. ' - ' .. user,
+                user_field, open_text == '0' and quantity_text or (open_text + quantity) .. '')
+              redis.call('HSET', KEYS[2], 'holds', (holds_text + quantity) .. '')
+              redis.call('XADD', KEYS[4], '*', 'op', 'hold', 'stock', left .. '', 'by', by, 'quantity', quantity_text,
+                'users', '["' .. user .. '"]', 'requests', '["' .. request .. '"]')
+              return {OK, left, bought, deadline}
+            end
+            redis.call('ZREM', KEYS[6], request)
+          end
+        end
+      end
+    end
+  end
+end
 
 -- Includes.
 --- @include "values"
@@ -211,14 +280,14 @@ if it.is_short and call.holds > 0 then
   end
 end
 
--- Write: the stock first.
+-- Write: deadlines, which are nobody's without a hold, then the stock.
 if not call.dry then
   if #it.applied > 0 then
-    redis.call('DECRBY', KEYS[1], digits(call.stock - it.left))
-    write_held(call, it.touched, it.now)
     local due = {}
     for i = 1, #it.applied do due[2 * i - 1], due[2 * i] = digits(deadline), call.requests[it.applied[i]] end
     set_deadlines(kind, due)
+    redis.call('DECRBY', KEYS[1], digits(call.stock - it.left))
+    write_held(call, it.touched, it.now)
     hold_fields(it.moves, it.kept)
   end
   if #it.kept > 0 or (call.decided or 0) < call.count then write_requests(call, it.kept, it.refused) end

@@ -30,11 +30,13 @@ local function read_activity(call)
   if not stock then return unfit(stock_text, 1) end
   if rules.state == 'paused' or call.op ~= 'deduct' then
     local fields = redis.call('HMGET', KEYS[2], 'withdrawn', 'holds')
-    local withdrawn, invalid = withdrawn_units(fields[1])
-    if invalid and not withdrawn then return unfit(invalid, 2) end
     call.holds = whole(fields[2] or '0')
     if not call.holds then return unfit(fields[2], 2) end
-    if rules.state == 'paused' or not buys then stock, call.withdrawn = stock + (withdrawn or 0), withdrawn end
+    if rules.state == 'paused' or not buys then
+      local withdrawn, invalid = withdrawn_units(fields[1])
+      if invalid and not withdrawn then return unfit(invalid, 2) end
+      stock, call.withdrawn = stock + (withdrawn or 0), withdrawn
+    end
   end
   call.stock, call.rules = stock, rules
 end

@@ -11,13 +11,16 @@ pub fn cut_after(name: &'static str, nth: usize) -> String {
     let wrapper = format!(
         "local server, writes = redis, 0\n\
          local reads = {{GET=1, HGET=1, HMGET=1, TYPE=1, EXISTS=1, TIME=1, XLEN=1, ZRANGEBYSCORE=1, SMISMEMBER=1}}\n\
-         local redis = setmetatable({{call = function(command, ...)\n\
-           if not reads[command] then\n\
-             if writes == {nth} then error('CUT') end\n\
-             writes = writes + 1\n\
+         local function cuts(name)\n\
+           return function(command, ...)\n\
+             if not reads[command] then\n\
+               if writes == {nth} then error('CUT') end\n\
+               writes = writes + 1\n\
+             end\n\
+             return server[name](command, ...)\n\
            end\n\
-           return server.call(command, ...)\n\
-         end}}, {{__index = redis}})\n"
+         end\n\
+         local redis = setmetatable({{call = cuts('call'), pcall = cuts('pcall')}}, {{__index = redis}})\n"
     );
     format!("{header}]]\n{wrapper}{code}")
 }

@@ -185,10 +185,13 @@ fn expected(sale: &Sale, before: &State, after: &State, call: Call, decided: &De
     let refused = decided.statuses.iter().filter(|status| code(**status) < 0).count();
     let letters: String = decided.statuses.iter().copied().map(letter).collect();
     let had = |hold: usize| after.had(sale.kind, sale.user(hold));
+    let is_late = matches!(call, Call::Settle { step: Step::Confirm, .. })
+        && numbers(holds).any(|hold| before.records[hold] == Record::Expired);
+    let is_bare = sale.total > before.stock && before.is_empty(sale.kind);
     match call {
         // Nothing is decided of what has lost its records.
         _ if decided.statuses.iter().all(|status| *status == Status::Corrupt)
-            && (holds.is_power_of_two() || matches!(call, Call::Hold { .. })) =>
+            && (holds.is_power_of_two() || matches!(call, Call::Hold { .. }) || is_late && is_bare) =>
         {
             "-11 nil nil ...".to_owned()
         }

@@ -5,6 +5,7 @@
 
 mod calls;
 mod damage;
+mod holds;
 mod mixed;
 mod multi;
 mod twins;
@@ -86,15 +87,15 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn steps<C: Clone + std::fmt::Debug>(
-    layout: Layout,
     call: impl Strategy<Value = C>,
+    damage: impl Strategy<Value = Damage>,
 ) -> impl Strategy<Value = Vec<Step<C>>> {
     let edits = prop_oneof![
         14 => Just(Vec::new()),
         4 => proptest::collection::vec(damage::edit(), 1),
         1 => proptest::collection::vec(damage::edit(), 2..4),
     ];
-    let damage = proptest::option::weighted(0.2, damage::damage(layout));
+    let damage = proptest::option::weighted(0.2, damage);
     let step = (call, edits, damage, proptest::option::weighted(0.02, 0..20_usize));
     let step = step.prop_map(|(call, edits, damage, denied)| Step { call, edits, damage, denied });
     proptest::collection::vec(step, 1..20)
@@ -124,10 +125,19 @@ fn a_quick_path_does_what_the_reference_path_does<C: AsArguments>(
     call: impl Strategy<Value = C>,
     cases: u32,
 ) -> RefCell<Twins> {
+    quick_is_reference(layout, activities, (call, damage::damage(layout)), cases)
+}
+
+fn quick_is_reference<C: AsArguments>(
+    layout: Layout,
+    activities: &'static [&'static str],
+    (call, damage): (impl Strategy<Value = C>, impl Strategy<Value = Damage>),
+    cases: u32,
+) -> RefCell<Twins> {
     let twins = RefCell::new(Twins::of(layout, activities));
     let mut runner = runner(cases, layout.name);
     runner
-        .run(&(sales(), steps(layout, call)), |(shape, steps)| {
+        .run(&(sales(), steps(call, damage)), |(shape, steps)| {
             let mut twins = twins.borrow_mut();
             twins.preheat(&shape);
             for (nth, step) in steps.iter().enumerate() {
@@ -176,5 +186,13 @@ fn quick_paths_leave_other_kinds_to_the_reference_path_or_agree() {
     for layout in [SKU, COUPON, PRODUCT] {
         a_quick_path_does_what_the_reference_path_does(layout, &["1"], calls::call(layout), 25);
         a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, multi::call(), 10);
+    }
+}
+
+#[test]
+fn quick_paths_of_holds_do_what_the_reference_path_does() {
+    for (layout, cases, share) in [(SECKILL, 60, 12), (CLUSTER, 8, 5), (COUPON, 25, 1), (SKU, 5, 0)] {
+        let calls = (holds::call(), damage::of_holds(layout));
+        quick_is_reference(layout, &["1"], calls, cases).borrow().assert_both_paths_were_used(share);
     }
 }

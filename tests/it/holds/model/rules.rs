@@ -166,9 +166,9 @@ fn hold(sale: &Sale, state: &State, is_retry: bool, holds: u8, flaw: Flaw) -> De
     let kept = if is_retry && flaw != Flaw::RefusedRetryIsForgotten { refused } else { Vec::new() };
     let mut own = Vec::new();
     if moves.holds > 0 {
+        own.push(Write::AddDeadlines(moves.holds));
         own.push(Write::Stock(-i8::try_from(moves.units).unwrap()));
         moves.write_units(sale.kind, &mut own);
-        own.push(Write::AddDeadlines(moves.holds));
         moves.write_records(kept, &mut own);
         own.push(Write::Holds(state.holds + moves.units));
         own.push(Write::Ledger(Entry::Hold, moves.holds));

@@ -13,6 +13,9 @@ use crate::support::{Layout, Scripts, TestRedis};
 /// The script whose reference path are those of `deduct` and `refund`.
 const MIXED: &str = "mixed_orders";
 
+/// What scripts take for the server's clock.
+const CLOCK: &str = "{'1795355857', '669123'}";
+
 /// The keys of the activity as `DUMP` gives them.
 type Saved = Vec<(String, Option<Vec<u8>>)>;
 
@@ -40,7 +43,11 @@ impl Twins {
         let (mut hashes, mut users) = (HashMap::new(), HashMap::new());
         for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || *name == MIXED) {
             let texts = [quick_only(name), reference_only(name)];
-            hashes.insert(name, texts.map(|text| load(&text.unwrap_or_else(|| script_text(name).to_owned()))));
+            let whole = |text: Option<String>| text.unwrap_or_else(|| script_text(name).to_owned());
+            // Both must make the same deadline of a hold.
+            let at_one_time =
+                |text: String| if name == MIXED { text } else { text.replace("redis.call('TIME')", CLOCK) };
+            hashes.insert(name, texts.map(|text| load(&at_one_time(whole(text)))));
             let mut rules = redis::cmd("ACL");
             rules.arg("SETUSER").arg(name).arg(&["reset", "on", "nopass", "~*", "+evalsha"]);
             for command in commands(name, layout.kind) {
@@ -91,6 +98,12 @@ impl Twins {
         let read = redis::cmd("HGET").arg(self.layout.requests(activity)).arg(field).query(&mut self.connection);
         let record: String = read.ok().flatten().unwrap_or_default();
         record.split(' ').next().and_then(|line| line.parse().ok()).unwrap_or_default()
+    }
+
+    /// Request ids of what is held open.
+    pub fn open(&mut self, activity: &str) -> Vec<String> {
+        let read = redis::cmd("ZRANGE").arg(self.layout.deadlines(activity)).arg(0).arg(-1).query(&mut self.connection);
+        read.unwrap_or_default()
     }
 
     /// Damages the data, and takes a right of a script's user away: the data before and after, and the right.
@@ -233,7 +246,7 @@ impl Twins {
 
     /// The keys of all activities.
     fn keys(&self) -> Vec<String> {
-        self.activities.iter().flat_map(|activity| self.layout.keys(activity)).collect()
+        self.activities.iter().flat_map(|activity| self.layout.all_keys(activity)).collect()
     }
 
     fn saved(&mut self) -> Saved {
@@ -280,7 +293,8 @@ impl Twins {
 
 /// Reads each of `KEYS` by its type.
 const READ_ALL: &str = "
-    local read = {string = {'GET'}, hash = {'HGETALL'}, set = {'SMEMBERS'}, list = {'LRANGE', 0, -1}, stream = {'XRANGE', '-', '+'}}
+    local read = {string = {'GET'}, hash = {'HGETALL'}, set = {'SMEMBERS'}, list = {'LRANGE', 0, -1}, stream = {'XRANGE', '-', '+'},
+        zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
     local found = {}
     for i, key in ipairs(KEYS) do
         local kind = redis.call('TYPE', key).ok
