@@ -45,7 +45,7 @@
   users hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired); without a job also p, n, e.
   If stock or limit are short, up to 16 overdue holds are expired first, as settle does it.
   Only ok, what is expired, a refused retry, and the line of a job write: first deadlines, which are nobody's without a hold; then
-  the stock, so that a cut leaves fewer units to sell, never more; then participants, requests, meta's `holds`, ledger.
+  the stock, so that a cut leaves fewer units to sell, never more; then participants, meta's `holds`, requests, ledger.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
   ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if XLEN is allowed too.
@@ -102,13 +102,13 @@ if #ARGV == 8 and ARGV[1] == 'hash' and #KEYS == 6 and ARGV[6] == 'first' and AR
           local deadline = now + duration
           local deadline_text = deadline .. ''
           if (not allowed or allowed('HSET', KEYS[3], 'f', 'v') and allowed('XADD', KEYS[4], '*', 'f', 'v'))
-            and type(redis.pcall('ZADD', KEYS[6], deadline_text, request)) == 'number' then
+            and redis.pcall('ZADD', KEYS[6], 'NX', deadline_text, request) == 1 then
             if type(redis.pcall('DECRBY', KEYS[1], quantity_text)) == 'number' then
               redis.call('HSET', KEYS[5], user, held == 0 and quantity_text or bought .. '')
+              redis.call('HSET', KEYS[2], 'holds', (holds_text + quantity) .. '')
               redis.call('HSET', KEYS[3], request, 'hold ' .. quantity_text .. '\t' .. user,
                 '\th:' .. request, 'held ' .. quantity_text .. ' ' .. deadline_text .. ' - ' .. user,
                 user_field, open_text == '0' and quantity_text or (open_text + quantity) .. '')
-              redis.call('HSET', KEYS[2], 'holds', (holds_text + quantity) .. '')
               redis.call('XADD', KEYS[4], '*', 'op', 'hold', 'stock', left .. '', 'by', by, 'quantity', quantity_text,
                 'users', '["' .. user .. '"]', 'requests', '["' .. request .. '"]')
               return {OK, left, bought, deadline}
@@ -269,12 +269,12 @@ if it.is_short and call.holds > 0 then
   if call.dry then
     for _, hold in ipairs(overdue.holds) do returned[hold.user] = (returned[hold.user] or 0) + hold.quantity end
     call.stock = call.stock + overdue.units
-  elseif overdue.examined > 0 then
+  elseif overdue.examined > 0 or overdue.is_finished then
     write_overdue(call, overdue, now_ms)
     reply = read()
     if reply then return reply end
   end
-  if overdue.examined > 0 then
+  if overdue.examined > 0 or overdue.is_finished then
     it, reply = decide(returned)
     if not it then return reply end
   end
@@ -285,15 +285,16 @@ if not call.dry then
   if #it.applied > 0 then
     local due = {}
     for i = 1, #it.applied do due[2 * i - 1], due[2 * i] = digits(deadline), call.requests[it.applied[i]] end
-    set_deadlines(kind, due)
+    -- One that was there is of a call that was cut, which may have counted its units.
+    local holds = set_deadlines(kind, due) < #it.applied and count_open(call, {}) or call.holds
     redis.call('DECRBY', KEYS[1], digits(call.stock - it.left))
     write_held(call, it.touched, it.now)
+    redis.call('HSET', KEYS[2], 'holds', digits(holds + it.moves.units))
     hold_fields(it.moves, it.kept)
   end
   if #it.kept > 0 or (call.decided or 0) < call.count then write_requests(call, it.kept, it.refused) end
-  if #it.applied > 0 then
-    redis.call('HSET', KEYS[2], 'holds', digits(call.holds + it.moves.units))
-    if call.rules.ledger then redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, it.left, it.applied, it.quantities))) end
+  if #it.applied > 0 and call.rules.ledger then
+    redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, it.left, it.applied, it.quantities)))
   end
 end
 if call.single then

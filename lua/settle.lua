@@ -57,7 +57,8 @@
   be), which are not looked at again for 5 seconds.
   A pause or the window refuses nothing here. While the stock is withdrawn, units move to and from meta's `withdrawn`.
   If units return, the stock comes last, and if they are taken it comes first, so that a cut leaves fewer units to sell,
-  never more.
+  never more. What a cut left of a hold that is not open any more (`holds`, the user's open units, the deadline, the entry of a
+  confirm) is finished by the same call again, whatever its step, and by expire once the deadline is over.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
   ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM. Plain ones are quicker if XLEN is allowed too.
@@ -202,6 +203,8 @@ for i = 1, call.count do
     end
   end
 end
+reply = not call.dry and finish_cut(call, ids, holds, decided + 1)
+if reply then return reply end
 local moves_units = step ~= 'confirm' or is_late
 local view = {kind = kind, users = users, count = #users, held = {}, rules = call.rules, stock = call.stock}
 if #users > 0 and (moves_units or call.single or call.rows) then
@@ -338,10 +341,6 @@ if not call.dry then
     kept[#kept + 1] = fields[i]
     kept[#kept + 1] = hold_text(hold, 'void')
   end
-  if call.job and decided < call.count then
-    kept[#kept + 1] = '\tj:' .. step .. ':' .. call.job
-    kept[#kept + 1] = digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest
-  end
   if step == 'confirm' then
     if #taken.ids > 0 then
       take_units(call.withdrawn, taken.units)
@@ -364,6 +363,11 @@ if not call.dry then
     give_back(call, 'release', closed_moves, kept)
   elseif #kept > 0 then
     redis.call('HSET', KEYS[3], unpack(kept))
+  end
+  -- The job's line comes last, so that the same call again finishes one that was cut.
+  if call.job and decided < call.count then
+    redis.call('HSET', KEYS[3], '\tj:' .. step .. ':' .. call.job,
+      digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest)
   end
 end
 if call.single then

@@ -13,7 +13,8 @@ use super::table::{Figure, pairs, print};
 const STOCK: &str = "100000000";
 
 const ORDERS: &str = "activity,user,quantity";
-const NAMED_ORDERS: &str = "activity,user,quantity,request";
+/// The same with a request id.
+pub const NAMED_ORDERS: &str = "activity,user,quantity,request";
 
 /// Orders of a run.
 pub fn orders() -> usize {
@@ -98,7 +99,7 @@ pub fn deduct(server: &Server, file: &str, more: &[&str]) -> f64 {
 }
 
 /// Prints orders a second of a run, against those of the plain script; `prepare` comes before it and is not measured.
-fn against_plain(server: &Server, figure: &Figure, prepare: &dyn Fn(), run: impl Fn() -> f64) {
+pub fn against_plain(server: &Server, figure: &Figure, prepare: &dyn Fn(), run: impl Fn() -> f64) {
     let rate = |seconds: f64| orders() as f64 / seconds;
     let measured = pairs(
         || {

@@ -20,6 +20,7 @@
 mod audit;
 mod cluster;
 mod file;
+mod holds;
 mod input;
 mod inspect;
 mod load;
@@ -49,6 +50,7 @@ const PARTS: &[Part] = &[
     part("one", one::run),
     part("file", file::run),
     part("multi", multi::run),
+    part("holds", holds::run),
     part("p99", other::run),
     part("load", load::run),
     part("reconcile", audit::run),

@@ -5,7 +5,7 @@ use super::server::Server;
 use super::table::{Figure, pairs, print};
 
 /// Calls of a run.
-const CALLS: usize = 60_000;
+pub const CALLS: usize = 60_000;
 
 /// What redis-benchmark replaces by a number, in a user's and a request's id: hardly any order is sent twice.
 pub const USER: &str = "__rand_int__";
@@ -36,7 +36,7 @@ pub fn run(server: &Server) {
 }
 
 /// Microseconds of the server for each call.
-fn busy(server: &Server, call: &[&str]) -> f64 {
+pub fn busy(server: &Server, call: &[&str]) -> f64 {
     let before = server.busy();
     benchmark(server, call, CALLS);
     (server.busy() - before) * 1e6 / CALLS as f64

@@ -13,10 +13,10 @@ local function deadlines_unfit(kind)
   if found ~= 'none' and found ~= 'zset' then return {CORRUPT, false, false, KEYS_OF[kind], false} end
 end
 
--- Adds deadlines and ids in turn, or moves those that are there.
+-- Adds deadlines and ids in turn, or moves those that are there. Returns how many are new.
 local function set_deadlines(kind, list)
   if kind == 'set' then return redis.call('ZADD', KEYS[7], unpack(list)) end
-  redis.call('ZADD', KEYS[6], unpack(list))
+  return redis.call('ZADD', KEYS[6], unpack(list))
 end
 
 local function remove_deadlines(kind, ids)
@@ -29,6 +29,12 @@ end
 local function overdue_ids(kind, now, most)
   if kind == 'set' then return redis.call('ZRANGEBYSCORE', KEYS[7], '-inf', digits(now), 'LIMIT', '0', digits(most)) end
   return redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', digits(now), 'LIMIT', '0', digits(most))
+end
+
+-- All ids, or those of one deadline.
+local function ids_between(kind, first, last)
+  if kind == 'set' then return redis.call('ZRANGEBYSCORE', KEYS[7], first, last) end
+  return redis.call('ZRANGEBYSCORE', KEYS[6], first, last)
 end
 
 local function may_change_deadlines(kind)

@@ -115,3 +115,79 @@ local function clock_ms()
   local clock = redis.call('TIME')
   return clock[1] * 1000 + math.floor(clock[2] / 1000)
 end
+
+-- What is held open, by the holds themselves: units of all users, and of those in `open`. Nil if a record is not what it should be.
+local function count_open(call, open)
+  local ids, units = ids_between(call.kind, '-inf', '+inf'), 0
+  for from = 1, #ids, 1000 do
+    local fields = {}
+    for i = from, math.min(from + 999, #ids) do fields[#fields + 1] = '\th:' .. ids[i] end
+    local found = redis.call('HMGET', KEYS[3], unpack(fields))
+    for i = 1, #fields do
+      local hold = found[i] and parse_hold(found[i])
+      if found[i] and not hold then return nil end
+      if hold and hold.state == 'held' then
+        units = units + hold.quantity
+        if open[hold.user] then open[hold.user] = open[hold.user] + hold.quantity end
+      end
+    end
+  end
+  return units
+end
+
+-- Finishes calls that were cut: what has a deadline and is not held was ended by one, of which the counters may not know. `stale`
+-- are such ids, `holds` their records, false without one. The deadlines are removed last, so that this can be cut, too; then the
+-- ledger learns what was confirmed. Units that a release had not returned are for `reconcile`, which may have returned them.
+local function finish(call, stale, holds)
+  local open, moves = {}, new_moves({})
+  for i = 1, #stale do
+    local hold = holds[i]
+    if hold and hold.user ~= '' then open[hold.user] = 0 end
+    if hold and hold.state == 'confirmed' then add_move(moves, nil, stale[i], hold, 'confirmed') end
+  end
+  local units = count_open(call, open)
+  if units then
+    local set, cleared = {}, {}
+    for user, is_open in pairs(open) do
+      if is_open > 0 then
+        set[#set + 1] = '\to:' .. user
+        set[#set + 1] = digits(is_open)
+      else
+        cleared[#cleared + 1] = '\to:' .. user
+      end
+    end
+    if #set > 0 then redis.call('HSET', KEYS[3], unpack(set)) end
+    if #cleared > 0 then redis.call('HDEL', KEYS[3], unpack(cleared)) end
+    redis.call('HSET', KEYS[2], 'holds', digits(units))
+    call.holds = units
+  end
+  remove_deadlines(call.kind, stale)
+  if #moves.ids > 0 and call.rules.ledger then
+    local alone = {by = call.by, reason = ''}
+    redis.call('XADD', KEYS[4], '*', unpack(hold_entry(alone, 'confirm', call.stock, moves)))
+  end
+end
+
+-- Finishes what calls that were cut left of some holds that are not open, from a number on. Returns the refusal if the caller
+-- may not.
+local function finish_cut(call, ids, holds, from)
+  local stale, records, at = {}, {}, {}
+  for i = from, call.count do
+    local hold = holds[i]
+    if hold and hold ~= CORRUPT and hold.state ~= 'held' then
+      local deadline = digits(hold.deadline)
+      if not at[deadline] then
+        at[deadline] = {}
+        for _, id in ipairs(ids_between(call.kind, deadline, deadline)) do at[deadline][id] = true end
+      end
+      if at[deadline][ids[i]] then
+        at[deadline][ids[i]] = nil
+        stale[#stale + 1], records[#records + 1] = ids[i], hold
+      end
+    end
+  end
+  if #stale == 0 then return nil end
+  local denied = may_not_give_back(call)
+  if denied then return forbidden(denied) end
+  finish(call, stale, records)
+end

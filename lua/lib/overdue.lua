@@ -6,10 +6,10 @@ local POSTPONED_MS = 5000
 -- Finds so many overdue holds. Returns the moves that return their units, with `examined`, how many ids there were; `gone`, ids
 -- that are not held any more; and `left`, ids that stay: items of multi-orders, which have an entry in `orders`, and records that
 -- are not what they should be. Or nil and the reply that refuses the call.
-local function find_overdue(call, now, most)
+local function look_for_overdue(call, now, most)
   local ids = overdue_ids(call.kind, now, most)
   local moves = new_moves({})
-  moves.examined, moves.gone, moves.left, moves.orders = #ids, {}, {}, {}
+  moves.examined, moves.gone, moves.records, moves.left, moves.orders = #ids, {}, {}, {}, {}
   if #ids == 0 then return moves end
   local fields = {}
   for i = 1, #ids do fields[i] = '\th:' .. ids[i] end
@@ -19,7 +19,7 @@ local function find_overdue(call, now, most)
   for i = 1, #ids do
     local hold = found[i] and parse_hold(found[i])
     if not found[i] or hold and hold.state ~= 'held' then
-      moves.gone[#moves.gone + 1] = ids[i]
+      moves.gone[#moves.gone + 1], moves.records[#moves.records + 1] = ids[i], hold
     elseif not hold or hold.order ~= '-' then
       moves.left[#moves.left + 1] = ids[i]
       moves.orders[#moves.orders + 1] = hold and hold.order or false
@@ -51,9 +51,20 @@ local function find_overdue(call, now, most)
   return moves
 end
 
+-- The same, after what calls that were cut left of them is finished, unless nothing may be written; then it `is_finished`.
+local function find_overdue(call, now, most)
+  local moves, reply = look_for_overdue(call, now, most)
+  if not moves or call.dry or #moves.gone == 0 then return moves, reply end
+  local denied = may_not_give_back(call)
+  if denied then return nil, forbidden(denied) end
+  finish(call, moves.gone, moves.records)
+  moves, reply = look_for_overdue(call, now, most)
+  if moves then moves.is_finished = true end
+  return moves, reply
+end
+
 -- Writes what was found.
 local function write_overdue(call, moves, now)
-  remove_deadlines(call.kind, moves.gone)
   if #moves.left > 0 then
     local later = {}
     for i = 1, #moves.left do later[2 * i - 1], later[2 * i] = digits(now + POSTPONED_MS), moves.left[i] end

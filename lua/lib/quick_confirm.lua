@@ -10,9 +10,9 @@ local function common_text(texts)
   return common
 end
 
--- The holds of a job that are confirmed, in the common case: these are the job's next lines, and every hold is there, open or
--- ended, and none of them expired. Returns the reply; or nil before any write, and the reference path decides. No participant
--- changes, so that a coupon's holds are like a hash's.
+-- The holds of a job that are confirmed, in the common case: these are the job's next lines, and each hold is open, or not there.
+-- Returns the reply; or nil before any write, and the reference path decides. No participant changes, so that a coupon's holds
+-- are like a hash's.
 local function quick_confirm()
   local given = ARGV
   local kind, by, ids_text, name, job_digest = given[1], given[2], given[3], given[5], given[6]
@@ -55,8 +55,7 @@ local function quick_confirm()
   local refused = small(refused_text)
   if not (line and refused) or line < before or line >= first then return nil end
 
-  -- What each hold says, as if every one were open; `letters` has those that are not. Of a user who has several, the units are
-  -- added up. Lists that are copied have their size at once; one that grows is copied again and again.
+  -- What each hold says: it is open, or not there, which `letters` says. Of a user who has several, the units are added up. Lists that are copied have their size at once; one that grows is copied again and again.
   local set, owners, names, name_fields, quantities = {unpack(fields, 1, count)}, {unpack(ids)}, {unpack(ids)}, {unpack(ids)}, {unpack(ids)}
   local letters, closing, once, sets, closed, moved, asked = {}, {}, nil, 0, 0, 0, 0
   local quantity, its_text
@@ -66,13 +65,7 @@ local function quick_confirm()
       letters[i], quantities[i], refused = 'h', '0', refused + 1
     else
       local rest, quantity_text, from, to, user = match(text, '^held( ([1-9]%d*) ()[1-9]%d*() %- (.+))$')
-      local letter
-      if not user then
-        local state
-        state, quantity_text, from, to, user = match(text, '^(%l+) ([1-9]%d*) ()[1-9]%d*() %- (.+)$')
-        letter = state == 'confirmed' and 'r' or state == 'released' and 'h' or state == 'void' and 'v'
-        if not letter then return nil end
-      end
+      if not user then return nil end
       if #quantity_text > 13 or to - from > 13 then return nil end
       quantities[i] = quantity_text
       local ends = closing[user]
@@ -87,15 +80,10 @@ local function quick_confirm()
         if once[ids[i]] then return nil end
         once[ids[i]] = true
       end
-      if letter then
-        closing[user], letters[i] = ends, letter
-        if letter ~= 'r' then refused = refused + 1 end
-      else
-        if quantity_text ~= its_text then quantity, its_text = quantity_text + 0, quantity_text end
-        closing[user], moved, closed = ends + quantity, moved + quantity, closed + 1
-        owners[closed], set[sets + 1], set[sets + 2] = user, fields[i], 'confirmed' .. rest
-        sets = sets + 2
-      end
+      if quantity_text ~= its_text then quantity, its_text = quantity_text + 0, quantity_text end
+      closing[user], moved, closed = ends + quantity, moved + quantity, closed + 1
+      owners[closed], set[sets + 1], set[sets + 2] = user, fields[i], 'confirmed' .. rest
+      sets = sets + 2
     end
   end
   if moved > units then return nil end
@@ -108,10 +96,10 @@ local function quick_confirm()
     local has = numbers[text] or small(text)
     if not has or has < ends then return nil end
     numbers[text] = has
-    if ends > 0 and has == ends then
+    if has == ends then
       clears = clears + 1
       cleared[clears] = name_fields[i]
-    elseif ends > 0 then
+    else
       set[sets + 1], set[sets + 2] = name_fields[i], (has - ends) .. ''
       sets = sets + 2
     end
@@ -146,16 +134,16 @@ local function quick_confirm()
   local allowed = redis.acl_check_cmd
   if closed > 0 and allowed and not (allowed('HDEL', KEYS[3], 'f') and allowed('HSET', KEYS[2], 'f', 'v')
     and allowed('ZREM', KEYS[6], 'm') and (not row or allowed('XADD', KEYS[4], '*', 'f', 'v'))) then return nil end
-  set[sets + 1], set[sets + 2] = fields[record_at], last_text .. ' ' .. refused_text .. ' ' .. job_digest
 
-  -- Write.
-  redis.call('HSET', KEYS[3], unpack(set, 1, sets + 2))
+  -- Write: the job's line last, so that the same call again finishes one that was cut.
+  if sets > 0 then redis.call('HSET', KEYS[3], unpack(set, 1, sets)) end
   if clears > 0 then redis.call('HDEL', KEYS[3], unpack(cleared)) end
   if closed > 0 then
     redis.call('HSET', KEYS[2], 'holds', (units - moved) .. '')
     redis.call('ZREM', KEYS[6], unpack(closed_ids))
     if row then redis.call('XADD', KEYS[4], '*', unpack(row)) end
   end
+  redis.call('HSET', KEYS[3], fields[record_at], last_text .. ' ' .. refused_text .. ' ' .. job_digest)
   local reply = string.rep('o', count)
   if closed < count then
     for i = 1, count do letters[i] = letters[i] or 'o' end

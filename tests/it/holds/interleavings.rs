@@ -53,6 +53,7 @@ fn each_broken_rule_is_noticed() {
         (Flaw::ExpireTrustsDeadlines, 1, "hold 0 was Absent and became Expired"),
         (Flaw::RefusedPaymentIsForgotten, 0, "somebody was told otherwise"),
         (Flaw::RefusedRetryIsForgotten, 0, "somebody was told otherwise"),
+        (Flaw::CutIsForgotten, 1, "open units are counted wrong"),
         (Flaw::NoTombstone, 0, "somebody was told otherwise"),
         (Flaw::ConfirmIsDecidedTwice, 0, "was Confirmed and became Confirmed"),
     ] {

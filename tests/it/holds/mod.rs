@@ -4,6 +4,7 @@ mod audit;
 mod commands;
 mod cut;
 mod files;
+mod finish;
 mod histories;
 mod hostile;
 mod interleavings;

@@ -54,6 +54,8 @@ pub enum Flaw {
     RefusedRetryIsForgotten,
     /// What expires looks at deadlines alone.
     ExpireTrustsDeadlines,
+    /// What a cut left of a hold that is not open loses its deadline, and nothing is counted anew.
+    CutIsForgotten,
     /// Nothing remembers that an unknown hold was aborted.
     NoTombstone,
     /// A second payment of the same hold counts as the first.

@@ -169,8 +169,10 @@ fn hold(sale: &Sale, state: &State, is_retry: bool, holds: u8, flaw: Flaw) -> De
         own.push(Write::AddDeadlines(moves.holds));
         own.push(Write::Stock(-i8::try_from(moves.units).unwrap()));
         moves.write_units(sale.kind, &mut own);
+        // A deadline that is there is of a call that was cut.
+        let holds = if state.deadlines & moves.holds > 0 { state.held(sale).0 } else { state.holds };
+        own.push(Write::Holds(holds + moves.units));
         moves.write_records(kept, &mut own);
-        own.push(Write::Holds(state.holds + moves.units));
         own.push(Write::Ledger(Entry::Hold, moves.holds));
         if flaw == Flaw::RecordedFirst {
             let nth = own.iter().position(|write| matches!(write, Write::Records(..))).unwrap();
@@ -229,7 +231,43 @@ fn take(sale: &Sale, state: &State, holds: u8) -> Taken {
     taken
 }
 
+/// What finishes calls that were cut: holds that have a deadline and are not held.
+fn finish(sale: &Sale, state: &State, stale: u8) -> Vec<Write> {
+    let users = numbers(stale & state.ended()).fold(0, |users, hold| users | 1 << sale.user(hold));
+    let (units, open) = state.held(sale);
+    let stays: Vec<_> = numbers(users).filter(|user| open[*user] > 0).map(|user| (user, open[user])).collect();
+    let cleared = numbers(users).filter(|user| open[*user] == 0).fold(0, |users, user| users | 1 << user);
+    let is_confirmed = |hold: &usize| state.records[*hold] == Record::Confirmed;
+    let confirmed = numbers(stale).filter(is_confirmed).fold(0, |all, hold| all | 1 << hold);
+    let mut writes = Vec::new();
+    if !stays.is_empty() {
+        writes.push(Write::Records(Vec::new(), stays));
+    }
+    if cleared > 0 {
+        writes.push(Write::ClearOpen(cleared));
+    }
+    writes.push(Write::Holds(units));
+    writes.push(Write::RemoveDeadlines(stale));
+    if confirmed > 0 {
+        writes.push(Write::Ledger(Entry::Confirm, confirmed));
+    }
+    writes
+}
+
 fn settle(sale: &Sale, state: &State, step: Step, holds: u8, flaw: Flaw) -> Decided {
+    // The test that holds the scripts to this moves what is overdue, so that it is not where its record says.
+    let stale = holds & state.ended() & state.deadlines & !state.overdue;
+    if stale == 0 {
+        return settle_whole(sale, state, step, holds, flaw);
+    }
+    let (mut whole, mut writes) = (*state, finish(sale, state, stale));
+    writes.iter().for_each(|write| whole.write(write).unwrap_or_default());
+    let mut decided = settle_whole(sale, &whole, step, holds, flaw);
+    writes.append(&mut decided.writes);
+    Decided { writes, ..decided }
+}
+
+fn settle_whole(sale: &Sale, state: &State, step: Step, holds: u8, flaw: Flaw) -> Decided {
     let is_late = numbers(holds).any(|hold| state.records[hold] == Record::Expired);
     if step == Step::Confirm && is_late && is_bare(sale, state) {
         let known = numbers(holds).any(|hold| state.records[hold] != Record::Absent);
@@ -340,12 +378,28 @@ fn confirm(sale: &Sale, state: &State, closed: &Moves, again: &Moves, voided: Ve
 }
 
 fn expire(sale: &Sale, state: &State, most: usize, flaw: Flaw) -> Decided {
-    let (mut moves, mut gone, mut left) = (Moves::default(), 0, 0);
+    let is_gone = |hold: &usize| state.records[*hold] != Record::Held && flaw != Flaw::ExpireTrustsDeadlines;
+    let gone = numbers(state.overdue).take(most).filter(is_gone).fold(0, |gone, hold| gone | 1 << hold);
+    if gone == 0 {
+        return expire_held(sale, state, most, flaw);
+    }
+    let (mut whole, mut writes) = (*state, finish(sale, state, gone));
+    if flaw == Flaw::CutIsForgotten {
+        writes.retain(|write| matches!(write, Write::RemoveDeadlines(_)));
+    }
+    writes.iter().for_each(|write| whole.write(write).unwrap_or_default());
+    // Another one may be stale behind those: it is left to the next call.
+    let mut decided = expire_held(sale, &whole, most, flaw);
+    writes.append(&mut decided.writes);
+    Decided { writes, ..decided }
+}
+
+fn expire_held(sale: &Sale, state: &State, most: usize, flaw: Flaw) -> Decided {
+    let (mut moves, mut left) = (Moves::default(), 0);
     let found: Vec<usize> = numbers(state.overdue).take(most).collect();
     for hold in &found {
         let (user, quantity, bit) = (sale.user(*hold), sale.quantity(*hold), 1 << hold);
         if state.records[*hold] != Record::Held && flaw != Flaw::ExpireTrustsDeadlines {
-            gone |= bit;
             continue;
         }
         let had = moves.had[user].unwrap_or_else(|| state.had(sale.kind, user));
@@ -363,9 +417,6 @@ fn expire(sale: &Sale, state: &State, most: usize, flaw: Flaw) -> Decided {
         }
     }
     let mut writes = Vec::new();
-    if gone > 0 {
-        writes.push(Write::RemoveDeadlines(gone));
-    }
     if left > 0 {
         // Later, so that they do not hold up others.
         writes.push(Write::AddDeadlines(left));

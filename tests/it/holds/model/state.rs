@@ -197,7 +197,30 @@ impl State {
         if !is_kept {
             return Err(format!("hold {of} is {record:?}, and somebody was told otherwise ({told:04b})"));
         }
+        let (units, open) = self.held(sale);
+        let is_exact = self.holds == units && self.open == open;
+        let is_enough = self.holds >= units && (0..MOST).all(|user| self.open[user] >= open[user]);
+        let is_stale = numbers(self.deadlines).any(|hold| self.records[hold] != Record::Held);
+        if !is_enough || !is_stale && !is_exact {
+            return Err("open units are counted wrong, and nothing that has a deadline shows it".to_owned());
+        }
         if self.cuts == 0 { self.check_whole(sale) } else { Ok(()) }
+    }
+
+    /// Units that are held, of all users and of each, by the records of what has a deadline.
+    pub fn held(&self, sale: &Sale) -> (u8, [u8; MOST]) {
+        let mut open = [0; MOST];
+        for hold in numbers(self.deadlines).filter(|hold| self.records[*hold] == Record::Held) {
+            open[sale.user(hold)] += sale.quantity(hold);
+        }
+        (open.iter().sum(), open)
+    }
+
+    /// What was held, and is not.
+    pub fn ended(&self) -> u8 {
+        use Record::{Confirmed, Expired, Released, Void};
+        let is_ended = |hold: &usize| matches!(self.records[*hold], Confirmed | Released | Expired | Void);
+        (0..MOST).filter(is_ended).fold(0, |ended, hold| ended | 1 << hold)
     }
 
     /// What is true as long as no script was cut: all numbers are those that the records come to.
