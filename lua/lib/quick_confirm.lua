@@ -55,7 +55,8 @@ local function quick_confirm()
   local refused = small(refused_text)
   if not (line and refused) or line < before or line >= first then return nil end
 
-  -- What each hold says: it is open, or not there, which `letters` says. Of a user who has several, the units are added up. Lists that are copied have their size at once; one that grows is copied again and again.
+  -- What each hold says: it is open, or not there, which `letters` says. Of a user who has several, the units are added up.
+  -- Lists that are copied have their size at once; one that grows is copied again and again.
   local set, owners, names, name_fields, quantities = {unpack(fields, 1, count)}, {unpack(ids)}, {unpack(ids)}, {unpack(ids)}, {unpack(ids)}
   local letters, closing, once, sets, closed, moved, asked = {}, {}, nil, 0, 0, 0, 0
   local quantity, its_text

@@ -51,10 +51,10 @@ fn each_broken_rule_is_noticed() {
         (Flaw::StockReturnsFirst, 1, "2 for sale and 1 taken of 2"),
         (Flaw::RecordedFirst, 1, "2 for sale and 1 taken of 2"),
         (Flaw::ExpireTrustsDeadlines, 1, "hold 0 was Absent and became Expired"),
-        (Flaw::RefusedPaymentIsForgotten, 0, "somebody was told otherwise"),
-        (Flaw::RefusedRetryIsForgotten, 0, "somebody was told otherwise"),
+        (Flaw::RefusedPaymentIsForgotten, 0, "somebody heard otherwise"),
+        (Flaw::RefusedRetryIsForgotten, 0, "somebody heard otherwise"),
         (Flaw::CutIsForgotten, 1, "open units are counted wrong"),
-        (Flaw::NoTombstone, 0, "somebody was told otherwise"),
+        (Flaw::NoTombstone, 0, "somebody heard otherwise"),
         (Flaw::ConfirmIsDecidedTwice, 0, "was Confirmed and became Confirmed"),
     ] {
         let broken = Search { sale: two_of(HASH), flaw, cuts, of: 0 }.run().err().unwrap_or_default();

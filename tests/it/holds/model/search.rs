@@ -35,7 +35,7 @@ pub struct Search {
     pub flaw: Flaw,
     /// How many scripts may be cut.
     pub cuts: u8,
-    /// The hold whose client is followed: what it sends, and what it was told. Of the others, every message may come at any
+    /// The hold whose client is followed: what it sends, and what it heard. Of the others, every message may come at any
     /// time, which is more than clients do. What is promised of a hold concerns no other one, so it is enough that each is
     /// the one that is followed, one search after the other.
     pub of: usize,
@@ -198,7 +198,7 @@ impl Search {
             return;
         }
         let nth = numbers(holds).position(|hold| hold == self.of).unwrap();
-        next.told |= match (step, decided.statuses[nth]) {
+        next.heard |= match (step, decided.statuses[nth]) {
             (None, Status::LimitExceeded | Status::OutOfStock) => REFUSED,
             (Some(Step::Confirm), Status::Ok | Status::OkAgain | Status::Replayed) => CONFIRMED,
             (Some(Step::Confirm), Status::Expired) => EXPIRED,

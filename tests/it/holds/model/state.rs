@@ -84,7 +84,7 @@ pub enum Client {
     RetriesFirst,
 }
 
-/// What somebody was told of a hold.
+/// What somebody heard of a hold.
 pub const REFUSED: u8 = 1;
 pub const CONFIRMED: u8 = 2;
 /// That the payment is to be refunded.
@@ -105,9 +105,9 @@ pub struct State {
     pub holds: u8,
     /// Entries by hold, a bit for each operation. After a cut they are not followed.
     pub ledger: [u8; MOST],
-    /// Of the hold that is followed: its client, and what anybody was told.
+    /// Of the hold that is followed: its client, and what anybody heard of it.
     pub client: Client,
-    pub told: u8,
+    pub heard: u8,
     pub cuts: u8,
 }
 
@@ -116,7 +116,7 @@ impl Hash for State {
         let Self { units: u, records: r, open: o, ledger: l, .. } = self;
         hasher.write(&[self.stock, u[0], u[1], u[2], self.members, self.deadlines, self.overdue]);
         hasher.write(&[r[0] as u8, r[1] as u8, r[2] as u8, o[0], o[1], o[2], self.holds]);
-        hasher.write(&[l[0], l[1], l[2], self.client as u8, self.told, self.cuts]);
+        hasher.write(&[l[0], l[1], l[2], self.client as u8, self.heard, self.cuts]);
     }
 }
 
@@ -187,15 +187,15 @@ impl State {
         if self.stock + owed > sale.total {
             return Err(format!("{} for sale and {owed} taken of {}", self.stock, sale.total));
         }
-        let (told, record) = (self.told, self.records[of]);
-        let is_kept = match told {
+        let (heard, record) = (self.heard, self.records[of]);
+        let is_kept = match heard {
             CONFIRMED => record == Record::Confirmed,
             0 => true,
-            // Whatever it was told beside, the units must be nobody's.
-            _ => told & CONFIRMED == 0 && !record.is_owed(),
+            // Whatever was heard beside, the units must be nobody's.
+            _ => heard & CONFIRMED == 0 && !record.is_owed(),
         };
         if !is_kept {
-            return Err(format!("hold {of} is {record:?}, and somebody was told otherwise ({told:04b})"));
+            return Err(format!("hold {of} is {record:?}, and somebody heard otherwise ({heard:04b})"));
         }
         let (units, open) = self.held(sale);
         let is_exact = self.holds == units && self.open == open;
