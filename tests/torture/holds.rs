@@ -201,10 +201,12 @@ impl Model<'_> {
         let sum: u64 = units.values().sum();
         let units: BTreeMap<&str, String> = units.into_iter().map(|(user, units)| (user, units.to_string())).collect();
         let stored = self.keys.field(&self.layout.meta(name), "holds").unwrap_or("0");
-        let deadlines = self.keys.sorted.get(&self.layout.deadlines(name)).into_iter().flatten();
+        let deadlines = self.keys.sorted.get(&self.layout.deadlines(name)).into_iter().flatten().map(|id| &**id);
+        let deadlines: Vec<&str> = deadlines.collect();
         let held = sale.holds.iter().filter(|(_, hold)| hold.state == "held").map(|(id, _)| &**id);
-        if records != known || open != units || stored != sum.to_string() || !deadlines.map(|id| &**id).eq(held) {
-            return Err(format!("{name}: holds {records:?}, open {open:?}, {stored} in sum; by the rules {known:?}"));
+        if records != known || open != units || stored != sum.to_string() || !deadlines.iter().copied().eq(held) {
+            let found = format!("holds {records:?}, open {open:?}, {stored} in sum, deadlines of {deadlines:?}");
+            return Err(format!("{name}: {found}; by the rules {known:?}"));
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ impl Keys {
             }
             // Deadlines are the clock's; only who has one counts.
             "ZADD" => {
-                let words = command[2..].iter().filter(|word| word.as_str() != "XX");
+                let words = command[2..].iter().filter(|word| !["XX", "NX"].contains(&word.as_str()));
                 let members: Vec<String> = words.skip(1).step_by(2).cloned().collect();
                 self.sorted.entry(key).or_default().extend(members);
             }
