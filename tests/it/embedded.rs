@@ -235,7 +235,9 @@ fn a_private_cluster_of_a_killed_command_ends_with_the_next_command() {
     let rush = "layout: cluster\nactivities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
     let killed = in_own_tmp(tmp.path(), ["run", "--embedded", "--nodes=2", "-"]).stdin(rush).spawn();
     wait_until("its nodes listen", || {
-        private_directories(tmp.path()).first().is_some_and(|dir| dir.join("node-2/server.sock").exists())
+        let listens = |dir: &Path, node: &str| dir.join(node).join("server.sock").exists();
+        let is_up = |dir: &PathBuf| listens(dir, "node-1") && listens(dir, "node-2");
+        private_directories(tmp.path()).first().is_some_and(is_up)
     });
     killed.signal(libc::SIGKILL);
     killed.wait().killed_by(libc::SIGKILL);
