@@ -52,8 +52,8 @@
 ]]
 --- @include "codes"
 
--- Quick path: one plain hold, or the plain holds of a job. It replies, or leaves the call to the reference path before it has
--- written anything; helpers cost more than a hold to define, so it comes before them.
+-- Quick path: one plain hold. It replies, or leaves the call to the reference path before it has written anything; helpers cost
+-- more than a hold to define, so it comes before them.
 -- Texts are matched before they are numbers, and have up to 13 digits, because Lua's `..` writes sums of them as plain digits.
 -- The deadline is written first, because that shows whether KEYS[6] can take it: one without a hold is nobody's, and is removed
 -- once it is over.

@@ -98,7 +98,7 @@ impl Fitted {
             }
         }
         gone.sort_by_key(|column| column.index);
-        // What went before is what came last.
+        // Those that `steady` left out were to the right of these.
         self.hidden.extend(gone.into_iter().rev().map(|column| column.heading));
         self.hidden.retain(|heading| !heading.is_empty());
         self.hidden.reverse();
