@@ -15,7 +15,8 @@
   ARGV[4]  quantity
   ARGV[5]  request id     may be empty
   ARGV[6]  mode           may be left out: `first`; or `retry` (may have been sent before: a refusal is kept under its
-                          request id), or `dry` (nothing is written)
+                          request id), `borrow` (the same, but out_of_stock decides nothing: the caller borrows units of
+                          another shard and calls again), or `dry` (nothing is written)
   ARGV[7]  reason         why, for the ledger; may be empty or left out
   ARGV[8]  limit          the caller's limit a user, for an activity without KEYS[2]; any other limit than that of
                           KEYS[2] is an error, `USAGE`; empty or left out: none
@@ -43,6 +44,7 @@
     -7 paused            an operator paused it; the stock includes what is withdrawn
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -15 sharded           {-15, false, shards}: the units are in activities of their own, of which these are the numbers
   For many orders one string `letters stock refused [bought ...]`: a letter an order (o ok, r replayed, l limit_exceeded,
   s out_of_stock, q request_conflict, c corrupt; without a job also p paused, n not_started, e ended), the stock before
   the call, how many the job refused so far, and, without a job always, what each user holds after the order. What
@@ -50,6 +52,7 @@
    -20 gap               {-20, line}: the line before is not the last one decided
    -21 other epoch       {-21, epoch}: the activity was reset since the job began
    -22 other job         {-22}: the job's name was used with another digest
+  In mode borrow many orders end before the first that the stock does not cover: the letters are those of the orders before it.
   Only ok, a refused retry, and the line of a job write; the stock first, so that a cut leaves fewer units to sell, never
   more.
 
@@ -176,7 +179,13 @@ for i = 1, call.count do
     elseif not status and kind ~= 'counter' then
       if had > 0 or (kind == 'coupon' and quantity > 1) then status = LIMIT_EXCEEDED end
     end
-    if not status and quantity > left then status = OUT_OF_STOCK end
+    if not status and quantity > left then
+      status = OUT_OF_STOCK
+      if call.borrows and not call.single then
+        stop_before(call, i)
+        break
+      end
+    end
     if not status then
       status = OK
       left, had = left - quantity, had + quantity

@@ -17,8 +17,8 @@
   ARGV[3]  user
   ARGV[4]  quantity
   ARGV[5]  request id     names the hold: settle needs it
-  ARGV[6]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id) or `dry` (nothing
-                          is written)
+  ARGV[6]  mode           `first`, `retry` (may have been sent before: a refusal is kept under its request id), `borrow` (as for
+                          deduct) or `dry` (nothing is written)
   ARGV[7]  reason         why, for the ledger; may be empty
   ARGV[8]  duration       how long it is held, in ms, 1 to 31,536,000,000 (a year)
 
@@ -41,6 +41,7 @@
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -12 not_held          this request held them and was released
    -13 expired           this request held them and is past its deadline, or its multi-order was aborted
+   -15 sharded           {-15, false, shards}: as for deduct
   For many orders: `letters stock refused deadline [bought ...]`, as deduct with the deadline of what it holds now before what
   users hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired); without a job also p, n, e.
   If stock or limit are short, up to 16 overdue holds are expired first, as settle does it.
@@ -231,6 +232,10 @@ local function decide(returned)
       end
       if not status and quantity > it.left then status = OUT_OF_STOCK end
       if status == LIMIT_EXCEEDED or status == OUT_OF_STOCK then it.is_short = true end
+      if status == OUT_OF_STOCK and call.borrows and not call.single then
+        it.ends_before = i
+        break
+      end
       if not status then
         status = OK
         it.left, had = it.left - quantity, had + quantity
@@ -242,7 +247,7 @@ local function decide(returned)
         move_open(it.moves, user, quantity)
         first[request] = digest
       end
-      if status == OK or call.retry and not call.job then
+      if status == OK or call.retry and not call.job and not (call.borrows and status == OUT_OF_STOCK) then
         it.kept[#it.kept + 1] = request
         it.kept[#it.kept + 1] = status == OK and digest or digits(status) .. '\t' .. digest
       end
@@ -279,6 +284,8 @@ if it.is_short and call.holds > 0 then
     if not it then return reply end
   end
 end
+
+if it.ends_before then stop_before(call, it.ends_before) end
 
 -- Write: deadlines, which are nobody's without a hold, then the stock.
 if not call.dry then

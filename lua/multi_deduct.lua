@@ -44,8 +44,9 @@
     -7 paused            an operator paused it; the stock includes what is withdrawn
     -9 request_conflict  the request id was used for something else, or only some of the activities know it
    -11 corrupt           one of its keys holds what it must not
+   -15 sharded           its units are in activities of their own
   Returns for a job one string an activity, `letters stock refused whole corrupt [bought ...]`: a letter an item (o ok,
-  r replayed, d refused, l limit_exceeded, s out_of_stock, t not_preheated, n not_started, e ended, p paused,
+  r replayed, d refused, l limit_exceeded, s out_of_stock, t not_preheated, k sharded, n not_started, e ended, p paused,
   q request_conflict, c corrupt), the stock before the call (`-` without one), how many of its items the job has refused so
   far, the status that refuses the whole activity or 0, `n,hex` of one thing that is corrupt or `-`, and what each user holds
   after the item. An order without a request id is decided, and replayed, if the job's lines in all its activities reached
@@ -180,7 +181,8 @@ local function read_activity(sale)
   local unfit_ledger = ledger_unfit(redis.call('TYPE', KEYS[at + 4]).ok, rules)
   if unfit_ledger then return broken(sale, unfit_ledger[5] or {}, unfit_ledger[4]) end
   if not stock_text then
-    sale.status = rules.state == 'archived' and ENDED or NOT_PREHEATED
+    local is_sharded = rules.total and redis.call('HGET', KEYS[at + 2], 'shards')
+    sale.status = rules.state == 'archived' and ENDED or is_sharded and SHARDED or NOT_PREHEATED
     return nil
   end
   sale.stock = whole(stock_text)
@@ -347,7 +349,7 @@ for _, order in ipairs(orders) do last = decide(order) end
 -- The reply.
 local LETTERS = {
   [OK] = 'o', [REPLAYED] = 'r', [REFUSED] = 'd', [LIMIT_EXCEEDED] = 'l', [OUT_OF_STOCK] = 's', [NOT_PREHEATED] = 't',
-  [NOT_STARTED] = 'n', [ENDED] = 'e', [PAUSED] = 'p', [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c',
+  [SHARDED] = 'k', [NOT_STARTED] = 'n', [ENDED] = 'e', [PAUSED] = 'p', [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c',
 }
 local function hex(text)
   if not text then return '-' end

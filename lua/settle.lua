@@ -18,7 +18,8 @@
   ARGV[4]  step           confirm: the units are bought; release: they return; expire: all that is overdue returns, whatever it is
                           called; abort: an item of a multi-order returns, and a hold that comes later is refused
   ARGV[5]  order          `m:<primary>` of an item of a multi-order, as the hold has it; else empty, `-` or left out
-  ARGV[6]  mode           `first`, `retry` (the same) or `dry` (nothing is written); may be left out
+  ARGV[6]  mode           `first`, `retry` (the same), `borrow` (confirm: an expired hold that the stock does not cover is
+                          out_of_stock, which decides nothing) or `dry` (nothing is written); may be left out
   ARGV[7]  reason         why, for the ledger; may be empty or left out
 
   Many holds, at most 1,000, have 9 to 15, as for deduct:
@@ -40,6 +41,7 @@
   all but the stock are false if there is no such hold):
      1 ok                done
      2 replayed          it was done before
+    -3 out_of_stock      in mode borrow only
     -4 not_preheated     KEYS[1] is absent, or KEYS[2] is
     -6 ended             archived
     -9 request_conflict  the hold belongs to another order, or the id was used for something else
@@ -47,10 +49,11 @@
    -12 not_held          no open hold has this id
    -13 expired           its units are gone
    -14 confirmed         it was confirmed: a refund returns the units
+   -15 sharded           {-15, false, shards}: as for deduct
   For many holds: `letters stock refused quantities [bought ... users]`: quantities are those of the holds, joined by commas, or one
   if all are equal (0: there is no such hold); users are a JSON array. Letters are o, O (ok: units of an
   expired hold were taken again), r, q, c, h (not_held), v (expired),
-  f (confirmed). What refuses the whole activity is {status, stock, line}; and with a job also
+  f (confirmed). In mode borrow they end before the first that is out_of_stock. What refuses the whole activity is {status, stock, line}; and with a job also
    -20 gap, -21 other epoch, -22 other job: as for deduct
   Returns for expire {1, stock, holds, units, more, id, order, ...}: how many holds and units returned; more is 1 if the next
   call may find others; then ids that were overdue and are left, with their order (false: their record is not what it should
@@ -145,8 +148,10 @@ else
   if call.requests then return usage('settle: ARGV[10] is not empty') end
   if call.count > MOST_HOLDS then return usage('settle: more than ' .. MOST_HOLDS .. ' holds in one call') end
 end
-if call.mode ~= 'first' and call.mode ~= 'retry' and call.mode ~= 'dry' then return usage('settle: the mode is not first, retry or dry') end
-call.dry = call.mode == 'dry'
+call.dry, call.borrows = call.mode == 'dry', call.mode == 'borrow' and step == 'confirm'
+if call.mode ~= 'first' and call.mode ~= 'retry' and not call.borrows and not call.dry then
+  return usage('settle: the mode is not first, retry, borrow (of confirm) or dry')
+end
 local order = call.extra == '' and '-' or call.extra
 if order ~= '-' and not (#order <= 1024 and find(order, '^m:%S+$')) then return usage('settle: the order is not m:<primary>') end
 local ids, fields, most_expired = call.users, {}, nil
@@ -257,8 +262,9 @@ local function take_again(i, hold)
   local user, quantity = hold.user, hold.quantity
   local had = had_by(user)
   if not had then return CORRUPT, kind == 'set' and 6 or 5, view.held[is_known[user]] end
-  local fits = quantity <= left and (kind == 'hash' and had + quantity <= most or kind ~= 'hash' and had == 0)
-  if not fits then
+  local is_allowed = kind == 'hash' and had + quantity <= most or kind ~= 'hash' and had == 0
+  if is_allowed and quantity > left and call.borrows then return OUT_OF_STOCK end
+  if not is_allowed or quantity > left then
     voided[#voided + 1] = i
     return EXPIRED, nil, 'void'
   end
@@ -309,6 +315,10 @@ for i = 1, call.count do
   else
     was = states[ids[i]] or hold and hold.state
     status, key, value = settle(i, hold, was)
+    if status == OUT_OF_STOCK and not call.single then
+      stop_before(call, i)
+      break
+    end
     if status == CORRUPT and call.single then return unfit(value, key) end
     if status ~= CORRUPT and value then states[ids[i]] = value end
   end

@@ -45,8 +45,11 @@ local function read_call(op)
     if wrong then return nil, wrong end
   end
   local mode = call.mode
-  if mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return nil, usage(op .. ': the mode is not first, retry or dry') end
-  call.dry, call.retry = mode == 'dry', mode == 'retry'
+  local borrows = mode == 'borrow' and op ~= 'refund'
+  if mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' and not borrows then
+    return nil, usage(op .. ': the mode is not first, retry' .. (op == 'refund' and '' or ', borrow') .. ' or dry')
+  end
+  call.dry, call.retry, call.borrows = mode == 'dry', mode == 'retry' or borrows, borrows
   for i = 1, call.count do
     local user, request = call.users[i], call.requests and call.requests[i] or ''
     if not is_user(user) and not (kind == 'counter' and user == '') then return nil, usage(op .. ': user id of order ' .. i) end

@@ -24,7 +24,12 @@ local function read_activity(call)
   if bad then return bad end
   -- Whatever a plain script may have made of its keys since.
   if rules.state == 'archived' then return {call.op and call.op ~= 'refund' and ENDED or NOT_PREHEATED, false, false} end
-  if not stock_text and not call.restores then return {NOT_PREHEATED, false, false} end
+  if not stock_text then
+    -- The units of a sharded activity are in activities of their own.
+    local shards = rules.total and redis.call('HGET', KEYS[2], 'shards')
+    if shards then return {SHARDED, false, shards} end
+    if not call.restores then return {NOT_PREHEATED, false, false} end
+  end
   call.is_lost = not stock_text
   local stock = whole(stock_text or '0')
   if not stock then return unfit(stock_text, 1) end
@@ -80,6 +85,12 @@ end
 -- Whether orders before those of this call were not decided yet: they must not be overtaken.
 local function leaves_gap(call)
   return call.job and call.before > call.line
+end
+
+-- Ends a call before one of its orders, which waits until units are borrowed.
+local function stop_before(call, number)
+  call.is_stopped, call.count = true, number - 1
+  if call.job and number > 1 then call.last = call.lines[number - 1] end
 end
 
 -- Reads what the users hold: a text, false for nothing, true for a member of a set whose units are unknown. Returns nil,
@@ -141,6 +152,7 @@ end
 -- could still do what was reported refused. A job's line settles its own retries. `kept` is a list of fields and values.
 local function keep(call, request, digest, status, kept)
   if request == '' or (status ~= OK and (call.job or not call.retry)) then return end
+  if status == OUT_OF_STOCK and call.borrows then return end
   local record = status == OK and digest or digits(status) .. '\t' .. digest
   call.seen[request] = record
   kept[#kept + 1] = request
@@ -197,7 +209,7 @@ local function order_entry(call, left, applied, quantities)
   end
   if call.job then
     local lines = ARGV[9]
-    if #applied < call.count then
+    if #applied < call.count or call.is_stopped then
       local numbers = of(call.lines)
       for i = 1, #numbers do numbers[i] = digits(numbers[i]) end
       lines = concat(numbers, ' ')

@@ -3,7 +3,9 @@
 -- reference path decides.
 local function quick_job(op)
   local given = ARGV
-  if given[1] ~= 'hash' or #KEYS ~= 5 or #given < 9 or #given > 12 or given[2] == '' or given[5] == '' then return nil end
+  if given[1] ~= 'hash' or #KEYS ~= 5 or #given < 9 or given[2] == '' or given[5] == '' then return nil end
+  local borrows = #given == 15 and given[13] == '' and given[14] == '' and given[15] == 'borrow' and op == 'deduct'
+  if #given > 12 and not borrows then return nil end
   local job = {
     op = op, by = given[2], reason = given[12] or '', name = given[5], digest = given[6], field = '\tj:' .. op .. ':' .. given[5],
     rows = given[11] == '1',
@@ -21,6 +23,8 @@ local function quick_job(op)
   redis.setresp(3)
   local change = decide_batch(job, read, given[7], given[8], given[9], given[4], given[3], given[10] or '')
   redis.setresp(2)
+  -- Orders that the stock does not cover wait.
+  if change and borrows and find(change.reply, '^%l*s') then return nil end
   if not change or change.needs_records and redis.pcall('EXISTS', KEYS[5]) ~= 1 then return nil end
   local allowed = redis.acl_check_cmd
   if change.applied and allowed and not (allowed('HSET', KEYS[3], 'f', 'v') and (not change.row or allowed('XADD', KEYS[4], '*', 'f', 'v'))

@@ -8,6 +8,7 @@ use super::layout::Layout;
 use super::names::names;
 use super::number::{Limit, Units, whole};
 use super::rules::StoredState;
+use super::shards::Shards;
 use super::status::Status;
 use super::time::Millis;
 
@@ -246,6 +247,8 @@ pub struct Meta {
     pub holds: u64,
     /// What is known of it while its keys are in files.
     pub archived: Option<Archived>,
+    /// The shards that have its units; `None` if it has them itself.
+    pub shards: Option<Shards>,
 }
 
 impl Meta {
@@ -399,6 +402,7 @@ mod tests {
             withdrawn: None,
             holds: 0,
             archived: None,
+            shards: None,
         };
         let states = |stored| [9, 10, 19, 20].map(|now| meta(stored).state(Millis::new(now)));
         assert_eq!(states(StoredState::Live), [State::Upcoming, State::Live, State::Live, State::Ended]);

@@ -93,6 +93,19 @@ impl ActivityId {
         Self(String::from_utf8_lossy(bytes).into_owned())
     }
 
+    /// The shard of this activity with a number.
+    #[must_use]
+    pub fn shard(&self, number: u32) -> Self {
+        Self(format!("{self}#{number}"))
+    }
+
+    /// The activity of which this is a shard, and its number; `None` if it is none.
+    pub fn parent(&self) -> Option<(Self, u32)> {
+        let (parent, digits) = self.is_part().then(|| self.0.rsplit_once('#')).flatten()?;
+        let number = digits.parse::<u32>().ok().filter(|number| number.to_string() == digits)?;
+        (!parent.is_empty()).then(|| (Self(parent.to_owned()), number))
+    }
+
     /// Whether it ends in `#` and digits, as the name of a part of an activity does.
     pub fn is_part(&self) -> bool {
         let digits = self.0.rsplit_once('#').map(|(_, digits)| digits);

@@ -100,6 +100,10 @@ names! {
         Pause = "pause",
         /// Purchases were allowed again.
         Resume = "resume",
+        /// A shard took units out, for another shard.
+        Lend = "lend",
+        /// A shard got units that another one lent.
+        Borrow = "borrow",
         /// What users hold was set right.
         Repair = "repair",
     }
@@ -118,7 +122,7 @@ pub struct Entry {
     pub reason: Option<Vec<u8>>,
     /// Units left after it.
     pub stock: Option<Vec<u8>>,
-    /// The total from here on, of a preheat and an update.
+    /// The total from here on, of a preheat, an update, and a transfer between shards.
     pub total: Option<Vec<u8>>,
     /// Units that a pause withdrew from the stock, or that a resume returned.
     pub withdrawn: Option<Vec<u8>>,
@@ -140,6 +144,12 @@ pub struct Entry {
     pub job: Option<Vec<u8>>,
     /// The file's lines of these orders: `first-last`, or each of them.
     pub lines: Option<Vec<u8>>,
+    /// The id of a transfer between shards.
+    pub transfer: Option<Vec<u8>>,
+    /// The number of the other shard of a transfer.
+    pub shard: Option<Vec<u8>>,
+    /// The units of a transfer.
+    pub units: Option<Vec<u8>>,
 }
 
 impl Op {

@@ -188,7 +188,7 @@ impl LedgerState {
         let op = entry
             .known_op()
             .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
-        if matches!(op, Op::Preheat | Op::Adopt | Op::Update) {
+        if matches!(op, Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow) {
             self.total = Some(Entry::count(entry.total.as_deref()).ok_or("no total")?);
             if op == Op::Preheat && is_first {
                 self.epoch = Entry::count(entry.epoch.as_deref());
@@ -219,7 +219,7 @@ impl LedgerState {
                     let from = if has_users { self.units(user) } else { count };
                     self.move_units(user, to - from, 0);
                 }
-                Op::Preheat | Op::Adopt | Op::Update | Op::Pause | Op::Resume => (),
+                Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow | Op::Pause | Op::Resume => (),
             }
         }
         Ok(())

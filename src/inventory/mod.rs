@@ -35,6 +35,7 @@ pub mod reason;
 pub mod repair;
 pub mod rules;
 pub mod sales;
+pub mod shards;
 pub mod status;
 #[cfg(test)]
 mod tests;

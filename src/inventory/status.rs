@@ -38,6 +38,8 @@ names! {
         Expired = "expired",
         /// The hold was confirmed: a refund returns its units.
         Confirmed = "confirmed",
+        /// The units are in shards, activities of their own. Commands find them.
+        Sharded = "sharded",
         /// Pause: purchases are refused here, but a backend still sells with a script of its own.
         PausedHereOnly = "paused_here_only",
     }
@@ -63,6 +65,7 @@ impl Status {
             Self::NotHeld => -12,
             Self::Expired => -13,
             Self::Confirmed => -14,
+            Self::Sharded => -15,
             Self::PausedHereOnly => -16,
         }
     }

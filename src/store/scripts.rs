@@ -73,9 +73,18 @@ pub static ARCHIVE: Script = script!("archive");
 /// Writes the keys of an archived activity again.
 pub static RESTORE: Script = script!("restore");
 
+/// Takes units of a shard for another one.
+pub static LEND: Script = script!("lend");
+
+/// Gives a shard units that another one lent.
+pub static BORROW: Script = script!("borrow");
+
+/// Reads what a shard has, and what it lent.
+pub static PEEK: Script = script!("peek");
+
 impl Script {
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 15] {
+    pub fn all() -> [&'static Self; 18] {
         [
             &PREHEAT,
             &DEDUCT,
@@ -92,6 +101,9 @@ impl Script {
             &ADOPT,
             &ARCHIVE,
             &RESTORE,
+            &LEND,
+            &BORROW,
+            &PEEK,
         ]
     }
 

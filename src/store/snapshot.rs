@@ -166,5 +166,6 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber
         withdrawn: count(reply, flat, "withdrawn")?,
         holds: count(reply, flat, "holds")?.unwrap_or_default(),
         archived: text("archive").and_then(|text| text.parse().ok()),
+        shards: text("shards").and_then(|text| text.parse().ok()),
     }))
 }

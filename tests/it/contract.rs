@@ -6,7 +6,7 @@ use seckill::inventory::ledger::Op;
 use seckill::inventory::status::{Status, call_code};
 use seckill::store::scripts::{DEDUCT, MULTI_DEDUCT, REFUND};
 
-use crate::support::{LAYOUTS, TestRedis, wait_until};
+use crate::support::{LAYOUTS, SECKILL, Scripts, TestRedis, wait_until};
 
 const CONTRACT: &str = include_str!("../../docs/contract.md");
 
@@ -101,6 +101,11 @@ fn ledger_entries_have_the_fields_that_the_contract_names() {
     redis.seckill(["reconcile", "1", "--fix", "--yes"]).run();
     redis.cmd(("SET", "seckill:stock:2", 5));
     run("preheat --id 2 --adopt --total 5 --yes");
+    let mut scripts = Scripts::of(&redis, SECKILL);
+    let id = "a".repeat(40);
+    let keys = |activity| SECKILL.keys(activity)[..4].to_vec();
+    assert_eq!(scripts.call("lend", &keys("1"), &["", &id, "1", "2", "1", "1", ""]).split(' ').next(), Some("1"));
+    assert_eq!(scripts.call("borrow", &keys("2"), &["", &id, "1", "1", "1"]).split(' ').next(), Some("1"));
     let mut seen = BTreeMap::<String, BTreeSet<String>>::new();
     for (id, mut entry) in [redis.xrange("seckill:ledger:1"), redis.xrange("seckill:ledger:2")].concat() {
         let op = entry.remove("op").unwrap();

@@ -48,6 +48,7 @@ mod report;
 mod run;
 mod secrets;
 mod sentinel;
+mod shards;
 mod shell;
 mod snapshots;
 mod state;

@@ -157,13 +157,15 @@ impl Sales {
                 self.confirmed += entry.holdings()?.len() as u64;
                 Ok(())
             }
-            Op::Preheat | Op::Adopt | Op::Update => {
+            Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow => {
                 let total = Entry::count(entry.total.as_deref()).ok_or("no total")?;
                 if op == Op::Preheat && is_first {
                     self.epoch = Entry::count(entry.epoch.as_deref());
                 }
                 let before = self.total.replace(total);
-                self.mark(entry, op, Some(signed(total)), before);
+                if !matches!(op, Op::Lend | Op::Borrow) {
+                    self.mark(entry, op, Some(signed(total)), before);
+                }
                 self.moved(
                     entry.id.at(),
                     Moved { total: signed(total) - signed(before.unwrap_or(0)), ..Moved::default() },

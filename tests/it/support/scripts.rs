@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::{TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 15] = [
+pub const SCRIPTS: [&str; 18] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -25,6 +25,9 @@ pub const SCRIPTS: [&str; 15] = [
     "adopt",
     "archive",
     "restore",
+    "lend",
+    "borrow",
+    "peek",
 ];
 
 /// The drop-in scripts, by their files in `lua/`.

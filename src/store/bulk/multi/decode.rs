@@ -64,6 +64,7 @@ fn status_of(letter: u8) -> Option<Status> {
         b'l' => Status::LimitExceeded,
         b's' => Status::OutOfStock,
         b't' => Status::NotPreheated,
+        b'k' => Status::Sharded,
         b'n' => Status::NotStarted,
         b'e' => Status::Ended,
         b'p' => Status::Paused,

@@ -120,6 +120,7 @@ impl<'a> Decoded<'a> {
                 let status = reply.status(first)?;
                 let (line, corrupt) = match status {
                     Status::Corrupt => (0, Some(reply.corrupt(values, keys)?)),
+                    Status::Sharded => (0, None),
                     _ => (line(2)?, None),
                 };
                 Ok(Self::Refused { status, line, corrupt })

@@ -1,0 +1,106 @@
+--[[
+  lend: takes units of a shard, the donor, that another shard of the same activity, the home, is to get by `borrow`. Until then they
+  are in transit: in no stock, and in the donor's list of open transfers.
+
+  KEYS[1]  stock     string  the donor's units left
+  KEYS[2]  meta      hash    rules, whose total this lowers by as much
+  KEYS[3]  requests  hash    <tab>tt:<id> -> `units home ms`; <tab>lent -> ids of open transfers, joined by spaces
+  KEYS[4]  ledger    stream  one entry, `lend`
+
+  ARGV[1]  by        who runs this, for the ledger; may be empty
+  ARGV[2]  id        of the transfer: 40 hexadecimal digits, of one donor and one home; empty: only ARGV[7] is of use
+  ARGV[3]  epoch     of the activity
+  ARGV[4]  home      the number of the home
+  ARGV[5]  need      units that the home wants at least; 0 repeats a transfer that is known, and begins none
+  ARGV[6]  want      units that it would take
+  ARGV[7]  finished  ids whose units have arrived, joined by spaces; may be empty
+
+  It lends the greater of need and half of the stock, not more than is wanted, and at most the stock: maybe less than is needed.
+
+  Returns
+     1 ok             {1, units, stock}: units are in transit now; the stock after it
+     2 replayed       {2, units, home}: this id lent them before; its record is written again, so that a WAIT that follows covers it
+    -3 out_of_stock   {-3, stock}: there is nothing to lend, or need and want are 0 and the id is unknown
+    -4 not_preheated  {-4, false}: this is no shard
+   -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -21 other epoch    {-21, epoch}: the activity was reset
+  The stock is written first, then the total, the transfer, the ledger: a cut leaves fewer units to sell, never more. Finished ids are
+  removed whatever the reply. A pause refuses nothing here; withdrawn stock is not lent.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE TIME DECRBY HSET HDEL XADD.
+]]
+--- @include "codes"
+
+-- Includes.
+--- @include "values"
+--- @include "meta"
+--- @include "transfer"
+
+-- Reference path.
+local by, id, epoch, home, need, want, finished = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5]), whole(ARGV[6]), ARGV[7]
+if #KEYS ~= 4 then return usage('lend: 4 keys are wanted, not ' .. #KEYS) end
+if #ARGV ~= 7 then return usage('lend: 7 arguments are wanted, not ' .. #ARGV) end
+if id ~= '' and not is_transfer(id) then return usage('lend: ARGV[2] is not the id of a transfer') end
+if not whole(epoch) then return usage('lend: ARGV[3] is not an epoch') end
+if not is_shard(home) then return usage('lend: ARGV[4] is not the number of a shard') end
+if not (need and want) then return usage('lend: ARGV[5] and ARGV[6] are not units') end
+if id == '' and need + want > 0 then return usage('lend: units are wanted without the id of a transfer') end
+local is_finished = {}
+for word in string.gmatch(finished, '[^ ]+') do
+  if not is_transfer(word) then return usage('lend: ARGV[7] has what is not the id of a transfer') end
+  is_finished[word] = true
+end
+
+local shard, reply = read_shard(epoch)
+if not shard then return reply end
+local field = '\ttt:' .. id
+local found = redis.pcall('HMGET', KEYS[3], '\tlent', field)
+if found.err then return unfit(found, 3) end
+local open, is_shorter = {}, false
+for word in string.gmatch(found[1] or '', '[^ ]+') do
+  if not is_transfer(word) then return unfit(found[1], 3) end
+  if is_finished[word] then is_shorter = true else open[#open + 1] = word end
+end
+local known_units, known_home
+if id ~= '' and found[2] then
+  known_units, known_home = string.match(found[2], '^(%d+) (%d+) %d+$')
+  known_units = whole(known_units)
+  if not known_units then return unfit(found[2], 3) end
+end
+local units = 0
+if not known_units then
+  local half = math.floor(shard.stock / 2)
+  units = math.min(math.max(want, need), math.max(need, half), shard.stock)
+end
+local total = shard.rules.total - units
+if total < 0 then return unfit(digits(shard.rules.total) .. ' in all, with ' .. digits(shard.stock) .. ' left', 2) end
+if redis.acl_check_cmd then
+  local denied = not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
+    or is_shorter and not redis.acl_check_cmd('HDEL', KEYS[3], 'f') and 'HDEL'
+    or units > 0 and not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
+    or units > 0 and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+  if denied then return forbidden(denied) end
+end
+
+-- Write: the stock first.
+local set = {}
+if known_units then set = {field, found[2]} end
+if units > 0 then
+  local clock = redis.call('TIME')
+  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+  redis.call('DECRBY', KEYS[1], digits(units))
+  shard.rules.total = total
+  redis.call('HSET', KEYS[2], 'rules', rules_text(shard.rules))
+  open[#open + 1] = id
+  set = {field, digits(units) .. ' ' .. home .. ' ' .. digits(now)}
+end
+if (units > 0 or is_shorter) and #open > 0 then
+  set[#set + 1] = '\tlent'
+  set[#set + 1] = concat(open, ' ')
+end
+if #set > 0 then redis.call('HSET', KEYS[3], unpack(set)) end
+if is_shorter and #open == 0 then redis.call('HDEL', KEYS[3], '\tlent') end
+if known_units then return {REPLAYED, known_units, known_home} end
+if units == 0 then return {OUT_OF_STOCK, shard.stock} end
+write_transfer('lend', by, shard.units - units, total, id, home, units)
+return {OK, units, shard.stock - units}

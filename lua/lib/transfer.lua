@@ -1,0 +1,38 @@
+-- Shards of an activity lend each other units. KEYS[3] of the donor has `<tab>tt:<id>` -> `units home ms` and `<tab>lent`, the ids of
+-- open transfers, joined by spaces; that of the home has `<tab>tb:<id>` -> `units donor`. `tt:` and `tb:` stay until a reset, so
+-- that whatever comes late finds them.
+
+-- The id of a transfer: a SHA-1 in hexadecimal.
+local function is_transfer(id)
+  return #id == 40 and find(id, '^[0-9a-f]+$') ~= nil
+end
+
+-- The number of a shard.
+local function is_shard(text)
+  return whole(text) ~= nil and #text < 10
+end
+
+-- Reads the shard that KEYS are of: stock, withdrawn units (nil: none are), rules. Returns nil and the reply that refuses the call
+-- if it is none, or none of this epoch (nil: of any).
+local function read_shard(epoch)
+  local stock_text = redis.pcall('GET', KEYS[1])
+  local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn')
+  if fields.err then return nil, unfit(fields, 2) end
+  local rules, invalid = rules_of(fields[1], not fields[1] and redis.call('TYPE', KEYS[2]).ok ~= 'none')
+  if not rules then return nil, unfit(invalid, 2) end
+  local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
+  if bad then return nil, bad end
+  if not (stock_text and rules.total and rules.ledger) then return nil, {NOT_PREHEATED, false} end
+  local stock, withdrawn = whole(stock_text), withdrawn_units(fields[2])
+  if not stock then return nil, unfit(stock_text, 1) end
+  if fields[2] and not withdrawn then return nil, unfit(fields[2], 2) end
+  if epoch and digits(rules.epoch) ~= epoch then return nil, {OTHER_EPOCH, digits(rules.epoch)} end
+  return {stock = stock, withdrawn = withdrawn, units = stock + (withdrawn or 0), rules = rules}
+end
+
+-- Writes the entry of a transfer, which sets the total as an update does.
+local function write_transfer(op, by, stock, total, id, other, units)
+  local fields = entry(op, by, '', digits(stock), 'total', digits(total))
+  for _, text in ipairs({'transfer', id, 'shard', other, 'units', digits(units)}) do fields[#fields + 1] = text end
+  redis.call('XADD', KEYS[4], '*', unpack(fields))
+end
