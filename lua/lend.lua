@@ -27,7 +27,7 @@
   The stock is written first, then the total, the transfer, the ledger: a cut leaves fewer units to sell, never more. Finished ids are
   removed whatever the reply. A pause refuses nothing here; withdrawn stock is not lent.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE TIME DECRBY HSET HDEL XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME DECRBY HSET HDEL XADD.
 ]]
 --- @include "codes"
 

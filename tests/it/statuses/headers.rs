@@ -54,7 +54,8 @@ fn header_and_code_name_the_same_keys_and_arguments() {
         let code = shown(name).replace(header, "");
         for (what, computed) in [("KEYS", false), ("ARGV", code.contains(" + i]"))] {
             let (said, used) = (numbers(header, what), numbers(&code, what));
-            assert!(!said.is_empty() && !used.is_empty(), "{name}: {what}");
+            let has_none = name == "peek" && what == "ARGV";
+            assert!(has_none || !said.is_empty() && !used.is_empty(), "{name}: {what}");
             let silent: Vec<_> = used.difference(&said).collect();
             assert!(silent.is_empty(), "{name}: the header is silent about {what}{silent:?}");
             let unread = unread(header, what);
