@@ -5,7 +5,8 @@
   KEYS[1]  stock     of which nothing is read
   KEYS[2]  meta      hash    rules; checkpoint: what counts now; draft: pages that do not count, of the next or the last one
   KEYS[3]  requests  hash    <tab>c:<name>:<n> -> page n of a checkpoint: JSON pairs of user and `units`, or `units open`
-                             if some are held open, from 0 on
+                             if some are held open, from 0 on; last those of transfers between
+                             shards: `lend` or `borrow`, the id, and `units shard ms`
   KEYS[4]  ledger    stream
   further keys of the activity may be given
 

@@ -80,6 +80,8 @@ pub struct Difference {
     pub orders: Option<Held>,
     /// How many users it counts, if they are not named one by one.
     pub count: Option<u64>,
+    /// The shard that it concerns, if it is none of a user of a sharded activity, nor of all its shards.
+    pub shard: Option<ActivityId>,
 }
 
 /// Units that a user took and that no order record has.
@@ -110,6 +112,8 @@ pub struct Audit {
     pub expected_stock: Option<i64>,
     /// How far the stock is from that: above zero if too many are for sale.
     pub drift: Option<i64>,
+    /// Of a sharded activity, the units that one shard lent and another has not got yet: they are in no stock.
+    pub in_transit: Option<u64>,
     /// Everything that differs, sorted by class and user.
     pub differences: Vec<Difference>,
     /// Warnings.

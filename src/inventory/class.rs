@@ -8,6 +8,10 @@ names! {
     pub enum Class {
         /// The total is not stock plus what participants hold.
         Conservation = "conservation",
+        /// A shard got units of which no ledger of another one says that it lent them.
+        UnbackedTransfer = "unbacked_transfer",
+        /// A shard lent units long ago that no other one got.
+        StuckTransfer = "stuck_transfer",
         /// A user's counter and the ledger differ.
         CounterDrift = "counter_drift",
         /// Units were taken, and no order record has them.

@@ -55,6 +55,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
         bought,
         expected_stock: expected,
         drift,
+        in_transit: None,
         differences,
         notes: evidence.notes,
     }
@@ -113,7 +114,7 @@ fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
 /// What is wrong with the activity as a whole.
 fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Difference>) {
     let mut say = |class, redis, ledger, orders| {
-        differences.push(Difference { user: None, class, redis, ledger, orders, count: None })
+        differences.push(Difference { user: None, class, redis, ledger, orders, count: None, shard: None })
     };
     for (id, why) in &evidence.ledger.unreadable {
         say(Class::Corrupt, Some(Held::Text(id.to_string())), None, None);
@@ -156,6 +157,7 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
         ledger: evidence.by_ledger.then_some(Held::Units(evidence.ledger.sum)),
         orders: Some(Held::Units(0)),
         count,
+        shard: None,
     };
     if evidence.kind == Kind::Counter {
         let class = evidence.mismatches.iter().find_map(Mismatch::against_orders);
@@ -202,7 +204,7 @@ fn of_user(mismatch: &Mismatch, evidence: &Evidence, limit: Option<u64>, differe
         let name = evidence.ledger.users.name(mismatch.user);
         let user = evidence.kind.has_users().then(|| StoredUser::new(name));
         let (ledger, orders) = (mismatch.ledger.map(Held::Units), mismatch.orders.map(Held::Units));
-        differences.push(Difference { user, class, redis, ledger, orders, count: None });
+        differences.push(Difference { user, class, redis, ledger, orders, count: None, shard: None });
     };
     let held = match &mismatch.holds {
         Holding::Units(units) => Some(Held::Units(signed(*units))),

@@ -180,10 +180,18 @@ impl Entry {
         whole(std::str::from_utf8(field?).ok()?)
     }
 
-    /// By how much it moved the stock, if it is an order, a pause or what ends one; `None` of anything else, and if it
-    /// cannot be read.
+    /// The number of the other shard of a transfer.
+    pub fn other_shard(&self) -> Option<u32> {
+        u32::try_from(Self::count(self.shard.as_deref())?).ok()
+    }
+
+    /// By how much it moved the stock, if it is an order, a transfer, a pause or what ends one; `None` of anything else, and
+    /// if it cannot be read.
     pub fn stock_change(&self) -> Option<i64> {
+        let units = || i64::try_from(Self::count(self.units.as_deref())?).ok();
         let sign = match self.known_op()? {
+            Op::Lend => return units().map(|units| -units),
+            Op::Borrow => return units(),
             Op::Deduct | Op::Hold => -1,
             Op::Refund | Op::Release | Op::Expire => 1,
             // The stock counts what is withdrawn, and not what is held.
@@ -329,7 +337,9 @@ mod tests {
         let change = |op: &str, entry: &Entry| Entry { op: op.into(), ..entry.clone() }.stock_change();
         assert_eq!((change("deduct", &orders), change("refund", &orders)), (Some(-5), Some(5)));
         assert_eq!((change("pause", &orders), change("resume", &orders)), (Some(0), Some(0)));
-        for op in ["preheat", "update", "repair", "sell"] {
+        let transfer = Entry { units: Some(b"7".to_vec()), ..Entry::new(EntryId::ZERO) };
+        assert_eq!((change("lend", &transfer), change("borrow", &transfer)), (Some(-7), Some(7)));
+        for op in ["preheat", "update", "repair", "sell", "lend", "borrow"] {
             assert_eq!(change(op, &orders), None, "{op}");
         }
         let unreadable = entry(&[("users", br#"["a"]"#), ("quantity", b"many")]);

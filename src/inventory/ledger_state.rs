@@ -12,6 +12,7 @@ use super::interner::Interner;
 use super::layout::Kind;
 use super::ledger::{Entry, EntryId, Op};
 use super::order_sums::OrderSums;
+use super::transfers::{Direction, TransferEntry, Transfers};
 pub use compared::{Compared, Newer};
 
 /// What the ledger says up to one entry, beside what order records say of the same users.
@@ -33,6 +34,8 @@ pub struct LedgerState {
     pub total: Option<u64>,
     /// What all users hold; if the layout records no users, what was sold.
     pub sum: i64,
+    /// Units that a shard lent to others, or got of them. The total has them.
+    pub transfers: Transfers,
     /// Whether the last pause was not followed by a resume.
     pub is_paused: bool,
     /// The last entry that is in here.
@@ -189,7 +192,14 @@ impl LedgerState {
             .known_op()
             .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
         if matches!(op, Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow) {
-            self.total = Some(Entry::count(entry.total.as_deref()).ok_or("no total")?);
+            let total = Entry::count(entry.total.as_deref()).ok_or("no total")?;
+            if let Some(direction) = Direction::of(op) {
+                let (id, transfer) = TransferEntry::read(entry)?;
+                if !self.transfers.add(direction, id, transfer) {
+                    return Err("a transfer that came before, with other units".to_owned());
+                }
+            }
+            self.total = Some(total);
             if op == Op::Preheat && is_first {
                 self.epoch = Entry::count(entry.epoch.as_deref());
             }
@@ -282,6 +292,27 @@ mod tests {
         assert_eq!((state.units(a), state.sum, state.total, state.epoch, state.entries), (2, 3, Some(20), Some(1), 4));
         assert!(state.see(a) && !state.see(a));
         assert_eq!(state.unseen().iter().map(|user| state.users.name(*user)).collect::<Vec<_>>(), [b"b"]);
+    }
+
+    #[test]
+    fn a_transfer_moves_the_total_and_is_remembered_until_it_begins_again() {
+        let transfer = |id: &str, op: &str, total: &str, units: &str| Entry {
+            transfer: Some("ab".into()),
+            shard: Some("17".into()),
+            units: Some(units.into()),
+            ..entry(id, op, Some(total), "")
+        };
+        let mut state = LedgerState::new(Kind::Hash, None);
+        state.add(&entry("1-0", "preheat", Some("10"), ""));
+        state.add(&transfer("2-0", "lend", "6", "4"));
+        state.add(&transfer("3-0", "borrow", "8", "2"));
+        assert_eq!((state.total, state.sum, state.transfers.balance()), (Some(8), 0, -2));
+        // One that contradicts what is known, or has no units, changes nothing.
+        state.add(&transfer("4-0", "lend", "1", "5"));
+        state.add(&transfer("5-0", "lend", "1", ""));
+        assert_eq!((state.total, state.transfers.balance(), state.unreadable.len()), (Some(8), -2, 2));
+        state.begin_again();
+        assert!(state.transfers.is_empty());
     }
 
     #[test]

@@ -35,8 +35,10 @@ pub mod reason;
 pub mod repair;
 pub mod rules;
 pub mod sales;
+pub mod sharded_audit;
 pub mod shards;
 pub mod status;
 #[cfg(test)]
 mod tests;
 pub mod time;
+pub mod transfers;

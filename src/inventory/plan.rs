@@ -13,6 +13,7 @@ use super::class::Class;
 use super::evidence::Evidence;
 use super::layout::Kind;
 use super::repair::{Audited, Repair, gate};
+use super::transfers::BrokenTransfer;
 
 /// What is done about units that no order record has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub enum MissingOrders {
 pub struct RepairPlan {
     /// What can be repaired: what lowers the stock comes first.
     pub repairs: Vec<Repair>,
+    /// Transfers between shards of which the other side can be made up for.
+    pub transfers: Vec<BrokenTransfer>,
     /// What cannot, how often, and why.
     pub kept: Vec<(Class, usize, &'static str)>,
 }
@@ -71,7 +74,17 @@ fn audited(evidence: &Evidence) -> Option<Audited> {
 }
 
 impl RepairPlan {
-    fn keep(&mut self, class: Class, why: &'static str) {
+    /// Adds what is planned for another part of the same activity.
+    pub fn extend(&mut self, other: Self) {
+        self.repairs.extend(other.repairs);
+        self.transfers.extend(other.transfers);
+        for (class, count, why) in other.kept {
+            (0..count).for_each(|_| self.keep(class, why));
+        }
+    }
+
+    /// Records what is not repaired, and why.
+    pub fn keep(&mut self, class: Class, why: &'static str) {
         match self.kept.iter_mut().find(|(known, _, known_why)| (*known, *known_why) == (class, why)) {
             Some((_, count, _)) => *count += 1,
             None => self.kept.push((class, 1, why)),

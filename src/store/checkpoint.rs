@@ -1,6 +1,7 @@
-//! The pages of a checkpoint: what each user held by the ledger entries that were removed.
+//! The pages of a checkpoint: what each user held by the ledger entries that were removed, and which transfers between shards were
+//! among them.
 //!
-//! A page is a JSON array of pairs, a user and the units of each. Pages are stored in the hash of request
+//! A page is a JSON array of pairs, a user and the units of each; or of three texts each, which are of a transfer. Pages are stored in the hash of request
 //! ids, so that every system that knows the keys of an activity, and every reset, knows them too.
 
 use std::fmt;
@@ -51,11 +52,18 @@ impl Store {
     }
 }
 
-/// What the users of a ledger state hold, as pages.
+/// What the users of a ledger state hold, and its transfers, as pages.
 pub(super) fn pages(state: &LedgerState) -> Vec<Vec<u8>> {
     let known = state.held().map(|(user, units, open)| (user, Some(units), open));
     let held: Vec<PageRow<'_>> = known.chain(state.unknown().map(|user| (user, None, 0))).collect();
-    held.chunks(USERS).map(encode_page).collect()
+    let transfers = state.transfers.rows();
+    held.chunks(USERS).map(encode_page).chain(transfers.chunks(USERS).map(encode_transfers)).collect()
+}
+
+/// A page of transfers: direction, id, and `units shard ms`.
+fn encode_transfers(rows: &[[String; 3]]) -> Vec<u8> {
+    // All of it is ASCII.
+    serde_json::to_vec(rows).unwrap_or_default()
 }
 
 /// A user, in whatever encoding; the units, `None` if nobody recorded them; and how many of them are held open.
@@ -97,9 +105,9 @@ fn escape(text: &[u8], json: &mut Vec<u8>) {
     }
 }
 
-/// Adds the users of a page to a ledger state; false if it is no page.
+/// Adds the users or transfers of a page to a ledger state; false if it is no page.
 fn carry(state: &mut LedgerState, page: &[u8]) -> bool {
-    let Ok(rows) = serde_json::from_slice::<Vec<[Text; 2]>>(page) else { return false };
+    let Ok(rows) = serde_json::from_slice::<Vec<[Text; 2]>>(page) else { return carry_transfers(state, page) };
     for [Text(user), Text(held)] in rows {
         match std::str::from_utf8(&held) {
             Ok(UNKNOWN) => state.carry_unknown(&user),
@@ -111,6 +119,11 @@ fn carry(state: &mut LedgerState, page: &[u8]) -> bool {
         }
     }
     true
+}
+
+fn carry_transfers(state: &mut LedgerState, page: &[u8]) -> bool {
+    let Ok(rows) = serde_json::from_slice::<Vec<[String; 3]>>(page) else { return false };
+    rows.iter().all(|row| state.transfers.carry(row.each_ref().map(String::as_str)))
 }
 
 /// What a user holds, and how much of it is held open.
@@ -127,7 +140,9 @@ struct Text(Vec<u8>);
 /// What a page says of one user: `None` if it is no page, `Some(None)` if it does not name the user, and no number if
 /// nobody recorded the units.
 pub(super) fn units_in_page(page: &[u8], user: &[u8]) -> Option<Option<Option<i64>>> {
-    let rows = serde_json::from_slice::<Vec<[Text; 2]>>(page).ok()?;
+    let Ok(rows) = serde_json::from_slice::<Vec<[Text; 2]>>(page) else {
+        return serde_json::from_slice::<Vec<[String; 3]>>(page).ok().map(|_| None);
+    };
     let Some([_, Text(held)]) = rows.into_iter().find(|[Text(name), _]| name == user) else { return Some(None) };
     match std::str::from_utf8(&held).ok()? {
         UNKNOWN => Some(Some(None)),
@@ -173,11 +188,26 @@ mod tests {
             b"[[\"a\"]]",
             b"[[\"a\",\"01\"]]",
             b"[[\"a\",\"1\",\"2\"]]",
+            b"[[\"lend\",\"ab\",\"2\"]]",
+            b"[[\"lend\",\"ab\",\"2 17 5\",\"\"]]",
             b"[[\"a\",\"1 0\"]]",
             b"[[\"a\",\"1 x\"]]",
         ] {
             assert!(!carry(&mut state, wrong), "{}", String::from_utf8_lossy(wrong));
         }
+    }
+
+    #[test]
+    fn transfers_have_pages_of_their_own_which_name_no_user() {
+        let row = ["lend", "ab", "40 17 5"];
+        let mut state = LedgerState::new(Kind::Hash, None);
+        assert!(carry(&mut state, &encode_page(&[(b"lend", Some(2), 0)])) && state.transfers.carry(row));
+        let pages = pages(&state);
+        let mut again = LedgerState::new(Kind::Hash, None);
+        assert!(pages.len() == 2 && pages.iter().all(|page| carry(&mut again, page)) && again.carried(2));
+        assert_eq!(again.transfers, state.transfers);
+        assert_eq!([&pages[0], &pages[1]].map(|page| units_in_page(page, b"lend")), [Some(Some(Some(2))), Some(None)]);
+        assert_eq!(units_in_page(b"[[\"a\"]]", b"a"), None);
     }
 
     #[test]

@@ -29,8 +29,8 @@ use sources::Sources;
 ///
 /// A row is an order, or another change. `n` numbers the orders of an entry, so that `activity`, `id` and `n` are a
 /// key. An order of a file without a request id of its own is named `<job>:<line>`. `quantity` is the units of an
-/// order, the total of a preheat or update, the change of what a user holds by a repair, and the units that a pause
-/// withdrew or a resume returned.
+/// order or of a transfer between shards (`lend`, `borrow`, whose id is in `request`), the total of a preheat or update, the
+/// change of what a user holds by a repair, and the units that a pause withdrew or a resume returned.
 ///
 /// With `--group`, every row is delivered at least once, and those of an activity in order. Printed rows are
 /// acknowledged once the reader of the pipe took them; with `--exec`, once the command ended with 0. A later run
@@ -151,7 +151,7 @@ fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
         )
         .hint("add `-o jsonl`, or leave `--map` out"));
     }
-    let fields: Vec<&str> = LedgerRow::FIELDS.iter().copied().chain(["user_hex"]).collect();
+    let fields: Vec<&str> = LedgerRow::FIELDS.iter().copied().chain(["shard", "user_hex"]).collect();
     Renaming::joined(map, &fields).map(Some).map_err(|why| Failure::usage(format!("`--map`: {why}")))
 }
 

@@ -5,6 +5,7 @@ mod fix;
 mod metrics;
 mod orders;
 mod report;
+pub mod sharded;
 mod unrecorded;
 mod wanted;
 
@@ -19,12 +20,13 @@ use super::metrics::MetricsArgs;
 use super::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::records::Sharded;
 use crate::cli::output::{Format, Output};
 use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::judgement::judge;
 use seckill::inventory::number::Units;
-use seckill::inventory::plan::MissingOrders;
+use seckill::inventory::sharded_audit::judge_shards;
 use seckill::store::Store;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -136,13 +138,14 @@ fn audited(
     out: &Output,
 ) -> Result<(Vec<Audit>, LeftOut)> {
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
-    let orders = args.orders.begin(named, store, out)?;
+    let sharded = sharded::find(&named, store)?;
+    let orders = args.orders.begin(named, sharded.clone(), store, out)?;
     let wanted = match wanted.is_empty() {
         false => wanted,
         true => Wanted::all(orders.as_ref(), store)?,
     };
     let mut left_out = LeftOut::default();
-    let mut audits = audit_all(&wanted, orders, args, &mut left_out, store, out)?;
+    let mut audits = audit_all(&wanted, &sharded, orders, args, &mut left_out, store, out)?;
     leave_out_archived(&mut audits, args, store, out)?;
     report::warn(&audits, args.accept.is_some(), out);
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
@@ -180,6 +183,7 @@ fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut
 
 fn audit_all(
     wanted: &[Wanted],
+    sharded: &Sharded,
     mut orders: Option<Orders>,
     args: &ReconcileArgs,
     left_out: &mut LeftOut,
@@ -190,10 +194,20 @@ fn audit_all(
     let mut audits = Vec::with_capacity(wanted.len());
     for Wanted { activity, total } in wanted {
         let is_named = args.activities.contains(activity);
-        let compared = orders.as_mut().map(|orders| orders.of(activity, is_named));
-        let evidence = store.audit(activity, total.map(Units::get), compared)?;
-        let is_unrecorded = evidence.ledger.is_unrecorded();
-        let audit = judge(evidence, args.fix.missing_orders());
+        let mut compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
+        let total = total.map(Units::get);
+        let (audit, is_unrecorded) = match sharded.get(activity) {
+            Some(shards) => {
+                let found = store.audit_shards(activity, shards, total, compared)?;
+                let is_unrecorded = found.evidence.iter().all(|shard| shard.ledger.is_unrecorded());
+                (judge_shards(found, args.fix.missing_orders()), is_unrecorded)
+            }
+            None => {
+                let evidence = store.audit(activity, total, compared(activity))?;
+                let is_unrecorded = evidence.ledger.is_unrecorded();
+                (judge(evidence, args.fix.missing_orders()), is_unrecorded)
+            }
+        };
         if is_unrecorded && !is_named {
             left_out.record(&audit);
         }
@@ -265,7 +279,7 @@ fn repairs_title(is_dry_run: bool) -> &'static str {
 
 /// The verdict about one activity, as a step of a fixture wants it.
 pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
-    Ok(judge(store.audit(activity, total.map(Units::get), None)?, MissingOrders::Repair).verdict)
+    Ok(sharded::audit(activity, total, store)?.verdict)
 }
 
 /// 7 if anything differs or cannot be proven, 3 if there is no such activity.

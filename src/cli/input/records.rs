@@ -1,7 +1,7 @@
 //! Order records for an audit, from a file, a pipe or a command: handed over while they are read, or summed by activity
 //! and user.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -15,6 +15,7 @@ use seckill::inventory::id::ActivityId;
 use seckill::inventory::interner::Interner;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::order_sums::{OrderRows, OrderSums};
+use seckill::inventory::shards::Shards;
 use seckill::store::error::cause;
 
 /// The most activities that one input may name when none are wanted in particular: more than any shop audits at
@@ -32,7 +33,12 @@ pub struct Reading {
     pub has_users: bool,
     /// The activities that are wanted; all if it is empty. If it is one, rows need not name it.
     pub wanted: Vec<ActivityId>,
+    /// Sharded activities: each row is of the shard that is the user's home.
+    pub sharded: Sharded,
 }
+
+/// Activities with their shards.
+pub type Sharded = HashMap<ActivityId, Shards>;
 
 /// What is known of an input when all of it was read.
 #[derive(Default)]
@@ -56,7 +62,7 @@ impl OrderRecords {
     /// The activities that rows name.
     pub fn named(&self) -> impl Iterator<Item = &ActivityId> {
         let named = self.activities.ids.iter().zip(&self.sums).filter(|(_, (_, sums))| sums.rows > 0);
-        named.map(|(activity, _)| activity)
+        named.map(|(activity, _)| activity).filter(|activity| !self.activities.of_sharded.contains(*activity))
     }
 
     /// Users and sums of an activity; none if no row names it.
@@ -70,16 +76,47 @@ impl OrderRecords {
 struct Activities {
     ids: Vec<ActivityId>,
     indexes: HashMap<String, usize>,
+    /// By the index of a sharded activity, which its shards come behind.
+    shards: HashMap<usize, Shards>,
+    /// All of these shards.
+    of_sharded: HashSet<ActivityId>,
 }
 
 impl Activities {
-    fn index_of(&mut self, activity: ActivityId) -> usize {
+    fn index_of(&mut self, activity: ActivityId, sharded: &Sharded) -> usize {
         let next = self.ids.len();
         let index = *self.indexes.entry(activity.to_string()).or_insert(next);
         if index == next {
-            self.ids.push(activity);
+            let shards = sharded.get(&activity);
+            self.ids.push(activity.clone());
+            for shard in shards.iter().flat_map(|shards| shards.ids(&activity)) {
+                self.indexes.insert(shard.to_string(), self.ids.len());
+                self.ids.push(shard.clone());
+                self.of_sharded.insert(shard);
+            }
+            shards.map(|shards| self.shards.insert(index, shards.clone()));
         }
         index
+    }
+
+    /// The index of whatever has the units of a user.
+    fn at_home(&self, index: usize, user: &str) -> usize {
+        match self.shards.get(&index) {
+            Some(shards) => index + 1 + shards.home(user.as_bytes()),
+            None => index,
+        }
+    }
+
+    /// Each shard counts the rows of its activity: if there are any, it is recorded, though nobody is at home there.
+    fn count_rows(&self, sums: &mut Vec<(Interner, OrderSums)>) {
+        for (index, shards) in &self.shards {
+            let all = *index..=index + shards.count();
+            if sums.len() <= *all.end() {
+                sums.resize_with(all.end() + 1, Default::default);
+            }
+            let rows = sums[all.clone()].iter().map(|(_, sums)| sums.rows).sum();
+            sums[all].iter_mut().for_each(|(_, sums)| sums.rows = rows);
+        }
     }
 }
 
@@ -119,6 +156,7 @@ impl RecordsSource {
             sums.add(rows, users);
         });
         let (activities, summary) = end(read, self.export)?;
+        activities.count_rows(&mut sums);
         Ok((OrderRecords { activities, sums }, summary))
     }
 
@@ -198,7 +236,7 @@ fn read(
 ) -> Result<(Activities, RecordsSummary), InputError> {
     let (mut activities, mut summary) = (Activities::default(), RecordsSummary::default());
     for activity in &reading.wanted {
-        activities.index_of(activity.clone());
+        activities.index_of(activity.clone(), &reading.sharded);
     }
     // Some exports of no rows, as those of sqlite3 and mysql, have no header either.
     if blocks.is_empty() {
@@ -232,7 +270,7 @@ fn read(
             (Some(name), _) => {
                 let index = match (activities.indexes.get(name), reading.wanted.is_empty()) {
                     (Some(index), _) => Some(*index),
-                    (None, true) => name.parse().ok().map(|activity| activities.index_of(activity)),
+                    (None, true) => name.parse().ok().map(|activity| activities.index_of(activity, &reading.sharded)),
                     (None, false) => None,
                 };
                 last = Some((name.to_owned(), index));
@@ -251,14 +289,15 @@ fn read(
             summary.passed_over += 1;
             continue;
         };
+        // A bare counter sells to nobody in particular.
+        let user = if reading.has_users { row.text(Column::User) } else { "" };
+        let index = activities.at_home(index, user);
         if !batch.is_empty() && (index != batch_index || batch.len() == ROWS) {
             hand_over(batch_index, &mut batch);
             batch.clear();
         }
         batch_index = index;
         let entry: Option<EntryId> = row.get(Column::Ledger).and_then(|text| text.parse().ok());
-        // A bare counter sells to nobody in particular.
-        let user = if reading.has_users { row.text(Column::User) } else { "" };
         batch.push(user, row.quantity(), entry);
     }
     hand_over(batch_index, &mut batch);

@@ -2,6 +2,7 @@
 
 mod judgement;
 mod plan;
+mod sharded;
 
 use super::audit::{Audit, Held, Proof, Verdict};
 use super::class::Class;

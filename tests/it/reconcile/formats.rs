@@ -5,7 +5,7 @@ use serde_json::json;
 use super::sale;
 use crate::support::TestRedis;
 
-const ROW: &str = "activity,verdict,proof,total,stock,bought,expected_stock,stock_drift,differences\n";
+const ROW: &str = "activity,verdict,proof,total,stock,bought,expected_stock,stock_drift,differences,in_transit\n";
 const DIFFERENCE: &str = "activity,user,class,redis,ledger,orders,count,user_hex\n";
 
 #[test]
@@ -15,12 +15,12 @@ fn flat_formats_have_a_row_of_each_activity_also_of_those_that_match() {
     redis
         .seckill(["reconcile", "-o", "csv"])
         .code(0)
-        .stdout_is(&format!("{ROW}7,match,ledger,5,5,0,5,0,0\n1001,match,ledger,50,47,3,47,0,0\n"));
+        .stdout_is(&format!("{ROW}7,match,ledger,5,5,0,5,0,0,\n1001,match,ledger,50,47,3,47,0,0,\n"));
     redis.seckill(["reconcile", "--differences", "-o", "csv"]).code(0).stdout_is(DIFFERENCE);
     redis.seckill(["reconcile", "--differences", "-o", "jsonl"]).code(0).stdout_is("");
     redis.cmd(("HINCRBY", "seckill:participants:1001", "a", 1));
     redis.seckill(["reconcile", "1001", "gone", "-o", "tsv"]).code(7).stdout_is(
-        &format!("{ROW}1001,drift,ledger,50,47,4,46,1,2\ngone,not_preheated,none,,,,,,0\n").replace(',', "\t"),
+        &format!("{ROW}1001,drift,ledger,50,47,4,46,1,2,\ngone,not_preheated,none,,,,,,0,\n").replace(',', "\t"),
     );
     redis.seckill(["reconcile", "1001", "-o", "jsonl"]).code(7).stdout_is(
         "{\"activity\":\"1001\",\"verdict\":\"drift\",\"proof\":\"ledger\",\"total\":50,\"stock\":47,\"bought\":4,\

@@ -1,5 +1,6 @@
 //! Sharded activities: shards that lend each other units.
 
+mod audit;
 mod mode_borrow;
 mod transfers;
 

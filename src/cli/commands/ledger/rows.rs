@@ -6,6 +6,7 @@ use crate::cli::output::{Cell, columns};
 use seckill::inventory::id::{ActivityId, StoredUser, UserId};
 use seckill::inventory::ledger::{Entry, EntryId, Op, OrderTexts};
 use seckill::inventory::time::Millis;
+use seckill::inventory::transfers::Direction;
 
 /// One thing that happened. `(activity, id, n)` is a key.
 #[derive(Debug, Serialize)]
@@ -22,6 +23,9 @@ pub struct LedgerRow {
     request: Option<String>,
     by: Option<String>,
     reason: Option<String>,
+    /// The other shard of a transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user_hex: Option<String>,
 }
@@ -77,9 +81,18 @@ pub fn each_row<E>(
             Some(Op::Repair) => order.count(2).zip(order.count(1)).map(|(to, from)| to - from),
             Some(Op::Deduct | Op::Refund | Op::Hold | Op::Confirm | Op::Release | Op::Expire) => order.count(1),
             Some(Op::Pause | Op::Resume) => units(&entry.withdrawn),
+            Some(Op::Lend | Op::Borrow) => units(&entry.units),
             _ => units(&entry.total),
         };
         let request = order.text(2).filter(|_| !is_repair).map(str::to_owned);
+        let shard = known.and_then(Direction::of).zip(entry.other_shard()).map(|(direction, number)| {
+            let parent = activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent);
+            (direction, parent.shard(number).to_string())
+        });
+        let way = shard.as_ref().map(|(direction, shard)| match direction {
+            Direction::Lend => format!("to {shard}"),
+            Direction::Borrow => format!("from {shard}"),
+        });
         each(LedgerRow {
             activity: activity.to_string(),
             id: entry.id,
@@ -89,9 +102,10 @@ pub fn each_row<E>(
             user: order.text(0).map(str::to_owned),
             quantity,
             stock: Entry::count(entry.stock.as_deref()),
-            request: request.or_else(|| names.get(nth).cloned()),
+            request: request.or_else(|| names.get(nth).cloned()).or_else(|| text(&entry.transfer)),
             by: by.clone(),
-            reason: order.text(3).map(str::to_owned).or_else(|| reason.clone()),
+            reason: order.text(3).map(str::to_owned).or_else(|| reason.clone()).or(way),
+            shard: shard.map(|(_, shard)| shard),
             user_hex: StoredUser::new(order.user()).user_hex(),
         })?;
     }

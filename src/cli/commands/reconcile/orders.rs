@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
-use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Unfinished};
+use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::ledger::EntryId;
@@ -84,7 +84,13 @@ impl OrdersArgs {
     }
 
     /// Begins to read the records, if any are given; [`Orders::finish`] must be called before anything is believed.
-    pub fn begin(&self, wanted: Vec<ActivityId>, store: &mut Store, out: &Output) -> Result<Option<Orders>> {
+    pub fn begin(
+        &self,
+        wanted: Vec<ActivityId>,
+        sharded: Sharded,
+        store: &mut Store,
+        out: &Output,
+    ) -> Result<Option<Orders>> {
         let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
         let format = RowFormat { dialect: self.format, delimiter: self.delimiter };
         let as_of = match (self.as_of, &self.orders, &self.orders_cmd) {
@@ -100,8 +106,8 @@ impl OrdersArgs {
             (Some(file), _) => RecordsSource::file(file)?,
             (None, command) => RecordsSource::command(command.as_deref().unwrap_or_default())?,
         };
-        let reading = Reading { format, mapping, has_users: store.layout().kind().has_users(), wanted };
-        let records = if reading.wanted.len() == 1 {
+        let reading = Reading { format, mapping, has_users: store.layout().kind().has_users(), wanted, sharded };
+        let records = if reading.wanted.len() == 1 && reading.sharded.is_empty() {
             let (rows, unfinished) = source.read_beside(reading);
             Records::Beside { rows: Some(rows), unfinished }
         } else {

@@ -8,7 +8,7 @@ use crate::cli::error::Result;
 use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone, columns};
 use seckill::inventory::audit::{Audit, Difference, Held, Proof, Verdict};
 use seckill::inventory::class::Class;
-use seckill::inventory::id::StoredUser;
+use seckill::inventory::id::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
 const MOST_NOTES: usize = 50;
@@ -29,6 +29,8 @@ struct AuditRow<'a> {
     expected_stock: Option<i64>,
     stock_drift: Option<i64>,
     differences: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_transit: Option<u64>,
 }
 
 impl<'a> AuditRow<'a> {
@@ -43,6 +45,7 @@ impl<'a> AuditRow<'a> {
             expected_stock: audit.expected_stock,
             stock_drift: audit.drift,
             differences: audit.differences.len(),
+            in_transit: audit.in_transit,
         }
     }
 }
@@ -64,7 +67,8 @@ columns!(row: AuditRow<'_> {
         drift => drift.cell(),
     };
     differences;
-});
+    data in_transit;
+}, sparse = true);
 
 /// How many differences of a class an activity has.
 #[derive(Debug, Serialize)]
@@ -85,6 +89,8 @@ columns!(row: ClassRow<'_> {
 fn meaning(class: Class) -> &'static str {
     match class {
         Class::Conservation => "stock and what participants hold do not make the total",
+        Class::UnbackedTransfer => "units that one shard got and no other lent: oversell ahead",
+        Class::StuckTransfer => "units that one shard lent and no other got: nobody can buy them",
         Class::CounterDrift => "a user's units are not what the ledger says",
         Class::MissingOrder => "units were taken, and no order record has them",
         Class::MissingPurchase => "an order record that Redis does not know: oversell ahead",
@@ -112,9 +118,10 @@ struct DifferenceRow<'a> {
 
 impl<'a> DifferenceRow<'a> {
     fn new(activity: &'a str, difference: &'a Difference, format: Format) -> Self {
-        let Difference { user, class, redis, ledger, orders, count } = difference;
+        let Difference { user, class, redis, ledger, orders, count, shard } = difference;
         Self {
-            activity,
+            // What concerns a shard as a whole can be audited and repaired there.
+            activity: shard.as_ref().map_or(activity, ActivityId::as_str),
             user: user.as_ref(),
             class: *class,
             redis: redis.as_ref(),
@@ -179,6 +186,13 @@ pub fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
         for note in audit.notes.iter().take(most) {
             out.warn(format!("{}: {note}", audit.activity));
             printed += 1;
+        }
+    }
+    for audit in audits {
+        if let Some(units @ 1..) = audit.in_transit {
+            let are = if units == 1 { "unit of `{}` is" } else { "units of `{}` are" };
+            let are = are.replace("{}", audit.activity.as_str());
+            out.note(format!("{units} {are} in transit between its shards: in no stock"));
         }
     }
     if total > printed {

@@ -1,0 +1,32 @@
+//! Which activities are sharded, and their audits.
+
+use crate::cli::error::Result;
+use crate::cli::input::records::Sharded;
+use seckill::inventory::audit::Audit;
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::judgement::judge;
+use seckill::inventory::layout::Layout;
+use seckill::inventory::number::Units;
+use seckill::inventory::plan::MissingOrders;
+use seckill::inventory::sharded_audit::judge_shards;
+use seckill::store::Store;
+
+/// Those of some activities that are sharded, or of all that were preheated if none are named.
+pub fn find(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
+    if store.layout() != Layout::Cluster {
+        return Ok(Sharded::new());
+    }
+    let all = if named.is_empty() { store.preheated()? } else { Vec::new() };
+    let snapshots = store.snapshots(if named.is_empty() { &all } else { named })?;
+    let shards = snapshots.into_iter().filter_map(|found| Some((found.activity, found.meta?.shards?)));
+    Ok(shards.collect())
+}
+
+/// The audit of one activity, sharded or not.
+pub fn audit(activity: &ActivityId, total: Option<Units>, store: &mut Store) -> Result<Audit> {
+    let total = total.map(Units::get);
+    Ok(match find(std::slice::from_ref(activity), store)?.get(activity) {
+        Some(shards) => judge_shards(store.audit_shards(activity, shards, total, |_| None)?, MissingOrders::Repair),
+        None => judge(store.audit(activity, total, None)?, MissingOrders::Repair),
+    })
+}
