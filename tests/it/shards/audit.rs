@@ -19,7 +19,7 @@ pub fn sale(redis: &TestRedis) -> Scripts {
     let mut words: Vec<&str> = rules.split(' ').collect();
     words[4] = "20";
     let meta = [CLUSTER.meta("1"), "rules".to_owned(), words.join(" "), "shards".to_owned(), "3 9".to_owned()];
-    redis.cmd(&[&["HSET".to_owned()], &meta[..]].concat());
+    redis.cmd([&["HSET".to_owned()], &meta[..]].concat());
     redis.cmd(("SADD", "seckill:cluster:activities", "1"));
     scripts
 }
@@ -79,7 +79,7 @@ fn age(redis: &TestRedis, shard: &str) {
         let id = format!("{}-{number}", millis.parse::<u64>().unwrap() - 60_000);
         let mut command = vec!["XADD".to_owned(), key.clone(), id];
         command.extend(fields.into_iter().flat_map(|(name, text)| [name, text]));
-        redis.cmd(&command);
+        redis.cmd(command);
     }
 }
 
@@ -247,7 +247,7 @@ fn an_unfinished_preheat_is_unsettled_and_a_shard_that_is_gone_is_drift() {
     redis.cmd(("HDEL", CLUSTER.meta("1"), "plan"));
     assert_eq!(scripts.preheat_as("reset", "1#9", "10", &[]).split(' ').next(), Some("1"));
     on_cluster(&redis, "reconcile 1").code(7).stdout_has("unsettled");
-    redis.cmd(&[&["DEL".to_owned()], &CLUSTER.all_keys("1#9")[..]].concat());
+    redis.cmd([&["DEL".to_owned()], &CLUSTER.all_keys("1#9")[..]].concat());
     let gone = reconcile(&redis, "", 7);
     assert_eq!((&gone["activities"][0]["verdict"], &gone["activities"][0]["stock"]), (&json!("drift"), &Value::Null));
     assert_eq!(differences(&gone), ["1#9 conservation - - - -"]);
