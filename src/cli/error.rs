@@ -148,6 +148,7 @@ fn exit_of(error: &StoreError) -> Exit {
         | StoreError::Reset { .. }
         | StoreError::Oversized { .. }
         | StoreError::Reply { .. }
+        | StoreError::NoUnits { .. }
         | StoreError::GaveUp(_) => Exit::Failed,
         StoreError::Unknown { .. } | StoreError::Lost { .. } => Exit::Unknown,
     }
@@ -204,6 +205,10 @@ pub fn advice(error: &StoreError) -> Option<String> {
         }
         StoreError::Oversized { .. } => "is it the right server? its reply was not read to the end",
         StoreError::Reply { .. } => "does another version of the scripts run there?",
+        StoreError::NoUnits { .. } => {
+            "nothing was taken; send it again, or give it longer with `--timeout 30s`; `seckill reconcile` names transfers \
+             that somebody left"
+        }
         StoreError::GaveUp(_) => "fewer clients get in each other's way less: `--clients`",
     };
     Some(advice.to_owned())

@@ -91,6 +91,25 @@ pub struct Expired {
     pub left: Vec<String>,
 }
 
+impl Expired {
+    /// Nothing, and why.
+    pub fn nothing(status: Status) -> Self {
+        Self { status, corrupt: None, holds: 0, units: 0, has_more: false, left: Vec::new() }
+    }
+
+    /// Adds what another shard says. Its status counts if it is worse.
+    pub fn add(&mut self, other: Self) {
+        if self.status.is_done() {
+            self.status = other.status;
+        }
+        self.corrupt = self.corrupt.take().or(other.corrupt);
+        self.holds += other.holds;
+        self.units += other.units;
+        self.has_more |= other.has_more;
+        self.left.extend(other.left);
+    }
+}
+
 names! {
     /// The states of a hold, as they are stored.
     pub enum HoldState {

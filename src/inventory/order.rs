@@ -117,6 +117,13 @@ pub struct Outcome {
     pub corrupt: Option<Corrupt>,
 }
 
+impl Outcome {
+    /// That of an order that found invalid data.
+    pub fn corrupt(corrupt: Corrupt) -> Self {
+        Self { status: Status::Corrupt, quantity: None, stock: None, bought: None, corrupt: Some(corrupt) }
+    }
+}
+
 /// How one order of several activities ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MultiOutcome {

@@ -80,6 +80,11 @@ impl Attempts {
         }
     }
 
+    /// The next attempt goes to the node that this one went to, as this one did.
+    pub(super) fn ask_again(&mut self, asks: bool, node: usize) {
+        self.ask = asks.then_some(node);
+    }
+
     /// Whether the next attempt, at another node, needs no pause.
     fn is_quick(&mut self) -> bool {
         self.others += 1;

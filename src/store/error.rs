@@ -69,6 +69,9 @@ pub enum StoreError {
     /// A reply that no script's header names.
     #[error("`{what}` replied with something that this version does not understand: {reply}")]
     Reply { what: String, reply: String },
+    /// The home of an order was out of stock, and no units came to it in time.
+    #[error("no units of `{activity}` came to the user's shard within {waited}: {why}")]
+    NoUnits { activity: String, waited: String, why: String },
     /// An order of a load test that others kept from being decided: why.
     #[error("gave up: {0}")]
     GaveUp(String),

@@ -6,15 +6,17 @@ use redis::Value;
 
 use super::call::Again;
 use super::keys::Keys;
-use super::orders::{mode, settle};
+use super::orders::mode;
 use super::reply::Reply;
 use super::scripts::{HOLD, SETTLE};
+use super::single_call::{SingleCall, same_request};
 use super::{Settle, Store, StoreError};
 use crate::inventory::activity::Snapshot;
 use crate::inventory::hold::{Expired, Held, Hold, HoldRecord, HoldState, OpenHold, Settled, Step};
 use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
-use crate::inventory::number::signed;
+use crate::inventory::number::{Quantity, signed};
 use crate::inventory::order::Outcome;
+use crate::inventory::shards::Shards;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 
@@ -24,85 +26,48 @@ const AT_ONCE: u32 = 500;
 const PAGE: usize = 500;
 
 impl Store {
-    /// Takes units of one activity until a deadline. With `dry_run` nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; refusals are statuses of the outcome.
-    pub fn hold(&mut self, hold: &Hold, dry_run: bool) -> Result<Held, StoreError> {
-        let keys = self.keys(&hold.activity);
-        let names: Vec<&str> = keys.all().collect();
+    /// The call that takes units of one activity until a deadline.
+    pub(super) fn hold_call<'a>(&self, hold: &'a Hold) -> SingleCall<'a> {
         let (kind, by) = (self.kind(), self.operator.clone());
-        let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.servers.run(&HOLD, &names, again, settle(&hold.request), |nth| {
-            vec![
+        SingleCall::new(&HOLD, same_request(&hold.request), move |mode| {
+            let arguments = [
                 kind.clone(),
                 by.clone(),
                 hold.user.to_string(),
                 hold.quantity.to_string(),
                 hold.request.to_string(),
-                mode(dry_run, nth).to_owned(),
+                mode.to_owned(),
                 hold.reason.clone().unwrap_or_default(),
                 hold.hold_for.millis().to_string(),
-            ]
-        })?;
-        let reply = Reply::of(&HOLD);
-        let values = reply.array(value)?;
-        let mut outcome = outcome(&reply, &values, &keys)?;
-        if outcome.status.is_done() && !dry_run {
-            self.changed(&hold.activity);
-        }
-        let is_corrupt = outcome.corrupt.is_some();
-        outcome.quantity = Some(hold.quantity.get()).filter(|_| !is_corrupt);
-        let deadline = if is_corrupt { None } else { reply.count(values.get(3))?.map(Millis::new) };
-        Ok(Held { outcome, deadline })
+            ];
+            arguments.map(String::into_bytes).into()
+        })
     }
 
-    /// Ends the hold of a request id. With `dry_run` nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; refusals are statuses of the outcome.
-    pub fn settle_hold(
-        &mut self,
-        activity: &ActivityId,
-        request: &RequestId,
+    /// The call that ends the hold of a request id.
+    pub(super) fn settle_call<'a>(
+        &self,
+        request: &'a RequestId,
         step: Step,
-        reason: Option<&str>,
-        dry_run: bool,
-    ) -> Result<Settled, StoreError> {
-        let keys = self.keys(activity);
-        let names: Vec<&str> = keys.all().collect();
-        let first = [self.kind(), self.operator.clone(), request.to_string(), step.name().to_owned(), String::new()];
-        let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.servers.run(&SETTLE, &names, again, Some(Settle::SameCall), |nth| {
-            let rest = [mode(dry_run, nth).to_owned(), reason.unwrap_or_default().to_owned()];
-            first.iter().cloned().chain(rest).collect::<Vec<String>>()
-        })?;
-        let reply = Reply::of(&SETTLE);
-        let values = reply.array(value)?;
-        let mut outcome = outcome(&reply, &values, &keys)?;
-        if outcome.status.is_done() && !dry_run {
-            self.changed(activity);
-        }
-        let user = match values.get(4) {
-            Some(Value::BulkString(user)) if outcome.corrupt.is_none() => Some(StoredUser::new(user.clone())),
-            _ => None,
-        };
-        if outcome.corrupt.is_none() {
-            outcome.quantity = reply.count(values.get(3))?;
-        }
-        Ok(Settled { outcome, user })
+        reason: Option<&'a str>,
+    ) -> SingleCall<'a> {
+        let (kind, by) = (self.kind(), self.operator.clone());
+        SingleCall::new(&SETTLE, Settle::SameCall, move |mode| {
+            let arguments = [&kind, &by, request.as_str(), step.name(), "", mode, reason.unwrap_or_default()];
+            arguments.map(|text| text.as_bytes().to_vec()).into()
+        })
     }
 
     /// Returns the units of overdue holds, of a page of them. With `dry_run` nothing is written.
     ///
     /// # Errors
     /// Any of [`StoreError`]; why nothing can be done is a status.
-    pub fn expire(
+    pub(super) fn expire_one(
         &mut self,
         activity: &ActivityId,
         reason: Option<&str>,
         dry_run: bool,
-    ) -> Result<Expired, StoreError> {
+    ) -> Result<Expiry, StoreError> {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.all().collect();
         let first = [self.kind(), self.operator.clone(), AT_ONCE.to_string(), "expire".to_owned(), String::new()];
@@ -115,6 +80,9 @@ impl Store {
         let reply = Reply::of(&SETTLE);
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
+        if let Some(shards) = reply.shards(&values)? {
+            return Ok(Expiry::Sharded(shards));
+        }
         let mut expired = Expired { status, corrupt: None, holds: 0, units: 0, has_more: false, left: Vec::new() };
         match status {
             Status::Ok => {
@@ -132,7 +100,7 @@ impl Store {
             Status::Corrupt => expired.corrupt = Some(reply.corrupt(&values, &keys)?),
             _ => {}
         }
-        Ok(expired)
+        Ok(Expiry::Done(expired))
     }
 
     /// Gives each open hold of an activity, by deadline; with `overdue` those alone whose deadline is over by the server's clock.
@@ -253,12 +221,45 @@ fn score(value: Option<&Value>) -> Option<String> {
     }
 }
 
+/// What one call to expire came to.
+#[derive(Debug)]
+pub(super) enum Expiry {
+    Done(Expired),
+    /// The activity has its holds in shards.
+    Sharded(Shards),
+}
+
+/// Reads the reply to a hold of so many units, of the activity with these keys.
+pub(super) fn read_held(value: Value, keys: &Keys, quantity: Quantity) -> Result<Held, StoreError> {
+    let reply = Reply::of(&HOLD);
+    let values = reply.array(value)?;
+    let mut outcome = outcome(&reply, &values, keys)?;
+    let is_corrupt = outcome.corrupt.is_some();
+    outcome.quantity = Some(quantity.get()).filter(|_| !is_corrupt);
+    let deadline = if is_corrupt { None } else { reply.count(values.get(3))?.map(Millis::new) };
+    Ok(Held { outcome, deadline })
+}
+
+/// Reads the reply to the end of a hold, of the activity with these keys.
+pub(super) fn read_settled(value: Value, keys: &Keys) -> Result<Settled, StoreError> {
+    let reply = Reply::of(&SETTLE);
+    let values = reply.array(value)?;
+    let mut outcome = outcome(&reply, &values, keys)?;
+    let user = match values.get(4) {
+        Some(Value::BulkString(user)) if outcome.corrupt.is_none() => Some(StoredUser::new(user.clone())),
+        _ => None,
+    };
+    if outcome.corrupt.is_none() {
+        outcome.quantity = reply.count(values.get(3))?;
+    }
+    Ok(Settled { outcome, user })
+}
+
 /// What both scripts reply first: status, stock and what the user holds.
 fn outcome(reply: &Reply<'_>, values: &[Value], keys: &Keys) -> Result<Outcome, StoreError> {
     let status = reply.status(values.first())?;
     if status == Status::Corrupt {
-        let corrupt = Some(reply.corrupt(values, keys)?);
-        return Ok(Outcome { status, quantity: None, stock: None, bought: None, corrupt });
+        return Ok(Outcome::corrupt(reply.corrupt(values, keys)?));
     }
     let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
     Ok(Outcome { status, quantity: None, stock, bought, corrupt: None })

@@ -14,6 +14,7 @@ mod checkpoint;
 mod cluster;
 pub mod connect;
 mod connection;
+mod covered;
 mod elsewhere;
 pub mod embedded;
 pub mod error;
@@ -51,6 +52,8 @@ mod sentinel;
 mod sentinel_url;
 mod server;
 mod several;
+pub mod shards;
+mod single_call;
 mod slot;
 mod snapshot;
 mod socket;
@@ -66,6 +69,7 @@ use cluster::Servers;
 use connect::Target;
 use keys::Keys;
 use replicas::Changes;
+use shards::{Directory, Supply};
 use throttle::Throttle;
 
 pub use error::{Settle, StoreError};
@@ -83,6 +87,10 @@ pub struct Store {
     throttle: Throttle,
     /// What was changed, for replicas to have it.
     changes: Changes,
+    /// Which activities are sharded.
+    directory: Directory,
+    /// What is known of transfers between shards.
+    supply: Supply,
     /// Whether long operations should stop.
     stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
@@ -91,8 +99,9 @@ impl Store {
     /// Nothing is sent before the first question. The ledger names the `operator` as who did it.
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
         let servers = Servers::new(target, layout);
-        let changes = Changes::default();
-        Self { servers, layout, operator, throttle: Throttle::quick(), changes, stop: Arc::new(|| false) }
+        let (throttle, changes, directory) = (Throttle::quick(), Changes::default(), Directory::default());
+        let supply = Supply::new(layout, operator.clone());
+        Self { servers, layout, operator, throttle, changes, directory, supply, stop: Arc::new(|| false) }
     }
 
     /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.
@@ -145,6 +154,8 @@ impl Store {
             operator: self.operator.clone(),
             throttle: Throttle::quick(),
             changes: self.changes.clone(),
+            directory: self.directory.clone(),
+            supply: self.supply.another(),
             stop: Arc::clone(&self.stop),
         }
     }

@@ -1,17 +1,20 @@
 //! Single orders: deduct and refund. One connection, one round trip.
 
-use super::call::{Again, Try};
+use redis::Value;
+
+use super::call::Try;
+use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::{DEDUCT, REFUND, Script};
+use super::single_call::{SingleCall, same_request};
 use super::{Settle, Store, StoreError};
-use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::inventory::id::{RequestId, StoredUser, UserId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Order, Outcome, Refund, RefundOf};
 use crate::inventory::status::Status;
 
 /// One order for a script that takes one or many.
 struct One<'a> {
-    activity: &'a ActivityId,
     user: &'a [u8],
     quantity: String,
     request: &'a RequestId,
@@ -31,7 +34,7 @@ pub(super) fn mode(dry_run: bool, nth: Try) -> &'static str {
 
 /// How to settle a request whose outcome is unknown.
 pub(super) fn settle(request: &RequestId) -> Option<Settle> {
-    Some(Settle::SameRequest(request.to_string()))
+    Some(same_request(request))
 }
 
 /// The text of an optional user: only the layout `product` does without.
@@ -40,31 +43,21 @@ pub(super) fn user_text(user: Option<&UserId>) -> &str {
 }
 
 impl Store {
-    /// Takes units of one activity. With `dry_run` nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; refusals are statuses of the outcome.
-    pub fn deduct(&mut self, order: &Order, dry_run: bool) -> Result<Outcome, StoreError> {
+    /// The call that takes units of one activity.
+    pub(super) fn deduct_call<'a>(&self, order: &'a Order) -> SingleCall<'a> {
         let one = One {
-            activity: &order.activity,
             user: user_text(order.user.as_ref()).as_bytes(),
             quantity: order.quantity.to_string(),
             request: &order.request,
             reason: order.reason.as_deref(),
             extra: order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default(),
         };
-        let mut outcome = self.one(&DEDUCT, &one, dry_run)?;
-        outcome.quantity = Some(order.quantity.get());
-        Ok(outcome)
+        self.one(&DEDUCT, one)
     }
 
-    /// Gives units of one activity back. With `dry_run` nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; refusals are statuses of the outcome.
-    pub fn refund(&mut self, refund: &Refund, dry_run: bool) -> Result<Outcome, StoreError> {
+    /// The call that gives units of one activity back.
+    pub(super) fn refund_call<'a>(&self, refund: &'a Refund) -> SingleCall<'a> {
         let one = One {
-            activity: &refund.activity,
             user: refund.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default(),
             quantity: match refund.of {
                 RefundOf::Quantity(quantity) => quantity.to_string(),
@@ -75,22 +68,13 @@ impl Store {
             reason: refund.reason.as_deref(),
             extra: if refund.of == RefundOf::Default { "1".to_owned() } else { String::new() },
         };
-        let mut outcome = self.one(&REFUND, &one, dry_run)?;
-        match refund.of {
-            RefundOf::Quantity(quantity) => outcome.quantity = Some(quantity.get()),
-            RefundOf::Default => outcome.quantity = Some(Quantity::ONE.get()),
-            RefundOf::All => {}
-        }
-        Ok(outcome)
+        self.one(&REFUND, one)
     }
 
-    fn one(&mut self, script: &Script, one: &One<'_>, dry_run: bool) -> Result<Outcome, StoreError> {
-        let keys = self.keys(one.activity);
-        let names: Vec<&str> = keys.in_order().collect();
+    fn one<'a>(&self, script: &'static Script, one: One<'a>) -> SingleCall<'a> {
         let (kind, by) = (self.kind(), self.operator.clone());
-        let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.servers.run(script, &names, again, settle(one.request), |nth| {
-            let mode = mode(dry_run, nth);
+        let settle = same_request(one.request);
+        let arguments = move |mode: &str| {
             // What may be left out costs the server time: only as many of these as are needed.
             let optional = [if mode == "first" { "" } else { mode }, one.reason.unwrap_or_default(), &one.extra];
             let needed = optional.iter().rposition(|text| !text.is_empty()).map_or(0, |last| last + 1);
@@ -102,25 +86,26 @@ impl Store {
                 .chain(optional[..needed].iter().map(|text| text.as_bytes()))
                 .map(<[u8]>::to_vec)
                 .collect()
-        })?;
-        let reply = Reply::of(script);
-        let values = reply.array(value)?;
-        let status = reply.status(values.first())?;
-        if status.is_done() && !dry_run {
-            self.changed(one.activity);
-        }
-        if status == Status::Corrupt {
-            let corrupt = Some(reply.corrupt(&values, &keys)?);
-            return Ok(Outcome { status, quantity: None, stock: None, bought: None, corrupt });
-        }
-        Ok(Outcome {
-            status,
-            quantity: reply.count(values.get(3))?,
-            stock: reply.count(values.get(1))?,
-            bought: reply.bought(values.get(2))?,
-            corrupt: None,
-        })
+        };
+        SingleCall::new(script, settle, arguments)
     }
+}
+
+/// Reads the reply to an order, of the activity with these keys.
+pub(super) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<Outcome, StoreError> {
+    let reply = Reply::of(script);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    if status == Status::Corrupt {
+        return Ok(Outcome::corrupt(reply.corrupt(&values, keys)?));
+    }
+    Ok(Outcome {
+        status,
+        quantity: reply.count(values.get(3))?,
+        stock: reply.count(values.get(1))?,
+        bought: reply.bought(values.get(2))?,
+        corrupt: None,
+    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use redis::Value;
 
 use super::call::{Attempts, evaluate};
-use super::cluster::Servers;
+use super::cluster::{Servers, is_alone};
 use super::keys::Keys;
 use super::reply::Reply;
 use super::server::Server;
@@ -154,10 +154,4 @@ impl Server {
         let replicas = u32::try_from(replicas).unwrap_or(u32::MAX);
         Ok(Some(Replicated { server, wanted, replicas, is_alone: false }))
     }
-}
-
-/// Whether a reply to `ROLE` is that of a primary without replicas.
-fn is_alone(role: &Value) -> bool {
-    let Value::Array(parts) = role else { return false };
-    matches!(parts.as_slice(), [Value::BulkString(role), _, Value::Array(replicas)] if role == b"master" && replicas.is_empty())
 }

@@ -6,6 +6,7 @@ use super::error::StoreError;
 use super::keys::Keys;
 use super::scripts::Script;
 use crate::inventory::order::{Bought, Corrupt};
+use crate::inventory::shards::Shards;
 use crate::inventory::status::Status;
 
 /// A reply being taken apart, with the name of what sent it for errors.
@@ -78,6 +79,15 @@ impl<'a> Reply<'a> {
             Some(Value::Int(code)) => Status::of_code(*code).ok_or_else(|| self.invalid(value)),
             other => Err(self.invalid(other)),
         }
+    }
+
+    /// The shards of `{sharded, …, shards}`; `None` for another status.
+    pub fn shards(&self, values: &[Value]) -> Result<Option<Shards>, StoreError> {
+        if values.first() != Some(&Value::Int(Status::Sharded.code())) {
+            return Ok(None);
+        }
+        let shards = self.text(values.get(2))?.and_then(|text| text.parse().ok());
+        shards.map(Some).ok_or_else(|| self.invalid(values))
     }
 
     /// What `{corrupt, …, n, value}` says: which key holds what.

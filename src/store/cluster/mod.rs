@@ -6,6 +6,8 @@
 
 mod map;
 
+use std::collections::HashSet;
+
 use redis::{Cmd, Value};
 
 use super::connect::Target;
@@ -42,6 +44,8 @@ pub struct Servers {
     owners: Vec<u16>,
     /// Whether the map was read.
     has_map: bool,
+    /// The nodes that no replica follows, as the map or a single server says it.
+    alone: HashSet<usize>,
     /// The node that a reply is to come from: see [`send`](Self::send).
     under_way: Option<usize>,
     /// Whether a call waits for a failover; else only as long as for one server.
@@ -54,8 +58,8 @@ impl Servers {
         let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
         let seeds = nodes.len();
-        let (owners, has_map, under_way, is_patient) = (Vec::new(), false, None, true);
-        Self { target, layout, kind, seeds, nodes, owners, has_map, under_way, is_patient }
+        let (owners, has_map, alone, under_way, is_patient) = (Vec::new(), false, HashSet::new(), None, true);
+        Self { target, layout, kind, seeds, nodes, owners, has_map, alone, under_way, is_patient }
     }
 
     /// Waits for no failover from now on.
@@ -71,7 +75,8 @@ impl Servers {
     /// The same servers, without a connection.
     pub fn another(&self) -> Self {
         let nodes = self.nodes.iter().map(|node| Server::new(node.target.clone())).collect();
-        Self { target: self.target.clone(), nodes, owners: self.owners.clone(), under_way: None, ..*self }
+        let (target, owners, alone) = (self.target.clone(), self.owners.clone(), self.alone.clone());
+        Self { target, nodes, owners, alone, under_way: None, ..*self }
     }
 
     /// Where they are and how to log in, as it was given.
@@ -269,12 +274,40 @@ impl Servers {
         self.kind = Kind::Cluster;
         self.has_map = true;
         self.owners.clear();
+        self.alone.clear();
         for range in ranges {
             let target = self.nodes[from].target.node(&range.host, range.port);
             let nth = self.number(target);
             self.set_owner(range.first, range.last, nth);
+            if range.replicas == 0 {
+                self.alone.insert(nth);
+            }
         }
         self.owners.resize(usize::from(SLOTS), UNKNOWN);
+    }
+
+    /// Finds out anew who serves which slot, and which nodes have replicas.
+    ///
+    /// # Errors
+    /// The layout has no keys for a cluster, or no server can be reached.
+    pub(super) fn look_for_replicas(&mut self) -> Result<(), StoreError> {
+        if self.has_map {
+            self.read_map(None).map_err(|error| self.explained(error))?;
+        } else {
+            self.discover()?;
+        }
+        if !self.is_cluster() {
+            // Who may not ask takes it for one that has some.
+            let is_alone = self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role));
+            self.alone = if is_alone { HashSet::from([0]) } else { HashSet::new() };
+        }
+        Ok(())
+    }
+
+    /// Whether a node has replicas, as far as is known: [`look_for_replicas`](Self::look_for_replicas) first. One of which
+    /// nothing is known may have some.
+    pub(super) fn is_followed(&self, node: usize) -> bool {
+        !self.alone.contains(&node)
     }
 
     /// The nodes that serve slots; the only server if it is no cluster. [`discover`](Self::discover) first.
@@ -337,4 +370,10 @@ impl Servers {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a reply to `ROLE` is that of a primary without replicas.
+pub(super) fn is_alone(role: &Value) -> bool {
+    let Value::Array(parts) = role else { return false };
+    matches!(parts.as_slice(), [Value::BulkString(role), _, Value::Array(replicas)] if role == b"master" && replicas.is_empty())
 }

@@ -2,6 +2,8 @@
 
 mod audit;
 mod mode_borrow;
+mod orders;
+mod sale;
 mod transfers;
 
 use crate::support::{CLUSTER, Scripts, TestRedis};

@@ -1,0 +1,162 @@
+//! Calls that a replica must have before anything else is done: `WAIT` behind them, on the same connection, in one write.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::call::{Attempts, evaluate};
+use super::cluster::Servers;
+use super::error::{Settle, StoreError};
+use super::reply::Reply;
+use super::scripts::Script;
+use super::server::Server;
+use super::slot::common_slot;
+
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
+
+/// A call of a script that may be sent any number of times.
+#[derive(Debug, Clone)]
+pub(super) struct SafeCall {
+    pub(super) script: &'static Script,
+    pub(super) keys: Vec<String>,
+    pub(super) arguments: Vec<Vec<u8>>,
+}
+
+impl SafeCall {
+    pub(super) fn new<K: Into<String>, A: Into<Vec<u8>>>(
+        script: &'static Script,
+        keys: impl IntoIterator<Item = K>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let keys = keys.into_iter().map(Into::into).collect();
+        Self { script, keys, arguments: arguments.into_iter().map(Into::into).collect() }
+    }
+
+    /// As one command, for a server that has the script.
+    pub(super) fn command(&self) -> Cmd {
+        let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
+        evaluate("EVALSHA", self.script.sha1, &keys, &self.arguments)
+    }
+
+    fn packed(&self, by_text: bool) -> Vec<u8> {
+        let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
+        let (command, text) = if by_text { ("EVAL", self.script.text) } else { ("EVALSHA", self.script.sha1) };
+        evaluate(command, text, &keys, &self.arguments).get_packed_command()
+    }
+}
+
+/// What a node replied.
+struct Replies {
+    calls: Vec<Value>,
+    /// How many replicas have it; `None` if nobody waited.
+    replicas: Option<Value>,
+}
+
+/// The replies to calls.
+#[derive(Debug)]
+pub(super) struct Covered {
+    pub(super) replies: Vec<Value>,
+    /// Whether a replica has what they wrote, or there is none to have it.
+    pub(super) is_covered: bool,
+    /// Whether a connection broke, so that the calls may have been sent more than once.
+    pub(super) was_broken: bool,
+}
+
+impl Servers {
+    /// Sends calls, all of one slot, and waits, if the slot has a replica, until one has what they wrote, but not for longer
+    /// than `patience`. After a connection that broke they are sent again. `settle` is for the error if their outcome stays
+    /// unknown.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(super) fn run_covered(
+        &mut self,
+        calls: &[SafeCall],
+        patience: Duration,
+        settle: Option<&Settle>,
+    ) -> Result<Covered, StoreError> {
+        let slot = common_slot(calls.iter().flat_map(|call| &call.keys));
+        let mut attempts = Attempts::new();
+        let mut by_text = false;
+        let mut broken: Option<String> = None;
+        loop {
+            let (node, asks) = attempts.node(self, slot);
+            let wait = self.is_followed(node).then_some(patience);
+            let failure = match self.node(node).send_covered(calls, wait, asks, by_text) {
+                Ok(replies) if !by_text && replies.calls.iter().any(is_no_script) => {
+                    // EVAL loads and runs in one; what ran already is replayed.
+                    by_text = true;
+                    attempts.ask_again(asks, node);
+                    continue;
+                }
+                Ok(Replies { calls, replicas }) => {
+                    let checked: Result<Vec<Value>, StoreError> =
+                        calls.into_iter().map(|value| self.node(node).checked(value)).collect();
+                    match checked {
+                        Ok(replies) => {
+                            let is_covered = match replicas {
+                                None => true,
+                                Some(count) => {
+                                    let count = self.node(node).checked(count)?;
+                                    Reply::of_command("WAIT").count(Some(&count))?.unwrap_or_default() > 0
+                                }
+                            };
+                            return Ok(Covered { replies, is_covered, was_broken: broken.is_some() });
+                        }
+                        Err(error) if self.may_recover(&error) || matches!(error, StoreError::Redirected(_)) => error,
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) if error.is_connection() => {
+                    broken = Some(error.why());
+                    error
+                }
+                Err(error) => return Err(error),
+            };
+            self.recover(&mut attempts, slot, node, failure).map_err(|failure| match (&broken, settle) {
+                (Some(why), Some(settle)) => {
+                    let server = self.target().shown.clone();
+                    StoreError::Unknown { server, why: why.clone(), settle: Some(settle.clone()) }
+                }
+                _ => failure,
+            })?;
+        }
+    }
+}
+
+impl Server {
+    fn send_covered(
+        &mut self,
+        calls: &[SafeCall],
+        wait: Option<Duration>,
+        asks: bool,
+        by_text: bool,
+    ) -> Result<Replies, StoreError> {
+        self.connection()?;
+        let mut bytes = Vec::new();
+        for call in calls {
+            if asks {
+                bytes.extend_from_slice(ASKING);
+            }
+            bytes.extend(call.packed(by_text));
+        }
+        if let Some(patience) = wait {
+            let milliseconds = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX).max(1);
+            bytes.extend(redis::cmd("WAIT").arg(1).arg(milliseconds).get_packed_command());
+        }
+        self.write(&bytes)?;
+        let mut replies = Vec::with_capacity(calls.len());
+        for _ in calls {
+            let asked = if asks { self.read()? } else { Value::Okay };
+            let reply = self.read()?;
+            // Without ASKING the node sends the call back, and that would say nothing of why.
+            replies.push(if matches!(asked, Value::ServerError(_)) { asked } else { reply });
+        }
+        let replicas = wait.map(|_| self.read()).transpose()?;
+        Ok(Replies { calls: replies, replicas })
+    }
+}
+
+fn is_no_script(value: &Value) -> bool {
+    matches!(value, Value::ServerError(error) if error.code() == "NOSCRIPT")
+}

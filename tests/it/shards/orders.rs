@@ -1,0 +1,252 @@
+//! Single orders of a sharded activity: at the home of the user, with units of other shards if it has none left.
+
+use std::time::Duration;
+
+use seckill::inventory::layout::Layout;
+use seckill::inventory::number::Quantity;
+use seckill::inventory::order::Order;
+use seckill::inventory::status::Status;
+use seckill::store::Store;
+use seckill::store::connect::Target;
+
+use super::sale::Sale;
+use crate::support::{CLUSTER, Proxy, wait_until};
+
+fn order(user: &str, quantity: u64) -> Order {
+    Order {
+        activity: "1001".parse().unwrap(),
+        user: Some(user.parse().unwrap()),
+        quantity: Quantity::new(quantity).unwrap(),
+        request: seckill::inventory::id::RequestId::unique(),
+        reason: None,
+        per_user_limit: None,
+    }
+}
+
+fn store(url: &str) -> Store {
+    Store::new(Target::new(url, "a test", Duration::from_secs(5)).unwrap(), Layout::Cluster, "tester".to_owned())
+}
+
+#[test]
+fn an_order_is_two_round_trips_and_one_if_the_shards_are_known() {
+    let sale = Sale::new(&[5, 5, 5], None);
+    sale.redis().seckill(["script", "load"]).code(0);
+    let proxy = Proxy::before(sale.redis());
+    proxy.seckill(["-l", "cluster", "deduct", "1001", "--user", "7"]).code(0);
+    assert_eq!((proxy.connections(), proxy.commands()), (1, vec!["EVALSHA".to_owned(); 2]));
+    let mut store = store(&proxy.url());
+    for (round_trips, user) in [(4, "8"), (5, "9"), (6, "10")] {
+        let outcome = store.deduct(&order(user, 1), false).unwrap();
+        assert_eq!((outcome.status, outcome.stock, proxy.round_trips()), (Status::Ok, None, round_trips));
+    }
+    sale.check(15);
+}
+
+#[test]
+fn a_home_that_is_out_of_stock_gets_half_of_the_shard_that_has_most() {
+    let sale = Sale::new(&[0, 3, 8], None);
+    let row = sale.seckill(&format!("deduct 1001 --user {} --request r", sale.user(0, "u"))).code(0).json();
+    assert_eq!((&row["activity"], &row["status"], &row["bought"]), (&"1001".into(), &"ok".into(), &1.into()));
+    assert_eq!(row["stock"], serde_json::Value::Null, "that of one shard would say nothing");
+    assert_eq!((sale.stocks(), sale.open(2)), (vec![3, 3, 4], Vec::<String>::new()), "the transfer is settled");
+    assert_eq!(sale.status(&format!("deduct 1001 --user {} --request r", sale.user(0, "u"))), "replayed");
+    let other = sale.user(0, "v");
+    assert_eq!(sale.status(&format!("deduct 1001 --user {other} --request r")), "request_conflict");
+    sale.check(11);
+}
+
+#[test]
+fn nobody_is_refused_while_a_unit_is_left_and_sold_out_is_exact() {
+    let sale = Sale::new(&[4, 4, 4], None);
+    for user in sale.users(1, 12) {
+        assert_eq!(sale.status(&format!("deduct 1001 --user {user}")), "ok");
+    }
+    assert_eq!(sale.stocks(), [0, 0, 0]);
+    let before = sale.redis().dump_all();
+    for nth in 0..3 {
+        let line = format!("deduct 1001 --user {} --request r", sale.user(nth, "late"));
+        let row = sale.seckill(&line).code(3).json();
+        assert_eq!((&row["status"], &row["stock"]), (&"out_of_stock".into(), &0.into()));
+    }
+    sale.redis().assert_unchanged_since(&before);
+    // What comes back can be bought, wherever it is.
+    let (buyer, user) = (sale.users(1, 1).remove(0), sale.user(2, "late"));
+    assert_eq!(sale.status(&format!("refund 1001 --user {buyer}")), "ok");
+    assert_eq!(sale.status(&format!("deduct 1001 --user {user} --request r")), "ok");
+    assert_eq!(sale.status(&format!("refund 1001 --user {buyer}")), "exceeds_bought");
+    sale.check(12);
+}
+
+#[test]
+fn an_order_gets_units_of_several_shards_or_none_at_all() {
+    let sale = Sale::new(&[1, 4, 4, 4, 4, 4], None);
+    let before = sale.redis().dump_all();
+    let row = sale.seckill(&format!("deduct 1001 --user {} --quantity 22", sale.user(0, "u"))).code(3).json();
+    assert_eq!((&row["status"], &row["stock"]), (&"out_of_stock".into(), &21.into()), "what is left in total");
+    sale.redis().assert_unchanged_since(&before);
+    assert_eq!(sale.status(&format!("deduct 1001 --user {} --quantity 20", sale.user(0, "u"))), "ok");
+    assert_eq!(sale.stocks().iter().sum::<i64>(), 1);
+    sale.check(21);
+}
+
+#[test]
+fn the_limit_is_that_of_the_home_and_needs_no_units() {
+    let sale = Sale::new(&[1, 9], Some(2));
+    let user = sale.user(0, "u");
+    assert_eq!(sale.status(&format!("deduct 1001 --user {user} --quantity 2")), "ok");
+    let before = sale.redis().dump_all();
+    assert_eq!(sale.status(&format!("deduct 1001 --user {user}")), "limit_exceeded");
+    sale.redis().assert_unchanged_since(&before);
+    sale.check(10);
+}
+
+#[test]
+fn a_dry_run_says_what_borrowing_would_come_to_and_writes_nothing() {
+    let sale = Sale::new(&[0, 2, 3], None);
+    let before = sale.redis().dump_all();
+    let user = sale.user(0, "u");
+    for (quantity, code, status, bought) in [(5, 0, "ok", 5), (6, 3, "out_of_stock", 0)] {
+        let row = sale.seckill(&format!("deduct 1001 --user {user} --quantity {quantity} --dry-run")).code(code).json();
+        assert_eq!((&row["status"], &row["bought"]), (&status.into(), &bought.into()), "{row}");
+        let row = sale.seckill(&format!("hold 1001 --user {user} --quantity {quantity} --for 1m --dry-run")).code(code);
+        assert_eq!(row.json()["status"], status);
+    }
+    sale.redis().assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_hold_borrows_and_is_found_by_its_id_alone() {
+    let sale = Sale::new(&[0, 5, 0], None);
+    let (user, other) = (sale.user(2, "u"), sale.user(1, "v"));
+    let held = sale.seckill(&format!("hold 1001 --user {user} --quantity 3 --for 10m --request h")).code(0).json();
+    assert!(held["deadline"].is_string(), "{held}");
+    assert_eq!(sale.status(&format!("hold 1001 --user {other} --for 10m --request i")), "ok");
+    assert_eq!(sale.status("release 1001 --request i"), "ok");
+    let row = sale.seckill("confirm 1001 --request h").code(0).json();
+    assert_eq!((&row["user"], &row["quantity"], &row["status"]), (&user.into(), &3.into(), &"ok".into()));
+    assert_eq!(sale.status("confirm 1001 --request h"), "replayed");
+    assert_eq!(sale.status("release 1001 --request h"), "confirmed");
+    assert_eq!(sale.status("confirm 1001 --request nobody"), "not_held");
+    sale.check(5);
+}
+
+#[test]
+fn what_expired_in_any_shard_returns_and_is_borrowed_for_a_late_payment() {
+    let sale = Sale::new(&[2, 2], None);
+    for (nth, request) in [(0, "a"), (1, "b")] {
+        let user = sale.user(nth, "u");
+        assert_eq!(sale.status(&format!("hold 1001 --user {user} --quantity 2 --for 1ms --request {request}")), "ok");
+    }
+    let mut expired = (0, 0);
+    wait_until("both are expired", || {
+        let rows = sale.seckill("expire 1001").code(0).json();
+        expired.0 += rows[0]["holds"].as_u64().unwrap();
+        expired.1 += rows[0]["units"].as_u64().unwrap();
+        expired == (2, 4)
+    });
+    // The units of `a` are sold to somebody of its home; those of `b` are still there.
+    assert_eq!(sale.status(&format!("deduct 1001 --user {} --quantity 2", sale.user(0, "v"))), "ok");
+    let before = sale.redis().dump_all();
+    assert_eq!(sale.status("confirm 1001 --request a --dry-run"), "ok");
+    sale.redis().assert_unchanged_since(&before);
+    assert_eq!(sale.status("confirm 1001 --request a"), "ok");
+    assert_eq!(sale.stocks(), [0, 0]);
+    assert_eq!(sale.status("confirm 1001 --request b --dry-run"), "expired");
+    assert_eq!(sale.status("confirm 1001 --request b"), "expired");
+    let refund = format!("refund 1001 --user {} --all", sale.user(0, "v"));
+    assert_eq!(
+        (sale.status(&refund), sale.status("confirm 1001 --request b")),
+        ("ok".to_owned(), "expired".to_owned())
+    );
+    sale.check(4);
+}
+
+#[test]
+fn units_on_their_way_are_waited_for_and_then_finished_by_whoever_needs_them() {
+    let sale = Sale::new(&[0, 6], None);
+    let requests = CLUSTER.requests(&sale.id(1));
+    // Somebody lent all and died.
+    let keys = &CLUSTER.keys(&sale.id(1))[..4];
+    let lend = crate::support::scripts::shown("lend");
+    let id = super::transfer(7);
+    let args = ["t", &id, "1", &sale.shards[0].to_string(), "6", "6", ""];
+    let reply: Vec<i64> =
+        redis::cmd("EVAL").arg(lend).arg(4).arg(keys).arg(&args).query(&mut sale.redis().connection()).unwrap();
+    assert_eq!((reply, sale.in_transit()), (vec![1, 6, 0], 6));
+    let late = format!("deduct 1001 --user {} --request r --timeout 300ms", sale.user(1, "u"));
+    let error = sale.seckill(&late).code(1).error_json();
+    assert!(error["error"].as_str().unwrap().contains("6 units are on their way between its shards"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("nothing was taken"), "{error}");
+    assert_eq!((sale.stocks(), sale.bought().len(), sale.in_transit()), (vec![0, 0], 0, 6));
+    sale.age_transfers();
+    assert_eq!(sale.status(&late), "ok");
+    assert_eq!((sale.open(1), sale.in_transit()), (Vec::new(), 0));
+    // Arriving once more changes nothing.
+    let record: String = sale.ask(&requests, &["HGET", &requests, &format!("\ttt:{id}")][..]);
+    assert!(record.starts_with("6 "), "{record}");
+    sale.check(6);
+}
+
+#[test]
+fn a_list_of_shards_that_became_old_is_read_again() {
+    let sale = Sale::new(&[3, 3], None);
+    let mut store = store(&sale.redis().url());
+    let mut buy = |user: &str| store.deduct(&order(user, 1), false).unwrap();
+    assert_eq!(buy("7").status, Status::Ok);
+    for nth in 0..2 {
+        let keys = CLUSTER.all_keys(&sale.id(nth));
+        sale.redis().cmd(("UNLINK", &keys));
+    }
+    let damaged = buy("8");
+    let corrupt = damaged.corrupt.unwrap();
+    assert_eq!((damaged.status, &*corrupt.key), (Status::Corrupt, "seckill:{1001}:meta"));
+    assert!(corrupt.what.contains("a shard that is not there"), "{}", corrupt.what);
+    sale.preheat("create", &[80, 81, 82], &[1, 1, 1], None);
+    assert_eq!(buy("8").status, Status::Ok);
+    assert_eq!(buy("9").status, Status::Ok);
+    let sale = Sale { shards: vec![80, 81, 82], ..sale };
+    sale.check(3);
+}
+
+#[test]
+fn what_refuses_all_orders_of_a_shard_is_final() {
+    let sale = Sale::new(&[0, 5], None);
+    for nth in 0..2 {
+        let meta = CLUSTER.meta(&sale.id(nth));
+        let rules = sale.redis().hget(&meta, "rules").unwrap().replace("live", "paused");
+        sale.redis().cmd(("HSET", &meta, "rules", rules));
+    }
+    assert_eq!(sale.status(&format!("deduct 1001 --user {}", sale.user(0, "u"))), "paused");
+    assert_eq!(sale.status(&format!("hold 1001 --user {} --for 1m", sale.user(0, "u"))), "paused");
+    assert_eq!(sale.stocks(), [0, 5]);
+}
+
+#[test]
+fn a_client_that_dies_after_any_command_loses_no_unit() {
+    let mut commands = 0;
+    for nth in 1.. {
+        let sale = Sale::new(&[0, 2, 6], None);
+        sale.redis().seckill(["script", "load"]).code(0);
+        let proxy = Proxy::before(sale.redis());
+        proxy.inject(crate::support::When::Nth(nth), crate::support::Fault::Hold);
+        let user = sale.user(0, "u");
+        let line = ["-l", "cluster", "deduct", "1001", "--request", "r", "--quantity", "2", "--user", &user];
+        let run = proxy.seckill(line).spawn();
+        if !proxy.try_wait_until_held(Duration::from_secs(if nth > 8 { 1 } else { 20 })) {
+            run.wait().code(0);
+            break;
+        }
+        run.signal(libc::SIGKILL);
+        drop(run);
+        commands = nth;
+        sale.check(8);
+        sale.age_transfers();
+        // The same order again, and all that is left.
+        sale.seckill(&format!("deduct 1001 --request r --quantity 2 --user {user}")).code(0);
+        let rest = format!("deduct 1001 --quantity 6 --user {}", sale.user(1, "v"));
+        assert_eq!(sale.status(&rest), "ok", "killed after command {nth}: {:?}", proxy.commands());
+        assert_eq!(sale.stocks(), [0, 0, 0]);
+        sale.check(8);
+    }
+    assert!(commands >= 9, "only {commands} commands");
+}

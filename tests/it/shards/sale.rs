@@ -1,0 +1,217 @@
+//! A sharded activity for tests, and what is stored of it.
+
+use std::collections::BTreeMap;
+
+use redis::{FromRedisValue, ToRedisArgs};
+
+use crate::support::{CLUSTER, Call, TestCluster, TestRedis, scripts::shown};
+
+/// Where its keys are.
+pub enum Servers {
+    One(Box<TestRedis>),
+    Cluster(Box<TestCluster>),
+}
+
+/// Activity 1001 with its shards.
+pub struct Sale {
+    pub servers: Servers,
+    pub shards: Vec<u32>,
+}
+
+impl Sale {
+    /// On one server, with these units in the shards 3, 17, 29, and so on; `limit` is that of a user.
+    #[track_caller]
+    pub fn new(stocks: &[u64], limit: Option<u64>) -> Self {
+        const NUMBERS: [u32; 6] = [3, 17, 29, 40, 51, 66];
+        Self::make(Servers::One(Box::new(TestRedis::start())), NUMBERS[..stocks.len()].to_vec(), stocks, limit)
+    }
+
+    /// On a cluster of three primaries, whose nodes take turns.
+    #[track_caller]
+    pub fn on(cluster: TestCluster, stocks: &[u64]) -> Self {
+        let mut shards = Vec::new();
+        for nth in 0..stocks.len() {
+            let fits =
+                |number: &u32| cluster.owner_of(&format!("1001#{number}")) == nth % 3 && !shards.contains(number);
+            let number = (0..).find(fits).unwrap();
+            shards.push(number);
+        }
+        Self::make(Servers::Cluster(Box::new(cluster)), shards, stocks, None)
+    }
+
+    #[track_caller]
+    fn make(servers: Servers, shards: Vec<u32>, stocks: &[u64], limit: Option<u64>) -> Self {
+        let sale = Self { servers, shards };
+        sale.preheat("create", &sale.shards.clone(), stocks, limit);
+        sale
+    }
+
+    /// Writes these shards, then the parent, as a preheat does.
+    #[track_caller]
+    pub fn preheat(&self, mode: &str, shards: &[u32], stocks: &[u64], limit: Option<u64>) {
+        let limit_text = limit.map(|limit| format!("={limit}")).unwrap_or_default();
+        let mut epoch = String::new();
+        for (number, stock) in shards.iter().zip(stocks) {
+            let keys = CLUSTER.all_keys(&format!("1001#{number}"));
+            let stock = stock.to_string();
+            let args = ["hash", "tester", "", mode, "0", &stock, &limit_text, "", "", "", ""];
+            let mut call = redis::cmd("EVAL");
+            call.arg(shown("preheat")).arg(keys.len()).arg(&keys).arg(&args);
+            let packed: Vec<Vec<u8>> = call
+                .args_iter()
+                .map(|arg| match arg {
+                    redis::Arg::Simple(bytes) => bytes.to_vec(),
+                    _ => Vec::new(),
+                })
+                .collect();
+            let reply: Vec<redis::Value> = self.ask(&keys[0], &packed);
+            assert_eq!(reply[0], redis::Value::Int(1), "{reply:?}");
+            let rules: String = self.ask(&keys[1], &["HGET", &keys[1], "rules"][..]);
+            epoch = rules.split(' ').nth(2).unwrap().to_owned();
+        }
+        let total: u64 = stocks.iter().sum();
+        let limit = limit.map_or("-".to_owned(), |limit| limit.to_string());
+        let meta = CLUSTER.meta("1001");
+        let list = shards.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+        let rules = format!("live 1 {epoch} {limit} {total} - -");
+        let _: i64 = self.ask(&meta, &["HSET", &meta, "rules", &rules, "title", "", "shards", &list][..]);
+        let _: i64 = self.ask(CLUSTER.index, &["SADD", CLUSTER.index, "1001"][..]);
+    }
+
+    /// The only server.
+    #[track_caller]
+    pub fn redis(&self) -> &TestRedis {
+        match &self.servers {
+            Servers::One(redis) => redis,
+            Servers::Cluster(_) => panic!("a cluster"),
+        }
+    }
+
+    #[track_caller]
+    pub fn cluster(&mut self) -> &mut TestCluster {
+        match &mut self.servers {
+            Servers::One(_) => panic!("one server"),
+            Servers::Cluster(cluster) => cluster,
+        }
+    }
+
+    /// Sends a command to whoever serves a key.
+    #[track_caller]
+    pub fn ask<T: FromRedisValue>(&self, key: &str, args: impl ToRedisArgs) -> T {
+        match &self.servers {
+            Servers::One(redis) => redis.ask(args),
+            Servers::Cluster(cluster) => cluster.ask(key, args),
+        }
+    }
+
+    /// Runs the tool.
+    pub fn seckill(&self, line: &str) -> Call {
+        let call = match &self.servers {
+            Servers::One(redis) => redis.seckill(["-l", "cluster"]),
+            Servers::Cluster(cluster) => cluster.seckill(["-l", "cluster"]),
+        };
+        call.args(line.split(' ')).args(["-o", "json"])
+    }
+
+    /// Runs the tool, and gives the status and the exit code.
+    #[track_caller]
+    pub fn status(&self, line: &str) -> String {
+        self.seckill(line).run().json()["status"].as_str().unwrap().to_owned()
+    }
+
+    pub fn id(&self, nth: usize) -> String {
+        format!("1001#{}", self.shards[nth])
+    }
+
+    /// The name of a user whose home is the nth shard.
+    pub fn user(&self, nth: usize, prefix: &str) -> String {
+        let home = |user: &String| crc32fast::hash(user.as_bytes()) as usize % self.shards.len();
+        (0..).map(|n| format!("{prefix}{n}")).find(|user| home(user) == nth).unwrap()
+    }
+
+    /// So many users whose home is the nth shard.
+    pub fn users(&self, nth: usize, count: usize) -> Vec<String> {
+        let home = |user: &String| crc32fast::hash(user.as_bytes()) as usize % self.shards.len();
+        (0..).map(|n| format!("u{n}")).filter(|user| home(user) == nth).take(count).collect()
+    }
+
+    /// Units left in each shard.
+    #[track_caller]
+    pub fn stocks(&self) -> Vec<i64> {
+        let stock = |nth| CLUSTER.stock(&self.id(nth));
+        (0..self.shards.len()).map(|nth| self.ask(&stock(nth), &["GET", &stock(nth)][..])).collect()
+    }
+
+    /// What each user has, of all shards.
+    #[track_caller]
+    pub fn bought(&self) -> BTreeMap<String, i64> {
+        let mut all = BTreeMap::new();
+        for nth in 0..self.shards.len() {
+            let key = CLUSTER.participants(&self.id(nth));
+            let held: BTreeMap<String, i64> = self.ask(&key, &["HGETALL", &key][..]);
+            all.extend(held);
+        }
+        all
+    }
+
+    /// Ids of open transfers of a shard.
+    #[track_caller]
+    pub fn open(&self, nth: usize) -> Vec<String> {
+        let key = CLUSTER.requests(&self.id(nth));
+        let text: Option<String> = self.ask(&key, &["HGET", &key, "\tlent"][..]);
+        text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Units that are in transit: lent, open, and not borrowed.
+    #[track_caller]
+    pub fn in_transit(&self) -> i64 {
+        let mut units = 0;
+        for nth in 0..self.shards.len() {
+            let requests = CLUSTER.requests(&self.id(nth));
+            let fields: BTreeMap<String, String> = self.ask(&requests, &["HGETALL", &requests][..]);
+            for (field, record) in fields {
+                let Some(id) = field.strip_prefix("\ttt:") else { continue };
+                let mut words = record.split(' ');
+                let (lent, home) = (words.next().unwrap().parse::<i64>().unwrap(), words.next().unwrap());
+                let requests = CLUSTER.requests(&format!("1001#{home}"));
+                let arrived: bool = self.ask(&requests, &["HEXISTS", &requests, &format!("\ttb:{id}")][..]);
+                if !arrived {
+                    assert!(self.open(nth).contains(&id.to_owned()), "the invariant: a transfer in transit is listed");
+                    units += lent;
+                }
+            }
+        }
+        units
+    }
+
+    /// Makes open transfers of all shards look ten seconds old.
+    #[track_caller]
+    pub fn age_transfers(&self) {
+        for nth in 0..self.shards.len() {
+            let requests = CLUSTER.requests(&self.id(nth));
+            for id in self.open(nth) {
+                let field = format!("\ttt:{id}");
+                let record: String = self.ask(&requests, &["HGET", &requests, &field][..]);
+                let (rest, ms) = record.rsplit_once(' ').unwrap();
+                let old = format!("{rest} {}", ms.parse::<u64>().unwrap() - 10_000);
+                let _: i64 = self.ask(&requests, &["HSET", &requests, &field, &old][..]);
+            }
+        }
+    }
+
+    /// Every unit is somewhere: in stock, bought, or in transit.
+    #[track_caller]
+    pub fn check(&self, total: i64) {
+        let (stock, bought, transit) =
+            (self.stocks().iter().sum::<i64>(), self.bought().values().sum::<i64>(), self.in_transit());
+        assert_eq!(stock + bought + transit, total, "{stock} in stock, {bought} bought, {transit} in transit");
+        for nth in 0..self.shards.len() {
+            let meta = CLUSTER.meta(&self.id(nth));
+            let rules: String = self.ask(&meta, &["HGET", &meta, "rules"][..]);
+            let total: i64 = rules.split(' ').nth(4).unwrap().parse().unwrap();
+            let participants = CLUSTER.participants(&self.id(nth));
+            let bought: Vec<i64> = self.ask(&participants, &["HVALS", &participants][..]);
+            assert_eq!(total, self.stocks()[nth] + bought.iter().sum::<i64>(), "the total of shard {nth}");
+        }
+    }
+}
