@@ -116,7 +116,7 @@ fn user_hex(hex: &str) -> Result<StoredUser, String> {
 fn explain_open(refund: &Refund, status: Status, store: &mut Store, out: &Output) {
     let user = refund.user.as_ref().and_then(StoredUser::text).and_then(|user| user.parse::<UserId>().ok());
     let (Status::ExceedsBought, Some(user)) = (status, user) else { return };
-    let Ok(snapshot) = store.snapshot(&refund.activity) else { return };
+    let Ok(snapshot) = store.snapshot(&store.home_of(&refund.activity, user.as_str().as_bytes())) else { return };
     let open = store.held_open(&snapshot, std::slice::from_ref(&user)).unwrap_or_default();
     if let Some(open @ 1..) = open.first() {
         let are = if *open == 1 { "1 unit is" } else { &*format!("{open} units are") };

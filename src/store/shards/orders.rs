@@ -204,7 +204,7 @@ impl Store {
                 shards.ids(activity).for_each(|id| self.changed(&id));
                 Ok(Some(finished))
             }
-            Peeked::Absent(_) => Err(StoreError::Reset { activity: activity.to_string() }),
+            Peeked::Absent => Err(StoreError::Reset { activity: activity.to_string() }),
             Peeked::Corrupt(corrupt) => Err(StoreError::Reply { what: corrupt.key, reply: corrupt.what }),
         }
     }

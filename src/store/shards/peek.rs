@@ -44,7 +44,7 @@ pub(in crate::store) struct ShardView {
 pub(in crate::store) enum Peeked {
     All(Vec<ShardView>),
     /// One is not there: the list is old.
-    Absent(ActivityId),
+    Absent,
     Corrupt(Corrupt),
 }
 
@@ -68,7 +68,7 @@ pub(in crate::store) fn peek(
     let calls: Vec<_> =
         keys.iter().map(|keys| (keys.slot(), evaluate("EVALSHA", PEEK.sha1, &four(keys), &[] as &[&str]))).collect();
     let mut views = Vec::with_capacity(ids.len());
-    for ((id, keys), answer) in ids.iter().zip(&keys).zip(servers.each_reply(&calls)) {
+    for (keys, answer) in keys.iter().zip(servers.each_reply(&calls)) {
         let value = match answer {
             Ok(value) => value,
             Err(Unanswered::Refused(error)) => return Err(error),
@@ -79,7 +79,7 @@ pub(in crate::store) fn peek(
         };
         match view(value, keys)? {
             One::Here(view) => views.push(view),
-            One::Absent => return Ok(Peeked::Absent(id.clone())),
+            One::Absent => return Ok(Peeked::Absent),
             One::Corrupt(corrupt) => return Ok(Peeked::Corrupt(corrupt)),
         }
     }

@@ -153,11 +153,6 @@ impl Supply {
         self.short.get(activity).is_some_and(|(fewer, when)| quantity >= *fewer && when.elapsed() < MEMORY)
     }
 
-    /// Fewer units than this existed a moment ago; `None` if nothing is known.
-    pub(in crate::store) fn fewer_than(&self, activity: &ActivityId) -> Option<u64> {
-        self.short.get(activity).filter(|(_, when)| when.elapsed() < MEMORY).map(|(fewer, _)| *fewer)
-    }
-
     /// Gets units for a home, or proves that there are too few.
     ///
     /// # Errors
@@ -173,7 +168,7 @@ impl Supply {
         loop {
             let views = match peek(servers, self.layout, need.activity, need.shards)? {
                 Peeked::All(views) => views,
-                Peeked::Absent(_) => return Ok(Supplied::Changed),
+                Peeked::Absent => return Ok(Supplied::Changed),
                 Peeked::Corrupt(corrupt) => return Ok(Supplied::Corrupt(corrupt)),
             };
             let finished = self.finish_stuck(servers, need.activity, need.shards, &views, STUCK)?;
@@ -225,7 +220,7 @@ impl Supply {
         loop {
             let views = match peek(servers, self.layout, need.activity, need.shards)? {
                 Peeked::All(views) => views,
-                Peeked::Absent(_) => return Ok(Supplied::Changed),
+                Peeked::Absent => return Ok(Supplied::Changed),
                 Peeked::Corrupt(corrupt) => return Ok(Supplied::Corrupt(corrupt)),
             };
             if units(&views) >= need.quantity {
@@ -248,7 +243,7 @@ impl Supply {
     ) -> Result<Option<Supplied>, StoreError> {
         let second = match peek(servers, self.layout, need.activity, need.shards)? {
             Peeked::All(views) => views,
-            Peeked::Absent(_) => return Ok(Some(Supplied::Changed)),
+            Peeked::Absent => return Ok(Some(Supplied::Changed)),
             Peeked::Corrupt(corrupt) => return Ok(Some(Supplied::Corrupt(corrupt))),
         };
         let is_still = first.iter().zip(&second).all(|(one, other)| one.last == other.last && one.epoch == other.epoch);

@@ -1,6 +1,7 @@
 //! Sharded activities: shards that lend each other units.
 
 mod audit;
+mod cluster;
 mod mode_borrow;
 mod orders;
 mod sale;

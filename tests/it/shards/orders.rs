@@ -12,7 +12,7 @@ use seckill::store::connect::Target;
 use super::sale::Sale;
 use crate::support::{CLUSTER, Proxy, wait_until};
 
-fn order(user: &str, quantity: u64) -> Order {
+pub fn order(user: &str, quantity: u64) -> Order {
     Order {
         activity: "1001".parse().unwrap(),
         user: Some(user.parse().unwrap()),
@@ -23,7 +23,7 @@ fn order(user: &str, quantity: u64) -> Order {
     }
 }
 
-fn store(url: &str) -> Store {
+pub fn store(url: &str) -> Store {
     Store::new(Target::new(url, "a test", Duration::from_secs(5)).unwrap(), Layout::Cluster, "tester".to_owned())
 }
 
