@@ -6,7 +6,7 @@
 
 mod map;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use redis::{Cmd, Value};
 
@@ -14,6 +14,7 @@ use super::connect::Target;
 use super::error::{ServerKind, StoreError, TlsFault};
 use super::keys::Keys;
 use super::redirection::Redirection;
+use super::reply::Reply;
 use super::server::Server;
 use super::slot::SLOTS;
 use crate::inventory::layout::Layout;
@@ -44,7 +45,9 @@ pub struct Servers {
     owners: Vec<u16>,
     /// Whether the map was read.
     has_map: bool,
-    /// The nodes that no replica follows, as the map or a single server says it.
+    /// The ids of nodes, as the map has them.
+    ids: HashMap<usize, String>,
+    /// The nodes that no replica follows, as a node of the cluster or the single server said when somebody asked last.
     alone: HashSet<usize>,
     /// The node that a reply is to come from: see [`send`](Self::send).
     under_way: Option<usize>,
@@ -58,8 +61,9 @@ impl Servers {
         let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
         let seeds = nodes.len();
-        let (owners, has_map, alone, under_way, is_patient) = (Vec::new(), false, HashSet::new(), None, true);
-        Self { target, layout, kind, seeds, nodes, owners, has_map, alone, under_way, is_patient }
+        let (owners, has_map, under_way, is_patient) = (Vec::new(), false, None, true);
+        let (ids, alone) = (HashMap::new(), HashSet::new());
+        Self { target, layout, kind, seeds, nodes, owners, has_map, ids, alone, under_way, is_patient }
     }
 
     /// Waits for no failover from now on.
@@ -75,8 +79,9 @@ impl Servers {
     /// The same servers, without a connection.
     pub fn another(&self) -> Self {
         let nodes = self.nodes.iter().map(|node| Server::new(node.target.clone())).collect();
-        let (target, owners, alone) = (self.target.clone(), self.owners.clone(), self.alone.clone());
-        Self { target, nodes, owners, alone, under_way: None, ..*self }
+        let (target, owners) = (self.target.clone(), self.owners.clone());
+        let (ids, alone) = (self.ids.clone(), self.alone.clone());
+        Self { target, nodes, owners, ids, alone, under_way: None, ..*self }
     }
 
     /// Where they are and how to log in, as it was given.
@@ -274,14 +279,12 @@ impl Servers {
         self.kind = Kind::Cluster;
         self.has_map = true;
         self.owners.clear();
-        self.alone.clear();
+        self.ids.clear();
         for range in ranges {
             let target = self.nodes[from].target.node(&range.host, range.port);
             let nth = self.number(target);
             self.set_owner(range.first, range.last, nth);
-            if range.replicas == 0 {
-                self.alone.insert(nth);
-            }
+            self.ids.insert(nth, range.id);
         }
         self.owners.resize(usize::from(SLOTS), UNKNOWN);
     }
@@ -296,11 +299,20 @@ impl Servers {
         } else {
             self.discover()?;
         }
-        if !self.is_cluster() {
-            // Who may not ask takes it for one that has some.
-            let is_alone = self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role));
-            self.alone = if is_alone { HashSet::from([0]) } else { HashSet::new() };
-        }
+        // Who may not ask takes a node for one that has some.
+        self.alone = if self.is_cluster() {
+            // The map says nothing of a replica that has got nothing yet.
+            let nodes = self.ask_any(redis::cmd("CLUSTER").arg("NODES")).ok();
+            let nodes = Reply::of_command("CLUSTER NODES").text(nodes.as_ref())?;
+            let followed = nodes.map(|nodes| map::followed(&nodes));
+            let is_alone =
+                |id: &String| followed.as_ref().is_some_and(|followed| !id.is_empty() && !followed.contains(id));
+            self.ids.iter().filter(|(_, id)| is_alone(id)).map(|(nth, _)| *nth).collect()
+        } else if self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
+            HashSet::from([0])
+        } else {
+            HashSet::new()
+        };
         Ok(())
     }
 

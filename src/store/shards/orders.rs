@@ -8,7 +8,7 @@ use std::time::Instant;
 use redis::Value;
 
 use super::peek::{Peeked, peek};
-use super::supply::{Finished, Need, STUCK, Supplied, is_out_of_stock};
+use super::supply::{Finished, Need, STUCK, Supplied, is_out_of_stock, patient};
 use crate::inventory::hold::{Expired, Held, Hold, HoldRecord, HoldState, Settled, Step};
 use crate::inventory::id::{ActivityId, RequestId, StoredUser};
 use crate::inventory::number::Quantity;
@@ -320,7 +320,7 @@ impl Store {
             request: wanted.request.as_str(),
             order: (!dry_run).then_some((&safe, &call.settle)),
             began: Instant::now(),
-            at_most: self.servers.target().timeout,
+            at_most: patient(self.servers.target().timeout),
             stop: &|| stop(),
         };
         let supplied = if dry_run {

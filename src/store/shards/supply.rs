@@ -26,6 +26,12 @@ use crate::store::keys::Keys;
 
 /// A transfer that is older, by the donor's clock, was left by whoever began it.
 pub(in crate::store) const STUCK: Duration = Duration::from_secs(5);
+/// How long to wait for units by default, given how long to wait for a server: if that is long enough for a transfer that somebody
+/// left, then until it is old enough to be finished.
+pub(in crate::store) fn patient(timeout: Duration) -> Duration {
+    if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) }
+}
+
 /// How long "fewer than so many units" is remembered.
 const MEMORY: Duration = Duration::from_secs(1);
 /// More than any shard has: half of the donor's stock comes.
@@ -210,6 +216,8 @@ impl Supply {
             if (need.stop)() {
                 return Ok(Supplied::Stopped);
             }
+            // Ids of units that have arrived would be counted as units in transit, here and by everybody who waits.
+            self.settle(servers);
             sleep(pause());
         }
     }
