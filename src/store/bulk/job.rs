@@ -1,6 +1,6 @@
 //! A job, and what is stored of it in each activity: the watermark, and the epoch that it is bound to.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use redis::Value;
 
@@ -11,6 +11,7 @@ use crate::inventory::layout::Layout;
 use crate::inventory::names::names;
 use crate::inventory::number::whole;
 use crate::inventory::rules::PackedRules;
+use crate::inventory::shards::Shards;
 use crate::inventory::status::Status;
 use crate::store::StoreError;
 use crate::store::keys::Keys;
@@ -55,6 +56,11 @@ names! {
 }
 
 impl Operation {
+    /// Whether it may need units that are in stock: an expired hold may be confirmed.
+    pub(super) fn takes_units(self) -> bool {
+        matches!(self, Self::Deduct | Self::Hold | Self::Confirm)
+    }
+
     /// Whether it ends holds, which have their units and users themselves.
     pub fn settles(self) -> bool {
         matches!(self, Self::Confirm | Self::Release)
@@ -100,6 +106,12 @@ pub struct JobStates {
     last: u32,
     /// Those whose calls are sent behind `ASKING`.
     asking: HashSet<u32>,
+    /// Those that are sharded, with the numbers of their shards, in the order of the list.
+    sharded: HashMap<u32, (Shards, Vec<u32>)>,
+    /// Shards, with the activity that each is of, and its place in the list.
+    parents: HashMap<u32, (u32, usize)>,
+    /// Sharded activities that were found since somebody asked.
+    found: Vec<u32>,
 }
 
 impl JobStates {
@@ -109,7 +121,21 @@ impl JobStates {
         let mut epochs = Interner::default();
         // The default: nothing was preheated.
         epochs.number(b"");
-        Self { job, operation, layout, names, epochs, states, loaded: 0, last: 0, asking: HashSet::new() }
+        let (asking, sharded, parents) = (HashSet::new(), HashMap::new(), HashMap::new());
+        Self {
+            job,
+            operation,
+            layout,
+            names,
+            epochs,
+            states,
+            loaded: 0,
+            last: 0,
+            asking,
+            sharded,
+            parents,
+            found: Vec::new(),
+        }
     }
 
     /// The number of an activity, a new one if it was not named before.
@@ -134,6 +160,62 @@ impl JobStates {
 
     pub(super) fn name(&self, nth: u32) -> &str {
         std::str::from_utf8(self.names.name(nth)).unwrap_or_default()
+    }
+
+    /// The activity that a shard is of; any other activity is its own.
+    pub(super) fn parent(&self, nth: u32) -> u32 {
+        self.parents.get(&nth).map_or(nth, |(parent, _)| *parent)
+    }
+
+    /// Its name, as the input has it.
+    pub(super) fn shown_name(&self, nth: u32) -> &str {
+        self.name(self.parent(nth))
+    }
+
+    /// Whether an activity is a shard of one of the input.
+    pub(super) fn is_shard(&self, nth: u32) -> bool {
+        self.parents.contains_key(&nth)
+    }
+
+    /// Whether an activity is known to be sharded.
+    pub(super) fn is_sharded(&self, nth: u32) -> bool {
+        self.sharded.contains_key(&nth)
+    }
+
+    /// The shards of a sharded activity.
+    pub(super) fn shards(&self, parent: u32) -> &[u32] {
+        self.sharded.get(&parent).map_or(&[], |(_, shards)| shards)
+    }
+
+    /// Where the orders of a user go: the activity, or a shard of it.
+    pub(super) fn home(&self, nth: u32, user: &[u8]) -> u32 {
+        match self.sharded.get(&nth) {
+            Some((list, shards)) => shards[list.home(user)],
+            None => nth,
+        }
+    }
+
+    /// The activity that a shard is of, its list of shards, and the place of this one in it.
+    pub(super) fn place(&self, nth: u32) -> Option<(ActivityId, Shards, usize)> {
+        let (parent, place) = self.parents.get(&nth)?;
+        let (shards, _) = self.sharded.get(parent)?;
+        Some((ActivityId::validated(self.names.name(*parent)), shards.clone(), *place))
+    }
+
+    /// Sharded activities that were found since this was called last.
+    pub(super) fn take_found(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// An activity is sharded: its shards are loaded next.
+    fn learn_shards(&mut self, parent: u32, list: Shards) {
+        let name = ActivityId::validated(self.names.name(parent));
+        let shards: Vec<u32> = list.ids(&name).map(|id| self.number(id.as_str())).collect();
+        for (place, shard) in shards.iter().enumerate() {
+            self.parents.insert(*shard, (parent, place));
+        }
+        self.sharded.insert(parent, (list, shards));
+        self.found.push(parent);
     }
 
     pub(super) fn into_names(self) -> Interner {
@@ -197,8 +279,14 @@ impl JobStates {
     }
 
     /// How many lines of each activity the job refused before this run, or in another one at the same time.
+    /// Those of shards count for the activity that they are of.
     pub(super) fn refused_before(&self) -> impl Iterator<Item = u64> {
-        self.states.iter().map(|state| u64::from(state.refused.saturating_sub(state.refused_now)))
+        let of_state = |state: &JobState| u64::from(state.refused.saturating_sub(state.refused_now));
+        self.states.iter().zip(0..).map(move |(state, nth)| match self.sharded.get(&nth) {
+            Some((_, shards)) => shards.iter().map(|shard| of_state(self.get(*shard))).sum(),
+            None if self.is_shard(nth) => 0,
+            None => of_state(state),
+        })
     }
 
     /// The epoch of an activity whose state is loaded; empty if nothing was preheated.
@@ -212,7 +300,7 @@ impl JobStates {
 
     /// The error for an activity that another input with the job's name was applied to.
     pub(super) fn other_job(&self, nth: u32) -> StoreError {
-        StoreError::OtherJob { job: self.job.name.clone(), activity: self.name(nth).to_owned() }
+        StoreError::OtherJob { job: self.job.name.clone(), activity: self.shown_name(nth).to_owned() }
     }
 
     /// Whether the state of every activity that was named is loaded.
@@ -233,15 +321,23 @@ impl JobStates {
             let keys = self.keys(nth as u32);
             let slot = if lanes.is_cluster() { keys.slot() } else { None };
             // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
-            commands.push((slot, keys.meta.clone(), redis::cmd("HGET").arg(keys.meta).arg("rules").to_owned()));
+            let meta = match self.layout {
+                Layout::Cluster => redis::cmd("HMGET").arg(&keys.meta).arg(&["rules", "shards"]).to_owned(),
+                _ => redis::cmd("HGET").arg(&keys.meta).arg("rules").to_owned(),
+            };
+            commands.push((slot, keys.meta.clone(), meta));
             commands.push((slot, keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
         let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
         for (nth, pair) in page.zip(replies.chunks(2)) {
             #[allow(clippy::cast_possible_truncation)]
             let nth = nth as u32;
+            let (rules, shards) = match pair.first() {
+                Some(Value::Array(fields)) => (fields.first(), text(fields.get(1))?),
+                rules => (rules, None),
+            };
             // Rules that are corrupt are for the script to report.
-            let rules = text(pair.first())?.and_then(|text| text.parse::<PackedRules>().ok());
+            let rules = text(rules)?.and_then(|text| text.parse::<PackedRules>().ok());
             let epoch = rules.map(|rules| rules.epoch.to_string()).unwrap_or_default();
             let record = text(pair.get(1))?;
             if let Some(record) = record {
@@ -255,6 +351,9 @@ impl JobStates {
             self.set_epoch(nth, &epoch);
             self.choose_lane(nth, lanes);
             self.loaded += 1;
+            if let Some(shards) = shards.and_then(|shards| shards.parse().ok()).filter(|_| !epoch.is_empty()) {
+                self.learn_shards(nth, shards);
+            }
         }
         Ok(())
     }

@@ -69,6 +69,11 @@ impl<C: Call> Lanes<C> {
         self.servers.found_cluster()
     }
 
+    /// The servers, by connections of their own: nothing that a lane has in flight is waited for.
+    pub fn servers(&mut self) -> &mut Servers {
+        &mut self.servers
+    }
+
     /// How many lanes there are.
     pub fn count(&self) -> usize {
         self.lanes.len()

@@ -11,15 +11,18 @@ mod multi;
 mod orders;
 
 use std::collections::{HashSet, VecDeque};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::error::ServerKind;
 pub use super::pipeline::Limits;
 use super::pipeline::{Call, Event, Link, Pipeline};
 use super::scripts::Script;
+use super::shards::{Need, Supplied, Supply};
 use super::{Store, StoreError};
+use crate::inventory::id::RequestId;
 use crate::inventory::interner::Interner;
 use crate::inventory::order::Corrupt;
 use job::{Check, JobStates};
@@ -60,6 +63,13 @@ pub enum Verdict {
     Decided(Vec<Corrupt>),
     /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
     Retry(Option<StoreError>),
+    /// The stock of a shard does not cover an order of so many units; it and what follows it wait again.
+    Short {
+        /// The shard.
+        nth: u32,
+        /// The order's units.
+        quantity: u64,
+    },
     /// Its orders wait again; see [`Step::Rewind`].
     Rewind {
         /// The activity.
@@ -67,6 +77,15 @@ pub enum Verdict {
         /// The last line that is still decided.
         line: u64,
     },
+}
+
+/// Where records of holds are, each command with its slot and key.
+#[derive(Debug)]
+pub struct HoldsWanted {
+    /// How many holds.
+    count: usize,
+    /// One for each shard.
+    commands: Vec<(Option<u16>, String, Cmd)>,
 }
 
 /// Orders that wait, are in flight or are decided: what differs between kinds of runs.
@@ -114,6 +133,20 @@ pub trait Orders {
         None
     }
 
+    /// An activity is known to be sharded now: its orders that wait go to the shards.
+    fn split(&mut self, _states: &JobStates, _parent: u32) {}
+
+    /// What must be read before orders that end holds can be sent to the shards that have them; `None` if nothing must.
+    fn wanted_holds(&self, _states: &JobStates) -> Option<HoldsWanted> {
+        None
+    }
+
+    /// That was read.
+    fn place_holds(&mut self, _states: &JobStates, _wanted: &HoldsWanted, _replies: Vec<Value>) {}
+
+    /// Fewer units than this existed a moment ago in all shards together, of which this is one.
+    fn is_short(&mut self, _states: &JobStates, _nth: u32, _quantity: u64) {}
+
     /// Whether the first order is decided.
     fn is_decided(&self) -> bool;
 
@@ -133,6 +166,10 @@ pub struct Run<O: Orders> {
     corrupt: VecDeque<Corrupt>,
     /// What is known of the end; `None` if nobody asked yet.
     check: Option<Check>,
+    /// Gets units for shards.
+    supply: Supply,
+    retry_for: Duration,
+    stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl<O: Orders> Run<O> {
@@ -156,7 +193,9 @@ impl<O: Orders> Run<O> {
         let node = servers.primaries().first().copied().unwrap_or(0);
         let pipeline = Pipeline::new(servers.node(node).take(), scripts, limits, retry_for);
         let lanes = Lanes::new(servers, node, pipeline);
-        Ok(Self { orders, states, lanes, known_corrupt: HashSet::new(), corrupt: VecDeque::new(), check: None })
+        let supply = store.supply.another();
+        let (known_corrupt, corrupt, stop) = (HashSet::new(), VecDeque::new(), Arc::clone(&store.stop));
+        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, supply, retry_for, stop })
     }
 
     /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
@@ -169,6 +208,9 @@ impl<O: Orders> Run<O> {
             return Ok(false);
         }
         self.states.load(&mut self.lanes)?;
+        for parent in self.states.take_found() {
+            self.orders.split(&self.states, parent);
+        }
         if self.states.are_loaded() && self.lanes.is_cluster() {
             self.orders.distributed(&self.states, self.lanes.count());
         }
@@ -228,6 +270,9 @@ impl<O: Orders> Run<O> {
             return Ok(Step::Continue);
         }
         self.distribute();
+        if self.place_holds()? {
+            return Ok(Step::Continue);
+        }
         if let Some(problem) = self.orders.problem() {
             return Err(problem);
         }
@@ -267,6 +312,45 @@ impl<O: Orders> Run<O> {
         }
     }
 
+    /// Finds out in which shards holds are that are to be ended; false if there is nothing to find out now.
+    fn place_holds(&mut self) -> Result<bool, StoreError> {
+        if !self.states.are_loaded() || !self.lanes.can_read() {
+            return Ok(false);
+        }
+        let Some(wanted) = self.orders.wanted_holds(&self.states) else { return Ok(false) };
+        if let Some(replies) = self.lanes.read(&wanted.commands)? {
+            self.orders.place_holds(&self.states, &wanted, replies);
+        }
+        Ok(true)
+    }
+
+    /// Gets units for a shard, or proves that there are too few.
+    fn get_units(&mut self, nth: u32, quantity: u64) -> Result<(), StoreError> {
+        let Some((activity, shards, home)) = self.states.place(nth) else { return Ok(()) };
+        let (request, stop) = (RequestId::unique(), Arc::clone(&self.stop));
+        let need = Need {
+            activity: &activity,
+            shards: &shards,
+            home,
+            quantity,
+            request: request.as_str(),
+            order: None,
+            began: Instant::now(),
+            at_most: self.retry_for,
+            stop: &|| stop(),
+        };
+        match self.supply.supply(self.lanes.servers(), &need)? {
+            // Its orders are sent again, or whoever asked to stop is heard.
+            Supplied::Here | Supplied::Decided(_) | Supplied::Stopped => Ok(()),
+            Supplied::SoldOut { .. } => {
+                self.orders.is_short(&self.states, nth, quantity);
+                Ok(())
+            }
+            Supplied::Changed => Err(StoreError::Reset { activity: activity.to_string() }),
+            Supplied::Corrupt(corrupt) => Err(need.failed(format!("key `{}` {}", corrupt.key, corrupt.what))),
+        }
+    }
+
     /// Once all is decided: asks, if there was reason to doubt it, whether the server still has it. What a failover
     /// loses of an activity's last call leaves no gap that a later call would notice. [`Step::Idle`] if nothing is lost.
     ///
@@ -288,7 +372,7 @@ impl<O: Orders> Run<O> {
             return Ok(Step::Continue);
         }
         Ok(match check.lost.take() {
-            Some((nth, line)) => Step::Rewind { activity: self.states.name(nth).to_owned(), line },
+            Some((nth, line)) => Step::Rewind { activity: self.states.shown_name(nth).to_owned(), line },
             None => Step::Idle,
         })
     }
@@ -303,6 +387,7 @@ impl<O: Orders> Run<O> {
             let received = self.lanes.receive().and_then(|(lane, event)| self.handle(lane, event));
             drained = drained.and(received.map(drop));
         }
+        self.supply.settle(self.lanes.servers());
         drained
     }
 
@@ -337,9 +422,15 @@ impl<O: Orders> Run<O> {
                     self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
                 }
                 Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
+                Verdict::Short { nth, quantity } => {
+                    // What is in flight behind it would leave a gap, and comes back.
+                    self.lanes.succeeded(lane);
+                    self.lanes.pipeline(lane).retry(None);
+                    self.get_units(nth, quantity)?;
+                }
                 Verdict::Rewind { nth, line } => {
                     self.lanes.pipeline(lane).retry(None);
-                    return Ok(Step::Rewind { activity: self.states.name(nth).to_owned(), line });
+                    return Ok(Step::Rewind { activity: self.states.shown_name(nth).to_owned(), line });
                 }
             },
             Event::Retry { calls, may_have_run } => {

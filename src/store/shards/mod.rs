@@ -11,4 +11,4 @@ mod transfer;
 
 pub(super) use directory::Directory;
 pub use supply::Finished;
-pub(super) use supply::Supply;
+pub(super) use supply::{MEMORY, Need, Supplied, Supply};

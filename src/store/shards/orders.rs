@@ -11,6 +11,7 @@ use super::peek::{Peeked, peek};
 use super::supply::{Finished, Need, STUCK, Supplied, is_out_of_stock, patient};
 use crate::inventory::hold::{Expired, Held, Hold, HoldRecord, HoldState, Settled, Step};
 use crate::inventory::id::{ActivityId, RequestId, StoredUser};
+use crate::inventory::layout::Layout;
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Bought, Corrupt, Order, Outcome, Refund, RefundOf};
 use crate::inventory::shards::Shards;
@@ -225,6 +226,19 @@ impl Store {
         Ok(shards)
     }
 
+    /// Records that orders of an activity were applied, in any of its shards if it has some.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn changed_anywhere(&mut self, activity: &ActivityId) -> Result<(), StoreError> {
+        let shards = if self.layout == Layout::Cluster { self.shards_of(activity)? } else { None };
+        match shards {
+            Some(shards) => shards.ids(activity).for_each(|id| self.changed(&id)),
+            None => self.changed(activity),
+        }
+        Ok(())
+    }
+
     /// Where the units of a user are: the activity, or the user's home if it is known to be sharded.
     #[must_use]
     pub fn home_of(&self, activity: &ActivityId, user: &[u8]) -> ActivityId {
@@ -367,7 +381,7 @@ impl Store {
                     }
                     need.check_time(|| "others took them first".to_owned())?;
                 }
-                Ok(Supplied::Stopped) => break need.interrupted(),
+                Ok(Supplied::Stopped) => break Err(need.failed("it was interrupted".to_owned())),
                 ended => break ended,
             }
         };

@@ -33,7 +33,7 @@ pub(in crate::store) fn patient(timeout: Duration) -> Duration {
 }
 
 /// How long "fewer than so many units" is remembered.
-const MEMORY: Duration = Duration::from_secs(1);
+pub(in crate::store) const MEMORY: Duration = Duration::from_secs(1);
 /// More than any shard has: half of the donor's stock comes.
 const WANT: u64 = 1_000_000_000;
 /// The longest `WAIT`: the connection must not time out before it.
@@ -62,13 +62,10 @@ impl Need<'_> {
         self.shards.numbers()[self.home]
     }
 
-    /// The end of what somebody asked to stop.
-    ///
-    /// # Errors
-    /// Always.
-    pub(in crate::store) fn interrupted(&self) -> Result<Supplied, StoreError> {
+    /// The error for what ended before its time.
+    pub(in crate::store) fn failed(&self, why: String) -> StoreError {
         let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.began.elapsed().as_millis()));
-        Err(StoreError::NoUnits { activity, waited, why: "interrupted".to_owned() })
+        StoreError::NoUnits { activity, waited, why }
     }
 
     /// The error if it took too long.

@@ -21,7 +21,7 @@ impl RunOutcome {
     /// Shows the summary; the exit code is the first that applies.
     pub(super) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
         if store.requires_replicas() {
-            self.summary.applied().for_each(|activity| store.changed(&activity));
+            self.summary.applied().try_for_each(|activity| store.changed_anywhere(&activity))?;
         }
         // An empty table has nothing to say beside an error.
         let is_moot = out.format() == Format::Table && self.failure.is_some() && self.summary.is_empty();

@@ -3,6 +3,7 @@
 
 use super::SingleOrders;
 use super::queue::Batch;
+use super::window::Row;
 use crate::store::StoreError;
 use crate::store::bulk::job::JobStates;
 use crate::store::error::ServerKind;
@@ -91,7 +92,10 @@ impl SingleOrders {
     }
 
     fn take(&mut self, states: &JobStates, nth: u32) -> Option<Batch> {
-        let batch = self.queues[nth as usize].take(nth, self.most_orders, &mut self.window);
+        let may_borrow = states.is_shard(nth) && self.operation.takes_units();
+        let fewer = if may_borrow { self.fewer_than(states, nth) } else { None };
+        let borrows = |row: &Row| may_borrow && fewer.is_none_or(|fewer| u64::from(row.quantity) < fewer);
+        let batch = self.queues[nth as usize].take(nth, self.most_orders, &mut self.window, borrows);
         self.mark_ready(states, nth);
         batch
     }

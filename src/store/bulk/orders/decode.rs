@@ -37,10 +37,17 @@ pub(super) struct Packed<'a> {
 }
 
 impl<'a> Packed<'a> {
-    fn of(text: &'a str, count: usize) -> Option<Self> {
+    /// `may_stop`: the call may have ended before all of its orders.
+    fn of(text: &'a str, count: usize, may_stop: bool) -> Option<Self> {
         let mut words = text.splitn(4, ' ');
         let (letters, stock, refused) = (words.next()?, whole(words.next()?)?, whole(words.next()?)?);
-        (letters.len() == count).then_some(Self { letters, stock, refused, bought: words.next() })
+        let fits = letters.len() == count || may_stop && letters.len() < count;
+        fits.then_some(Self { letters, stock, refused, bought: words.next() })
+    }
+
+    /// How many orders it decided.
+    pub(super) fn count(&self) -> usize {
+        self.letters.len()
     }
 
     /// Splits off what replies of holds have before what users hold.
@@ -59,9 +66,9 @@ impl<'a> Packed<'a> {
         (users.len() == self.letters.len()).then_some(users)
     }
 
-    fn decode(bytes: &'a [u8], count: usize) -> Option<Self> {
-        let packed = Self::of(std::str::from_utf8(bytes).ok()?, count)?;
-        (packed.orders().count() == count).then_some(packed)
+    fn decode(bytes: &'a [u8], count: usize, may_stop: bool) -> Option<Self> {
+        let packed = Self::of(std::str::from_utf8(bytes).ok()?, count, may_stop)?;
+        (packed.orders().count() == packed.count()).then_some(packed)
     }
 
     /// Status of each order, and what its user holds after it. A letter that no header names ends them.
@@ -99,11 +106,16 @@ fn status_of(letter: u8) -> Option<Status> {
 }
 
 impl<'a> Decoded<'a> {
-    /// Decodes a reply that is not an error.
-    pub(super) fn decode(value: &'a Value, count: usize, keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
+    /// Decodes a reply that is not an error, to a batch of so many orders.
+    pub(super) fn decode(
+        value: &'a Value,
+        (count, may_stop): (usize, bool),
+        keys: &Keys,
+        reply: &Reply<'_>,
+    ) -> Result<Self, StoreError> {
         match value {
             Value::BulkString(bytes) => {
-                Packed::decode(bytes, count).map(Self::Decided).ok_or_else(|| reply.invalid(value))
+                Packed::decode(bytes, count, may_stop).map(Self::Decided).ok_or_else(|| reply.invalid(value))
             }
             Value::Array(values) => Self::of_status(values, keys, reply),
             other => Err(reply.invalid(other)),
@@ -141,7 +153,7 @@ pub(super) fn decode_mixed(
     }
     let batches = values.iter().zip(counts).map(|(value, count)| match value {
         Value::BulkString(bytes) if bytes == b"-" => Ok(None),
-        Value::BulkString(bytes) => Packed::decode(bytes, count).map(Some).ok_or_else(invalid),
+        Value::BulkString(bytes) => Packed::decode(bytes, count, false).map(Some).ok_or_else(invalid),
         _ => Err(invalid()),
     });
     batches.collect()
@@ -153,21 +165,26 @@ mod tests {
 
     #[test]
     fn a_packed_reply_has_the_status_of_each_order() {
-        let packed = Packed::of("ors 7 2 1 1 0", 3).unwrap();
+        let packed = Packed::of("ors 7 2 1 1 0", 3, false).unwrap();
         assert_eq!((packed.stock, packed.refused), (7, 2));
         let orders: Vec<_> = packed.orders().collect();
         let expected = [(Status::Ok, Some(1)), (Status::Replayed, Some(1)), (Status::OutOfStock, Some(0))];
         assert_eq!(orders, expected.map(|(status, held)| (status, false, held)));
-        assert!(Packed::of("ors 7 2", 2).is_none());
-        assert_eq!(Packed::of("o 7 0", 1).unwrap().orders().next(), Some((Status::Ok, false, None)));
-        let mut settled = Packed::of("oOh 7 1 2,1,0 4 1 0 [\"a [b\",\"7\",\"\"]", 3).unwrap();
+        assert!(Packed::of("ors 7 2", 2, false).is_none());
+        assert_eq!(Packed::of("o 7 0", 1, false).unwrap().orders().next(), Some((Status::Ok, false, None)));
+        let mut settled = Packed::of("oOh 7 1 2,1,0 4 1 0 [\"a [b\",\"7\",\"\"]", 3, false).unwrap();
         assert_eq!(settled.split_users().unwrap(), ["a [b", "7", ""]);
         assert_eq!(quantities_of(settled.split_extra().unwrap()).collect::<Vec<_>>(), [2, 1, 0]);
         let orders: Vec<_> = settled.orders().collect();
         let expected = [(Status::Ok, false, Some(4)), (Status::Ok, true, Some(1)), (Status::NotHeld, false, Some(0))];
         assert_eq!(orders, expected);
+        // A call that ended before its first order, and one that ended before its second.
+        let mut ended = Packed::of(" 5 0   []", 2, true).unwrap();
+        assert_eq!((ended.count(), ended.split_users()), (0, Some(Vec::new())));
+        assert_eq!(Packed::of("o 5 0", 2, true).unwrap().count(), 1);
+        assert!(Packed::of("oo 5 0", 1, true).is_none());
         for invalid in ["o 7 0 1 4", "o 7 0 1 4 [\"a\"", "o 7 0 1 4 [\"a\",\"b\"]", "o 7 0 1 4 [7]"] {
-            assert!(Packed::of(invalid, 1).unwrap().split_users().is_none(), "{invalid}");
+            assert!(Packed::of(invalid, 1, false).unwrap().split_users().is_none(), "{invalid}");
         }
         assert_eq!(quantities_of("3").take(2).collect::<Vec<_>>(), [3, 3]);
     }

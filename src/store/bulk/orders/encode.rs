@@ -127,8 +127,9 @@ impl Encoder {
         let (epoch, keys) = (states.epoch(batch.activity), states.keys(batch.activity));
         let shape = self.shape(batch, window);
         let names: Vec<&str> = if self.knows_holds { keys.all().collect() } else { keys.in_order().collect() };
-        // ARGV[10..14]; those at the end that are empty are left out.
-        let optional = [shape.requests, self.rows, !self.reason.is_empty(), shape.reasons, !self.limit.is_empty()];
+        // ARGV[10..15]; those at the end that are empty are left out.
+        let given = [!self.reason.is_empty(), shape.reasons, !self.limit.is_empty()];
+        let optional = [shape.requests, self.rows, given[0], given[1], given[2], batch.borrows];
         let needed = optional.iter().rposition(|is_given| *is_given).map_or(0, |last| last + 1);
         command(out, 3 + names.len() + 9 + needed);
         out.extend_from_slice(&self.call);
@@ -152,7 +153,8 @@ impl Encoder {
                 (true, 1) => argument(out, b"1"),
                 (true, 2) => argument(out, self.reason.as_bytes()),
                 (true, 3) => self.texts(out, rows().map(|row| window.texts(row)[2])),
-                (true, _) => argument(out, self.limit.as_bytes()),
+                (true, 4) => argument(out, self.limit.as_bytes()),
+                (true, _) => argument(out, b"borrow"),
             }
         }
     }

@@ -11,13 +11,14 @@ mod schedule;
 mod tests;
 mod window;
 
-use std::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use redis::Value;
 
 use super::job::JobStates;
-use super::{Job, Limits, Operation, Orders, Run, Verdict};
-use crate::inventory::hold::HoldFor;
+use super::{HoldsWanted, Job, Limits, Operation, Orders, Run, Verdict};
+use crate::inventory::hold::{HoldFor, HoldRecord};
 use crate::inventory::interner::Interner;
 use crate::inventory::layout::Kind;
 use crate::inventory::number::Limit;
@@ -28,6 +29,7 @@ use crate::store::error::ServerKind;
 use crate::store::pipeline::{Link, Pipeline};
 use crate::store::reply::Reply;
 use crate::store::scripts::{DEDUCT, HOLD, MIXED_ORDERS, REFUND, SETTLE, Script};
+use crate::store::shards::MEMORY;
 use crate::store::{Store, StoreError};
 use call::OrderCall;
 use decode::{Decoded, Packed, decode_mixed, quantities_of};
@@ -55,6 +57,19 @@ pub struct OrderOptions {
     pub limits: Limits,
     /// The longest outage to wait out.
     pub retry_for: Duration,
+}
+
+/// Rows whose shards are looked for at once.
+const MOST_PLACED: usize = 1000;
+
+/// The records of holds in a reply to HMGET; none of what is no hash.
+fn records(reply: Value) -> Vec<Option<HoldRecord>> {
+    let Value::Array(values) = reply else { return Vec::new() };
+    let record = |value| match value {
+        Value::BulkString(record) => HoldRecord::read(&record),
+        _ => None,
+    };
+    values.into_iter().map(record).collect()
 }
 
 /// One order as the input has it.
@@ -108,6 +123,10 @@ pub struct SingleOrders {
     schedule: Schedule,
     /// The last line that was popped.
     popped: u64,
+    /// Rows of sharded activities that end holds, by number, of which nobody has looked yet in which shard the hold is.
+    unplaced: VecDeque<u64>,
+    /// Sharded activities of which fewer units than this existed then.
+    short: HashMap<u32, (u64, Instant)>,
 }
 
 impl Run<SingleOrders> {
@@ -144,6 +163,8 @@ impl Run<SingleOrders> {
             queues: Vec::new(),
             schedule: Schedule::new(),
             popped: 0,
+            unplaced: VecDeque::new(),
+            short: HashMap::new(),
         };
         let states = JobStates::new(job, operation, store.layout, names);
         let more = can_mix.then_some(&MIXED_ORDERS);
@@ -153,6 +174,7 @@ impl Run<SingleOrders> {
     /// Adds an order.
     pub fn push(&mut self, order: &BulkOrder<'_>) {
         let nth = self.states.number(order.activity);
+        let nth = if self.orders.operation.settles() { nth } else { self.states.home(nth, order.user.as_bytes()) };
         self.orders.push(&self.states, nth, order);
     }
 
@@ -165,11 +187,12 @@ impl Run<SingleOrders> {
         if self.orders.operation.settles() {
             (user, request) = (hold.map_or("", |hold| &hold.user), user);
         }
-        let activity = self.states.name(row.activity);
+        let nth = self.states.parent(row.activity);
+        let activity = self.states.name(nth);
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
         let [stock, bought] = self.orders.window.front_details();
         let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
-        Some(DecidedOrder { order, nth: row.activity as usize, status, stock, bought, deadline })
+        Some(DecidedOrder { order, nth: nth as usize, status, stock, bought, deadline })
     }
 }
 
@@ -196,19 +219,30 @@ impl SingleOrders {
             }
             _ => self.window.push(order.line, nth, order.quantity, [order.user, order.request, order.reason]),
         };
-        let (state, queue) = (states.get(nth), &mut self.queues[nth as usize]);
-        // Reasons of their own are for the one-activity scripts.
-        queue.is_alone |= !order.reason.is_empty();
+        // Reasons of their own are for the one-activity scripts, and so are shards.
+        self.queues[nth as usize].is_alone |= !order.reason.is_empty() || states.is_shard(nth);
         self.encoder.has_requests |= !order.request.is_empty();
+        if self.operation.settles() && states.is_sharded(nth) {
+            self.window.row_mut(number).state = State::Sent;
+            self.unplaced.push_back(number);
+            return;
+        }
+        self.enqueue(states, nth, number);
+    }
+
+    /// Puts a new row into the queue of its activity, or decides it.
+    fn enqueue(&mut self, states: &JobStates, nth: u32, number: u64) {
+        let (state, queue) = (states.get(nth), &mut self.queues[nth as usize]);
+        let line = self.window.row(number).line;
         // Rows that will be shown are sent again for their stock and units, not because they must be.
-        let is_decided = order.line <= state.watermark && (!self.has_rows || order.line <= self.popped);
+        let is_decided = line <= state.watermark && (!self.has_rows || line <= self.popped);
         match state.refusal {
             _ if is_decided => {
-                queue.pass(order.line);
+                queue.pass(line);
                 self.window.row_mut(number).state = State::Decided(Status::Replayed);
             }
             Some(status) => {
-                queue.pass(order.line);
+                queue.pass(line);
                 self.window.row_mut(number).state = State::Decided(status);
             }
             None => {
@@ -231,8 +265,16 @@ impl SingleOrders {
         (0..states.count_u32()).for_each(|nth| self.schedule.use_lane(states.lane(nth)));
     }
 
-    /// Each order of a batch was decided.
-    fn decided(&mut self, states: &mut JobStates, batch: &Batch, packed: &mut Packed<'_>, users: Vec<String>) {
+    /// The first orders of a batch, or all, were decided. Gives those that were not.
+    fn decided(
+        &mut self,
+        states: &mut JobStates,
+        batch: &Batch,
+        packed: &mut Packed<'_>,
+        users: Vec<String>,
+    ) -> Option<Batch> {
+        // What is left in a shard says little of the sale.
+        let is_shard = states.is_shard(batch.activity);
         let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
         let (operation, has_users) = (self.operation, self.has_users);
         // Of holds it is the deadline of those that are made now.
@@ -258,7 +300,7 @@ impl SingleOrders {
             row.state = State::Decided(status);
             last = row.line;
             let next = number + u64::from(row.next);
-            self.window.set_details(number, stock, bought.filter(|_| has_users));
+            self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought.filter(|_| has_users));
             let deadline = deadline.filter(|_| status == Status::Ok);
             let user = users.next().unwrap_or_default();
             if deadline.is_some() || !user.is_empty() {
@@ -270,6 +312,9 @@ impl SingleOrders {
         state.watermark = state.watermark.max(last);
         state.refused = state.refused.max(u32::try_from(packed.refused).unwrap_or(u32::MAX));
         state.refused_now += refused;
+        let count = batch.count - packed.count();
+        let before = if packed.count() > 0 { last } else { batch.before };
+        (count > 0).then_some(Batch { first: number, count, before, ..*batch })
     }
 
     /// The whole activity is refused, now and for the rest of the run. Lines up to the watermark were decided before.
@@ -289,12 +334,22 @@ impl SingleOrders {
     fn reply_alone(&mut self, states: &mut JobStates, batch: Batch, value: &Value) -> Result<Verdict, StoreError> {
         let nth = batch.activity;
         let reply = Reply::of(self.script);
-        match Decoded::decode(value, batch.count, &states.keys(nth), &reply)? {
+        match Decoded::decode(value, (batch.count, batch.borrows), &states.keys(nth), &reply)? {
             Decoded::Decided(mut packed) => {
                 let users =
                     if self.operation.settles() && self.has_rows { packed.split_users() } else { Some(Vec::new()) };
                 let users = users.ok_or_else(|| reply.invalid(value))?;
-                self.decided(states, &batch, &mut packed, users);
+                if let Some(rest) = self.decided(states, &batch, &mut packed, users) {
+                    self.put_batch_back(states, &rest);
+                    let quantity = u64::from(self.window.row(rest.first).quantity);
+                    return Ok(Verdict::Short { nth, quantity });
+                }
+            }
+            // A reset made it a sharded one, or gave it other shards.
+            Decoded::Refused { status, .. }
+                if status == Status::Sharded || status == Status::NotPreheated && states.is_shard(nth) =>
+            {
+                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
             }
             Decoded::Refused { status, line, corrupt } => {
                 self.refused(states, &batch, status, line);
@@ -315,7 +370,9 @@ impl SingleOrders {
                 }
                 return Ok(Verdict::Retry(Some(reply.invalid(value))));
             }
-            Decoded::OtherEpoch => return Err(StoreError::Reset { activity: states.name(nth).to_owned() }),
+            Decoded::OtherEpoch => {
+                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
+            }
             Decoded::OtherJob => return Err(states.other_job(nth)),
         }
         Ok(Verdict::Decided(Vec::new()))
@@ -327,7 +384,7 @@ impl SingleOrders {
         let mut is_left = false;
         for (batch, packed) in call.batches.iter().zip(&mut replies) {
             match packed {
-                Some(packed) => self.decided(states, batch, packed, Vec::new()),
+                Some(packed) => drop(self.decided(states, batch, packed, Vec::new())),
                 None => {
                     is_left = true;
                     self.queues[batch.activity as usize].is_alone = true;
@@ -337,6 +394,20 @@ impl SingleOrders {
         }
         // What is left must not be overtaken by batches of the same activity that are in flight.
         Ok(if is_left { Verdict::Retry(None) } else { Verdict::Decided(Vec::new()) })
+    }
+
+    /// A row that waits under the name of a sharded activity goes to a shard of it.
+    fn move_row(&mut self, states: &JobStates, number: u64, shard: u32) {
+        let row = self.window.row_mut(number);
+        (row.activity, row.next, row.state) = (shard, 0, State::Waiting);
+        self.schedule.put_back(states.lane(shard), number);
+        self.enqueue(states, shard, number);
+    }
+
+    /// Of a shard: fewer units than this exist in the whole activity, as was proved a moment ago.
+    fn fewer_than(&self, states: &JobStates, nth: u32) -> Option<u64> {
+        let (fewer, when) = self.short.get(&states.parent(nth))?;
+        (when.elapsed() < MEMORY).then_some(*fewer)
     }
 
     fn put_batch_back(&mut self, states: &JobStates, batch: &Batch) {
@@ -410,7 +481,76 @@ impl Orders for SingleOrders {
         }
     }
 
+    fn split(&mut self, states: &JobStates, parent: u32) {
+        self.queues.resize_with(states.count(), Queue::new);
+        let is_alone = self.queues[parent as usize].is_alone;
+        self.queues[parent as usize] = Queue::new();
+        for shard in states.shards(parent) {
+            self.queues[*shard as usize].is_alone = true;
+        }
+        let (first, end) = self.window.span();
+        for number in first..end {
+            let row = self.window.row(number);
+            if row.activity != parent || row.state != State::Waiting {
+                continue;
+            }
+            if self.operation.settles() {
+                self.queues[parent as usize].is_alone |= is_alone;
+                self.window.row_mut(number).state = State::Sent;
+                self.unplaced.push_back(number);
+            } else {
+                let [user, ..] = self.window.texts(row);
+                let shard = states.home(parent, user);
+                self.move_row(states, number, shard);
+            }
+        }
+    }
+
+    fn wanted_holds(&self, states: &JobStates) -> Option<HoldsWanted> {
+        let first = self.unplaced.front()?;
+        let parent = self.window.row(*first).activity;
+        let rows = self.unplaced.iter().take(MOST_PLACED).map(|number| self.window.row(*number));
+        let rows: Vec<&Row> = rows.take_while(|row| row.activity == parent).collect();
+        let commands = states.shards(parent).iter().map(|shard| {
+            let keys = states.keys(*shard);
+            let mut command = redis::cmd("HMGET");
+            command.arg(&keys.requests);
+            for row in &rows {
+                let [request, ..] = self.window.texts(row);
+                command.arg([b"\th:", request].concat());
+            }
+            (keys.slot(), keys.requests, command)
+        });
+        Some(HoldsWanted { count: rows.len(), commands: commands.collect() })
+    }
+
+    fn place_holds(&mut self, states: &JobStates, wanted: &HoldsWanted, replies: Vec<Value>) {
+        let found: Vec<Vec<Option<HoldRecord>>> = replies.into_iter().map(records).collect();
+        for nth in 0..wanted.count {
+            let Some(number) = self.unplaced.pop_front() else { return };
+            let row = self.window.row(number);
+            let shards = states.shards(row.activity);
+            let held = found.iter().enumerate().find_map(|(place, records)| {
+                let record = records.get(nth)?.as_ref()?;
+                Some((place, u32::try_from(record.quantity).unwrap_or(u32::MAX)))
+            });
+            // What nobody holds is for one shard to say, always the same.
+            let [request, ..] = self.window.texts(row);
+            let (shard, quantity) = match held {
+                Some((place, quantity)) => (shards[place], quantity),
+                None => (states.home(row.activity, request), 0),
+            };
+            self.window.row_mut(number).quantity = quantity;
+            self.move_row(states, number, shard);
+        }
+    }
+
+    fn is_short(&mut self, states: &JobStates, nth: u32, quantity: u64) {
+        self.short.insert(states.parent(nth), (quantity, Instant::now()));
+    }
+
     fn restart(&mut self, states: &mut JobStates) {
+        self.unplaced.clear();
         self.window.clear();
         self.schedule.clear(self.schedule.count());
         self.queues.iter_mut().for_each(|queue| *queue = Queue::new());

@@ -29,6 +29,8 @@ pub struct Batch {
     pub(super) count: usize,
     /// The line of this activity before the first.
     pub(super) before: u64,
+    /// Whether the call ends before an order that the stock of a shard does not cover.
+    pub(super) borrows: bool,
 }
 
 impl Queue {
@@ -56,16 +58,27 @@ impl Queue {
         self.waiting += 1;
     }
 
-    /// Takes the next rows, at most so many, as a batch. A decided row between them ends the batch: the script must
-    /// see a gap there, if it is one.
-    pub(super) fn take(&mut self, activity: u32, most: usize, window: &mut Window) -> Option<Batch> {
+    /// Takes the next rows, at most so many, as a batch: all of them `borrow`, or none. A decided row between them ends the
+    /// batch: the script must see a gap there, if it is one.
+    pub(super) fn take(
+        &mut self,
+        activity: u32,
+        most: usize,
+        window: &mut Window,
+        borrows: impl Fn(&Row) -> bool,
+    ) -> Option<Batch> {
         let mut batch: Option<Batch> = None;
         let mut is_ended = false;
         while self.waiting > 0 {
             let row = window.row_mut(self.head);
             match (&mut batch, row.state == State::Waiting) {
-                (None, true) => batch = Some(Batch { activity, first: self.head, count: 1, before: self.before }),
-                (Some(batch), true) if batch.count < most && !is_ended => batch.count += 1,
+                (None, true) => {
+                    let (first, before, borrows) = (self.head, self.before, borrows(row));
+                    batch = Some(Batch { activity, first, count: 1, before, borrows });
+                }
+                (Some(batch), true) if batch.count < most && !is_ended && batch.borrows == borrows(row) => {
+                    batch.count += 1;
+                }
                 // The head stays at a row that waits: any other may be reported and gone before the next batch is taken.
                 (Some(_), true) => break,
                 (batch, false) => is_ended = batch.is_some(),
@@ -142,16 +155,16 @@ mod tests {
         }
         let decided =
             |batch: &Batch, window: &mut Window| each(batch, window, |row| row.state = State::Decided(Status::Ok));
-        let first = queue.take(0, 2, &mut window).unwrap();
-        let second = queue.take(0, 2, &mut window).unwrap();
+        let first = queue.take(0, 2, &mut window, |_| false).unwrap();
+        let second = queue.take(0, 2, &mut window, |_| false).unwrap();
         // The first did not run, but another run of the job decided its lines, so that the second could follow.
         queue.put_back(&first, &mut window);
         decided(&second, &mut window);
-        let again = queue.take(0, 4, &mut window).unwrap();
+        let again = queue.take(0, 4, &mut window, |_| false).unwrap();
         assert_eq!((again.first, again.count), (first.first, 2));
         decided(&again, &mut window);
         assert_eq!([(); 4].map(|()| window.pop()), [Some(1), Some(2), Some(3), Some(4)]);
-        let last = queue.take(0, 4, &mut window).unwrap();
+        let last = queue.take(0, 4, &mut window, |_| false).unwrap();
         assert_eq!((last.first, last.count, last.before, queue.waiting), (4, 2, 4, 0));
     }
 }

@@ -26,6 +26,8 @@ fn run(activities: usize) -> (SingleOrders, JobStates) {
         queues: Vec::new(),
         schedule: Schedule::new(),
         popped: 0,
+        unplaced: VecDeque::new(),
+        short: HashMap::new(),
     };
     (orders, states)
 }

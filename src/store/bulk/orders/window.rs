@@ -140,10 +140,10 @@ impl Window {
     }
 
     /// Records the stock and the user's units after a row.
-    pub(super) fn set_details(&mut self, number: u64, stock: u64, bought: Option<u64>) {
+    pub(super) fn set_details(&mut self, number: u64, stock: Option<u64>, bought: Option<u64>) {
         let index = self.index(number);
         if let Some(details) = &mut self.details {
-            details[index] = [stock, bought.unwrap_or(NOTHING)];
+            details[index] = [stock.unwrap_or(NOTHING), bought.unwrap_or(NOTHING)];
         }
     }
 
@@ -228,7 +228,7 @@ mod tests {
             let user = format!("user-{line}");
             let number = window.push(line, 0, 1, [&user, "r", "why"]);
             window.row_mut(number).state = State::Decided(Status::Ok);
-            window.set_details(number, line, None);
+            window.set_details(number, Some(line), None);
             if line >= 1000 {
                 let expected = format!("user-{}", line - 1000);
                 let (row, _) = window.front_decided().unwrap();
