@@ -339,7 +339,10 @@ impl<O: Orders> Run<O> {
             at_most: self.retry_for,
             stop: &|| stop(),
         };
-        match self.supply.supply(self.lanes.servers(), &need)? {
+        let supplied = self.supply.supply(self.lanes.servers(), &need);
+        // Until they are settled, ids of units that have arrived keep others from knowing how many are left.
+        self.supply.settle(self.lanes.servers());
+        match supplied? {
             // Its orders are sent again, or whoever asked to stop is heard.
             Supplied::Here | Supplied::Decided(_) | Supplied::Stopped => Ok(()),
             Supplied::SoldOut { .. } => {
@@ -387,7 +390,6 @@ impl<O: Orders> Run<O> {
             let received = self.lanes.receive().and_then(|(lane, event)| self.handle(lane, event));
             drained = drained.and(received.map(drop));
         }
-        self.supply.settle(self.lanes.servers());
         drained
     }
 

@@ -2,7 +2,9 @@
 
 mod audit;
 mod cluster;
+mod files;
 mod mode_borrow;
+mod model;
 mod orders;
 mod sale;
 mod transfers;

@@ -22,7 +22,7 @@ impl Sale {
     /// On one server, with these units in the shards 3, 17, 29, and so on; `limit` is that of a user.
     #[track_caller]
     pub fn new(stocks: &[u64], limit: Option<u64>) -> Self {
-        const NUMBERS: [u32; 6] = [3, 17, 29, 40, 51, 66];
+        const NUMBERS: [u32; 16] = [3, 17, 29, 40, 51, 66, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
         Self::make(Servers::One(Box::new(TestRedis::start())), NUMBERS[..stocks.len()].to_vec(), stocks, limit)
     }
 

@@ -425,7 +425,7 @@ impl Orders for SingleOrders {
     type Call = OrderCall;
 
     fn accepts_more(&self) -> bool {
-        self.schedule.is_hungry() && !self.window.is_full()
+        self.schedule.is_hungry() && !self.window.is_full() && self.unplaced.len() < MOST_PLACED
     }
 
     fn is_full(&self) -> bool {

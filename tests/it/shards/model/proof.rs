@@ -61,7 +61,12 @@ impl State {
         let first = self.seen[0] == 7 && self.units[0] < quantity;
         match flaw {
             Flaw::OneLook => first,
-            _ => first && self.seen[1] == 7 && self.units[1] < quantity && (!self.has_grown || flaw == Flaw::LedgersAreIgnored),
+            _ => {
+                first
+                    && self.seen[1] == 7
+                    && self.units[1] < quantity
+                    && (!self.has_grown || flaw == Flaw::LedgersAreIgnored)
+            }
         }
     }
 }
@@ -150,13 +155,20 @@ fn run(stock: [u8; SHARDS], quantity: u8, flaw: Flaw) -> Result<usize, String> {
         between: 0,
         fewest: stock.iter().sum(),
     };
-    explore(first, |state| events(state, flaw), |state, event| after(state, event, flaw), |state| {
-        match state.is_refused(quantity, flaw) {
-            true if state.fewest >= quantity => Err(format!("refused, though {} units were always there", state.fewest)),
-            true if flaw == Flaw::None && state.between >= quantity => Err("refused, though it was not so between".to_owned()),
+    explore(
+        first,
+        |state| events(state, flaw),
+        |state, event| after(state, event, flaw),
+        |state| match state.is_refused(quantity, flaw) {
+            true if state.fewest >= quantity => {
+                Err(format!("refused, though {} units were always there", state.fewest))
+            }
+            true if flaw == Flaw::None && state.between >= quantity => {
+                Err("refused, though it was not so between".to_owned())
+            }
             _ => Ok(()),
-        }
-    })
+        },
+    )
 }
 
 #[test]

@@ -337,24 +337,29 @@ impl Search {
     }
 
     fn run(&self) -> Result<usize, String> {
-        explore(self.first(), |state| self.events(state), |state, event| self.after(state, event), |state| {
-            self.check(state)?;
-            // Wherever all clients have died, finishers bring every unit home.
-            let mut then = *state;
-            for client in 0..CLIENTS {
-                let mut at = At::Begin;
-                while state.reset == 0 && then.now[self.wishes[client].donor].open & (1 << self.id(client)) != 0 {
-                    at = self.step(&mut then, client, at, true);
-                    if at == At::End {
-                        break;
+        explore(
+            self.first(),
+            |state| self.events(state),
+            |state, event| self.after(state, event),
+            |state| {
+                self.check(state)?;
+                // Wherever all clients have died, finishers bring every unit home.
+                let mut then = *state;
+                for client in 0..CLIENTS {
+                    let mut at = At::Begin;
+                    while state.reset == 0 && then.now[self.wishes[client].donor].open & (1 << self.id(client)) != 0 {
+                        at = self.step(&mut then, client, at, true);
+                        if at == At::End {
+                            break;
+                        }
                     }
                 }
-            }
-            match Self::in_transit(&then).is_empty() || state.reset != 0 {
-                true => self.check(&then),
-                false => Err("the finisher leaves units on their way".to_owned()),
-            }
-        })
+                match Self::in_transit(&then).is_empty() || state.reset != 0 {
+                    true => self.check(&then),
+                    false => Err("the finisher leaves units on their way".to_owned()),
+                }
+            },
+        )
     }
 }
 
@@ -371,7 +376,8 @@ fn search(wishes: [Wish; 2], stocks: [u8; 3], flaw: Flaw, failovers: u8) -> Sear
 #[test]
 fn no_unit_is_lost_or_sold_twice_whoever_dies_and_whatever_comes_late() {
     for (wishes, stocks) in [(ONE_DONOR, [2, 0, 0]), (TWO_DONORS, [1, 0, 1]), (CHAIN, [1, 0, 0])] {
-        let states = search(wishes, stocks, Flaw::None, 0).run().unwrap_or_else(|broken| panic!("{wishes:?}: {broken}"));
+        let states =
+            search(wishes, stocks, Flaw::None, 0).run().unwrap_or_else(|broken| panic!("{wishes:?}: {broken}"));
         assert!(states > 500, "only {states} states");
     }
 }
@@ -379,7 +385,8 @@ fn no_unit_is_lost_or_sold_twice_whoever_dies_and_whatever_comes_late() {
 #[test]
 fn a_failover_at_any_time_loses_no_unit_and_sells_none_twice() {
     for (wishes, stocks) in [(TWO_DONORS, [1, 0, 0]), (CHAIN, [1, 0, 0])] {
-        let states = search(wishes, stocks, Flaw::None, 1).run().unwrap_or_else(|broken| panic!("{wishes:?}: {broken}"));
+        let states =
+            search(wishes, stocks, Flaw::None, 1).run().unwrap_or_else(|broken| panic!("{wishes:?}: {broken}"));
         assert!(states > 5_000, "only {states} states");
     }
 }
@@ -402,7 +409,11 @@ fn each_broken_rule_of_transfers_is_noticed() {
         (Flaw::OneIdForTwoDonors, TWO_DONORS, 0, "1 units of 2"),
         (Flaw::SettledTooEarly, CHAIN, 0, "in no list"),
     ] {
-        let stocks = if wishes.len() == 2 && rule.ends_with('2') { [2 - wishes[1].donor as u8 / 2, 0, wishes[1].donor as u8 / 2] } else { [1, 0, 0] };
+        let stocks = if wishes.len() == 2 && rule.ends_with('2') {
+            [2 - wishes[1].donor as u8 / 2, 0, wishes[1].donor as u8 / 2]
+        } else {
+            [1, 0, 0]
+        };
         let broken = search(wishes, stocks, flaw, failovers).run().err().unwrap_or_default();
         assert!(broken.contains(rule), "{flaw:?} is noticed by nothing, or by another rule: {broken}");
     }

@@ -1,0 +1,206 @@
+//! Files of orders of a sharded activity: each row once, at the home of its user, with units of other shards.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use serde_json::Value;
+use tempfile::NamedTempFile;
+
+use super::sale::Sale;
+use crate::support::{CLUSTER, TestCluster, wait_until};
+
+/// A file of rows.
+fn file(header: &str, rows: impl IntoIterator<Item = String>) -> NamedTempFile {
+    let mut file = NamedTempFile::with_suffix(".csv").unwrap();
+    writeln!(file, "{header}").unwrap();
+    rows.into_iter().for_each(|row| writeln!(file, "{row}").unwrap());
+    file
+}
+
+/// Status, orders and units of each row of a summary.
+fn summary(rows: &Value) -> Vec<(&str, u64, u64)> {
+    let row = |row: &'_ Value| {
+        assert_eq!(row["activity"], "1001", "the parent, and nothing of its shards");
+        (row["orders"].as_u64().unwrap(), row["units"].as_u64().unwrap_or(0))
+    };
+    let rows = rows.as_array().unwrap();
+    rows.iter().map(|it| (it["status"].as_str().unwrap(), row(it).0, row(it).1)).collect()
+}
+
+impl Sale {
+    /// Applies a file.
+    fn apply(&self, command: &str, file: &NamedTempFile) -> crate::support::Outcome {
+        self.seckill(&format!("{command} --from {}", file.path().display())).run()
+    }
+
+    /// How often units were borrowed.
+    fn transfers(&self) -> usize {
+        let borrows = |nth| {
+            let ledger = CLUSTER.ledger(&self.id(nth));
+            let entries: Vec<redis::Value> = self.ask(&ledger, &["XRANGE", &ledger, "-", "+"][..]);
+            entries.iter().filter(|entry| format!("{entry:?}").contains("'borrow'")).count()
+        };
+        (0..self.shards.len()).map(borrows).sum()
+    }
+}
+
+#[test]
+fn a_file_sells_every_unit_wherever_it_is_and_says_so_of_the_parent() {
+    let sale = Sale::new(&[40, 0, 0], None);
+    let rows = file("activity,user", (0..60).map(|nth| format!("1001,u{nth}")));
+    let run = sale.apply("deduct", &rows).code(3);
+    assert_eq!(summary(&run.json()), [("ok", 40, 40), ("out_of_stock", 20, 20)]);
+    assert_eq!((sale.stocks(), sale.bought().len(), sale.in_transit()), (vec![0, 0, 0], 40, 0));
+    assert!((0..3).all(|nth| sale.open(nth).is_empty()), "all transfers are settled");
+    sale.check(40);
+    let again = sale.apply("deduct", &rows).code(3);
+    assert_eq!(summary(&again.json()), [("replayed", 40, 40), ("refused_before", 20, 20)]);
+    sale.check(40);
+    // What somebody returned is not for those who were refused.
+    let refunds = file("activity,user", sale.bought().into_keys().map(|user| format!("1001,{user}")));
+    assert_eq!(summary(&sale.apply("refund", &refunds).code(0).json()), [("ok", 40, 40)]);
+    assert_eq!((sale.stocks().iter().sum::<i64>(), sale.bought().len()), (40, 0));
+    sale.apply("deduct", &rows).code(3);
+    assert_eq!(sale.bought().len(), 0);
+    sale.check(40);
+}
+
+#[test]
+fn rows_come_in_the_order_of_the_file_and_name_the_parent() {
+    let sale = Sale::on(TestCluster::start(3), &[500, 100, 0, 0]);
+    let rows = file("activity,user,request", (0..700).map(|nth| format!("1001,u{nth},r{nth}")));
+    let path = rows.path().display().to_string();
+    let run = sale.seckill(&format!("deduct --from {path} -o jsonl")).code(3);
+    let rows = run.jsonl();
+    let lines: Vec<u64> = rows.iter().map(|row| row["line"].as_u64().unwrap()).collect();
+    assert_eq!(lines, (2..702).collect::<Vec<_>>());
+    assert!(rows.iter().all(|row| row["activity"] == "1001" && row["stock"].is_null()), "{:?}", rows[0]);
+    assert_eq!(rows.iter().filter(|row| row["status"] == "ok").count(), 600);
+    sale.check(600);
+    // The same rows, as standard input of an activity of which nothing is known.
+    let text = (0..700).fold("activity,user,request\n".to_owned(), |mut text, nth| {
+        writeln!(text, "1001,u{nth},r{nth}").unwrap();
+        text
+    });
+    let run = sale.seckill("deduct --from - --job other").stdin(text).code(3);
+    assert_eq!(summary(&run.json()), [("replayed", 600, 600), ("out_of_stock", 100, 100)]);
+    sale.check(600);
+}
+
+#[test]
+fn who_wants_more_than_is_left_does_not_hold_up_who_wants_less() {
+    let sale = Sale::new(&[3, 3, 3], None);
+    let users = sale.users(1, 7);
+    let quantities = [4, 4, 4, 1, 4, 1, 1];
+    let rows = users.iter().zip(quantities).map(|(user, quantity)| format!("1001,{user},{quantity}"));
+    let rows = file("activity,user,quantity", rows);
+    let path = rows.path().display().to_string();
+    let run = sale.seckill(&format!("deduct --from {path} -o jsonl")).code(3).jsonl();
+    let statuses: Vec<&str> = run.iter().map(|row| row["status"].as_str().unwrap()).collect();
+    let out = "out_of_stock";
+    assert_eq!(statuses, ["ok", "ok", out, "ok", out, out, out]);
+    sale.check(9);
+}
+
+#[test]
+fn holds_of_a_file_are_confirmed_and_released_by_their_ids_alone() {
+    let sale = Sale::new(&[0, 30, 0], None);
+    let holds = file("activity,user,quantity,request", (0..12).map(|nth| format!("1001,u{nth},2,h{nth}")));
+    assert_eq!(summary(&sale.apply("hold --for 10m", &holds).code(0).json()), [("ok", 12, 24)]);
+    let paid = file("activity,request", (0..8).map(|nth| format!("1001,h{nth}")).chain(["1001,nobody".to_owned()]));
+    let path = paid.path().display().to_string();
+    let rows = sale.seckill(&format!("confirm --from {path} -o jsonl")).code(3).jsonl();
+    let row = |nth: usize| (rows[nth]["user"].as_str(), rows[nth]["quantity"].as_u64(), rows[nth]["status"].as_str());
+    assert_eq!(row(3), (Some("u3"), Some(2), Some("ok")));
+    assert_eq!((rows.len(), rows[8]["status"].as_str()), (9, Some("not_held")));
+    let dropped = file("activity,request", (8..12).map(|nth| format!("1001,h{nth}")));
+    assert_eq!(summary(&sale.apply("release", &dropped).code(0).json()), [("ok", 4, 8)]);
+    assert_eq!((sale.bought().len(), sale.bought().values().sum::<i64>()), (8, 16));
+    sale.check(30);
+    let again = sale.apply("confirm", &paid).code(3);
+    assert_eq!(summary(&again.json())[0].1, 8, "{}", again.stdout);
+    sale.check(30);
+}
+
+#[test]
+fn late_payments_of_a_file_borrow_and_are_refused_only_if_nothing_is_left() {
+    let sale = Sale::new(&[2, 2], None);
+    let (first, second) = (sale.users(0, 2), sale.users(1, 1));
+    for (user, request) in [(&first[0], "a"), (&first[1], "b"), (&second[0], "c")] {
+        assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 1ms --request {request}")), "ok");
+    }
+    let mut expired = 0;
+    wait_until("all are expired", || {
+        expired += sale.seckill("expire 1001").code(0).json()[0]["holds"].as_u64().unwrap();
+        expired == 3
+    });
+    // Somebody else buys two of four.
+    let buyer = sale.user(0, "buyer");
+    assert_eq!(sale.status(&format!("deduct 1001 --user {buyer} --quantity 2")), "ok");
+    let paid = file("activity,request", ["a", "b", "c"].map(|id| format!("1001,{id}")));
+    let path = paid.path().display().to_string();
+    let rows = sale.seckill(&format!("confirm --from {path} -o jsonl")).code(3).jsonl();
+    let confirmed = rows.iter().filter(|row| row["status"] == "ok").count();
+    let refused = rows.iter().filter(|row| row["status"] == "expired").count();
+    assert_eq!((confirmed, refused), (2, 1), "{rows:?}");
+    sale.check(4);
+}
+
+#[test]
+fn a_run_that_is_killed_is_resumed_and_no_row_is_applied_twice() {
+    let sale = Sale::on(TestCluster::start(3), &[3_000, 0, 0, 0, 0, 0]);
+    let rows = file("activity,user", (0..3_000).map(|nth| format!("1001,u{nth}")));
+    let path = rows.path().display().to_string();
+    for sold in [1, 600] {
+        let run = sale.seckill(&format!("deduct --from {path} --rate 3000")).spawn();
+        wait_until("some are sold", || sale.bought().len() >= sold);
+        run.signal(libc::SIGKILL);
+        drop(run);
+        sale.check(3_000);
+    }
+    sale.age_transfers();
+    let rows = sale.seckill(&format!("deduct --from {path}")).code(0).json();
+    assert_eq!(summary(&rows).iter().map(|row| row.1).sum::<u64>(), 3_000);
+    let bought = sale.bought();
+    assert_eq!((bought.len(), bought.values().max()), (3_000, Some(&1)));
+    sale.check(3_000);
+}
+
+#[test]
+fn at_least_95_percent_of_the_units_are_sold_without_borrowing() {
+    let stocks = [63, 63, 63, 63, 63, 63, 63, 63, 62, 62, 62, 62, 62, 62, 62, 62];
+    let sale = Sale::new(&stocks, None);
+    let rows = file("activity,user", (0..4_000).map(|nth| format!("1001,customer-{nth}")));
+    let run = sale.apply("deduct", &rows).code(3);
+    assert_eq!(summary(&run.json()), [("ok", 1_000, 1_000), ("out_of_stock", 3_000, 3_000)]);
+    let transfers = sale.transfers();
+    eprintln!("{transfers} transfers for 1,000 units");
+    assert!(transfers <= 50, "{transfers} transfers");
+    sale.check(1_000);
+}
+
+#[test]
+fn a_reset_stops_the_run_and_names_the_parent() {
+    let sale = Sale::new(&[500, 500], None);
+    let rows = file("activity,user", (0..1_000).map(|nth| format!("1001,u{nth}")));
+    let run = sale.seckill(&format!("deduct --from {} --rate 500", rows.path().display())).spawn();
+    wait_until("some are sold", || !sale.bought().is_empty());
+    sale.preheat("reset", &sale.shards, &[500, 500], None);
+    let error = run.wait().code(1).error_line();
+    assert!(error["error"].as_str().unwrap().starts_with("activity `1001` was reset"), "{error}");
+    sale.check(1_000);
+}
+
+#[test]
+fn a_job_goes_on_with_the_shards_of_after_a_reset() {
+    let sale = Sale::new(&[10, 0], None);
+    let text = (0..4).fold("activity,user\n".to_owned(), |text, nth| text + &format!("1001,u{nth}\n"));
+    sale.seckill("deduct --from - --job night").stdin(&text).code(0);
+    let keys: Vec<String> = (0..2).flat_map(|nth| CLUSTER.all_keys(&sale.id(nth))).collect();
+    sale.redis().cmd(("UNLINK", &keys));
+    sale.preheat("create", &[80, 81], &[2, 2], None);
+    let rows = sale.seckill("deduct --from - --job night").stdin(&text).code(0).json();
+    assert_eq!(summary(&rows), [("ok", 4, 4)]);
+    let sale = Sale { shards: vec![80, 81], ..sale };
+    sale.check(4);
+}
