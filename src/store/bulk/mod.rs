@@ -63,7 +63,8 @@ pub enum Verdict {
     Decided(Vec<Corrupt>),
     /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
     Retry(Option<StoreError>),
-    /// The stock of a shard does not cover an order of so many units; it and what follows it wait again.
+    /// The stock of a shard does not cover an order of so many units; it and what follows it wait until they are
+    /// [released](Orders::release).
     Short {
         /// The shard.
         nth: u32,
@@ -147,6 +148,9 @@ pub trait Orders {
     /// Fewer units than this existed a moment ago in all shards together, of which this is one.
     fn is_short(&mut self, _states: &JobStates, _nth: u32, _quantity: u64) {}
 
+    /// The orders of a shard that was short may be sent again.
+    fn release(&mut self, _states: &JobStates, _nth: u32) {}
+
     /// Whether the first order is decided.
     fn is_decided(&self) -> bool;
 
@@ -166,7 +170,9 @@ pub struct Run<O: Orders> {
     corrupt: VecDeque<Corrupt>,
     /// What is known of the end; `None` if nobody asked yet.
     check: Option<Check>,
-    /// Gets units for shards.
+    /// Shards that need so many units. They get them when no other order can be sent: what is in stock is sold where it is first,
+    /// which takes fewest transfers.
+    shorts: VecDeque<(u32, u64)>,
     supply: Supply,
     retry_for: Duration,
     stop: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -194,8 +200,9 @@ impl<O: Orders> Run<O> {
         let pipeline = Pipeline::new(servers.node(node).take(), scripts, limits, retry_for);
         let lanes = Lanes::new(servers, node, pipeline);
         let supply = store.supply.another();
-        let (known_corrupt, corrupt, stop) = (HashSet::new(), VecDeque::new(), Arc::clone(&store.stop));
-        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, supply, retry_for, stop })
+        let (known_corrupt, corrupt, shorts) = (HashSet::new(), VecDeque::new(), VecDeque::new());
+        let stop = Arc::clone(&store.stop);
+        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, shorts, supply, retry_for, stop })
     }
 
     /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
@@ -276,6 +283,9 @@ impl<O: Orders> Run<O> {
         if let Some(problem) = self.orders.problem() {
             return Err(problem);
         }
+        if self.end_shortage(flush)? {
+            return Ok(Step::Continue);
+        }
         let Self { orders, states, lanes, .. } = self;
         let advanced = lanes.advance(|lane, in_flight| {
             states.are_loaded() && orders.wants_to_send(states, lane, in_flight.iter(), flush)
@@ -321,6 +331,21 @@ impl<O: Orders> Run<O> {
         if let Some(replies) = self.lanes.read(&wanted.commands)? {
             self.orders.place_holds(&self.states, &wanted, replies);
         }
+        Ok(true)
+    }
+
+    /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
+    fn end_shortage(&mut self, flush: bool) -> Result<bool, StoreError> {
+        if self.shorts.is_empty() || !self.lanes.are_idle() {
+            return Ok(false);
+        }
+        let Self { orders, states, lanes, .. } = self;
+        if (0..lanes.count()).any(|lane| orders.wants_to_send(states, lane, std::iter::empty(), flush)) {
+            return Ok(false);
+        }
+        let Some((nth, quantity)) = self.shorts.pop_front() else { return Ok(false) };
+        self.get_units(nth, quantity)?;
+        self.orders.release(&self.states, nth);
         Ok(true)
     }
 
@@ -395,6 +420,7 @@ impl<O: Orders> Run<O> {
 
     /// Removes all orders, because the input is read again from its beginning; nothing is in flight.
     pub fn restart(&mut self) {
+        self.shorts.clear();
         self.orders.restart(&mut self.states);
         self.check = None;
     }
@@ -425,10 +451,8 @@ impl<O: Orders> Run<O> {
                 }
                 Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
                 Verdict::Short { nth, quantity } => {
-                    // What is in flight behind it would leave a gap, and comes back.
                     self.lanes.succeeded(lane);
-                    self.lanes.pipeline(lane).retry(None);
-                    self.get_units(nth, quantity)?;
+                    self.shorts.push_back((nth, quantity));
                 }
                 Verdict::Rewind { nth, line } => {
                     self.lanes.pipeline(lane).retry(None);

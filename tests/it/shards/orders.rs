@@ -222,6 +222,21 @@ fn what_refuses_all_orders_of_a_shard_is_final() {
 }
 
 #[test]
+fn customers_who_come_one_by_one_rarely_need_a_transfer() {
+    let stocks = [63, 63, 63, 63, 63, 63, 63, 63, 62, 62, 62, 62, 62, 62, 62, 62];
+    let sale = Sale::new(&stocks, None);
+    let mut store = store(&sale.redis().url());
+    for nth in 0..1_000 {
+        let outcome = store.deduct(&order(&format!("customer-{nth}"), 1), false).unwrap();
+        assert_eq!(outcome.status, Status::Ok, "customer {nth}");
+    }
+    assert_eq!(store.deduct(&order("late", 1), false).unwrap().status, Status::OutOfStock);
+    let transfers = sale.transfers();
+    assert!(transfers <= 50, "{transfers} transfers: at least 95 % of the units are to be sold without");
+    sale.check(1_000);
+}
+
+#[test]
 fn a_client_that_dies_after_any_command_loses_no_unit() {
     let mut commands = 0;
     for nth in 1.. {

@@ -110,7 +110,8 @@ impl Sale {
             Servers::One(redis) => redis.seckill(["-l", "cluster"]),
             Servers::Cluster(cluster) => cluster.seckill(["-l", "cluster"]),
         };
-        call.args(line.split(' ')).args(["-o", "json"])
+        let call = call.args(line.split(' '));
+        if line.contains(" -o ") { call } else { call.args(["-o", "json"]) }
     }
 
     /// Runs the tool, and gives the status and the exit code.
@@ -197,6 +198,18 @@ impl Sale {
                 let _: i64 = self.ask(&requests, &["HSET", &requests, &field, &old][..]);
             }
         }
+    }
+
+    /// How often units were borrowed.
+    #[track_caller]
+    pub fn transfers(&self) -> usize {
+        let borrows = |nth| {
+            let ledger = CLUSTER.ledger(&self.id(nth));
+            let entries: Vec<(String, BTreeMap<String, String>)> =
+                self.ask(&ledger, &["XRANGE", &ledger, "-", "+"][..]);
+            entries.iter().filter(|(_, entry)| entry["op"] == "borrow").count()
+        };
+        (0..self.shards.len()).map(borrows).sum()
     }
 
     /// Every unit is somewhere: in stock, bought, or in transit.

@@ -62,6 +62,9 @@ impl SingleOrders {
     pub(super) fn next_call(&mut self, states: &JobStates, lane: usize, flush: bool) -> Option<OrderCall> {
         while let Some(nth) = self.schedule.pop(lane) {
             self.queues[nth as usize].is_ready = false;
+            if self.held_up.contains(&nth) {
+                continue;
+            }
             if let Some(batch) = self.take(states, nth) {
                 return Some(OrderCall::new(batch));
             }
@@ -88,7 +91,7 @@ impl SingleOrders {
     }
 
     fn find_oldest(&mut self, states: &JobStates, lane: usize) -> Option<u32> {
-        self.schedule.find_oldest(lane, states, &self.window)
+        self.schedule.find_oldest(lane, states, &self.window, &self.held_up)
     }
 
     fn take(&mut self, states: &JobStates, nth: u32) -> Option<Batch> {

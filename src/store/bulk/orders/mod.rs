@@ -11,7 +11,7 @@ mod schedule;
 mod tests;
 mod window;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use redis::Value;
@@ -125,6 +125,8 @@ pub struct SingleOrders {
     popped: u64,
     /// Rows of sharded activities that end holds, by number, of which nobody has looked yet in which shard the hold is.
     unplaced: VecDeque<u64>,
+    /// Shards that need units before anything is sent there.
+    held_up: HashSet<u32>,
     /// Sharded activities of which fewer units than this existed then.
     short: HashMap<u32, (u64, Instant)>,
 }
@@ -164,6 +166,7 @@ impl Run<SingleOrders> {
             schedule: Schedule::new(),
             popped: 0,
             unplaced: VecDeque::new(),
+            held_up: HashSet::new(),
             short: HashMap::new(),
         };
         let states = JobStates::new(job, operation, store.layout, names);
@@ -254,7 +257,7 @@ impl SingleOrders {
 
     fn mark_ready(&mut self, states: &JobStates, nth: u32) {
         let queue = &mut self.queues[nth as usize];
-        if queue.waiting as usize >= self.most_orders && !queue.is_ready {
+        if queue.waiting as usize >= self.most_orders && !queue.is_ready && !self.held_up.contains(&nth) {
             queue.is_ready = true;
             self.schedule.push(states.lane(nth), nth);
         }
@@ -340,6 +343,7 @@ impl SingleOrders {
                     if self.operation.settles() && self.has_rows { packed.split_users() } else { Some(Vec::new()) };
                 let users = users.ok_or_else(|| reply.invalid(value))?;
                 if let Some(rest) = self.decided(states, &batch, &mut packed, users) {
+                    self.held_up.insert(nth);
                     self.put_batch_back(states, &rest);
                     let quantity = u64::from(self.window.row(rest.first).quantity);
                     return Ok(Verdict::Short { nth, quantity });
@@ -443,7 +447,8 @@ impl Orders for SingleOrders {
         _in_flight: impl Iterator<Item = &'c OrderCall>,
         flush: bool,
     ) -> bool {
-        self.schedule.has_ready(lane) || (flush && self.schedule.find_oldest(lane, states, &self.window).is_some())
+        self.schedule.has_ready(lane)
+            || (flush && self.schedule.find_oldest(lane, states, &self.window, &self.held_up).is_some())
     }
 
     fn send<L: Link>(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<OrderCall, L>, flush: bool) {
@@ -549,8 +554,17 @@ impl Orders for SingleOrders {
         self.short.insert(states.parent(nth), (quantity, Instant::now()));
     }
 
+    fn release(&mut self, states: &JobStates, nth: u32) {
+        self.held_up.remove(&nth);
+        if let Some(first) = self.queues[nth as usize].first_waiting() {
+            self.schedule.put_back(states.lane(nth), first);
+            self.mark_ready(states, nth);
+        }
+    }
+
     fn restart(&mut self, states: &mut JobStates) {
         self.unplaced.clear();
+        self.held_up.clear();
         self.window.clear();
         self.schedule.clear(self.schedule.count());
         self.queues.iter_mut().for_each(|queue| *queue = Queue::new());

@@ -110,6 +110,11 @@ impl Queue {
         each(batch, window, |row| row.state = State::Waiting);
     }
 
+    /// The first row that waits.
+    pub(super) fn first_waiting(&self) -> Option<u64> {
+        (self.waiting > 0).then_some(self.head)
+    }
+
     /// Whether rows before those of a batch that was sent wait again.
     pub(super) fn has_before(&self, batch: &Batch) -> bool {
         self.waiting > 0 && self.head < batch.first

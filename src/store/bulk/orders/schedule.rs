@@ -1,6 +1,6 @@
 //! Which activity's orders are sent next, on each lane.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::window::{State, Window};
 use crate::store::bulk::job::JobStates;
@@ -68,15 +68,22 @@ impl Schedule {
         lane.oldest = lane.oldest.min(number);
     }
 
-    /// The activity of the oldest row that waits for a lane.
-    pub(super) fn find_oldest(&mut self, lane: usize, states: &JobStates, window: &Window) -> Option<u32> {
+    /// The activity of the oldest row that waits for a lane, other than those that are held up.
+    pub(super) fn find_oldest(
+        &mut self,
+        lane: usize,
+        states: &JobStates,
+        window: &Window,
+        held_up: &HashSet<u32>,
+    ) -> Option<u32> {
         let is_only = self.lanes.len() == 1;
         let (first, end) = window.span();
         let oldest = &mut self.lane(lane).oldest;
         *oldest = (*oldest).max(first);
         while *oldest < end {
             let row = window.row(*oldest);
-            if row.state == State::Waiting && (is_only || states.lane(row.activity) == lane) {
+            let is_here = row.state == State::Waiting && (is_only || states.lane(row.activity) == lane);
+            if is_here && (held_up.is_empty() || !held_up.contains(&row.activity)) {
                 return Some(row.activity);
             }
             *oldest += 1;

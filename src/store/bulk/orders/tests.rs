@@ -27,6 +27,7 @@ fn run(activities: usize) -> (SingleOrders, JobStates) {
         schedule: Schedule::new(),
         popped: 0,
         unplaced: VecDeque::new(),
+        held_up: HashSet::new(),
         short: HashMap::new(),
     };
     (orders, states)

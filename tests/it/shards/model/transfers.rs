@@ -130,6 +130,21 @@ impl Search {
         if self.flaw == Flaw::OneIdForTwoDonors { 0 } else { client }
     }
 
+    /// Whoever waits for replicas of a shard that fails over hears nothing, and sends its call again; what is not waited for is not missed.
+    fn break_connections(&self, state: &mut State, shard: usize) {
+        for client in 0..CLIENTS {
+            let Wish { donor, home, .. } = self.wishes[client];
+            let flaws = [Flaw::NoWaitAtDonor, Flaw::FinisherDoesNotWait];
+            for (at, flaws) in [(&mut state.client[client], &flaws[..1]), (&mut state.finisher[client], &flaws[..])] {
+                *at = match *at {
+                    At::Lent(..) if donor == shard && !flaws.contains(&self.flaw) => At::Begin,
+                    At::Arrived(_) if home == shard && self.flaw != Flaw::NoWaitAtHome => At::End,
+                    at => at,
+                };
+            }
+        }
+    }
+
     /// The script `lend` with the id of a client; `need` 0 begins nothing. Gives the units and whether it wrote.
     fn lend(&self, state: &mut State, client: usize, need: u8) -> Option<(u8, bool)> {
         let (wish, id) = (self.wishes[client], self.id(client));
@@ -236,7 +251,8 @@ impl Search {
             }
             let donor = &state.now[self.wishes[client].donor];
             // Whoever finds the id in the donor's list.
-            if donor.open & (1 << self.id(client)) != 0 || state.finisher[client] != At::Begin {
+            let is_open = donor.open & (1 << self.id(client)) != 0;
+            if state.finisher[client] != At::End && (is_open || state.finisher[client] != At::Begin) {
                 events.push(Event::Finisher(client));
             }
             if matches!(state.finisher[client], At::Lent(..) | At::Arrived(_)) {
@@ -273,8 +289,7 @@ impl Search {
             Event::Client(client) => next.client[client] = self.step(&mut next, client, state.client[client], false),
             Event::Finisher(client) => {
                 let at = self.step(&mut next, client, state.finisher[client], true);
-                // The next one begins anew.
-                next.finisher[client] = if at == At::End { At::Begin } else { at };
+                next.finisher[client] = at;
             }
             // The same lend again, with its id, and another WAIT.
             Event::TimedOut(client) => next.client[client] = At::Begin,
@@ -286,6 +301,7 @@ impl Search {
             Event::Failover(shard) => {
                 next.now[shard] = state.replica[shard];
                 next.failovers += 1;
+                self.break_connections(&mut next, shard);
             }
             Event::Reset(shard) => {
                 let stock = self.stocks[shard];
