@@ -122,6 +122,6 @@ mod tests {
 
     #[test]
     fn a_value_is_no_reply() {
-        assert!(Reply::of_command("x").array(redis::Value::Nil).is_err());
+        assert!(Reply::of_command("x").array(Value::Nil).is_err());
     }
 }
