@@ -403,7 +403,7 @@ fn a_failover_at_any_time_loses_no_unit_and_sells_none_twice() {
     for (wishes, stocks) in [(TWO_DONORS, [1, 0, 0]), (CHAIN, [1, 0, 0])] {
         let states =
             search(wishes, stocks, Flaw::None, 1).run().unwrap_or_else(|broken| panic!("{wishes:?}: {broken}"));
-        assert!(states > 5_000, "only {states} states");
+        assert!(states > 500, "only {states} states");
     }
 }
 
