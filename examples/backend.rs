@@ -39,6 +39,7 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
         starts_at: None,
         ends_at: None,
         ledger: None,
+        shards: None,
     };
     let mut preheated = None;
     store.preheat_all(&[&plan], Preheat::Create, false, None, |_, result| preheated = Some(result))?;

@@ -22,6 +22,8 @@
                          units cannot move because KEYS[1] is absent. Nothing changed
     -6 ended             it is archived
    -10 exists            live: an adoption is unfinished; it returns the stock
+   -15 sharded           {-15, false, shards}: its units are in activities of their own, of which these are the numbers (false if a
+                         preheat of them is unfinished)
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -16 paused_here_only  it is paused, but it was preheated without a ledger because a backend sells it with a script of
                          its own, and that one goes on: its stock is not withdrawn
@@ -43,8 +45,9 @@ local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '
 if state ~= 'paused' and state ~= 'live' then return usage('pause: ARGV[1] is not paused or live') end
 if withdraw and state ~= 'paused' then return usage('pause: ARGV[5] withdraws the stock of a sale that ARGV[1] does not pause') end
 if #KEYS < 4 then return usage('pause: at least 4 keys are wanted, not ' .. #KEYS) end
-local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn', 'adopt')
+local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn', 'adopt', 'shards', 'plan')
 if fields.err then return unfit(fields, 2) end
+if fields[4] or fields[5] then return {SHARDED, false, fields[4]} end
 local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
 if not rules then return unfit(invalid, 2) end
 if rules.state == 'archived' then return {ENDED, 'archived', 0} end

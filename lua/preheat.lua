@@ -30,6 +30,8 @@
                          gone, its ledger would have to be turned on or off, it is archived, an adoption of it is
                          unfinished, or its total is not if_total (the field `if_total`, after all others)
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -15 sharded           {-15, false, shards}: its units are in activities of their own, of which these are the numbers, or a
+                         preheat that makes it so is unfinished (then shards may be false). Whatever the mode, nothing is done
   An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last if it grows and
   first if it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
   changes meta's `withdrawn` instead. A reset keeps nothing of the old meta but the epoch, which it raises.
@@ -81,6 +83,7 @@ if meta_type == 'hash' then
   local flat = redis.call('HGETALL', KEYS[2])
   for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
 end
+if meta.shards or meta.plan then return {SHARDED, false, meta.shards or false} end
 local stock_text = redis.pcall('GET', KEYS[1])
 local stock = whole(stock_text)
 local withdrawn = meta.withdrawn and whole(meta.withdrawn)

@@ -135,6 +135,8 @@ seckill inspect --user 12345 --why
 # What is held open, by deadline; what is overdue
 seckill inspect 1001 --holds
 seckill inspect --holds --overdue
+# The shards of an activity, a row each
+seckill inspect 1001 --shards
 # Which order has this request id?
 seckill inspect --request order-778
 # Every buyer, for a spreadsheet

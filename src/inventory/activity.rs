@@ -8,6 +8,7 @@ use super::layout::Layout;
 use super::names::names;
 use super::number::{Limit, Units, whole};
 use super::rules::StoredState;
+use super::shard_plan::{ShardCount, ShardPlan};
 use super::shards::Shards;
 use super::status::Status;
 use super::time::Millis;
@@ -29,7 +30,12 @@ pub struct Plan {
     pub ends_at: Option<Millis>,
     /// Whether changes are written to the ledger; the default is yes.
     pub ledger: Option<bool>,
+    /// Over how many shards its stock is spread; `None` if it has its units itself, or, for an update, as many as it has.
+    pub shards: Option<ShardCount>,
 }
+
+/// The longest id of a sharded activity, so that those of its shards are ids, too.
+const LONGEST_SHARDED: usize = 120;
 
 impl Plan {
     /// The plan as a layout can keep it: a limit of 1 if a user is recorded once.
@@ -55,6 +61,20 @@ impl Plan {
                 ));
             }
         }
+        if let Some(count) = self.shards {
+            let why = if layout != Layout::Cluster {
+                format!("only the layout `cluster` has shards, not `{}`", layout.name())
+            } else if self.ledger == Some(false) {
+                "shards are audited by their ledgers, so it cannot be without one".to_owned()
+            } else if self.id.as_str().len() > LONGEST_SHARDED {
+                format!("the id of an activity with shards has at most {LONGEST_SHARDED} bytes")
+            } else {
+                String::new()
+            };
+            if !why.is_empty() {
+                return Err(format!("shards {count} of `{}`: {why}", self.id));
+            }
+        }
         if kind.records_once() {
             self.per_user_limit = Limit::new(1);
         }
@@ -69,6 +89,7 @@ impl Plan {
             "starts_at" => self.starts_at.is_some(),
             "ends_at" => self.ends_at.is_some(),
             "ledger" => self.ledger.is_some(),
+            "shards" => self.shards.is_some(),
             _ => true,
         }
     }
@@ -249,6 +270,8 @@ pub struct Meta {
     pub archived: Option<Archived>,
     /// The shards that have its units; `None` if it has them itself.
     pub shards: Option<Shards>,
+    /// What is unfinished of the preheat of a sharded activity.
+    pub plan: Option<ShardPlan>,
 }
 
 impl Meta {
@@ -266,6 +289,16 @@ impl Meta {
             State::Live
         }
     }
+}
+
+/// What the shards of an activity have together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardSums {
+    /// The sum of their totals, which transfers between them change.
+    pub total: u64,
+    /// Units that one shard lent and another has not received yet: in no stock. Below zero if the shards have more units than
+    /// the sale; `None` while an update of the total is unfinished.
+    pub in_transit: Option<i64>,
 }
 
 /// An activity at one instant, as the server's own clock has it.
@@ -287,9 +320,27 @@ pub struct Snapshot {
     pub ledger_last: Option<String>,
     /// The server's clock at that instant.
     pub at: Millis,
+    /// Of a sharded activity of which this is the sum.
+    pub sums: Option<ShardSums>,
 }
 
 impl Snapshot {
+    /// The activities whose keys have its units, users and orders: itself, or its shards.
+    pub fn parts(&self) -> Vec<ActivityId> {
+        match self.meta.as_ref().and_then(|meta| meta.shards.as_ref()) {
+            Some(shards) => shards.ids(&self.activity).collect(),
+            None => vec![self.activity.clone()],
+        }
+    }
+
+    /// The one of them that has a user.
+    pub fn home(&self, user: &[u8]) -> ActivityId {
+        match self.meta.as_ref().and_then(|meta| meta.shards.as_ref()) {
+            Some(shards) => shards.home_of(&self.activity, user),
+            None => self.activity.clone(),
+        }
+    }
+
     /// Whether its keys are in files, and only its meta is left.
     pub fn is_archived(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.stored_state == StoredState::Archived)
@@ -318,12 +369,13 @@ mod tests {
             starts_at: None,
             ends_at: None,
             ledger: None,
+            shards: None,
         }
     }
 
     #[test]
     fn a_plan_gives_the_fields_that_were_written_down() {
-        let fields = ["per_user_limit", "title", "starts_at", "ends_at", "ledger"];
+        let fields = ["per_user_limit", "title", "starts_at", "ends_at", "ledger", "shards"];
         assert!(fields.iter().all(|field| !plan().gives(field)));
         assert!(plan().gives("total"), "a plan always has a total");
         let now = Some(Millis::new(1));
@@ -333,6 +385,7 @@ mod tests {
             ("starts_at", Plan { starts_at: now, ..plan() }),
             ("ends_at", Plan { ends_at: now, ..plan() }),
             ("ledger", Plan { ledger: Some(false), ..plan() }),
+            ("shards", Plan { shards: ShardCount::new(16), ..plan() }),
         ];
         for (name, plan) in given {
             assert!(fields.iter().all(|field| plan.gives(field) == (*field == name)), "{name}");
@@ -403,6 +456,7 @@ mod tests {
             holds: 0,
             archived: None,
             shards: None,
+            plan: None,
         };
         let states = |stored| [9, 10, 19, 20].map(|now| meta(stored).state(Millis::new(now)));
         assert_eq!(states(StoredState::Live), [State::Upcoming, State::Live, State::Live, State::Ended]);
@@ -418,6 +472,7 @@ mod tests {
             buyers: None,
             ledger_last: None,
             at: Millis::new(now),
+            sums: None,
         };
         assert_eq!(snapshot(10, Some(0)).state(), State::SoldOut);
         assert_eq!(snapshot(10, Some(1)).state(), State::Live);

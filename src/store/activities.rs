@@ -35,8 +35,18 @@ pub struct Paused {
     pub is_foreign: bool,
     /// Whether it is `not_preheated` because its stock key is gone, so that no units can move.
     pub is_stock_lost: bool,
+    /// Whether it is `not_preheated` because a preheat of its shards is unfinished.
+    pub is_unfinished: bool,
     /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,
+}
+
+impl Paused {
+    /// Nothing changed.
+    pub(super) fn refused(status: Status) -> Self {
+        let (is_foreign, is_stock_lost, is_unfinished) = (false, false, false);
+        Self { status, state: None, moved: 0, is_foreign, is_stock_lost, is_unfinished, corrupt: None }
+    }
 }
 
 impl Store {
@@ -82,6 +92,25 @@ impl Store {
         reason: Option<&str>,
         dry_run: bool,
     ) -> Result<Paused, StoreError> {
+        let paused = self.pause_one(activity, to, reason, dry_run)?;
+        if paused.status != Status::Sharded {
+            return Ok(paused);
+        }
+        match self.pause_sharded(activity, to, reason, dry_run)? {
+            Some(paused) => Ok(paused),
+            // It has no shards any more.
+            None => self.pause_one(activity, to, reason, dry_run),
+        }
+    }
+
+    /// The same for an activity without shards, or one shard; `sharded` if it has shards.
+    pub(super) fn pause_one(
+        &mut self,
+        activity: &ActivityId,
+        to: Pause,
+        reason: Option<&str>,
+        dry_run: bool,
+    ) -> Result<Paused, StoreError> {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.in_order().collect();
         let by = self.operator.clone();
@@ -100,11 +129,10 @@ impl Store {
         if (status.is_done() || status == Status::PausedHereOnly) && !dry_run {
             self.changed(activity);
         }
-        let mut paused =
-            Paused { status, state: None, moved: 0, is_foreign: false, is_stock_lost: false, corrupt: None };
+        let mut paused = Paused::refused(status);
         match status {
             Status::Corrupt => paused.corrupt = Some(reply.corrupt(&values, &keys)?),
-            Status::Exists => {}
+            Status::Exists | Status::Sharded => {}
             Status::NotPreheated => {
                 paused.is_foreign = reply.text(values.get(2))?.is_some();
                 paused.is_stock_lost = reply.text(values.get(1))?.is_some();

@@ -36,9 +36,12 @@ pub mod load;
 mod multi_orders;
 mod orders;
 mod page_reader;
+mod parent;
 mod participants;
+mod pause_sharded;
 mod pipeline;
 mod preheat;
+mod preheat_sharded;
 mod redirection;
 mod repair;
 mod replicas;
@@ -52,6 +55,7 @@ mod sentinel;
 mod sentinel_url;
 mod server;
 mod several;
+mod shard_choice;
 pub mod shards;
 mod single_call;
 mod slot;
@@ -62,6 +66,7 @@ mod throttle;
 mod tls;
 pub mod trim;
 pub mod watch;
+mod whole;
 
 use std::sync::Arc;
 
@@ -74,6 +79,7 @@ use throttle::Throttle;
 
 pub use error::{Settle, StoreError};
 pub use replicas::Replicated;
+pub use whole::Holdings;
 
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;

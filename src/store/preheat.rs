@@ -33,6 +33,28 @@ impl Store {
         reason: Option<&str>,
         tried: Try,
     ) -> Result<Preheated, StoreError> {
+        let preheated = self.preheat_ordinary(plan, how, dry_run || plan.shards.is_some(), reason, tried)?;
+        let is_sharded = preheated.status == Status::Sharded;
+        if !is_sharded && plan.shards.is_none() {
+            return Ok(preheated);
+        }
+        let other = Some(&preheated).filter(|_| !is_sharded);
+        match self.preheat_sharded(plan, how, dry_run, reason, other)? {
+            Some(preheated) => Ok(preheated),
+            // It has no shards any more.
+            None => self.preheat_ordinary(plan, how, dry_run, reason, tried),
+        }
+    }
+
+    /// The same for an activity without shards; `sharded` if it has some.
+    fn preheat_ordinary(
+        &mut self,
+        plan: &Plan,
+        how: Preheat,
+        dry_run: bool,
+        reason: Option<&str>,
+        tried: Try,
+    ) -> Result<Preheated, StoreError> {
         if !dry_run {
             self.add_to_index([&plan.id])?;
         }
@@ -83,11 +105,20 @@ impl Store {
         reason: Option<&str>,
         mut each: impl FnMut(usize, Preheated),
     ) -> Result<(), StoreError> {
-        let Some((first, rest)) = plans.split_first() else { return Ok(()) };
+        // Each activity with shards is many calls.
+        let (sharded, ordinary): (Vec<usize>, Vec<usize>) =
+            (0..plans.len()).partition(|nth| plans[*nth].shards.is_some());
         // The first call loads the script, which a pipeline could not.
-        each(0, self.preheat(first, how, dry_run, reason, Try::First)?);
-        for (nth, chunk) in rest.chunks(AT_ONCE).enumerate() {
-            self.preheat_chunk(chunk, how, dry_run, reason, |at, done| each(1 + nth * AT_ONCE + at, done))?;
+        let (first, rest) = ordinary.split_at(ordinary.len().min(1));
+        for nth in first {
+            each(*nth, self.preheat(plans[*nth], how, dry_run, reason, Try::First)?);
+        }
+        for numbers in rest.chunks(AT_ONCE) {
+            let chunk: Vec<&Plan> = numbers.iter().map(|nth| plans[*nth]).collect();
+            self.preheat_chunk(&chunk, how, dry_run, reason, |at, done| each(numbers[at], done))?;
+        }
+        for nth in sharded {
+            each(nth, self.preheat(plans[nth], how, dry_run, reason, Try::First)?);
         }
         Ok(())
     }
@@ -149,6 +180,10 @@ impl Store {
             match reply {
                 Ok(value) => {
                     let preheated = preheated(plans[nth], value, &keys[nth])?;
+                    if preheated.status == Status::Sharded {
+                        each(nth, self.preheat(plans[nth], how, dry_run, reason, Try::First)?);
+                        continue;
+                    }
                     if !dry_run && preheated.status.is_done() {
                         self.changed(&plans[nth].id);
                     }
@@ -225,6 +260,9 @@ fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreE
     };
     if status == Status::Corrupt {
         preheated.corrupt = Some(reply.corrupt(&values, keys)?);
+        return Ok(preheated);
+    }
+    if status == Status::Sharded {
         return Ok(preheated);
     }
     preheated.action = match reply.text(values.get(1))?.as_deref() {

@@ -82,9 +82,15 @@ pub static BORROW: Script = script!("borrow");
 /// Reads what a shard has, and what it lent.
 pub static PEEK: Script = script!("peek");
 
+/// Reads and changes what the parent of shards says.
+pub static PARENT: Script = script!("parent");
+
+/// Makes a shard new, changes its total, or removes it.
+pub static PREHEAT_SHARD: Script = script!("preheat_shard");
+
 impl Script {
     /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 18] {
+    pub fn all() -> [&'static Self; 20] {
         [
             &PREHEAT,
             &DEDUCT,
@@ -104,11 +110,13 @@ impl Script {
             &LEND,
             &BORROW,
             &PEEK,
+            &PARENT,
+            &PREHEAT_SHARD,
         ]
     }
 
     /// Whether its `KEYS` end with the deadlines of holds.
     pub fn knows_holds(&self) -> bool {
-        matches!(self.name, "preheat" | "hold" | "settle")
+        matches!(self.name, "preheat" | "hold" | "settle" | "parent" | "preheat_shard")
     }
 }

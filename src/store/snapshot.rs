@@ -86,6 +86,7 @@ fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapsho
         buyers: None,
         ledger_last: None,
         at: Millis::new(reply.count(values.get(1))?.unwrap_or_default()),
+        sums: None,
     };
     if status == Status::Corrupt {
         snapshot.corrupt = Some(reply.corrupt(&values, keys)?);
@@ -167,5 +168,6 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber
         holds: count(reply, flat, "holds")?.unwrap_or_default(),
         archived: text("archive").and_then(|text| text.parse().ok()),
         shards: text("shards").and_then(|text| text.parse().ok()),
+        plan: text("plan").and_then(|text| text.parse().ok()),
     }))
 }

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::inventory::status::Status;
@@ -33,6 +35,19 @@ pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, stor
         };
         out.hint(format!("{which} in the layout `{name}`: add `--layout {name}`", name = layout.name()));
     }
+}
+
+/// The error for a sharded activity that something cannot be done to, with its shards; `None` if it has none.
+pub fn sharded(snapshot: &Snapshot, what: &str) -> Option<Failure> {
+    let meta = snapshot.meta.as_ref()?;
+    let activity = &snapshot.activity;
+    if meta.shards.is_none() {
+        let failure = Failure::usage(format!("the preheat of the shards of `{activity}` is unfinished: {what}"));
+        return meta.plan.as_ref().map(|_| failure.hint(format!("`seckill inspect {activity}` shows it")));
+    }
+    let shards: Vec<String> = snapshot.parts().iter().map(|shard| format!("`{shard}`")).collect();
+    let failure = Failure::usage(format!("the units of `{activity}` are in shards: {what}"));
+    Some(failure.hint(format!("its shards are {}", shards.join(", "))))
 }
 
 /// Warns if the server is a replica. For commands that only read; call it after their first answer, so that a server

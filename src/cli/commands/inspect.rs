@@ -24,7 +24,7 @@ use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::number::between;
 use seckill::inventory::status::Status;
-use seckill::store::Store;
+use seckill::store::{Holdings, Store};
 use selection::{Selection, SortBy, Wanted, is_pattern};
 use watch::WatchArgs;
 
@@ -63,6 +63,12 @@ pub struct InspectArgs {
     /// Show every participant, in no particular order
     #[arg(long)]
     all: bool,
+    /// Show each shard of sharded activities
+    ///
+    /// A row for each, as of an activity, at its own instant. Without this the row of a sharded activity is their sum, and
+    /// `in_transit` are units that one shard lent and another has not received yet.
+    #[arg(long, conflicts_with_all = ["user", "all", "scan", "why", "request", "holds", "watch"])]
+    shards: bool,
     /// Also list activities that another system created
     ///
     /// Searches all keys of the server.
@@ -167,6 +173,15 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
     if args.scan {
         activities.extend(store.foreign()?);
     }
+    if args.shards {
+        let read = store.snapshots(&activities)?;
+        let without: Vec<String> =
+            read.iter().filter(|it| it.parts().len() == 1).map(|it| format!("`{}`", it.activity)).collect();
+        if !without.is_empty() && !args.activities.is_empty() {
+            out.note(format!("without shards: {}", without.join(", ")));
+        }
+        activities = read.iter().flat_map(Snapshot::parts).collect();
+    }
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
         out.hint("`seckill preheat` creates an activity; `--scan` finds what another system created");
@@ -230,7 +245,7 @@ fn details(activities: &[ActivityId], top: usize, store: &mut Store, out: &Outpu
 
 /// The activities as they are now, with a warning if that is how they were.
 fn snapshots(activities: &[ActivityId], store: &mut Store, out: &Output) -> Result<Vec<Snapshot>> {
-    let snapshots = store.snapshots(activities)?;
+    let snapshots = store.wholes(activities)?;
     hints::warn_of_replica(store, out);
     Ok(snapshots)
 }
@@ -269,8 +284,7 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
     for activity in activities {
         let mut worst: Option<Snapshot> = None;
         for (nth, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
-            let (snapshot, held) = store.bought(activity, users)?;
-            let open = store.held_open(&snapshot, users)?;
+            let Holdings { snapshot, held, open } = store.holdings(activity, users)?;
             if nth == 0 || snapshot.status == Status::Corrupt {
                 detail::warn(&mut warnings, &snapshot);
                 detail::note_archived(&mut warnings, &snapshot);
@@ -306,11 +320,13 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
     let mut stream = out.stream::<BuyerRow<'_>>()?;
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.status != Status::Corrupt) {
         let mut invalid = InvalidRecords::default();
-        store.participants(&snapshot.activity, |user, units| {
-            let bought = units.map_err(|text| invalid.add(user, &text)).ok();
-            stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))?;
-            Ok::<_, Error>(())
-        })?;
+        for part in snapshot.parts() {
+            store.participants(&part, |user, units| {
+                let bought = units.map_err(|text| invalid.add(user, &text)).ok();
+                stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))?;
+                Ok::<_, Error>(())
+            })?;
+        }
         sound &= invalid.is_empty();
         invalid.warn(&mut warnings, &snapshot.activity);
     }

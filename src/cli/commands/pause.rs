@@ -131,6 +131,12 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
             "`seckill reconcile {activity} --fix` restores it if a whole ledger proves how many are left"
         ));
     }
+    if paused.is_unfinished {
+        out.warn(format!("the preheat of the shards of `{activity}` is unfinished: nobody can buy it yet"));
+        out.hint(format!(
+            "`seckill inspect {activity}` shows it; the `preheat` that began it, given again, finishes it"
+        ));
+    }
     if paused.status == Status::Exists {
         out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));
         out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption, which returns the stock"));

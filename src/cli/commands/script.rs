@@ -125,6 +125,7 @@ fn is_for_backends(script: &Script) -> Result<()> {
         "audit" => "reconcile",
         "trim" => "ledger trim",
         "adopt" => "preheat --adopt",
+        "parent" | "preheat_shard" => "preheat",
         name => name,
     };
     let failure = Failure::usage(format!(

@@ -133,6 +133,7 @@ impl Row<'_> {
             starts_at: self.optional("starts_at", Millis::EXPECTED)?,
             ends_at: self.optional("ends_at", Millis::EXPECTED)?,
             ledger: self.optional("ledger", "`true` or `false`")?,
+            shards: None,
         };
         if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)
             && start >= end

@@ -10,6 +10,7 @@ use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::layout::{Kind, Layout, Pattern};
 use seckill::inventory::number::{Limit, Quantity, Units};
 use seckill::inventory::reason::Reason;
+use seckill::inventory::shard_plan::ShardCount;
 use seckill::inventory::time::Millis;
 
 /// A value that is written as one text.
@@ -42,6 +43,7 @@ scalar! {
     Units, |plain| plain;
     Quantity, |plain| plain;
     Limit, |plain| plain;
+    ShardCount, |plain| plain;
 }
 
 impl Scalar for Reason {

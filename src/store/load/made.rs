@@ -76,6 +76,7 @@ impl Made {
             starts_at: None,
             ends_at: None,
             ledger: None,
+            shards: None,
         };
         // Before it is there: a reply that is lost leaves nothing behind.
         self.activities.push(id.clone());

@@ -7,6 +7,7 @@
 
 mod looks;
 mod raw;
+mod wholes;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -133,7 +133,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let mixed = ["deduct", "t", "", "j", "d", "", "1", "0", "1", "1", r#"["8"]"#];
         let sha256 = "0".repeat(64);
         let transfer = "0".repeat(40);
-        let full: [(&'static str, &[&str], usize); 18] = [
+        let full: [(&'static str, &[&str], usize); 20] = [
             ("deduct", &order, order.len()),
             ("refund", &order, order.len()),
             ("multi_deduct", &multi, multi.len()),
@@ -152,11 +152,16 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
             ("lend", &["t", &transfer, "1", "2", "1", "1", ""], 7),
             ("borrow", &["t", &transfer, "1", "2", "1"], 5),
             ("peek", &[], 0),
+            ("parent", &["read"], 1),
+            ("preheat_shard", &["set", "t", "", "1", "", "5", "", "", "", ""], 10),
         ];
         assert_eq!(full.len(), SCRIPTS.len());
-        // That one is for hashes alone, and cannot tell keys of other kinds.
-        for (script, args, needed) in full.into_iter().filter(|row| row.0 != "mixed_orders" || layout.kind == "hash") {
-            let knows_holds = ["hold", "settle", "preheat"].contains(&script);
+        // These are for hashes alone, and cannot tell keys of other kinds.
+        let of_hashes = ["mixed_orders", "parent", "preheat_shard"];
+        for (script, args, needed) in
+            full.into_iter().filter(|row| layout.kind == "hash" || !of_hashes.contains(&row.0))
+        {
+            let knows_holds = ["hold", "settle", "preheat", "parent", "preheat_shard"].contains(&script);
             let mut keys = if knows_holds { layout.all_keys("1") } else { layout.keys("1") };
             if ["lend", "borrow", "peek"].contains(&script) {
                 keys.truncate(4); // who bought is nothing to them

@@ -29,7 +29,9 @@ fn every_metric_of_rules_and_documents_is_printed() {
     let window = ["--starts-at", "2001-01-01", "--ends-at", "2100-01-01", "--per-user-limit", "2"];
     primary.seckill(["preheat", "--id", "1", "--stock", "5"]).args(window).code(0);
     primary.cmd(("XGROUP", "CREATE", "seckill:ledger:1", "db", "0"));
-    let mut printed = String::new();
+    let sharded = "layout: cluster\nactivities: [{id: 2, stock: 5, shards: 2}]";
+    primary.seckill(["preheat", "-"]).stdin(sharded).code(0);
+    let mut printed = metrics(&primary, &["inspect", "-l", "cluster"], 0);
     crate::support::wait_until("the replica has acknowledged", || {
         metrics(&primary, &["inspect"], 0).contains("seckill_replica_lag_bytes")
     });

@@ -6,7 +6,7 @@ use crate::support::layout::json_call;
 use crate::support::{COUPON, LAYOUTS, PRODUCT, SECKILL, SKU, TestRedis};
 
 /// The fields of a row, in the order of every format but the table.
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "activity",
     "title",
     "state",
@@ -18,6 +18,7 @@ const FIELDS: [&str; 11] = [
     "starts_at",
     "ends_at",
     "held",
+    "in_transit",
 ];
 
 /// The names of an object's fields, as they were printed.

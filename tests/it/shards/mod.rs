@@ -1,12 +1,18 @@
 //! Sharded activities: shards that lend each other units.
 
+mod admin_scripts;
 mod audit;
 mod cluster;
 mod files;
+mod inspect;
 mod mode_borrow;
 mod model;
 mod orders;
+mod pause;
+mod preheat;
+mod preheat_cut;
 mod sale;
+mod sharded;
 mod transfers;
 
 use crate::support::{CLUSTER, Scripts, TestRedis};

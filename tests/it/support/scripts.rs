@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::{TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 18] = [
+pub const SCRIPTS: [&str; 20] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -28,6 +28,8 @@ pub const SCRIPTS: [&str; 18] = [
     "lend",
     "borrow",
     "peek",
+    "parent",
+    "preheat_shard",
 ];
 
 /// The drop-in scripts, by their files in `lua/`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{is_new, shop, watched};
 use crate::support::{TestCluster, TestRedis};
 
-const FIELDS: &str = "time activity title state total stock sold buyers per_user_limit starts_at ends_at held rate sold_out_in \
+const FIELDS: &str = "time activity title state total stock sold buyers per_user_limit starts_at ends_at held in_transit rate sold_out_in \
     lag alarms server_calls server_errors server_success server_p50 server_p99 server_p99_9";
 
 #[test]
@@ -34,9 +34,9 @@ fn other_formats_have_the_same_rows() {
     redis.seckill(["pause", "a"]).code(0);
     let csv = watched(&redis).args(["--count", "2", "-o", "csv", "--alert-below", "50%"]).code(0).stdout;
     let lines: Vec<&str> = csv.lines().collect();
-    let header = FIELDS.replace("held", "held alert").split_whitespace().collect::<Vec<_>>().join(",");
+    let header = FIELDS.replace("in_transit", "in_transit alert").split_whitespace().collect::<Vec<_>>().join(",");
     assert_eq!((lines[0], lines.len()), (header.as_str(), 3));
-    assert!(lines[1].contains(",a,双十一手机,paused,10,10,0,0,,,,0,false,"), "{csv}");
+    assert!(lines[1].contains(",a,双十一手机,paused,10,10,0,0,,,,0,,false,"), "{csv}");
     assert!(lines[1].contains("\"[\"\"paused\"\"]\""), "{csv}");
     let json = watched(&redis).args(["--count", "2", "-o", "json"]).code(0).json();
     assert_eq!((json.as_array().unwrap().len(), &json[1]["alarms"][0]), (2, &"paused".into()));

@@ -21,6 +21,8 @@ pub fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &Fixes) 
     let with_ledger: Vec<(&Snapshot, (ActivityId, EntryId))> = snapshots
         .iter()
         .filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.ledger) && !snapshot.is_archived())
+        // A parent has none.
+        .filter(|snapshot| snapshot.sums.is_none())
         .filter_map(|snapshot| {
             let last = snapshot.ledger_last.as_ref()?.parse().ok()?;
             Some((snapshot, (snapshot.activity.clone(), last)))

@@ -19,6 +19,7 @@ use crate::cli::failure::Exit;
 use crate::cli::output::Format;
 use fix::{Fixes, Options};
 use row::{Check, CheckRow, CheckStatus, Finding};
+use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
 use seckill::store::health::{Health, Node};
@@ -110,10 +111,15 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
             Err(error) => return skip_sale(error, store, rows),
         };
     }
-    let snapshots = match store.snapshots(&activities) {
+    let mut snapshots = match store.wholes(&activities) {
         Ok(snapshots) => snapshots,
         Err(error) => return skip_sale(error, store, rows),
     };
+    // The keys of a sharded activity are those of its shards, and its parent's.
+    let shards: Vec<ActivityId> =
+        snapshots.iter().map(Snapshot::parts).filter(|parts| parts.len() > 1).flatten().collect();
+    snapshots.extend(store.snapshots(&shards)?);
+    activities.extend(shards);
     rows.extend(sale::keys(&snapshots, store, fixes));
     rows.extend(sale::expiry(&activities, &snapshots, store, fixes)?);
     rows.extend(ledgers::foreign_writes(&snapshots, store, fixes)?);

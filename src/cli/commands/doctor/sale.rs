@@ -8,6 +8,7 @@ use super::units::{counted, duration};
 use crate::cli::error::Result;
 use seckill::inventory::activity::{Snapshot, State};
 use seckill::inventory::id::ActivityId;
+use seckill::inventory::shard_plan::ShardPlan;
 use seckill::inventory::status::Status;
 use seckill::store::lifetimes::{KeyLifetime, Stays};
 use seckill::store::{Store, StoreError};
@@ -21,7 +22,9 @@ pub fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRo
         }
     }
     if rows.is_empty() {
-        rows.push(sound(snapshots.len(), Check::Keys, store));
+        // A shard counts as a part of its activity.
+        let count = snapshots.iter().filter(|snapshot| !snapshot.activity.is_part()).count();
+        rows.push(sound(count.max(snapshots.len().min(1)), Check::Keys, store));
     }
     rows
 }
@@ -52,6 +55,22 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         };
         return Some(Finding::fail(found, fix));
     }
+    if let Some(plan) = snapshot.meta.as_ref().and_then(|meta| meta.plan.as_ref()) {
+        let look = fixes.seckill("inspect", activity, "");
+        return Some(match plan {
+            ShardPlan::Start { .. } => Finding::fail(
+                "the preheat of its shards is unfinished: nobody can buy; give the same `preheat` again",
+                look,
+            ),
+            ShardPlan::Update { .. } => {
+                Finding::warn("an update of its shards is unfinished: give the same `preheat --update` again", look)
+            }
+        });
+    }
+    if let Some(units @ ..=-1) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
+        let found = format!("its shards have {} units more than its total", units.unsigned_abs());
+        return Some(Finding::fail(found, fixes.seckill("reconcile", activity, "")));
+    }
     match (snapshot.status, &snapshot.meta) {
         (Status::NotPreheated, None) => {
             return Some(Finding::fail(
@@ -68,7 +87,7 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         return None;
     }
     let (Some(meta), Some(stock)) = (&snapshot.meta, snapshot.stock) else { return None };
-    let sold = meta.total.saturating_sub(stock);
+    let sold = snapshot.sums.as_ref().map_or(meta.total, |sums| sums.total).saturating_sub(stock);
     if sold > 0 && snapshot.buyers == Some(0) {
         let found = format!("{sold} units are sold, and nobody is recorded: limits start over");
         return Some(Finding::fail(found, restore()));

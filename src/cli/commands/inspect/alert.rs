@@ -104,6 +104,7 @@ impl Row for AlertRow<'_> {
         "starts_at",
         "ends_at",
         "held",
+        "in_transit",
         "alert",
     ];
     const IS_SPARSE: bool = true;

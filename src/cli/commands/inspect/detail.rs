@@ -12,6 +12,7 @@ use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::{ActivityId, StoredUser};
 use seckill::inventory::layout::Kind;
 use seckill::inventory::order::Bought;
+use seckill::inventory::shard_plan::ShardPlan;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 
@@ -42,10 +43,12 @@ pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
     let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
     let kind = store.layout().kind();
     let held = if tally_is_needed(snapshot, kind, top) {
-        store.participants(&snapshot.activity, |user, units| {
-            tally.count(user, units);
-            Ok::<_, Error>(())
-        })?;
+        for part in snapshot.parts() {
+            store.participants(&part, |user, units| {
+                tally.count(user, units);
+                Ok::<_, Error>(())
+            })?;
+        }
         tally.held()
     } else {
         snapshot.buyers
@@ -76,13 +79,44 @@ fn tally_is_needed(snapshot: &Snapshot, kind: Kind, top: usize) -> bool {
 /// Warns of what is wrong with an activity.
 pub fn warn(warnings: &mut Warnings, snapshot: &Snapshot) {
     let activity = &snapshot.activity;
+    warn_of_shards(warnings, snapshot);
     if let Some(corrupt) = &snapshot.corrupt {
         warnings.warn(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what));
     } else if snapshot.status == Status::NotPreheated && snapshot.meta.is_none() {
         warnings
             .note(format!("`{activity}` does not exist in this layout: it was never preheated, or its keys are gone"));
-    } else if snapshot.stock.is_none() && !snapshot.is_archived() {
+    } else if snapshot.stock.is_none() && !snapshot.is_archived() && !is_half_made(snapshot) {
         warnings.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): nobody can buy it"));
+    }
+}
+
+/// Whether the preheat of its shards is unfinished.
+fn is_half_made(snapshot: &Snapshot) -> bool {
+    matches!(snapshot.meta.as_ref().and_then(|meta| meta.plan.as_ref()), Some(ShardPlan::Start { .. }))
+}
+
+/// Warns of a preheat of shards that is unfinished, and of units that should not be.
+fn warn_of_shards(warnings: &mut Warnings, snapshot: &Snapshot) {
+    let activity = &snapshot.activity;
+    let Some(meta) = &snapshot.meta else { return };
+    let again = "give the `preheat` that began it again to finish it";
+    match &meta.plan {
+        Some(ShardPlan::Start { shards, .. }) => warnings.warn(format!(
+            "the preheat of `{activity}`, {} units over {} shards, is unfinished, and nobody can buy: {again}",
+            meta.total,
+            shards.len()
+        )),
+        Some(ShardPlan::Update { rules, .. }) => warnings.warn(format!(
+            "an update of `{activity}` from {} units to {} is unfinished, so what is in transit is not known: {again}",
+            meta.total, rules.total
+        )),
+        None => {}
+    }
+    if let Some(units @ ..=-1) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
+        warnings.warn(format!(
+            "the shards of `{activity}` have {} units more than its total: `seckill reconcile {activity}` says why",
+            units.unsigned_abs()
+        ));
     }
 }
 

@@ -21,21 +21,28 @@ pub fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
-    let snapshots = store.snapshots(&activities)?;
+    let mut snapshots = store.snapshots(&activities)?;
+    for snapshot in &mut snapshots {
+        // Of a sharded activity the home has all that the user did.
+        let home = snapshot.home(user.as_str().as_bytes());
+        if home != snapshot.activity {
+            *snapshot = store.snapshot(&home)?;
+        }
+    }
     hints::warn_of_replica(store, out);
     let terminal = out.terminal();
     let needle = needle(user.as_str());
     let mut without: Vec<&ActivityId> = Vec::new();
     let mut rows = out.stream::<LedgerRow>()?;
-    for snapshot in &snapshots {
-        let activity = &snapshot.activity;
+    for (activity, snapshot) in activities.iter().zip(&snapshots) {
+        let home = &snapshot.activity;
         let Some(last) = last(snapshot) else {
             without.push(activity);
             continue;
         };
         let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
         if let Some(checkpoint) = checkpoint {
-            let held = match store.carried(activity, checkpoint, user.as_str().as_bytes())? {
+            let held = match store.carried(home, checkpoint, user.as_str().as_bytes())? {
                 Carried::Units(0) if checkpoint.removed == 0 => None,
                 Carried::Units(held) => {
                     Some(format!("`{user}` held {} by then", units(u64::try_from(held).unwrap_or_default())))
@@ -51,7 +58,7 @@ pub fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
         }
         let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
         let mut pushed = Ok(());
-        store.each_entry(activity, after, last, |entry| {
+        store.each_entry(home, after, last, |entry| {
             if may_name(entry.users.as_deref(), needle.as_deref()) {
                 pushed = each_row(activity, entry, Some(user), |row| Ok::<_, Error>(rows.push(&row)?));
             }

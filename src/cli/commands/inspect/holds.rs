@@ -41,12 +41,14 @@ pub fn run(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &mu
     let mut rows = out.stream::<HoldRow<'_>>()?;
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.holds > 0)) {
         let activity = snapshot.activity.as_str();
-        store.open_holds(&snapshot.activity, overdue, |OpenHold { request, record }| {
-            let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
-            let user_hex = user.user_hex();
-            rows.push_borrowed(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
-            Ok::<_, Error>(())
-        })?;
+        for part in snapshot.parts() {
+            store.open_holds(&part, overdue, |OpenHold { request, record }| {
+                let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
+                let user_hex = user.user_hex();
+                rows.push_borrowed(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
+                Ok::<_, Error>(())
+            })?;
+        }
     }
     rows.finish()?;
     Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))

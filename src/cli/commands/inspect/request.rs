@@ -54,11 +54,16 @@ fn text(text: Option<&String>) -> Cell {
 
 /// Finds it in the activities that were named, else in all that were preheated.
 pub fn run(request: &RequestId, activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let known = store.known_requests(activities, request.as_str())?;
+    // Of a sharded activity any shard may have it.
+    let read = store.snapshots(activities)?;
+    let parts: Vec<(ActivityId, ActivityId)> =
+        read.iter().flat_map(|it| it.parts().into_iter().map(|part| (it.activity.clone(), part))).collect();
+    let ids: Vec<ActivityId> = parts.iter().map(|(_, part)| part.clone()).collect();
+    let known = store.known_requests(&ids, request.as_str())?;
     hints::warn_of_replica(store, out);
     let mut rows = Vec::new();
     let mut decided = 0;
-    for (activity, known) in activities.iter().zip(known) {
+    for ((name, activity), known) in parts.iter().zip(known) {
         if known.record.is_none() && !known.is_decided {
             continue;
         }
@@ -67,9 +72,13 @@ pub fn run(request: &RequestId, activities: &[ActivityId], store: &mut Store, ou
             (Some(mut row), record) => {
                 // The entry of an order of several activities is a `deduct`.
                 row.op = record.filter(|record| record.op == "multi_deduct").map(|record| record.op).or(row.op);
+                row.activity = name.to_string();
                 rows.push(row);
             }
-            (None, Some(record)) => rows.push(without_entry(request, activity, record, store, out)?),
+            (None, Some(record)) => {
+                let row = without_entry(request, activity, record, store, out)?;
+                rows.push(RequestRow { activity: name.to_string(), ..row });
+            }
             (None, None) => decided += 1,
         }
     }

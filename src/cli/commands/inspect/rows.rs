@@ -24,6 +24,8 @@ pub struct ActivityRow {
     pub(super) ends_at: Option<Millis>,
     /// Units of `sold` that are held open.
     pub(super) held: Option<u64>,
+    /// Of a sharded activity: units on their way from one shard to another, neither in `stock` nor in `sold`.
+    pub(super) in_transit: Option<i64>,
     /// Only if something is wrong; `state` says it too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<Status>,
@@ -44,7 +46,7 @@ impl ActivityRow {
             state: if sound { snapshot.state().name() } else { status.name() },
             total,
             stock: snapshot.stock,
-            sold: match total {
+            sold: match snapshot.sums.as_ref().map_or(total, |sums| Some(sums.total)) {
                 Some(total) => snapshot.stock.and_then(|stock| less(total, stock)),
                 // Of an activity that is not there, nothing is known rather than nothing sold.
                 None => held.filter(|held| sound || *held > 0).and_then(|held| i64::try_from(held).ok()),
@@ -54,6 +56,7 @@ impl ActivityRow {
             starts_at: meta.and_then(|meta| meta.starts_at),
             ends_at: meta.and_then(|meta| meta.ends_at),
             held: meta.map(|meta| meta.holds),
+            in_transit: snapshot.sums.as_ref().and_then(|sums| sums.in_transit),
             status: (!sound).then_some(status),
             alert: None,
         }
@@ -86,8 +89,11 @@ columns!(row: ActivityRow {
     state => row.state_cell();
     total;
     stock => match row.stock {
-        Some(stock) if row.alert == Some(true) => Cell::number(stock).tone(Tone::Bad),
-        Some(0) => Cell::number(0).tone(Tone::Warn),
+        Some(stock) => with_transit(stock, row.in_transit.unwrap_or_default()).tone(match row.alert {
+            Some(true) => Tone::Bad,
+            _ if stock == 0 => Tone::Warn,
+            _ => Tone::Plain,
+        }),
         stock => stock.cell(),
     };
     sold => match row.sold {
@@ -101,6 +107,7 @@ columns!(row: ActivityRow {
     data starts_at;
     data ends_at;
     data held;
+    data in_transit;
 }, sparse = true);
 
 impl ActivityRow {
@@ -243,6 +250,14 @@ fn with_held(units: impl std::fmt::Display, held: u64) -> Cell {
     }
 }
 
+/// The units left, with those in transit, if any.
+fn with_transit(units: u64, in_transit: i64) -> Cell {
+    match in_transit {
+        0 => Cell::number(units),
+        moving => Cell::number(format!("{units} ({moving:+} in transit)")),
+    }
+}
+
 /// What a user may still buy: nothing if the units are unknown, because then the limit is one order.
 fn left(limit: Option<u64>, bought: Bought) -> Option<u64> {
     limit.map(|limit| bought.units().map_or(0, |units| limit.saturating_sub(units)))
@@ -269,6 +284,7 @@ mod tests {
             meta: None,
             buyers: Some(0),
             ledger_last: None,
+            sums: None,
             at: Millis::new(0),
         }
     }

@@ -73,14 +73,24 @@ struct Why {
 
 /// Explains.
 pub fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let (snapshot, held) = store.bought(activity, std::slice::from_ref(user))?;
+    let (mut snapshot, mut held) = store.bought(activity, std::slice::from_ref(user))?;
+    let mut recorded = snapshot.clone();
+    if snapshot.parts().len() > 1 {
+        // Units are those of all shards; what the user did is at the home.
+        (recorded, held) = store.bought(&snapshot.home(user.as_str().as_bytes()), std::slice::from_ref(user))?;
+        snapshot = store.wholes(std::slice::from_ref(activity))?.pop().unwrap_or(snapshot);
+        snapshot.ledger_last.clone_from(&recorded.ledger_last);
+        if let (Some(meta), Some(at_home)) = (&mut snapshot.meta, &recorded.meta) {
+            meta.checkpoint.clone_from(&at_home.checkpoint);
+        }
+    }
     let mut warnings = out.warnings();
     detail::warn(&mut warnings, &snapshot);
     detail::note_archived(&mut warnings, &snapshot);
     warnings.end();
     hints::warn_of_replica(store, out);
     hints::other_layouts(missing(std::slice::from_ref(&snapshot)), store, out);
-    let entries = UserEntries::read(&snapshot, user.as_str(), store)?;
+    let entries = UserEntries::read(&recorded, user.as_str(), store)?;
     let is_known = snapshot.status.is_done() && !snapshot.is_archived();
     let held = held.first().copied().flatten().or(is_known.then_some(Bought::Units(0)));
     let kind = store.layout().kind();
@@ -188,7 +198,8 @@ impl Question<'_> {
             let what = if self.kind == Kind::Coupon { "has a coupon" } else { "bought" };
             refusals.push((Status::LimitExceeded, format!("A user buys once in this layout, and `{user}` {what}.")));
         }
-        if self.for_sale() == 0 {
+        let in_transit = snapshot.sums.as_ref().and_then(|sums| sums.in_transit).unwrap_or_default();
+        if self.for_sale() == 0 && in_transit <= 0 {
             let total = snapshot.meta.as_ref().map(|meta| format!(" of {}", meta.total)).unwrap_or_default();
             refusals.push((Status::OutOfStock, format!("No units are left{total}.")));
         }
@@ -247,6 +258,9 @@ impl Question<'_> {
             _ => {}
         }
         if let Some(meta) = &snapshot.meta {
+            if let Some(moving @ 1..) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
+                facts.push(format!("{} more are in transit between shards.", units(moving.unsigned_abs())));
+            }
             if let Some(withdrawn @ 1..) = meta.withdrawn {
                 facts.push(format!(
                     "{} of the stock are withdrawn: `seckill resume {id}` returns them.",

@@ -3,6 +3,7 @@
 use super::row::PreheatRow;
 use super::{PreheatArgs, explain};
 use crate::cli::commands::consent::Consent;
+use crate::cli::commands::hints;
 use crate::cli::commands::session::Session;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -38,6 +39,10 @@ pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> 
     let plan = super::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
     store.require_replicas(args.mutating.wait_replicas);
+    let what = "only `preheat` made it, so there is nothing to take over";
+    if let Some(failure) = hints::sharded(&store.snapshot(activity)?, what) {
+        return Err(failure.into());
+    }
     let out = &mut session.out;
     out.set_dry_run(args.mutating.dry_run);
     let name = uuid::Uuid::now_v7().to_string();

@@ -55,6 +55,16 @@ pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
             "`seckill preheat --id {activity} --adopt` takes it over with its purchases; `--reset` starts over"
         );
     }
+    if differs("plan") {
+        return format!(
+            "`seckill inspect {activity}` shows what is unfinished: give the command that began it again to finish it; `--reset` \
+             starts over"
+        );
+    }
+    if differs("shard") {
+        return "its parent was lost, or deleted: give total, limit, title and window as they were to restore it; `--reset` starts over"
+            .to_owned();
+    }
     if differs("adopt") {
         return format!("`seckill preheat --id {activity} --adopt` resumes");
     }
@@ -90,6 +100,9 @@ fn in_words(difference: &FieldDifference) -> String {
         "stock key" => "its stock key is gone".to_owned(),
         "state" => "it is archived".to_owned(),
         "adopt" => "its adoption is unfinished".to_owned(),
+        "plan" if difference.before == "start" => "a preheat that makes it new is unfinished".to_owned(),
+        "plan" => "an update of it is unfinished".to_owned(),
+        "shard" => format!("its shard `{}` is there, and it is not", difference.before),
         "if_total" => format!("its total is `{}`, not `{}`", difference.before, difference.after),
         field if !difference.is_given => format!("{field} {} is not given", shown(&difference.before)),
         field => format!("{field} {} → {}", shown(&difference.before), shown(&difference.after)),

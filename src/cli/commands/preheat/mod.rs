@@ -165,7 +165,7 @@ fn plan_of_flags(id: &ActivityId, total: Units, args: &PreheatArgs) -> Result<Pl
         return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
     }
     let (id, title, per_user_limit) = (id.clone(), args.title.clone(), args.per_user_limit);
-    Ok(Plan { id, title, total, per_user_limit, starts_at, ends_at, ledger: None })
+    Ok(Plan { id, title, total, per_user_limit, starts_at, ends_at, ledger: None, shards: None })
 }
 
 /// Leaves only the activities that were asked for, each of which must be there.

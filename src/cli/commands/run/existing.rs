@@ -66,7 +66,7 @@ fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> R
         .filter(|activity| !created.contains(activity) && seen.insert(*activity))
         .cloned()
         .collect();
-    let mut snapshots = store.snapshots(&changed)?;
+    let mut snapshots = store.wholes(&changed)?;
     snapshots.retain(|snapshot| snapshot.status != Status::NotPreheated || snapshot.meta.is_some());
     Ok(snapshots)
 }

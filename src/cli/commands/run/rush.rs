@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use super::existing;
 use super::observed::{Observed, in_words, known};
 use crate::cli::commands::bench::too_many;
+use crate::cli::commands::hints;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Failure;
 use crate::cli::input::fixture::{Fixture, FixtureOperation, Rush};
@@ -40,6 +41,10 @@ pub fn prepare(fixtures: &[Fixture]) -> Result<(), Failure> {
 pub fn rush(rush: &Rush, may_rush: impl Fn(&ActivityId) -> bool, store: &mut Store, out: &Output) -> Result<Observed> {
     let activities: Vec<ActivityId> = rush.activities().cloned().collect();
     let before = store.snapshots(&activities)?;
+    let what = "a rush sends its orders to one activity, and borrows nothing";
+    if let Some(failure) = before.iter().find_map(|snapshot| hints::sharded(snapshot, what)) {
+        return Err(failure.into());
+    }
     if let Some(other) = before.iter().find(|it| !may_rush(&it.activity) && it.status != Status::NotPreheated) {
         return Err(existing::rush_refused(&other.activity, "").into());
     }

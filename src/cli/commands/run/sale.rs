@@ -27,7 +27,7 @@ pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
         out.note(format!("the first {MOST_ACTIVITIES} of {} activities; `seckill inspect` shows all", all.len()));
         all.truncate(MOST_ACTIVITIES);
     }
-    let snapshots = store.snapshots(&all)?;
+    let snapshots = store.wholes(&all)?;
     let mut warnings = out.warnings();
     let details = snapshots.iter().map(|snapshot| detail::read(store, &mut warnings, snapshot, TOP)).collect();
     warnings.end();

@@ -12,6 +12,7 @@ families! {
     STATE: Gauge "seckill_activity_state", "1 for the state that the activity is in, 0 for the others.";
     TOTAL: Gauge "seckill_preheated_units", "Units that the activity was preheated with, updates included.";
     STOCK: Gauge "seckill_stock_units", "Units left, withdrawn ones included.";
+    IN_TRANSIT: Gauge "seckill_in_transit_units", "Units on their way from one shard of the activity to another.";
     SOLD: Gauge "seckill_sold_units", "Units sold; below zero if somebody raised the stock above the total.";
     WITHDRAWN: Gauge "seckill_withdrawn_units", "Units that a pause moved out of the reach of every script.";
     BUYERS: Gauge "seckill_buyers", "Users who hold units.";

@@ -3,18 +3,22 @@
 use super::families as f;
 use crate::cli::error::Result;
 use crate::cli::output::prometheus::Exposition;
+use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::ActivityId;
 use seckill::store::feeds::Feed;
 use seckill::store::{Store, StoreError};
 
-pub fn metrics(activities: &[ActivityId], store: &mut Store, metrics: &mut Exposition) -> Result<()> {
-    let counts = store.ledger_entries(activities)?;
+/// Of a sharded activity entries are those of all shards, and each shard has consumer groups of its own.
+pub fn metrics(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition) -> Result<()> {
+    let activities: Vec<ActivityId> = snapshots.iter().flat_map(|snapshot| snapshot.parts()).collect();
+    let mut counts = store.ledger_entries(&activities)?.into_iter();
     let mut entries = metrics.family(f::ENTRIES);
-    for (activity, count) in activities.iter().zip(counts) {
-        entries.add(&[("activity", activity.as_str())], count);
+    for snapshot in snapshots {
+        let count: Option<u64> = counts.by_ref().take(snapshot.parts().len()).sum();
+        entries.add(&[("activity", snapshot.activity.as_str())], count);
     }
     // A user who may not ask has no groups to see.
-    let (feeds, now) = match store.feeds(activities) {
+    let (feeds, now) = match store.feeds(&activities) {
         Ok(feeds) => (feeds, store.now()?.get()),
         Err(StoreError::Permission { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),

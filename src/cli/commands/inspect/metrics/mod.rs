@@ -44,7 +44,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         }
         warnings.end();
         sale(&all, metrics);
-        let shown: Vec<_> = all.iter().map(|(_, snapshot)| snapshot.activity.clone()).collect();
+        let shown: Vec<&Snapshot> = all.iter().map(|(_, snapshot)| snapshot).collect();
         ledgers::metrics(&shown, store, metrics)?;
         servers::metrics(store, metrics)?;
         Ok(exit(is_sound))
@@ -75,6 +75,7 @@ fn sale(all: &[(ActivityRow, Snapshot)], metrics: &mut Exposition) {
     }
     each(all, f::TOTAL, metrics, |row, _| row.total);
     each(all, f::STOCK, metrics, |row, _| row.stock);
+    each(all, f::IN_TRANSIT, metrics, |row, _| row.in_transit);
     each(all, f::SOLD, metrics, |row, _| row.sold);
     each(all, f::WITHDRAWN, metrics, |_, snapshot| snapshot.meta.as_ref().map(|meta| meta.withdrawn.unwrap_or(0)));
     each(all, f::BUYERS, metrics, |row, _| row.buyers);

@@ -98,7 +98,8 @@ impl Board {
         let number = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
         if let Some(stock) = snapshot.stock.map(number).filter(|_| !view.is_old && snapshot.status.is_done()) {
             // Without a total, what is left falls as what is sold grows.
-            let total = snapshot.meta.as_ref().map_or(0, |meta| number(meta.total));
+            let of_shards = snapshot.sums.as_ref().map(|sums| sums.total);
+            let total = of_shards.or(snapshot.meta.as_ref().map(|meta| meta.total)).map_or(0, number);
             history.add(view.read, total.saturating_sub(stock), snapshot.meta.as_ref().map(|meta| meta.epoch));
         }
         WatchRow::new(view, self.kind, history, self.below, now)

@@ -48,7 +48,7 @@ impl Reader {
     pub fn new(mut store: Store, wanted: Wanted) -> Result<Self> {
         let activities = wanted.activities(&mut store)?;
         let mut watched = Watched::default();
-        store.watch(&mut watched, &activities);
+        store.watch_wholes(&mut watched, &activities)?;
         Ok(Self { store, wanted, watched, activities, indexed: Instant::now(), latency: None })
     }
 
@@ -67,8 +67,8 @@ impl Reader {
         let servers = if is_lost { Vec::new() } else { self.store.info(&sections).unwrap_or_default() };
         Update {
             reading,
-            views: self.watched.views().cloned().collect(),
-            newest: self.watched.newest().to_vec(),
+            views: self.store.whole_views(&self.watched, &self.activities),
+            newest: self.watched.newest().iter().map(of_whole).collect(),
             servers,
             counted: Instant::now(),
             own_calls: self.watched.own_calls(),
@@ -87,8 +87,8 @@ impl Reader {
         // One that is gone from the index stays: that is worth seeing.
         let mut all: Vec<ActivityId> = self.activities.clone();
         all.extend(now.iter().filter(|activity| !self.activities.contains(activity)).cloned());
-        if all.len() > self.activities.len() {
-            self.store.watch(&mut self.watched, &all);
+        // A reset may have given one other shards.
+        if self.store.watch_wholes(&mut self.watched, &all).is_ok() {
             self.activities = all;
         }
     }
@@ -115,6 +115,12 @@ impl Reader {
             next = (next + every).max(Instant::now());
         }
     }
+}
+
+/// An order of a shard as one of the activity.
+fn of_whole(order: &NewestOrder) -> NewestOrder {
+    let parent = order.activity.parent().map(|(parent, _)| parent);
+    NewestOrder { activity: parent.unwrap_or_else(|| order.activity.clone()), ..order.clone() }
 }
 
 /// What is read, as it comes.

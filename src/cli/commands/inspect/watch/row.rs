@@ -128,6 +128,7 @@ columns!(row: WatchRow {
     data starts_at;
     data ends_at;
     data held;
+    data in_transit;
     data alert;
     rate as "units/s" => match row.rate {
         Some(0.0) => Cell::number("0").tone(Tone::Dim),

@@ -1,0 +1,190 @@
+//! What is shown of a sharded activity: the sum over its shards, and each shard if asked.
+
+use super::sharded::{Whole, call, fixture};
+use super::transfer;
+use crate::support::{CLUSTER, Scripts, TestCluster, TestRedis, seckill};
+
+/// 12 units over 3 shards; a, b and c bought 2, 1 and 1.
+fn sale() -> (TestRedis, Scripts, Whole) {
+    let redis = TestRedis::start();
+    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let (mut scripts, whole) = (Scripts::of(&redis, CLUSTER), Whole::of(&redis));
+    for (user, quantity) in [("a", "2"), ("b", "1"), ("c", "1")] {
+        whole.sell_to(&mut scripts, user, quantity, &format!("r-{user}"));
+    }
+    let whole = Whole::of(&redis);
+    (redis, scripts, whole)
+}
+
+/// Lends units of the shard that has most to another one, which does not get them.
+fn lend(scripts: &mut Scripts, whole: &Whole, units: &str) {
+    let donor = (0..3).max_by_key(|nth| whole.stocks()[*nth]).unwrap();
+    let keys = &CLUSTER.keys(&whole.ids()[donor])[..4];
+    let home = whole.numbers()[(donor + 1) % 3].to_string();
+    let reply = scripts.call("lend", keys, &["t", &transfer(7), "1", &home, units, units, ""]);
+    assert!(reply.starts_with(&format!("1 {units} ")), "{reply}");
+}
+
+#[test]
+fn a_row_is_the_sum_with_what_is_in_transit() {
+    let (redis, mut scripts, whole) = sale();
+    let row = |line: &str| call(&redis, line).code(0).stderr("").json()[0].clone();
+    let units =
+        |row: &serde_json::Value| ["total", "stock", "sold", "buyers", "in_transit"].map(|name| row[name].as_i64());
+    let first = row("inspect 1001");
+    assert_eq!(units(&first), [Some(12), Some(8), Some(4), Some(3), Some(0)]);
+    assert_eq!((first["state"].as_str(), first["title"].as_str()), (Some("live"), Some("phone")));
+    assert_eq!(first["participants"].as_array().unwrap().len(), 3);
+    assert_eq!(first["participants"][0]["user"], "a");
+    lend(&mut scripts, &whole, "2");
+    for line in ["inspect 1001", "inspect", "inspect 10*"] {
+        assert_eq!(units(&row(line)), [Some(12), Some(6), Some(4), Some(3), Some(2)], "{line}");
+    }
+    redis.seckill(["-l", "cluster", "inspect"]).code(0).stdout_has("6 (+2 in transit)").stdout_has("1001");
+    let csv = redis.seckill(["-l", "cluster", "inspect", "-o", "csv"]).code(0);
+    csv.stdout_has("held,in_transit\n").stdout_has(",0,2\n");
+    // An activity without shards has nothing that could be.
+    call(&redis, "preheat --id 1 --stock 3").code(0);
+    assert_eq!(units(&row("inspect 1")), [Some(3), Some(3), Some(0), Some(0), None]);
+    assert_eq!(call(&redis, "inspect --state live").code(0).json().as_array().unwrap().len(), 2);
+    call(&redis, "inspect --alert-below 7").code(3).stderr_has("`1001` has 6 of 12 units left");
+}
+
+#[test]
+fn each_shard_has_a_row_if_asked() {
+    let (redis, mut scripts, whole) = sale();
+    lend(&mut scripts, &whole, "1");
+    let rows = call(&redis, "inspect --shards").code(0).stderr("").json();
+    let rows = rows.as_array().unwrap();
+    let ids: Vec<&str> = rows.iter().map(|row| row["activity"].as_str().unwrap()).collect();
+    assert_eq!(ids, whole.ids());
+    let sum = |name: &str| rows.iter().map(|row| row[name].as_i64().unwrap()).sum::<i64>();
+    assert_eq!((sum("total"), sum("stock"), sum("sold")), (11, 7, 4));
+    call(&redis, "preheat --id 1 --stock 3").code(0);
+    assert_eq!(
+        call(&redis, "inspect 1 1001 --shards")
+            .code(0)
+            .stderr_has("without shards: `1`")
+            .json()
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
+    call(&redis, "inspect 1001 --shards --user a").code(2);
+}
+
+#[test]
+fn a_user_is_asked_for_at_home_and_everybody_at_all_shards() {
+    let (redis, mut scripts, whole) = sale();
+    let rows = call(&redis, "inspect 1001 --user a --user b --user z").code(0).stderr("").json();
+    let held: Vec<(&str, u64)> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["user"].as_str().unwrap(), row["bought"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(held, [("a", 2), ("b", 1), ("z", 0)]);
+    assert!(rows.as_array().unwrap().iter().all(|row| row["activity"] == "1001" && row["per_user_limit"] == 2));
+    let all = call(&redis, "inspect 1001 --all").code(0).json();
+    let mut users: Vec<&str> = all.as_array().unwrap().iter().map(|row| row["user"].as_str().unwrap()).collect();
+    users.sort_unstable();
+    assert_eq!(users, ["a", "b", "c"]);
+    assert!(all.as_array().unwrap().iter().all(|row| row["activity"] == "1001"));
+
+    let home = whole.home("d");
+    let held = scripts.call("hold", &CLUSTER.all_keys(&home), &["hash", "t", "d", "1", "h-1", "first", "", "60000"]);
+    assert!(held.starts_with("1 "), "{held}");
+    let holds = call(&redis, "inspect 1001 --holds").code(0).json();
+    assert_eq!((holds[0]["activity"].as_str(), holds[0]["request"].as_str()), (Some("1001"), Some("h-1")));
+    assert_eq!(call(&redis, "inspect 1001").code(0).json()[0]["held"], 1);
+
+    let order = call(&redis, "inspect --request r-b").code(0).json();
+    assert_eq!((order[0]["activity"].as_str(), order[0]["user"].as_str()), (Some("1001"), Some("b")));
+    call(&redis, "inspect 1001 --request nobody").code(3);
+    let history = call(&redis, "inspect --user a --why").code(0).json();
+    assert_eq!((history[0]["activity"].as_str(), history[0]["quantity"].as_i64()), (Some("1001"), Some(2)));
+
+    let why = |user: &str| call(&redis, "inspect 1001 --why --user").args([user]).code(0).json();
+    assert_eq!((why("a")["status"].as_str(), why("a")["ledger_bought"].as_i64()), (Some("limit_exceeded"), Some(2)));
+    assert_eq!((why("b")["status"].as_str(), why("b")["can_buy"].as_i64()), (Some("ok"), Some(1)));
+    // That nothing is left at home is not the end: others lend.
+    redis.cmd(("SET", CLUSTER.stock(&whole.home("b")), 0));
+    assert_eq!(why("b")["status"].as_str(), Some("ok"));
+}
+
+#[test]
+fn what_is_unfinished_or_lost_is_said() {
+    let (redis, _, whole) = sale();
+    let meta = CLUSTER.meta("1001");
+    redis.cmd(("HSET", &meta, "plan", "update x 0 1,1,0 live 1 1 2 14 - 4102444800000 phone"));
+    let shown = call(&redis, "inspect 1001").code(0).stderr_has("from 12 units to 14 is unfinished");
+    assert_eq!(shown.json()[0]["in_transit"], serde_json::Value::Null);
+    call(&redis, "doctor").run().stdout_has("an update of its shards is unfinished");
+    redis.cmd(("HDEL", &meta, "plan"));
+    let doctor = call(&redis, "doctor").run().json();
+    let keys: Vec<&serde_json::Value> =
+        doctor.as_array().unwrap().iter().filter(|row| row["check"] == "keys").collect();
+    assert_eq!((keys.len(), keys[0]["status"].as_str()), (1, Some("ok")), "{keys:?}");
+    redis.cmd(("DEL", CLUSTER.stock(&whole.ids()[2])));
+    let lost =
+        call(&redis, "inspect 1001").code(3).stderr_has(&format!("key `{}` is gone", CLUSTER.stock(&whole.ids()[2])));
+    assert_eq!((lost.json()[0]["state"].as_str(), lost.json()[0]["stock"].as_u64()), (Some("corrupt"), None));
+    call(&redis, "doctor").code(3).stdout_has(&whole.ids()[2]);
+
+    redis.cmd(("HDEL", &meta, "shards"));
+    redis.cmd(("HSET", &meta, "plan", "start 1,0,2 -"));
+    let half = call(&redis, "inspect 1001").code(3);
+    half.stderr_has("the preheat of `1001`, 12 units over 3 shards, is unfinished").stderr_lacks("evicted");
+    call(&redis, "preheat --id 1001 --adopt --yes").code(2).stderr_has("unfinished");
+}
+
+#[test]
+fn metrics_and_watch_have_the_sum() {
+    let (redis, mut scripts, whole) = sale();
+    lend(&mut scripts, &whole, "2");
+    let text = redis.seckill(["-l", "cluster", "inspect", "-o", "prometheus"]).code(0).stdout;
+    for line in [
+        "seckill_stock_units{activity=\"1001\"} 6",
+        "seckill_sold_units{activity=\"1001\"} 4",
+        "seckill_in_transit_units{activity=\"1001\"} 2",
+        "seckill_buyers{activity=\"1001\"} 3",
+        "seckill_ledger_entries_total{activity=\"1001\"} 7",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+    assert!(!text.contains("1001#"), "{text}");
+    let rows =
+        redis.seckill(["-l", "cluster", "inspect", "--watch=100ms", "--count", "2", "-o", "jsonl"]).code(0).jsonl();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        assert_eq!(
+            (row["activity"].as_str(), row["stock"].as_i64(), row["sold"].as_i64()),
+            (Some("1001"), Some(6), Some(4))
+        );
+        assert_eq!(
+            (row["in_transit"].as_i64(), row["state"].as_str(), row["alarms"][0].as_str()),
+            (Some(2), Some("live"), None)
+        );
+    }
+}
+
+#[test]
+fn shards_are_spread_over_a_cluster_and_read_from_every_node() {
+    let cluster = TestCluster::start(3);
+    seckill(["-u", &cluster.url(), "preheat", "-"]).stdin(fixture(50, 6)).code(0);
+    let call = |line: &str| seckill(["-u", &cluster.url(), "-l", "cluster", "-o", "json"]).args(line.split(' '));
+    let rows = call("inspect 1001 --shards").code(0).json();
+    let ids: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["activity"].as_str().unwrap()).collect();
+    let mut on_node = [0; 3];
+    ids.iter().for_each(|id| on_node[cluster.owner_of(id)] += 1);
+    assert_eq!((ids.len(), on_node), (6, [2; 3]));
+    assert_eq!(call("inspect").code(0).json()[0]["stock"], 50);
+    call("preheat --id 1001 --stock 40 --update").code(0);
+    call("pause 1001 --withdraw-stock").code(0);
+    let row = call("inspect 1001").code(0).json()[0].clone();
+    assert_eq!((row["state"].as_str(), row["stock"].as_u64()), (Some("paused"), Some(40)));
+    call("resume 1001").code(0);
+    call("preheat --id 1001 --stock 9 --reset --yes").code(0);
+    assert_eq!(call("deduct 1001 --user 7").code(0).json()["stock"], 8);
+}

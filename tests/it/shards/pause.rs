@@ -1,0 +1,88 @@
+//! `pause` and `resume` of a sharded activity: all shards and the parent, whatever comes between.
+
+use super::sharded::{Whole, call, fixture};
+use crate::support::{CLUSTER, Copy, Fault, Proxy, Scripts, TestRedis, When, wait_until};
+
+fn states(redis: &TestRedis) -> Vec<String> {
+    let whole = Whole::of(redis);
+    let rules = whole.parts.into_values().map(|part| part.rules).chain([whole.rules]);
+    rules.map(|rules| rules.split(' ').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn all_shards_and_the_parent_are_paused_and_resumed() {
+    let redis = TestRedis::start();
+    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let status = |line: &str| {
+        let row = call(&redis, line).code(0).json()[0].clone();
+        (row["status"].as_str().unwrap().to_owned(), row["state"].as_str().unwrap().to_owned())
+    };
+    let said = |status: &str, state: &str| (status.to_owned(), state.to_owned());
+    let before = redis.dump_all();
+    assert_eq!(status("pause 1001 --dry-run"), said("ok", "paused"));
+    redis.assert_unchanged_since(&before);
+    assert_eq!(status("pause 1001"), said("ok", "paused"));
+    assert_eq!(states(&redis), ["paused"; 4]);
+    assert!(!redis.exists(&CLUSTER.ledger("1001")), "a parent has no ledger");
+    let (whole, mut scripts) = (Whole::of(&redis), Scripts::of(&redis, CLUSTER));
+    assert!(scripts.deduct(&whole.ids()[0], ("7", "1", "")).starts_with("-7"));
+    assert_eq!(call(&redis, "inspect 1001").code(0).json()[0]["state"], "paused");
+    assert_eq!(status("pause 1001"), said("replayed", "paused"));
+    // A total that changes meanwhile does not resume it.
+    call(&redis, "preheat --id 1001 --stock 15 --update").code(0);
+    assert_eq!(states(&redis), ["paused"; 4]);
+    assert_eq!(status("resume 1001"), said("ok", "live"));
+    assert_eq!(states(&redis), ["live"; 4]);
+    assert_eq!(status("resume 1001"), said("replayed", "live"));
+
+    call(&redis, "pause 1001 --withdraw-stock").code(0).stderr_has("15 units of `1001` withdrawn");
+    assert_eq!(Whole::of(&redis).stocks(), [0; 3]);
+    assert_eq!(call(&redis, "inspect 1001").code(0).json()[0]["stock"], 15);
+    call(&redis, "preheat --id 1001 --stock 9 --update").code(0);
+    assert_eq!(Whole::of(&redis).stocks(), [0; 3]);
+    call(&redis, "resume 1001").code(0).stderr_has("9 units of `1001` returned");
+    Whole::of(&redis).assert_sound(9);
+
+    redis.cmd(("DEL", CLUSTER.stock(&Whole::of(&redis).ids()[1])));
+    call(&redis, "pause 1001 --withdraw-stock").code(3).stderr_has("is gone");
+}
+
+#[test]
+fn a_pause_that_is_killed_after_any_step_is_finished_by_the_same_command() {
+    let redis = TestRedis::start();
+    redis.seckill(["script", "load"]).code(0);
+    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    for line in ["pause 1001", "pause 1001 --withdraw-stock", "resume 1001"] {
+        let before = Copy::of(&redis);
+        for nth in 1.. {
+            before.put_back(&redis);
+            let proxy = Proxy::before(&redis);
+            proxy.inject(When::Nth(nth), Fault::HangReply);
+            let mut running = proxy.seckill(["-l", "cluster"]).args(line.split(' ')).spawn();
+            wait_until("it hangs or ends", || proxy.commands().len() >= nth || running.has_ended());
+            let ended = proxy.commands().len() < nth;
+            drop(running); // Killed.
+            drop(proxy);
+            call(&redis, line).code(0);
+            let expected = if line == "resume 1001" { "live" } else { "paused" };
+            assert_eq!(states(&redis), [expected; 4], "{line} cut at {nth}");
+            let entries = Whole::of(&redis).ids().iter().map(|id| redis.xrange(&CLUSTER.ledger(id)).len()).max();
+            assert!(entries <= Some(4), "each shard was paused once: {entries:?}");
+            if ended {
+                assert!(nth > 5, "{nth}");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_half_preheated_is_not_paused() {
+    let redis = TestRedis::start();
+    redis.cmd(("HSET", CLUSTER.meta("1001"), "rules", "live 1 1 - 12 - -"));
+    redis.cmd(("HSET", CLUSTER.meta("1001"), "plan", "start 1,0,2 -"));
+    let before = redis.dump_all();
+    let refused = call(&redis, "pause 1001").code(3).stderr_has("is unfinished").stderr_has("finishes it");
+    assert_eq!(refused.json()[0]["status"], "not_preheated");
+    redis.assert_unchanged_since(&before);
+}
