@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fix::Fixes;
 use super::row::{Check, CheckRow, Finding};
-use super::sale::sound;
+use super::sale::{sound, whole_activities};
 use super::units::{counted, duration};
 use crate::cli::error::Result;
 use seckill::inventory::activity::Snapshot;
@@ -53,7 +53,7 @@ pub fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &Fixes) 
         rows.push(Finding::fail(found, fix).row(Check::ForeignWrites, snapshot.activity.as_str()));
     }
     if rows.is_empty() {
-        rows.push(match with_ledger.len() {
+        rows.push(match whole_activities(ends.iter().map(|(activity, _)| activity)) {
             0 => Finding::skip("no activity has a ledger").row(Check::ForeignWrites, store.layout().name()),
             count => sound(count, Check::ForeignWrites, store),
         });

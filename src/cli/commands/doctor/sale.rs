@@ -1,6 +1,6 @@
 //! The keys of a sale: missing, corrupt, about to expire.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::fix::Fixes;
 use super::row::{Check, CheckRow, Finding};
@@ -22,11 +22,17 @@ pub fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRo
         }
     }
     if rows.is_empty() {
-        // A shard counts as a part of its activity.
-        let count = snapshots.iter().filter(|snapshot| !snapshot.activity.is_part()).count();
-        rows.push(sound(count.max(snapshots.len().min(1)), Check::Keys, store));
+        let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
+        rows.push(sound(count, Check::Keys, store));
     }
     rows
+}
+
+/// How many activities there are if a shard counts as its activity.
+pub fn whole_activities<'a>(activities: impl IntoIterator<Item = &'a ActivityId>) -> usize {
+    let names =
+        activities.into_iter().map(|activity| activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent));
+    names.collect::<HashSet<_>>().len()
 }
 
 /// The row of a check that found nothing wrong in any activity.
@@ -131,7 +137,7 @@ pub fn expiry(
         rows.push(finding.row(Check::Expiry, target));
     }
     if rows.is_empty() {
-        rows.push(sound(activities.len(), Check::Expiry, store));
+        rows.push(sound(whole_activities(activities), Check::Expiry, store));
     }
     Ok(rows)
 }

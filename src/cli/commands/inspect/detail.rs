@@ -12,6 +12,7 @@ use seckill::inventory::activity::Snapshot;
 use seckill::inventory::id::{ActivityId, StoredUser};
 use seckill::inventory::layout::Kind;
 use seckill::inventory::order::Bought;
+use seckill::inventory::rules::PackedRules;
 use seckill::inventory::shard_plan::ShardPlan;
 use seckill::inventory::status::Status;
 use seckill::store::Store;
@@ -99,16 +100,17 @@ fn is_half_made(snapshot: &Snapshot) -> bool {
 fn warn_of_shards(warnings: &mut Warnings, snapshot: &Snapshot) {
     let activity = &snapshot.activity;
     let Some(meta) = &snapshot.meta else { return };
-    let again = "give the `preheat` that began it again to finish it";
     match &meta.plan {
         Some(ShardPlan::Start { shards, .. }) => warnings.warn(format!(
-            "the preheat of `{activity}`, {} units over {} shards, is unfinished, and nobody can buy: {again}",
+            "the preheat of `{activity}`, {} units over {} shards, is unfinished, and nobody can buy: give the `preheat` that began \
+             it again to finish it",
             meta.total,
             shards.len()
         )),
-        Some(ShardPlan::Update { rules, .. }) => warnings.warn(format!(
-            "an update of `{activity}` from {} units to {} is unfinished, so what is in transit is not known: {again}",
-            meta.total, rules.total
+        Some(ShardPlan::Update { rules: PackedRules { total, .. }, .. }) => warnings.warn(format!(
+            "an update of `{activity}` from {} units to {total} is unfinished, so what is in transit is not known: `seckill preheat \
+             --id {activity} --stock {total} --update` finishes it",
+            meta.total
         )),
         None => {}
     }

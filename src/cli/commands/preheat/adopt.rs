@@ -39,7 +39,7 @@ pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> 
     let plan = super::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
     store.require_replicas(args.mutating.wait_replicas);
-    let what = "only `preheat` made it, so there is nothing to take over";
+    let what = "another system cannot have made them, so there is nothing to take over";
     if let Some(failure) = hints::sharded(&store.snapshot(activity)?, what) {
         return Err(failure.into());
     }
