@@ -132,7 +132,8 @@ if record then
 end
 
 -- Write.
-units = math.max(units, -left, -rules.total)
+-- Without a minus before a zero.
+units = math.max(units, -left, -rules.total) + 0
 if left + units > MOST_UNITS or rules.total + units > MOST_UNITS then return usage('preheat_shard: the stock would pass 2^53 - 1') end
 rules.total, rules.limit, rules.starts, rules.ends = rules.total + units, given.limit, given.starts, given.ends
 local change, total, left_after = digits(units), digits(rules.total), digits(left + units)
