@@ -27,6 +27,12 @@
   ARGV[10] requests, of which none may be empty; ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons: may be empty
   ARGV[14] duration; ARGV[15] mode: may be left out
 
+  An item of an order of activities in several slots has 11: those of one order, and
+  ARGV[9]  order          `m:` and the stock key of the order's primary item, which decides it
+  ARGV[10] digest         of the whole order, which the request id stores
+  ARGV[11] items          how many it has; empty but for the primary
+  Its record is written again if it is there, so that a WAIT that follows covers it.
+
   Returns for one order {status, stock, bought, deadline}, with stock and bought after it (bought is `?` if it is unknown;
   deadline is that of the hold, false without one):
      1 ok                the units are held
@@ -148,6 +154,13 @@ end
 local duration = whole(call.extra)
 if not duration or duration < 1 or duration > MOST_MS then return usage('hold: the duration is not 1 to ' .. digits(MOST_MS) .. ' ms') end
 local kind, users = call.kind, call.users
+local order, order_digest, items = '-', nil, nil
+if #ARGV == 11 then
+  order, order_digest, items = ARGV[9], ARGV[10], ARGV[11]
+  if not is_order(order) then return usage('hold: ARGV[9] is not m:<primary>') end
+  if not find(order_digest, '^multi_deduct %x+$') then return usage('hold: ARGV[10] is not the digest of an order') end
+  if items ~= '' and not whole(items) then return usage('hold: ARGV[11] is not a number of items') end
+end
 
 -- Reads, and checks, everything. Returns the reply that refuses the call.
 local function read()
@@ -207,7 +220,7 @@ local function decide(returned)
   local is_touched, first = {}, {}
   for i = 1, call.count do
     local user, quantity, request = users[i], wanted[i], call.requests[i]
-    local digest = digest_of('hold', call.texts[i], user)
+    local digest = order_digest and order_digest .. '\t' .. user or digest_of('hold', call.texts[i], user)
     local had, status = it.now[user], nil
     if not had then
       had = units_held(call.held[i])
@@ -241,7 +254,7 @@ local function decide(returned)
         it.left, had = it.left - quantity, had + quantity
         it.applied[#it.applied + 1], it.quantities[#it.quantities + 1] = i, call.texts[i]
         if not is_touched[user] then it.touched[#it.touched + 1], is_touched[user] = user, true end
-        local hold = {quantity = quantity, deadline = deadline, order = '-', user = user}
+        local hold = {quantity = quantity, deadline = deadline, order = order, user = user}
         add_move(it.moves, i, request, hold, 'held')
         it.moves.open[user] = it.moves.open[user] or call.open[user] or 0
         move_open(it.moves, user, quantity)
@@ -299,9 +312,15 @@ if not call.dry then
     redis.call('HSET', KEYS[2], 'holds', digits(holds + it.moves.units))
     hold_fields(it.moves, it.kept)
   end
+  local known = call.single and call.states[call.requests[1]]
+  if order ~= '-' and it.last == REPLAYED then
+    it.kept = {'\th:' .. call.requests[1], hold_text(known, known.state)}
+  end
   if #it.kept > 0 or (call.decided or 0) < call.count then write_requests(call, it.kept, it.refused) end
   if #it.applied > 0 and call.rules.ledger then
-    redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, it.left, it.applied, it.quantities)))
+    local row = order_entry(call, it.left, it.applied, it.quantities)
+    for _, text in ipairs(order_fields(order, items)) do row[#row + 1] = text end
+    redis.call('XADD', KEYS[4], '*', unpack(row))
   end
 end
 if call.single then

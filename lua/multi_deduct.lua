@@ -319,7 +319,7 @@ local function decide(order)
     local sale = item.sale
     if status ~= REFUSED then
       item.status = status
-    elseif before == REQUEST_CONFLICT and item.status ~= NOT_PREHEATED and item.status ~= CORRUPT then
+    elseif before == REQUEST_CONFLICT and item.status ~= NOT_PREHEATED and item.status ~= SHARDED and item.status ~= CORRUPT then
       item.status = REQUEST_CONFLICT
     else
       item.status = item.status or REFUSED

@@ -17,7 +17,8 @@
   ARGV[3]  request id     of the hold; of the step expire: how many are expired at most, 1 to 500
   ARGV[4]  step           confirm: the units are bought; release: they return; expire: all that is overdue returns, whatever it is
                           called; abort: an item of a multi-order returns, and a hold that comes later is refused
-  ARGV[5]  order          `m:<primary>` of an item of a multi-order, as the hold has it; else empty, `-` or left out
+  ARGV[5]  order          `m:<primary>` of an item of a multi-order, as the hold has it; else empty, `-` or left out. What was decided
+                          of an item before is written again, so that a WAIT that follows covers it
   ARGV[6]  mode           `first`, `retry` (the same), `borrow` (confirm: an expired hold that the stock does not cover is
                           out_of_stock, which decides nothing) or `dry` (nothing is written); may be left out
   ARGV[7]  reason         why, for the ledger; may be empty or left out
@@ -153,7 +154,7 @@ if call.mode ~= 'first' and call.mode ~= 'retry' and not call.borrows and not ca
   return usage('settle: the mode is not first, retry, borrow (of confirm) or dry')
 end
 local order = call.extra == '' and '-' or call.extra
-if order ~= '-' and not (#order <= 1024 and find(order, '^m:%S+$')) then return usage('settle: the order is not m:<primary>') end
+if order ~= '-' and not is_order(order) then return usage('settle: the order is not m:<primary>') end
 local ids, fields, most_expired = call.users, {}, nil
 if step == 'expire' then
   most_expired = whole(ids[1])
@@ -303,6 +304,7 @@ local function settle(i, hold, state)
   return step == 'abort' and REPLAYED or EXPIRED
 end
 
+local again = {}
 for i = 1, call.count do
   local hold, status, key, value, was = holds[i], nil, nil, nil, nil
   if i <= decided then
@@ -315,6 +317,8 @@ for i = 1, call.count do
   else
     was = states[ids[i]] or hold and hold.state
     status, key, value = settle(i, hold, was)
+    -- So that a WAIT that follows covers what was decided before.
+    if order ~= '-' and (status == REPLAYED or status == CONFIRMED) then again[#again + 1] = i end
     if status == OUT_OF_STOCK and not call.single then
       stop_before(call, i)
       break
@@ -340,6 +344,10 @@ if not call.dry then
     if denied then return forbidden(denied) end
   end
   local kept = {}
+  for n = 1, #again do
+    kept[#kept + 1] = fields[again[n]]
+    kept[#kept + 1] = hold_text(holds[again[n]], states[ids[again[n]]] or holds[again[n]].state)
+  end
   for n = 1, #voided do
     local i = voided[n]
     local hold = holds[i]

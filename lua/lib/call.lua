@@ -35,7 +35,7 @@ local function read_call(op)
   if #KEYS ~= KEYS_OF[kind] then return nil, usage(op .. ': kind ' .. kind .. ' has ' .. KEYS_OF[kind] .. ' keys, not ' .. #KEYS) end
   if #ARGV < 5 then return nil, usage(op .. ': at least 5 arguments are wanted, not ' .. #ARGV) end
   if #ARGV > 15 then return nil, usage(op .. ': more than 15 arguments') end
-  local call = {op = op, kind = kind, by = ARGV[2], single = #ARGV < 9}
+  local call = {op = op, kind = kind, by = ARGV[2], single = #ARGV < 9 or op == 'hold' and #ARGV == 11}
   if call.single then
     call.count, call.users, call.texts, call.common = 1, {ARGV[3]}, {ARGV[4]}, ARGV[4]
     if ARGV[5] ~= '' then call.requests = {ARGV[5]} end

@@ -71,6 +71,7 @@ local function hold_entry(call, op, left, moves)
   add('quantity', common and texts[1] or column(texts))
   add('users', column(users))
   add('requests', column(moves.ids))
+  for _, text in ipairs(#moves.ids == 1 and order_fields(moves.holds[1].order) or {}) do row[#row + 1] = text end
   if call.reasons then
     local reasons = {}
     for i = 1, #moves.ids do reasons[i] = call.reasons[moves.numbers[i]] end

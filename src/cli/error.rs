@@ -183,7 +183,9 @@ pub fn advice(error: &StoreError) -> Option<String> {
             "use the layout `cluster`, with all keys of an activity in one slot: `--layout cluster`, or \
              `SECKILL_LAYOUT=cluster`; or name keys with a tag in a layout of your own, such as `shop:{<id>}:left`"
         }
-        StoreError::SpreadOrder { .. } => "one order must be in one slot of a cluster: send an order for each of them",
+        StoreError::SpreadOrder { .. } => {
+            "activities without users must be in one slot of a cluster: send an order for each of them"
+        }
         StoreError::Unknown { settle, .. } => {
             return settle.as_ref().map(|settle| match settle {
                 Settle::SameRequest(id) => {

@@ -87,8 +87,19 @@ pub struct Expired {
     pub units: u64,
     /// Whether another call may find others.
     pub has_more: bool,
-    /// Request ids of overdue holds that are left: items of multi-orders, and damaged records.
-    pub left: Vec<String>,
+    /// Overdue holds that are left.
+    pub left: Vec<LeftHold>,
+}
+
+/// An overdue hold that a call to expire leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftHold {
+    /// What it is of: an activity, or a shard of one.
+    pub activity: ActivityId,
+    /// Names it.
+    pub request: String,
+    /// The order of several activities that it is an item of; `None` if its record is damaged.
+    pub order: Option<String>,
 }
 
 impl Expired {

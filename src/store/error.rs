@@ -39,8 +39,8 @@ pub enum StoreError {
     #[error("layout `{layout}` spreads an activity over {slots} slots of the cluster, which no script can serve")]
     SpreadLayout { layout: &'static str, slots: usize },
     /// The activities of one order are in several slots of a cluster.
-    #[error("{}the activities of this order are in several slots of the cluster: {}", line_in_words(*line), slots_in_words(slots))]
-    SpreadOrder { line: Option<u64>, slots: Vec<(String, u16)> },
+    #[error("the activities of this order are in several slots of the cluster: {}", slots_in_words(slots))]
+    SpreadOrder { slots: Vec<(String, u16)> },
     /// The server answered with an error of a known kind.
     #[error("the server {}: {why}", kind.says())]
     Server { kind: ServerKind, why: String },
@@ -307,11 +307,6 @@ impl StoreError {
             _ => false,
         }
     }
-}
-
-/// Begins a message about a line of a file.
-fn line_in_words(line: Option<u64>) -> String {
-    line.map(|line| format!("line {line}: ")).unwrap_or_default()
 }
 
 /// `1001` in 5649, `1002` in 1234.

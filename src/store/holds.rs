@@ -12,7 +12,7 @@ use super::scripts::{HOLD, SETTLE};
 use super::single_call::{SingleCall, same_request};
 use super::{Settle, Store, StoreError};
 use crate::inventory::activity::Snapshot;
-use crate::inventory::hold::{Expired, Held, Hold, HoldRecord, HoldState, OpenHold, Settled, Step};
+use crate::inventory::hold::{Expired, Held, Hold, HoldRecord, HoldState, LeftHold, OpenHold, Settled, Step};
 use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::number::{Quantity, signed};
 use crate::inventory::order::Outcome;
@@ -91,7 +91,10 @@ impl Store {
                 expired.has_more = reply.count(values.get(4))? == Some(1);
                 let ids = values.get(5..).unwrap_or_default().chunks(2);
                 expired.left = ids
-                    .map(|pair| Ok(reply.text(pair.first())?.unwrap_or_default()))
+                    .map(|pair| {
+                        let request = reply.text(pair.first())?.unwrap_or_default();
+                        Ok(LeftHold { activity: activity.clone(), request, order: reply.text(pair.get(1))? })
+                    })
                     .collect::<Result<_, StoreError>>()?;
                 if expired.holds > 0 && !dry_run {
                     self.changed(activity);

@@ -27,7 +27,7 @@ impl Store {
         let again = if dry_run { Again::Reads } else { Again::Safe };
         self.servers.check_layout()?;
         if self.servers.is_cluster() && common_slot(&names).is_none() {
-            return Err(spread(&order.items, &keys));
+            return self.over_slots(order, &keys, dry_run);
         }
         let value = self.servers.run(&MULTI_DEDUCT, &names, again, settle(&order.request), |nth| {
             let mut arguments = vec![kind.clone(), by.clone(), mode(dry_run, nth).to_owned()];
@@ -36,22 +36,34 @@ impl Store {
             arguments.extend(order.items.iter().map(|(_, quantity)| quantity.to_string()));
             arguments
         });
-        let value = value.map_err(|error| match error {
-            StoreError::Server { kind: ServerKind::CrossSlot, .. } => spread(&order.items, &keys),
-            error => error,
-        })?;
+        // It is a cluster, which nobody said.
+        if matches!(value, Err(StoreError::Server { kind: ServerKind::CrossSlot, .. })) {
+            return self.over_slots(order, &keys, dry_run);
+        }
+        let value = value?;
         let outcome = outcome_of(&value, order, &keys)?;
+        if outcome.items.iter().any(|item| item.status == Status::Sharded) {
+            return self.over_slots(order, &keys, dry_run);
+        }
         if outcome.status.is_done() && !dry_run {
             order.items.iter().for_each(|(activity, _)| self.changed(activity));
         }
         Ok(outcome)
+    }
+
+    fn over_slots(&mut self, order: &MultiOrder, keys: &[Keys], dry_run: bool) -> Result<MultiOutcome, StoreError> {
+        // What records nobody knows no holds.
+        if !self.layout.kind().has_users() {
+            return Err(spread(&order.items, keys));
+        }
+        self.spread_order(order, dry_run)
     }
 }
 
 /// The error for an order whose activities are in several slots of a cluster.
 pub(super) fn spread(items: &[(ActivityId, Quantity)], keys: &[Keys]) -> StoreError {
     let slots = items.iter().zip(keys).filter_map(|((activity, _), keys)| Some((activity.to_string(), keys.slot()?)));
-    StoreError::SpreadOrder { line: None, slots: slots.collect() }
+    StoreError::SpreadOrder { slots: slots.collect() }
 }
 
 /// Reads the script's reply to one order.

@@ -62,6 +62,11 @@ impl<'a> SingleCall<'a> {
         SafeCall::new(self.script, self.names(keys), (self.arguments)(Modes::BORROW.first))
     }
 
+    /// The same, if a refusal need not be kept: what a late copy takes, somebody returns.
+    pub(super) fn first(&self, keys: &Keys) -> SafeCall {
+        SafeCall::new(self.script, self.names(keys), (self.arguments)(Modes::FINAL.first))
+    }
+
     /// Whether it may have been sent more than once, so that a late copy may still come.
     pub(super) fn was_broken(&self) -> bool {
         self.was_broken.get()

@@ -51,6 +51,7 @@ mod sentinel;
 mod shards;
 mod shell;
 mod snapshots;
+mod spread;
 mod state;
 mod stats;
 mod statuses;

@@ -11,6 +11,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Output, Warnings, columns};
+use seckill::inventory::hold::{LeftHold, Step};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::status::Status;
 use seckill::store::{Store, StoreError};
@@ -185,14 +186,15 @@ fn expire(
         row.holds += expired.holds;
         row.units += expired.units;
         super::rows::warn_of_corrupt(warnings, expired.corrupt.as_ref());
-        if !expired.left.is_empty() {
-            let named: Vec<String> = expired.left.iter().take(MOST_NAMED).map(|id| format!("`{id}`")).collect();
-            let more = match expired.left.len() - named.len() {
+        let left = expire_items(expired.left, args, &mut row, store)?;
+        if !left.is_empty() {
+            let named: Vec<String> = left.iter().take(MOST_NAMED).map(|id| format!("`{id}`")).collect();
+            let more = match left.len() - named.len() {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
             warnings.warn(format!(
-                "`{activity}`: {}{more} cannot be expired, as the record is damaged or belongs to an order of several activities",
+                "`{activity}`: {}{more} cannot be expired: the record is damaged, or that of its order",
                 named.join(", ")
             ));
         }
@@ -201,6 +203,31 @@ fn expire(
             return Ok(row);
         }
     }
+}
+
+/// Ends items of orders of several slots, each as its order was decided. Gives the ids that nothing could be done about.
+fn expire_items(
+    items: Vec<LeftHold>,
+    args: &ExpireArgs,
+    row: &mut ExpireRow,
+    store: &mut Store,
+) -> Result<Vec<String>, StoreError> {
+    let mut left = Vec::new();
+    for item in items {
+        // Which way it was decided, only a write says for certain.
+        if args.mutating.dry_run && item.order.is_some() {
+            continue;
+        }
+        match store.expire_item(&item)? {
+            Some((Step::Release, settled)) if settled.outcome.status.is_done() => {
+                row.holds += 1;
+                row.units += settled.outcome.quantity.unwrap_or_default();
+            }
+            Some((Step::Confirm, settled)) if settled.outcome.status.is_done() => {}
+            _ => left.push(item.request),
+        }
+    }
+    Ok(left)
 }
 
 fn every(text: &str) -> Result<Duration, String> {

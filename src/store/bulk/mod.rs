@@ -129,11 +129,6 @@ pub trait Orders {
     /// Activities of a cluster were distributed to lanes; there are so many.
     fn distributed(&mut self, states: &JobStates, lanes: usize);
 
-    /// An order that cannot be sent at all, as nobody could tell before it was known that the servers are a cluster.
-    fn problem(&mut self) -> Option<StoreError> {
-        None
-    }
-
     /// An activity is known to be sharded now: its orders that wait go to the shards.
     fn split(&mut self, _states: &JobStates, _parent: u32) {}
 
@@ -280,9 +275,6 @@ impl<O: Orders> Run<O> {
         if self.place_holds()? {
             return Ok(Step::Continue);
         }
-        if let Some(problem) = self.orders.problem() {
-            return Err(problem);
-        }
         if self.end_shortage(flush)? {
             return Ok(Step::Continue);
         }
@@ -308,7 +300,7 @@ impl<O: Orders> Run<O> {
             return spread;
         }
         self.orders.distributed(&self.states, self.lanes.count());
-        self.orders.problem().unwrap_or(error)
+        error
     }
 
     /// Gives activities of lanes that lost slots to the lanes that have them now.

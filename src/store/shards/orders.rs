@@ -274,6 +274,42 @@ impl Store {
         }
     }
 
+    /// Sends an order to the home of its user, which gets units from other shards. What came of it, the same call replies.
+    pub(in crate::store) fn supply_home(
+        &mut self,
+        activity: &ActivityId,
+        user: &[u8],
+        call: &SingleCall<'_>,
+        quantity: Quantity,
+        request: &RequestId,
+    ) -> Result<(), StoreError> {
+        let wanted = Wanted { quantity: quantity.get(), request };
+        self.send_home(activity, user, call, Some(wanted), false).map(drop)
+    }
+
+    /// The activities that have the units of a user: the activities themselves, or of those that are sharded, the home.
+    pub(in crate::store) fn homes_of(
+        &mut self,
+        activities: &[&ActivityId],
+        user: &[u8],
+    ) -> Result<Vec<ActivityId>, StoreError> {
+        let unknown: Vec<ActivityId> =
+            activities.iter().filter(|id| self.directory.get(id).is_none()).map(|id| (*id).clone()).collect();
+        let ask = |id: &ActivityId| {
+            let meta = self.keys(id).meta;
+            let command = redis::cmd("HGET").arg(&meta).arg("shards").to_owned();
+            (meta, command)
+        };
+        let commands = unknown.iter().map(ask).collect();
+        let reply = Reply::of_command("HGET");
+        for (id, value) in unknown.iter().zip(self.servers.read_each(commands)?) {
+            if let Some(shards) = reply.text(Some(&value))?.and_then(|text| text.parse::<Shards>().ok()) {
+                self.directory.learn(id, shards);
+            }
+        }
+        Ok(activities.iter().map(|id| self.home_of(id, user)).collect())
+    }
+
     /// Remembers the shards of an activity that replied them; false if it replied anything else.
     fn learn(&mut self, activity: &ActivityId, call: &SingleCall<'_>, value: &Value) -> Result<bool, StoreError> {
         let Value::Array(values) = value else { return Ok(false) };

@@ -5,11 +5,9 @@
 //! sold twice. An id may leave the donor's list only when a replica of the home has the `borrow`: else a failover there would
 //! lose the units, and nobody would look for them.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use redis::Value;
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use super::peek::four;
 use crate::inventory::id::ActivityId;
@@ -23,16 +21,11 @@ use crate::store::error::Settle;
 use crate::store::keys::Keys;
 use crate::store::reply::Reply;
 use crate::store::scripts::{BORROW, LEND};
+use crate::store::sha1::sha1_hex;
 
 /// The id of a transfer: of one donor and one home, because an id for two donors would be credited once and lent twice.
 pub(super) fn transfer_id(request: &str, attempt: u32, donor: u32, home: u32) -> String {
-    let text = format!("{request}\n{attempt}\n{donor}\n{home}");
-    let mut hex = String::with_capacity(40);
-    for byte in digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()).as_ref() {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    sha1_hex(&format!("{request}\n{attempt}\n{donor}\n{home}"))
 }
 
 /// Who transfers, of which activity.

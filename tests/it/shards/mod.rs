@@ -7,6 +7,7 @@ mod files;
 mod inspect;
 mod mode_borrow;
 mod model;
+mod multi;
 mod orders;
 mod pause;
 mod preheat;

@@ -10,11 +10,7 @@ use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Checked, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Output, columns};
-use seckill::inventory::id::ActivityId;
 use seckill::inventory::interner::Interner;
-use seckill::inventory::layout::Layout;
-use seckill::store::StoreError;
-use seckill::store::keys::Keys;
 
 /// A file that may be applied.
 pub(super) struct CheckedInput {
@@ -23,8 +19,6 @@ pub(super) struct CheckedInput {
     pub(super) content: Option<Checked>,
     pub(super) bad: BadLines,
     pub(super) rows: u64,
-    /// The error for the first line whose activities are in several slots: only of a cluster it is one.
-    pub(super) spread: Option<StoreError>,
     totals: Totals,
 }
 
@@ -71,16 +65,14 @@ pub(super) fn check<L: Line>(
     mut input: Input,
     args: &RunArgs,
     dry_run: bool,
-    layout: Layout,
     out: &Output,
 ) -> Result<Option<CheckedInput>> {
     let mut bad = BadLines::new(&input, args, dry_run)?;
     let mut totals = Totals::default();
     let mut rows = 0;
-    let mut spread = None;
     input.ignored().iter().for_each(|text| out.note(text));
     if !input.is_regular && !dry_run {
-        return Ok(Some(CheckedInput { input, content: None, bad, rows, spread: None, totals }));
+        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals }));
     }
     let progress = out.progress("checking", 0);
     let mut line = L::default();
@@ -93,9 +85,6 @@ pub(super) fn check<L: Line>(
         match line.read(&mut input.reader) {
             Ok(Next::Row) => {
                 line.each(|activity, units| totals.add(activity, units, dry_run));
-                if L::HAS_SEVERAL && spread.is_none() {
-                    spread = find_spread(&line, layout);
-                }
                 rows += 1;
                 if rows % 4096 == 0 {
                     progress.inc(4096);
@@ -120,18 +109,7 @@ pub(super) fn check<L: Line>(
     if let Some(content) = &content {
         input = input.again(content)?;
     }
-    Ok(Some(CheckedInput { input, content, bad, rows, spread, totals }))
-}
-
-/// The error for a line whose activities are in several slots.
-fn find_spread<L: Line>(line: &L, layout: Layout) -> Option<StoreError> {
-    let mut slots = Vec::new();
-    line.each(|activity, _| {
-        let slot = activity.parse().ok().and_then(|id: ActivityId| Keys::of(layout, &id).slot());
-        slots.extend(slot.map(|slot| (activity.to_owned(), slot)));
-    });
-    let is_spread = slots.iter().any(|(_, slot)| *slot != slots[0].1);
-    is_spread.then(|| StoreError::SpreadOrder { line: Some(line.number()), slots })
+    Ok(Some(CheckedInput { input, content, bad, rows, totals }))
 }
 
 impl CheckedInput {

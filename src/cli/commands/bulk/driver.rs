@@ -93,7 +93,7 @@ pub(super) fn run<K: Kind>(
     out: &mut Output,
     begin: impl FnOnce(&mut Store, Job, Interner) -> Result<(K, Run<K::Orders>)>,
 ) -> Result<Exit> {
-    let Some(mut checked) = check::<K::Line>(input, args, dry_run, store.layout(), out)? else {
+    let Some(mut checked) = check::<K::Line>(input, args, dry_run, out)? else {
         return Ok(Exit::Interrupted);
     };
     if dry_run {
@@ -112,12 +112,9 @@ fn apply<K: Kind>(
     context: RunContext,
     out: &mut Output,
 ) -> Result<RunOutcome> {
-    let CheckedInput { input, content, bad, spread, .. } = checked;
+    let CheckedInput { input, content, bad, .. } = checked;
     if content.is_some() {
         while !interrupt::requested() && run.load_watermarks()? {}
-    }
-    if let Some(spread) = spread.filter(|_| run.is_cluster()) {
-        return Err(spread.into());
     }
     let mut driver = Driver {
         kind,
@@ -168,6 +165,10 @@ impl<K: Kind> Driver<'_, K> {
     /// Reads what there is room for, sends or receives, and reports what was decided. False at the end.
     fn step(&mut self) -> Result<bool> {
         let is_starving = self.read()?;
+        if self.kind.decide_alone(&mut self.run)? {
+            self.report()?;
+            return Ok(true);
+        }
         let flush = self.has_ended || self.run.is_full() || (is_starving && self.run.is_idle());
         match self.run.advance(flush)? {
             Step::Continue => (),

@@ -8,9 +8,6 @@ use seckill::store::bulk::{Orders, Run};
 
 /// One line of a file, in buffers that are reused for the next.
 pub(super) trait Line: Default {
-    /// Whether it may name several activities.
-    const HAS_SEVERAL: bool;
-
     /// Reads the next one.
     fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError>;
 
@@ -22,8 +19,6 @@ pub(super) trait Line: Default {
 }
 
 impl Line for OrderRow {
-    const HAS_SEVERAL: bool = false;
-
     fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
         reader.next(self)
     }
@@ -38,8 +33,6 @@ impl Line for OrderRow {
 }
 
 impl Line for MultiRow {
-    const HAS_SEVERAL: bool = true;
-
     fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
         self.read(reader)
     }
@@ -66,6 +59,11 @@ pub(super) trait Kind {
 
     /// Adds a line to the run.
     fn push(&self, run: &mut Run<Self::Orders>, line: &Self::Line) -> Result<()>;
+
+    /// Decides an order that no call of the run can have, once those before it are decided; false if there is none.
+    fn decide_alone(&mut self, _run: &mut Run<Self::Orders>) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Reports the first order of the run; false if it is not decided.
     fn report(&mut self, run: &Run<Self::Orders>, report: &mut Report<'_, Self::Row>) -> Result<bool>;

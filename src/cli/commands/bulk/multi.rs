@@ -28,7 +28,7 @@ pub fn run(
     let input = Input::of_multi_orders(from, store.layout())?;
     let (is_nested, has_rows) = (out.format() == Format::Jsonl, shows_rows(out.format()));
     driver::run(input, &args.run, Operation::MultiDeduct, dry_run, store, out, |store, job, names| {
-        let multi = Multi { job: job.name.clone(), reason, is_nested };
+        let multi = Multi { job: job.name.clone(), reason, is_nested, store: store.sibling() };
         Ok((multi, MultiOrderRun::new(store, job, args.run.limits(), args.run.retry_for(), has_rows, names)?))
     })
 }
@@ -40,6 +40,8 @@ struct Multi<'r> {
     reason: Option<&'r str>,
     /// A row an order, with its items in it, or else a row an item.
     is_nested: bool,
+    /// For orders of activities in several slots.
+    store: Store,
 }
 
 impl Kind for Multi<'_> {
@@ -60,6 +62,13 @@ impl Kind for Multi<'_> {
         let line = row.order.line();
         run.push(BulkMultiOrder { line, order, has_request: own.is_some(), activities: Vec::new() });
         Ok(())
+    }
+
+    fn decide_alone(&mut self, run: &mut MultiOrderRun) -> Result<bool> {
+        let Some(order) = run.waits_alone() else { return Ok(false) };
+        let outcome = self.store.multi_deduct(order, false)?;
+        run.decide_alone(outcome);
+        Ok(true)
     }
 
     fn report(&mut self, run: &MultiOrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {

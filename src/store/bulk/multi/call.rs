@@ -107,6 +107,10 @@ impl MultiOrders {
         while !matches!(self.rows.get(from)?.1, State::Waiting) || self.refuse_unsent(states, from) {
             from += 1;
         }
+        // Those behind it wait, too: it may take what they want.
+        if self.is_alone(states, &self.rows[from].0) {
+            return None;
+        }
         let mut call = MultiCall::new(self.first + from as u64);
         let mut is_full = false;
         for (order, state) in self.rows.range(from..) {
@@ -114,6 +118,7 @@ impl MultiOrders {
             is_full = call.count > 0
                 && (call.cost_with(order) > self.most_cost
                     || (self.has_one_slot && !call.has_slot_of(order, states))
+                    || self.is_alone(states, order)
                     || is_refused_unsent(states, order)
                     || !matches!(state, State::Waiting));
             if is_full {
@@ -155,7 +160,8 @@ impl MultiOrders {
 /// all its activities reached its line.
 fn is_refused_unsent(states: &JobStates, order: &BulkMultiOrder) -> bool {
     let states = || order.activities.iter().map(|nth| states.get(*nth));
-    states().any(|state| state.refusal.is_some()) && !states().all(|state| state.watermark >= order.line)
+    states().any(|state| state.refusal.is_some_and(|why| why != Status::Sharded))
+        && !states().all(|state| state.watermark >= order.line)
 }
 
 #[cfg(test)]
@@ -190,7 +196,6 @@ mod tests {
             waiting: 2,
             ready: None,
             has_one_slot: false,
-            spread: None,
         };
         let call = orders.form(&states, true).unwrap();
         assert_eq!((call.first, call.count, orders.waiting, orders.next), (2, 1, 0, 3));

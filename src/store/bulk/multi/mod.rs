@@ -82,8 +82,6 @@ pub struct MultiOrders {
     ready: Option<MultiCall>,
     /// Whether a call must be of one slot: on a cluster.
     has_one_slot: bool,
-    /// The first order of several slots, which no call can have.
-    spread: Option<StoreError>,
 }
 
 impl Run<MultiOrders> {
@@ -113,9 +111,12 @@ impl Run<MultiOrders> {
             waiting: 0,
             ready: None,
             has_one_slot: false,
-            spread: None,
         };
         let states = JobStates::new(job, Operation::MultiDeduct, store.layout, names);
+        // Whether orders may be of several slots must be known before the first is sent.
+        if Keys::slots(store.layout) == 1 {
+            store.servers.discover()?;
+        }
         Self::open(store, &MULTI_DEDUCT, None, (limits, retry_for), states, orders)
     }
 
@@ -123,9 +124,28 @@ impl Run<MultiOrders> {
     pub fn push(&mut self, mut order: BulkMultiOrder) {
         let items = &order.order.items;
         order.activities = items.iter().map(|(activity, _)| self.states.number(activity.as_str())).collect();
-        self.orders.find_spread(&self.states, &order);
         self.orders.waiting += items.len();
         self.orders.rows.push_back((order, State::Waiting));
+    }
+
+    /// The order that waits for those before it, if they are decided now, and that no call can have: its activities are in several
+    /// slots, or in shards. See [`decide_alone`](Self::decide_alone).
+    pub fn waits_alone(&self) -> Option<&MultiOrder> {
+        let mut rows = self.orders.rows.iter().skip_while(|(_, state)| matches!(state, State::Decided(_)));
+        let is_ready = self.states.are_loaded() && self.is_idle();
+        let (order, _) = rows.next().filter(|(order, state)| {
+            is_ready && matches!(state, State::Waiting) && self.orders.is_alone(&self.states, order)
+        })?;
+        Some(&order.order)
+    }
+
+    /// Decides the order that [`waits_alone`](Self::waits_alone).
+    pub fn decide_alone(&mut self, outcome: MultiOutcome) {
+        let first = self.orders.rows.iter_mut().find(|(_, state)| !matches!(state, State::Decided(_)));
+        if let Some((order, state)) = first {
+            self.orders.waiting -= order.activities.len();
+            *state = State::Decided(outcome);
+        }
     }
 
     /// The first order, if it is decided.
@@ -171,6 +191,12 @@ impl MultiOrders {
         for (at, items) in outcomes.into_iter().enumerate() {
             // Each item is of one column.
             let items: Vec<Outcome> = items.into_iter().flatten().collect();
+            if items.iter().any(|item| item.status == Status::Sharded) {
+                self.waiting += items.len();
+                self.next = self.next.min(call.first + at as u64);
+                self.rows[from + at].1 = State::Waiting;
+                continue;
+            }
             let all = |status: Status| items.iter().all(|item| item.status == status);
             let status = [Status::Ok, Status::Replayed].into_iter().find(|status| all(*status));
             let status = status.unwrap_or(Status::Refused);
@@ -186,14 +212,13 @@ impl MultiOrders {
         }
     }
 
-    /// Remembers the first order whose activities are in several slots of a cluster.
-    fn find_spread(&mut self, states: &JobStates, order: &BulkMultiOrder) {
-        let is_spread = || order.activities.iter().any(|nth| states.slot(*nth) != states.slot(order.activities[0]));
-        if self.has_one_slot && self.spread.is_none() && order.activities.len() > 1 && is_spread() {
-            let slots =
-                order.activities.iter().filter_map(|nth| Some((states.name(*nth).to_owned(), states.slot(*nth)?)));
-            self.spread = Some(StoreError::SpreadOrder { line: Some(order.line), slots: slots.collect() });
+    /// Whether no call can have an order, because its activities are in several slots of a cluster, or in shards.
+    fn is_alone(&self, states: &JobStates, order: &BulkMultiOrder) -> bool {
+        if order.activities.iter().any(|nth| states.get(*nth).refusal == Some(Status::Sharded)) {
+            return true;
         }
+        let is_spread = || order.activities.iter().any(|nth| states.slot(*nth) != states.slot(order.activities[0]));
+        self.has_one_slot && is_spread()
     }
 
     /// Dissolves the next call; it is formed again.
@@ -312,16 +337,9 @@ impl Orders for MultiOrders {
         }
     }
 
-    fn distributed(&mut self, states: &JobStates, _lanes: usize) {
+    fn distributed(&mut self, _states: &JobStates, _lanes: usize) {
         self.has_one_slot = true;
         self.dissolve_ready();
-        let rows = std::mem::take(&mut self.rows);
-        rows.iter().for_each(|(order, _)| self.find_spread(states, order));
-        self.rows = rows;
-    }
-
-    fn problem(&mut self) -> Option<StoreError> {
-        self.spread.take()
     }
 
     fn restart(&mut self, states: &mut JobStates) {

@@ -1,0 +1,277 @@
+//! An order of activities in several slots of a cluster, which no one call can serve: a hold of each item with the order's request
+//! id, of which the primary decides. The order is bought once the primary is confirmed, and not bought once that is void.
+//! `tests/it/spread/model.rs` goes through every interleaving of these steps.
+
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use super::call::Again;
+use super::covered::SafeCall;
+use super::holds::{read_held, read_settled};
+use super::keys::Keys;
+use super::orders::user_text;
+use super::scripts::{HOLD, SETTLE};
+use super::sha1::sha1_hex;
+use super::single_call::{Modes, SingleCall, same_request};
+use super::{Store, StoreError};
+use crate::inventory::hold::{LeftHold, Settled, Step};
+use crate::inventory::id::{ActivityId, RequestId};
+use crate::inventory::number::Quantity;
+use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::inventory::status::Status;
+
+/// How long the items are held at least, so that a failover does not end an order.
+const SHORTEST_HOLD: Duration = Duration::from_secs(30);
+
+/// One item of an order.
+struct Item {
+    /// What is bought.
+    activity: ActivityId,
+    /// What has the units: the same, or the user's home among its shards.
+    home: ActivityId,
+    quantity: Quantity,
+    keys: Keys,
+}
+
+/// How an order is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Bought { again: bool },
+    Aborted,
+}
+
+/// An order being decided.
+struct SpreadOrder<'a> {
+    order: &'a MultiOrder,
+    items: Vec<Item>,
+    /// Which item decides: that with the smallest stock key.
+    primary: usize,
+}
+
+impl SpreadOrder<'_> {
+    /// What records of its items name it by.
+    fn name(&self) -> String {
+        format!("m:{}", self.items[self.primary].keys.stock)
+    }
+
+    /// What its request id stores, whatever the order in which the items were given: the same as in one slot.
+    fn digest(&self) -> String {
+        let mut asked: Vec<String> =
+            self.items.iter().map(|item| format!("{} {}", item.keys.stock, item.quantity)).collect();
+        asked.sort();
+        format!("multi_deduct {}", sha1_hex(&asked.join("\n")))
+    }
+
+    /// The others.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let primary = self.primary;
+        (0..self.items.len()).filter(move |nth| *nth != primary)
+    }
+}
+
+impl Store {
+    /// Takes units of activities in several slots, all or nothing. With `dry_run` nothing is written.
+    pub(super) fn spread_order(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+        self.servers.discover()?;
+        let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
+        let homes = self.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
+        let item = |((activity, quantity), home): (&(ActivityId, Quantity), ActivityId)| {
+            let keys = self.keys(&home);
+            Item { activity: activity.clone(), home, quantity: *quantity, keys }
+        };
+        let items: Vec<Item> = order.items.iter().zip(homes).map(item).collect();
+        let stock = |nth: &usize| items[*nth].keys.stock.clone();
+        let primary = (0..items.len()).min_by_key(stock).unwrap_or_default();
+        let order = SpreadOrder { order, items, primary };
+        self.servers.look_for_replicas()?;
+
+        let mut outcomes = Vec::with_capacity(order.items.len());
+        for nth in 0..order.items.len() {
+            outcomes.push(self.hold_item(&order, nth, dry_run)?);
+        }
+        let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
+        if dry_run {
+            return Ok(refused_if(is_refused, outcomes));
+        }
+        let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
+        let decision =
+            if is_refused { self.abort(&order, &mut outcomes)? } else { self.commit(&order, &mut outcomes)? };
+        let Decision::Bought { again } = decision else { return Ok(refused_if(true, outcomes)) };
+        for nth in order.others() {
+            let settled = self.settle_item(&order, nth, "confirm", false)?;
+            if !settled.outcome.status.is_done() {
+                return Err(self.split(&order, nth, settled.outcome.status));
+            }
+            outcomes[nth] = settled.outcome;
+        }
+        let status = if again && was_held { Status::Replayed } else { Status::Ok };
+        for (outcome, item) in outcomes.iter_mut().zip(&order.items) {
+            (outcome.status, outcome.quantity) = (status, Some(item.quantity.get()));
+            self.changed(&item.home);
+        }
+        Ok(MultiOutcome { status, items: outcomes })
+    }
+
+    /// Ends an overdue item as its order was decided, or decides it: nobody who is still there can buy it then.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]. `None` if the record names no order of this layout.
+    pub fn expire_item(&mut self, left: &LeftHold) -> Result<Option<(Step, Settled)>, StoreError> {
+        let activity = &left.activity;
+        let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
+        let (before, after) = Keys::stock_pattern(self.layout);
+        let primary = name.strip_prefix("m:").and_then(|key| key.strip_prefix(before)?.strip_suffix(after));
+        let Some(primary) = primary.and_then(|id| id.parse::<ActivityId>().ok()) else { return Ok(None) };
+        self.servers.look_for_replicas()?;
+        let keys = self.keys(&primary);
+        let decided = self.settle_covered(&keys, &request, "abort", name)?;
+        if primary == *activity {
+            return Ok(Some((Step::Release, decided)));
+        }
+        let is_bought = decided.outcome.status == Status::Confirmed;
+        if !is_bought && !decided.outcome.status.is_done() {
+            return Ok(None);
+        }
+        let step = if is_bought { Step::Confirm } else { Step::Release };
+        let keys = self.keys(activity);
+        let name_of_step = if is_bought { "confirm" } else { "abort" };
+        Ok(Some((step, self.settle_covered(&keys, &request, name_of_step, name)?)))
+    }
+
+    /// Holds an item.
+    fn hold_item(&mut self, order: &SpreadOrder<'_>, nth: usize, dry_run: bool) -> Result<Outcome, StoreError> {
+        let item = &order.items[nth];
+        let duration = SHORTEST_HOLD.max(self.servers.target().timeout * 3);
+        let items = if nth == order.primary { order.items.len().to_string() } else { String::new() };
+        let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
+        let (kind, by, name, digest) = (self.kind(), self.operator.clone(), order.name(), order.digest());
+        let call = SingleCall::new(&HOLD, same_request(request), move |mode| {
+            let quantity = item.quantity.to_string();
+            let (reason, ms) = (order.order.reason.as_deref().unwrap_or_default(), duration.as_millis().to_string());
+            let first = [&*kind, &by, user, &quantity, request.as_str(), mode, reason, &ms];
+            first.into_iter().chain([&*name, &digest, &items]).map(|text| text.as_bytes().to_vec()).collect()
+        });
+        let read = |value| Ok(read_held(value, &item.keys, item.quantity)?.outcome);
+        if dry_run {
+            return read(self.send_single(&call, &item.home, Modes::DRY)?);
+        }
+        let safe = call.first(&item.keys);
+        let outcome = read(self.run_until_covered(&safe, request)?)?;
+        if outcome.status != Status::OutOfStock || item.home == item.activity {
+            return Ok(outcome);
+        }
+        self.supply_home(&item.activity, user.as_bytes(), &call, item.quantity, request)?;
+        read(self.run_until_covered(&safe, request)?)
+    }
+
+    /// The commit: whatever happens afterwards, the order is bought.
+    fn commit(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+        let settled = self.settle_item(order, order.primary, "confirm", true)?;
+        match settled.outcome.status {
+            status if status.is_done() => {
+                outcomes[order.primary] = settled.outcome;
+                Ok(Decision::Bought { again: status == Status::Replayed })
+            }
+            // Somebody took it for given up.
+            _ => {
+                outcomes[order.primary].status = settled.outcome.status;
+                self.abort(order, outcomes)
+            }
+        }
+    }
+
+    /// Decides that the order is not bought, unless it is already, and returns what was taken.
+    fn abort(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+        let settled = self.settle_item(order, order.primary, "abort", true)?;
+        if settled.outcome.status == Status::Confirmed {
+            return Ok(Decision::Bought { again: true });
+        }
+        returned(&mut outcomes[order.primary], &settled);
+        for nth in order.others() {
+            let settled = self.settle_item(order, nth, "abort", false)?;
+            returned(&mut outcomes[nth], &settled);
+        }
+        Ok(Decision::Aborted)
+    }
+
+    fn settle_item(
+        &mut self,
+        order: &SpreadOrder<'_>,
+        nth: usize,
+        step: &str,
+        covered: bool,
+    ) -> Result<Settled, StoreError> {
+        let keys = &order.items[nth].keys;
+        let request = &order.order.request;
+        if covered {
+            return self.settle_covered(keys, request, step, &order.name());
+        }
+        let names: Vec<&str> = keys.all().collect();
+        let arguments = self.settle_arguments(request, step, &order.name());
+        let settle = Some(same_request(request));
+        let value = self.servers.run(&SETTLE, &names, Again::Safe, settle, |_| arguments.clone())?;
+        read_settled(value, keys)
+    }
+
+    fn settle_covered(
+        &mut self,
+        keys: &Keys,
+        request: &RequestId,
+        step: &str,
+        order: &str,
+    ) -> Result<Settled, StoreError> {
+        let call = SafeCall::new(&SETTLE, keys.all(), self.settle_arguments(request, step, order));
+        read_settled(self.run_until_covered(&call, request)?, keys)
+    }
+
+    fn settle_arguments(&self, request: &RequestId, step: &str, order: &str) -> Vec<String> {
+        [&self.kind(), &self.operator, request.as_str(), step, order].map(str::to_owned).to_vec()
+    }
+
+    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
+    fn run_until_covered(&mut self, call: &SafeCall, request: &RequestId) -> Result<Value, StoreError> {
+        let began = Instant::now();
+        let timeout = self.servers.target().timeout;
+        let settle = same_request(request);
+        loop {
+            let mut covered = self.servers.run_covered(std::slice::from_ref(call), timeout / 2, Some(&settle))?;
+            if covered.is_covered
+                && let Some(value) = covered.replies.pop()
+            {
+                return Ok(value);
+            }
+            if began.elapsed() >= SHORTEST_HOLD.max(timeout * 3) {
+                let server = self.server_name().to_owned();
+                let why = "no replica confirmed in time that it has an item of the order".to_owned();
+                return Err(StoreError::Unknown { server, why, settle: Some(settle) });
+            }
+        }
+    }
+
+    /// The error for an item that is not there although its order is bought: only a server that lost what a replica had does that.
+    fn split(&self, order: &SpreadOrder<'_>, nth: usize, status: Status) -> StoreError {
+        let activity = &order.items[nth].activity;
+        StoreError::Reply {
+            what: "settle".to_owned(),
+            reply: format!("the order is bought, but its item of `{activity}` is {}", status.name()),
+        }
+    }
+}
+
+/// The outcome of an order of which nothing is, or was to be, decided yet.
+fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
+    let status = if is_refused { Status::Refused } else { Status::Ok };
+    let item = |outcome: Outcome| {
+        let would_do = outcome.status.is_done();
+        Outcome { status: if is_refused && would_do { Status::Refused } else { outcome.status }, ..outcome }
+    };
+    MultiOutcome { status, items: items.into_iter().map(item).collect() }
+}
+
+/// What an item has after its units returned.
+fn returned(outcome: &mut Outcome, settled: &Settled) {
+    if outcome.status.is_done() && settled.outcome.status.is_done() {
+        (outcome.stock, outcome.bought) = (settled.outcome.stock, settled.outcome.bought);
+    }
+}
