@@ -269,8 +269,10 @@ impl Search {
             }
         }
         for shard in 0..SHARDS {
-            events.push(Event::Buy(shard));
-            if self.failovers > 0 {
+            // What is bought is as little in transit as what is in stock: looked at without failovers.
+            if self.failovers == 0 {
+                events.push(Event::Buy(shard));
+            } else {
                 events.push(Event::Replicate(shard));
                 if state.failovers < self.failovers {
                     events.push(Event::Failover(shard));
