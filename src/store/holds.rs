@@ -115,11 +115,13 @@ impl Store {
         let reply = Reply::of(&SETTLE);
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
-        let mut expired = Expired { status, corrupt: None, holds: 0, units: 0, has_more: false, left: Vec::new() };
+        let mut expired =
+            Expired { status, corrupt: None, holds: 0, units: 0, stock: None, has_more: false, left: Vec::new() };
         match status {
             Status::Ok => {
                 expired.holds = reply.count(values.get(2))?.unwrap_or_default();
                 expired.units = reply.count(values.get(3))?.unwrap_or_default();
+                expired.stock = reply.count(values.get(1))?;
                 expired.has_more = reply.count(values.get(4))? == Some(1);
                 let ids = values.get(5..).unwrap_or_default().chunks(2);
                 expired.left = ids
