@@ -242,6 +242,8 @@ mod tests {
         for (id, previous) in [("5-3", "5-2"), ("5-0", "4-18446744073709551615"), ("0-0", "0-0")] {
             assert_eq!(id.parse::<EntryId>().unwrap().previous().to_string(), previous);
         }
+        let before = |at| EntryId::before(Millis::new(at)).to_string();
+        assert_eq!([before(5), before(0)], ["4-18446744073709551615", "0-0"]);
     }
 
     #[test]
@@ -324,6 +326,19 @@ mod tests {
         }
         let unreadable = entry(&[("users", br#"["a"]"#), ("quantity", b"many")]);
         assert_eq!(change("deduct", &unreadable), None);
+    }
+
+    #[test]
+    fn holds_take_units_as_purchases_do_and_return_them_as_refunds_do() {
+        let named = |is: fn(Op) -> bool| Op::ALL.iter().copied().filter(|op| is(*op)).collect::<Vec<_>>();
+        assert_eq!(named(Op::takes), [Op::Deduct, Op::Hold]);
+        assert_eq!(named(Op::returns), [Op::Refund, Op::Release, Op::Expire]);
+        let orders = entry(&[("users", br#"["a","b"]"#), ("quantity", br#"["2","3"]"#)]);
+        for op in Op::ALL {
+            let sign = i64::from(op.returns()) - i64::from(op.takes());
+            let change = Entry { op: op.name().into(), ..orders.clone() }.stock_change();
+            assert_eq!(change.unwrap_or(0), 5 * sign, "{op}");
+        }
     }
 
     #[test]
