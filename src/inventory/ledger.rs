@@ -363,6 +363,8 @@ mod tests {
             assert!(entry(&[("users", users), ("quantity", quantity)]).holdings().is_err());
         }
         assert!(entry(&[("users", br#"["a"]"#), ("requests", b"[]")]).rows().is_err());
+        let refused = entry(&[("users", b"[7]")]).holdings().unwrap_err();
+        assert!(refused.starts_with("users: invalid type: integer `7`, expected a text"), "{refused}");
         assert!(entry(&[]).rows().unwrap().is_empty());
     }
 }

@@ -240,7 +240,8 @@ impl LedgerState {
         }
         if self.newer_from.is_some_and(|from| self.end >= from) {
             let [net, low, high] = self.newer.get(user);
-            let low = low.min(net - before).min(net + units - after);
+            // The last state counts too, as `newer` adds it.
+            let low = low.min(net - before);
             self.newer.set(user, [net + units, low, high.max(net + units)]);
         }
     }
