@@ -174,7 +174,8 @@ impl Timeline {
                 }
             }
         }
-        self.end + 1
+        // Never: the widest buckets have all that was bought.
+        self.end
     }
 
     /// All up to an instant, in the narrowest buckets that reach so far.
