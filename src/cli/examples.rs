@@ -323,6 +323,9 @@ seckill script show deduct > deduct.lua
 seckill script show --drop-in seckill > seckill.lua
 # A call of it in your language, with every status and with what to do after a timeout
 seckill script show deduct --lang python > deduct.py
+# Calls for orders that are paid later: `hold`, then `confirm` or `release`
+seckill script show hold --lang python > hold.py
+seckill script show settle --lang python > settle.py
 ";
 
 const SCRIPT_LOAD: &str = "

@@ -479,5 +479,18 @@ mod tests {
         assert_eq!(snapshot(10, None).state(), State::Live, "the stock is lost, not sold");
         assert_eq!(snapshot(9, Some(0)).state(), State::Upcoming);
         assert_eq!(Snapshot { meta: None, ..snapshot(10, Some(0)) }.state(), State::SoldOut);
+        let archived = Snapshot { meta: Some(meta(StoredState::Archived)), ..snapshot(10, None) };
+        assert!(archived.is_archived() && !snapshot(10, None).is_archived());
+    }
+
+    #[test]
+    fn what_is_known_of_an_archive_is_read_whole_or_not_at_all() {
+        let read: Archived = "1 0a 1800 20 470 - ann of ops".parse().unwrap();
+        assert_eq!((&*read.sha256, read.at, read.stock), ("0a", Millis::new(1800), 20));
+        assert_eq!((read.buyers, &*read.by), (Some(470), "ann of ops"));
+        assert_eq!("1 0a 1800 20 - - ann".parse::<Archived>().map(|read| read.buyers), Ok(None));
+        for wrong in ["", "1 0a 1800 20 470 -", "1 0a 1800 - 470 - ann", "1 0a 1800 20 x - ann"] {
+            assert_eq!(wrong.parse::<Archived>(), Err(InvalidArchived), "{wrong}");
+        }
     }
 }

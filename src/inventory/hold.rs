@@ -1,5 +1,7 @@
 //! Holds: units that are taken with a deadline, and what becomes of them.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use super::id::{ActivityId, RequestId, StoredUser, UserId};
@@ -26,6 +28,25 @@ impl HoldFor {
     /// In milliseconds, as the script takes it.
     pub fn millis(self) -> u128 {
         self.0.as_millis()
+    }
+
+    /// The same as a duration.
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl FromStr for HoldFor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        humantime::parse_duration(text).ok().and_then(Self::new).ok_or(Self::EXPECTED)
+    }
+}
+
+impl fmt::Display for HoldFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", humantime::format_duration(self.0))
     }
 }
 
@@ -85,6 +106,8 @@ pub struct Expired {
     pub holds: u64,
     /// How many units returned.
     pub units: u64,
+    /// Units left after it, in all shards.
+    pub stock: Option<u64>,
     /// Whether another call may find others.
     pub has_more: bool,
     /// Overdue holds that are left.
@@ -105,7 +128,7 @@ pub struct LeftHold {
 impl Expired {
     /// Nothing, and why.
     pub fn nothing(status: Status) -> Self {
-        Self { status, corrupt: None, holds: 0, units: 0, has_more: false, left: Vec::new() }
+        Self { status, corrupt: None, holds: 0, units: 0, stock: None, has_more: false, left: Vec::new() }
     }
 
     /// Adds what another shard says. Its status counts if it is worse.
@@ -116,6 +139,7 @@ impl Expired {
         self.corrupt = self.corrupt.take().or(other.corrupt);
         self.holds += other.holds;
         self.units += other.units;
+        self.stock = self.stock.into_iter().chain(other.stock).reduce(|one, more| one + more);
         self.has_more |= other.has_more;
         self.left.extend(other.left);
     }
@@ -203,5 +227,7 @@ mod tests {
             !fits(Duration::ZERO) && !fits(Duration::from_micros(999)) && !fits(day * 365 + Duration::from_millis(1))
         );
         assert_eq!(HoldFor::new(day).unwrap().millis(), 86_400_000);
+        assert_eq!("90m".parse::<HoldFor>().unwrap().to_string(), "1h 30m");
+        assert!(["0s", "366d", "15", ""].iter().all(|text| text.parse::<HoldFor>().is_err()));
     }
 }

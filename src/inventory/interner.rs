@@ -134,6 +134,8 @@ mod tests {
         // So many have about ten pairs whose half hashes are equal.
         let mut users = Interner::default();
         assert!((0..300_000).all(|n: u32| users.number(&n.to_le_bytes()) == n));
+        let names: Vec<[u8; 4]> = (0..300_000).map(u32::to_le_bytes).collect();
+        assert!(users.numbers(names.iter().map(<[u8; 4]>::as_slice)).into_iter().eq(0..300_000));
     }
 
     #[test]

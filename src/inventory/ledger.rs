@@ -260,6 +260,8 @@ mod tests {
         for (id, previous) in [("5-3", "5-2"), ("5-0", "4-18446744073709551615"), ("0-0", "0-0")] {
             assert_eq!(id.parse::<EntryId>().unwrap().previous().to_string(), previous);
         }
+        let before = |at| EntryId::before(Millis::new(at)).to_string();
+        assert_eq!([before(5), before(0)], ["4-18446744073709551615", "0-0"]);
     }
 
     #[test]
@@ -347,6 +349,19 @@ mod tests {
     }
 
     #[test]
+    fn holds_take_units_as_purchases_do_and_return_them_as_refunds_do() {
+        let named = |is: fn(Op) -> bool| Op::ALL.iter().copied().filter(|op| is(*op)).collect::<Vec<_>>();
+        assert_eq!(named(Op::takes), [Op::Deduct, Op::Hold]);
+        assert_eq!(named(Op::returns), [Op::Refund, Op::Release, Op::Expire]);
+        let orders = entry(&[("users", br#"["a","b"]"#), ("quantity", br#"["2","3"]"#)]);
+        for op in Op::ALL {
+            let sign = i64::from(op.returns()) - i64::from(op.takes());
+            let change = Entry { op: op.name().into(), ..orders.clone() }.stock_change();
+            assert_eq!(change.unwrap_or(0), 5 * sign, "{op}");
+        }
+    }
+
+    #[test]
     fn one_quantity_is_that_of_all_and_a_repair_has_two() {
         let sale = entry(&[("users", br#"["a","b"]"#), ("quantity", b"3")]);
         assert_eq!(sale.rows().unwrap().iter().map(|row| row.count(1)).collect::<Vec<_>>(), [Some(3), Some(3)]);
@@ -368,6 +383,8 @@ mod tests {
             assert!(entry(&[("users", users), ("quantity", quantity)]).holdings().is_err());
         }
         assert!(entry(&[("users", br#"["a"]"#), ("requests", b"[]")]).rows().is_err());
+        let refused = entry(&[("users", b"[7]")]).holdings().unwrap_err();
+        assert!(refused.starts_with("users: invalid type: integer `7`, expected a text"), "{refused}");
         assert!(entry(&[]).rows().unwrap().is_empty());
     }
 }

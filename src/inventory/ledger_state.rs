@@ -250,7 +250,8 @@ impl LedgerState {
         }
         if self.newer_from.is_some_and(|from| self.end >= from) {
             let [net, low, high] = self.newer.get(user);
-            let low = low.min(net - before).min(net + units - after);
+            // The last state counts too, as `newer` adds it.
+            let low = low.min(net - before);
             self.newer.set(user, [net + units, low, high.max(net + units)]);
         }
     }
@@ -384,5 +385,110 @@ mod tests {
         invalid.users = Some(b"no json".to_vec());
         state.add(&invalid);
         assert_eq!((state.sum, state.epoch, state.unreadable.len(), state.entries), (0, None, 3, 3));
+    }
+
+    /// A ledger of a sale, whose preheat is entry `1-0`.
+    fn ledger(kind: Kind, compared: Option<Compared>, entries: &[(&str, &str, &str)]) -> LedgerState {
+        let mut state = LedgerState::new(kind, compared);
+        state.add(&entry("1-0", "preheat", Some("10"), ""));
+        entries.iter().for_each(|(id, op, orders)| state.add(&entry(id, op, None, orders)));
+        state
+    }
+
+    #[test]
+    fn what_is_held_is_open_until_it_is_confirmed_or_returns() {
+        let entries = [
+            ("2-0", "hold", "a 5, b 3, c 2"),
+            ("3-0", "confirm", "a 2"),
+            ("4-0", "release", "a 1"),
+            ("5-0", "expire", "b 3"),
+            // More than the ledger knows of: it was held before an adoption.
+            ("6-0", "confirm", "c 4"),
+        ];
+        let held = |count: usize| {
+            let state = ledger(Kind::Hash, None, &entries[..count]);
+            let name = |user: &[u8]| String::from_utf8(user.to_vec()).unwrap();
+            let held = state.held().map(|(user, units, open)| format!("{} {units} {open}", name(user)));
+            (held.collect::<Vec<_>>().join(", "), state.sum)
+        };
+        assert_eq!(held(1), ("a 5 5, b 3 3, c 2 2".to_owned(), 10));
+        assert_eq!(held(2), ("a 5 3, b 3 3, c 2 2".to_owned(), 10));
+        assert_eq!(held(3), ("a 4 2, b 3 3, c 2 2".to_owned(), 9));
+        assert_eq!(held(4), ("a 4 2, c 2 2".to_owned(), 6));
+        assert_eq!(held(5), ("a 4 2, c 2 0".to_owned(), 6));
+    }
+
+    #[test]
+    fn order_records_may_lack_what_is_held_open() {
+        let newer = |entries: &[(&str, &str, &str)]| {
+            let mut state = ledger(Kind::Hash, Some(Compared::unread(None, "5-0".parse().unwrap(), true)), entries);
+            let a = state.user(b"a");
+            let Newer { net, low, high } = state.newer(a);
+            (net, low, high)
+        };
+        let held = ("4-0", "hold", "a 4");
+        assert_eq!(newer(&[held]), (0, -4, 0));
+        assert_eq!(newer(&[held, ("6-0", "confirm", "a 4")]), (0, -4, 0));
+        assert_eq!(newer(&[held, ("6-0", "release", "a 4")]), (-4, -4, 0));
+        assert_eq!(newer(&[("4-0", "deduct", "a 3"), held, ("6-0", "refund", "a 3")]), (-3, -7, 0));
+        assert_eq!(newer(&[("6-0", "hold", "a 4")]), (4, 0, 4));
+    }
+
+    #[test]
+    fn only_a_preheat_that_comes_first_begins_an_epoch() {
+        let first = |op| {
+            let mut state = LedgerState::new(Kind::Hash, None);
+            state.add(&entry("1-0", op, Some("10"), ""));
+            state.epoch
+        };
+        assert_eq!([first("preheat"), first("adopt"), first("update")], [Some(1), None, None]);
+        let mut state = LedgerState::new(Kind::Hash, None);
+        state.add(&entry("1-0", "update", Some("10"), ""));
+        state.add(&entry("2-0", "preheat", Some("10"), ""));
+        assert_eq!(state.epoch, None);
+    }
+
+    #[test]
+    fn a_checkpoint_says_what_each_user_holds_and_how_much_of_it_is_open() {
+        for (kind, names) in [(Kind::Hash, &[&b"a"[..], b"b"][..]), (Kind::Counter, &[b""])] {
+            let mut state = LedgerState::new(kind, None);
+            state.carry(b"a", 5, 2);
+            state.carry(b"b", 3, 0);
+            assert_eq!((state.sum, state.held().map(|(user, ..)| user).collect::<Vec<_>>()), (8, names.to_vec()));
+        }
+        let mut state = LedgerState::new(Kind::Hash, None);
+        state.carry(b"a", 5, 2);
+        assert_eq!(state.held().collect::<Vec<_>>(), [(&b"a"[..], 5, 2)]);
+    }
+
+    #[test]
+    fn units_beyond_those_of_known_users_are_of_unknown_ones() {
+        for (unknown, sum, is_consistent) in [
+            (0, 5, true),
+            (0, 6, false),
+            (0, 4, false),
+            // Each of them has at least one.
+            (2, 6, false),
+            (2, 7, true),
+            (2, 9, true),
+            (2, 4, false),
+        ] {
+            let mut state = LedgerState::new(Kind::Set, None);
+            state.carry(b"a", 5, 0);
+            [&b"x"[..], b"y"][..unknown].iter().for_each(|user| state.carry_unknown(user));
+            assert_eq!((state.carried(sum), state.sum), (is_consistent, sum), "{unknown} {sum}");
+        }
+    }
+
+    #[test]
+    fn a_refund_of_a_user_of_unknown_units_makes_them_known() {
+        let mut state = LedgerState::new(Kind::Set, None);
+        state.carry_unknown(b"x");
+        state.carry_unknown(b"y");
+        state.add(&entry("2-0", "deduct", None, "a 2"));
+        state.add(&entry("3-0", "refund", None, "x 3"));
+        let [a, x, y] = ["a", "x", "y"].map(|user| state.user(user.as_bytes()));
+        assert_eq!((state.units(a), state.units(x), state.sum), (2, 0, -1));
+        assert_eq!([a, x, y].map(|user| state.is_unknown(user)), [false, false, true]);
     }
 }

@@ -65,7 +65,6 @@ impl Mismatch {
     pub fn against_orders(&self) -> Option<Class> {
         let orders = self.orders?;
         let units = match &self.holds {
-            Holding::Invalid(_) => return None,
             // The records do not know whoever it is.
             Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
             _ => self.units()?,
@@ -80,7 +79,7 @@ impl Mismatch {
         }
         Some(match (then, orders) {
             (_, 0) => Class::MissingOrder,
-            (0, orders) if orders > 0 => Class::MissingPurchase,
+            (0, 1..) => Class::MissingPurchase,
             _ => Class::QuantityMismatch,
         })
     }

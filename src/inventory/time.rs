@@ -178,4 +178,10 @@ mod tests {
         assert_eq!(Millis::new(u64::MAX).to_string(), "after the year 9999", "never raw milliseconds");
         assert_eq!(Millis(-1).get(), 0, "scripts know no time before 1970");
     }
+
+    #[test]
+    fn an_instant_outside_the_calendar_is_at_its_nearer_end() {
+        assert_eq!([i64::MIN, i64::MAX].map(|at| Millis(at).timestamp()), [Timestamp::MIN, Timestamp::MAX]);
+        assert_eq!(Millis(-1).timestamp().as_millisecond(), -1);
+    }
 }

@@ -83,11 +83,13 @@ impl Store {
         if let Some(shards) = reply.shards(&values)? {
             return Ok(Expiry::Sharded(shards));
         }
-        let mut expired = Expired { status, corrupt: None, holds: 0, units: 0, has_more: false, left: Vec::new() };
+        let mut expired =
+            Expired { status, corrupt: None, holds: 0, units: 0, stock: None, has_more: false, left: Vec::new() };
         match status {
             Status::Ok => {
                 expired.holds = reply.count(values.get(2))?.unwrap_or_default();
                 expired.units = reply.count(values.get(3))?.unwrap_or_default();
+                expired.stock = reply.count(values.get(1))?;
                 expired.has_more = reply.count(values.get(4))? == Some(1);
                 let ids = values.get(5..).unwrap_or_default().chunks(2);
                 expired.left = ids

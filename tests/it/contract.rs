@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use seckill::inventory::ledger::Op;
 use seckill::inventory::status::{Status, call_code};
-use seckill::store::scripts::{DEDUCT, MULTI_DEDUCT, REFUND};
+use seckill::store::scripts::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE};
 
 use crate::support::{LAYOUTS, SECKILL, Scripts, TestRedis, wait_until};
 
@@ -41,8 +41,9 @@ fn keys_and_kinds_of_the_contract_are_those_of_the_layouts() {
 #[test]
 fn arguments_of_the_contract_are_those_of_the_headers() {
     let rows = table("ARGV | `deduct`");
-    for (column, script) in [(1, &DEDUCT), (2, &REFUND), (3, &MULTI_DEDUCT)] {
-        let said: Vec<&str> = rows.iter().map(|row| &*row[column]).filter(|name| !name.starts_with("the ")).collect();
+    for (column, script) in [(1, &DEDUCT), (2, &REFUND), (3, &MULTI_DEDUCT), (4, &HOLD), (5, &SETTLE)] {
+        let is_name = |name: &&str| !name.is_empty() && !name.starts_with("the ");
+        let said: Vec<&str> = rows.iter().map(|row| &*row[column]).filter(is_name).collect();
         assert_eq!(said, script.arguments(), "{}", script.name);
     }
     assert!(rows.iter().enumerate().all(|(at, row)| row[0] == (at + 1).to_string()));

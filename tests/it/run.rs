@@ -290,6 +290,53 @@ steps:
 }
 
 #[test]
+fn steps_of_holds_end_as_the_commands_do_and_say_what_differs() {
+    let redis = TestRedis::start();
+    let fixture = "
+layout: sku
+activities: [{id: 1, stock: 5}]
+steps:
+  - hold: {activity: 1, user: 7, for: 1ms, request: a, reason: why}
+  - expire: {activity: 1, wait: 20ms}
+    expect: {holds: 2, units: 1, stock: 5}
+  - confirm: {activity: 1, request: a}
+    expect: {status: expired, stock: 4}
+  - hold: {activity: 1, user: 8, for: 15m, request: b}
+  - release: {activity: 1, request: b}
+  - expire: 1
+    expect: {holds: 0, units: 0, stock: 4}
+";
+    let outcome = redis.seckill(["run", "-", "--keep-going", "-o", "json", "--reason", "drill"]).stdin(fixture).code(1);
+    let outcome = outcome.stderr_has("step 2 at <stdin>:6:5: expected holds 2, got 1");
+    let outcome = outcome.stderr_has("step 3 at <stdin>:8:5: expected `expired`, got `ok`");
+    let ended: Vec<_> =
+        steps(&outcome.json()).iter().map(|step| (step["operation"].clone(), step["status"].clone())).collect();
+    let expected =
+        [("hold", "ok"), ("expire", "ok"), ("confirm", "ok"), ("hold", "ok"), ("release", "ok"), ("expire", "ok")];
+    assert_eq!(ended, expected.map(|(operation, status)| (Value::from(operation), Value::from(status))));
+    let ledger = redis.seckill(["ledger", "1", "-l", "sku", "-o", "csv"]).code(0).stdout;
+    assert_eq!((ledger.matches(",why").count(), ledger.matches(",drill").count()), (1, 5), "{ledger}");
+    redis.seckill(["reconcile", "1", "-l", "sku"]).code(0);
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_a_deadline() {
+    let redis = TestRedis::start();
+    let fixture = "
+activities: [{id: 1, stock: 5}]
+steps:
+  - hold: {activity: 1, user: 7, for: 2h, request: a}
+  - expire: {activity: 1, wait: 3h}
+";
+    let running = redis.seckill(["run", "-", "-o", "json"]).stdin(fixture).spawn();
+    wait_until("the hold is there", || redis.hget("seckill:requests:1", "\th:a").is_some());
+    running.signal(libc::SIGINT);
+    let outcome = running.wait().code(130).stderr_has("interrupted; 1 more step was not run");
+    assert_eq!(steps(&outcome.json()).len(), 1);
+    assert_eq!(redis.int("seckill:stock:1"), 4);
+}
+
+#[test]
 fn ctrl_c_ends_a_rush_at_whole_orders() {
     let redis = TestRedis::start();
     let fixture = "

@@ -127,6 +127,5 @@ pub(super) fn records_users(layout: Layout, command: &str) -> Result<()> {
 
 /// Reads how long units are held.
 pub(super) fn hold_for(text: &str) -> Result<HoldFor, String> {
-    let duration = humantime::parse_duration(text).ok().and_then(HoldFor::new);
-    duration.ok_or_else(|| format!("expected {}", HoldFor::EXPECTED))
+    text.parse().map_err(|expected| format!("expected {expected}"))
 }

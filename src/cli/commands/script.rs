@@ -5,6 +5,7 @@ use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 
 use self::calls::Language;
+use super::hold::records_users;
 use super::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -38,8 +39,8 @@ pub enum ScriptCommand {
         drop_in: Option<String>,
         /// java-jedis, java-spring, php, go, node or python
         ///
-        /// Prints a call of deduct, refund or multi_deduct in that language, with the keys of the layout, every status,
-        /// and what to do if a reply is lost.
+        /// Prints a call of deduct, refund, multi_deduct, hold or settle in that language, with the keys of the layout,
+        /// every status, and what to do if a reply is lost.
         #[arg(long, value_name = "LANGUAGE", hide_possible_values = true)]
         lang: Option<Language>,
     },
@@ -75,6 +76,9 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
             match lang {
                 Some(language) => {
                     is_for_backends(script)?;
+                    if script.knows_holds() {
+                        records_users(layout, &format!("script show {} --lang", script.name))?;
+                    }
                     session.out.text(&calls::call(*language, script, layout)?)?;
                 }
                 None => session.out.text(script.text)?,
@@ -109,15 +113,6 @@ fn named(name: &str) -> Result<&'static Script> {
 fn is_for_backends(script: &Script) -> Result<()> {
     if calls::purpose(script.name).is_some() {
         return Ok(());
-    }
-    if matches!(script.name, "hold" | "settle") {
-        let failure = Failure::usage(format!(
-            "no call of `{}` can be printed: only of deduct, refund and multi_deduct",
-            script.name
-        ));
-        return Err(failure
-            .hint(format!("the header of `seckill script show {}` has keys, arguments and replies", script.name))
-            .into());
     }
     let command = match script.name {
         "mixed_orders" => "deduct --from FILE",

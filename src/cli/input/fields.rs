@@ -6,6 +6,7 @@ use super::names::{did_you_mean, listed, quoted};
 use super::problem::{Location, Problem, Problems, Reported};
 use super::source::Source;
 use super::yaml::{Node, Value};
+use seckill::inventory::hold::HoldFor;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
 use seckill::inventory::layout::{Kind, Layout, Pattern};
 use seckill::inventory::number::{Limit, Quantity, Units};
@@ -39,6 +40,7 @@ scalar! {
     UserId, |_| true;
     RequestId, |_| true;
     Millis, |_| true;
+    HoldFor, |_| true;
     Pattern, |_| true;
     Units, |plain| plain;
     Quantity, |plain| plain;

@@ -145,6 +145,8 @@ mod tests {
         let read: Vec<Vec<u8>> = read_line(line.as_bytes()).unwrap().into_iter().map(|text| text.0).collect();
         assert_eq!(read, texts);
         assert_eq!(encoded(&[b"7", b"\xc4\xe3"]), "[\"7\",{\"hex\":\"c4e3\"}]\n");
+        assert_eq!(encoded(&[b"\"", b"\\"]), "[\"\\\"\",\"\\\\\"]\n");
+        assert_eq!(Bytes::from("双11").to_string(), "双11");
     }
 
     #[test]
@@ -167,5 +169,7 @@ mod tests {
         ] {
             assert_eq!(read_line(wrong.as_bytes()), Err(InvalidLine), "{wrong}");
         }
+        let refused = serde_json::from_str::<Bytes>("7").unwrap_err().to_string();
+        assert!(refused.contains("expected a text, or {\"hex\":\"…\"}"), "{refused}");
     }
 }

@@ -193,6 +193,8 @@ pub fn folder_name(activity: &ActivityId, layout: Layout, epoch: u64, short: imp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inventory::archive::Digest;
+    use crate::inventory::layout::Kind;
 
     #[test]
     fn a_folder_is_named_by_the_activity_and_never_leads_elsewhere() {
@@ -207,5 +209,90 @@ mod tests {
         assert!(long.len() < 255 && long.ends_with("~0123.sku.3"), "{long}");
         let long = name(&"%双".repeat(32));
         assert!(long.len() < 255 && long.ends_with("~0123.sku.3"), "{long}");
+    }
+
+    fn manifest() -> Manifest {
+        let file = |part: &Part| FileSum {
+            part: *part,
+            file: part.file_name(),
+            key: format!("seckill:{part}:7"),
+            key_type: part.key_type(Kind::Hash).to_owned(),
+            columns: Vec::new(),
+            lines: 12,
+            bytes: 340,
+            sha256: Digest::of(b""),
+        };
+        Manifest {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            activity: "7".to_owned(),
+            title: String::new(),
+            layout: Layout::Seckill,
+            epoch: 3,
+            state: "ended".to_owned(),
+            total: 500,
+            left: 20,
+            sold: 480,
+            buyers: Some(470),
+            proof: "ledger".to_owned(),
+            name: "0a".to_owned(),
+            archived_at: "2026-11-11T00:00:00Z".to_owned(),
+            by: "ann".to_owned(),
+            reason: None,
+            server: "redis://127.0.0.1".to_owned(),
+            tool: "seckill".to_owned(),
+            stock: "20".to_owned(),
+            meta: vec![("title".into(), "x".into()), ("rules".into(), "paused 1 3 2 500 - -".into())],
+            groups: Vec::new(),
+            last_entry: Some("1700-0".to_owned()),
+            files: Part::of(Kind::Hash).iter().map(file).collect(),
+        }
+    }
+
+    #[test]
+    fn a_manifest_says_what_its_files_and_rules_are() {
+        let manifest = manifest();
+        assert_eq!(manifest.check(), Ok(()));
+        assert_eq!(manifest.id().map(|id| id.to_string()), Ok("7".to_owned()));
+        assert_eq!(manifest.file(Part::Ledger).map(|file| &*file.file), Some("ledger.jsonl"));
+        assert_eq!((manifest.lines(Part::Ledger), manifest.lines(Part::Units)), (12, 0));
+        assert_eq!(manifest.rules().map(|rules| rules.to_string()), Some("paused 1 3 2 500 - -".to_owned()));
+        assert_eq!(Manifest { last_entry: None, ..manifest }.check(), Ok(()), "no ledger was written");
+    }
+
+    #[test]
+    fn a_manifest_that_contradicts_itself_is_refused() {
+        type Damage = fn(&mut Manifest);
+        let damages: [(Damage, &str); 13] = [
+            (|it| it.format = "tar".to_owned(), "its format is `tar`"),
+            (|it| it.version = VERSION + 1, "it is of version 2"),
+            (|it| it.activity = "a b".to_owned(), "a b"),
+            (|it| it.meta.truncate(1), "its meta has no rules"),
+            (|it| it.meta[1].1 = "paused 1".into(), "its meta has no rules"),
+            (|it| it.epoch = 4, "another epoch or total"),
+            (|it| it.total = 501, "another epoch or total"),
+            (|it| it.stock = "-1".to_owned(), "its stock is no number"),
+            (|it| it.last_entry = Some("x".to_owned()), "x"),
+            (|it| it.files[1].part = Part::Units, "it has no file of requests"),
+            (|it| it.files[1].file = "../x".to_owned(), "its file of requests is `../x`"),
+            (|it| it.files.push(FileSum { part: Part::Units, ..it.files[0].clone() }), "it has other files"),
+            (|it| it.layout = Layout::Sku, "it has no file of units"),
+        ];
+        for (damage, why) in damages {
+            let mut damaged = manifest();
+            damage(&mut damaged);
+            let refused = damaged.check().unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_shortened_only_if_it_is_too_long() {
+        let name = |letters: usize| {
+            let id = format!("{}{}", "/".repeat(53), "a".repeat(letters));
+            folder_name(&id.parse().unwrap(), Layout::Sku, 3, |_| "0".to_owned())
+        };
+        assert_eq!(name(1), format!("{}a.sku.3", "%2F".repeat(53)));
+        assert_eq!(name(2), format!("{}a~0.sku.3", "%2F".repeat(53)));
     }
 }

@@ -78,3 +78,48 @@ impl Part {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether each part of a kind is accepted with so many texts a line, from 0 to 6.
+    fn accepted(part: Part, kind: Kind) -> Vec<usize> {
+        (0..=6).filter(|texts| part.accepts(kind, *texts)).collect()
+    }
+
+    #[test]
+    fn a_kind_has_the_parts_that_it_writes() {
+        let names = |kind| Part::of(kind).iter().map(|part| part.file_name()).collect::<Vec<_>>().join(" ");
+        assert_eq!(names(Kind::Hash), "participants.jsonl requests.jsonl ledger.jsonl");
+        assert_eq!(names(Kind::Coupon), names(Kind::Hash));
+        assert_eq!(names(Kind::Set), "participants.jsonl units.jsonl requests.jsonl ledger.jsonl");
+        assert_eq!(names(Kind::Counter), "requests.jsonl ledger.jsonl");
+    }
+
+    #[test]
+    fn a_part_has_the_type_of_its_key() {
+        let types = |kind| Part::of(kind).iter().map(|part| part.key_type(kind)).collect::<Vec<_>>().join(" ");
+        assert_eq!(types(Kind::Hash), "hash hash stream");
+        assert_eq!(types(Kind::Coupon), "set hash stream");
+        assert_eq!(types(Kind::Set), "set hash hash stream");
+        assert_eq!(types(Kind::Counter), "hash stream");
+    }
+
+    #[test]
+    fn a_line_has_as_many_texts_as_its_part_has_columns() {
+        for &kind in Kind::ALL {
+            for &part in Part::of(kind).iter().filter(|part| **part != Part::Ledger) {
+                assert_eq!(accepted(part, kind), [part.columns(kind).len()], "{part} {kind}");
+            }
+            // An id, and at least one field with its value.
+            assert_eq!(accepted(Part::Ledger, kind), [3, 5]);
+            assert_eq!(Part::Ledger.columns(kind)[..3], ["id", "field", "value"]);
+        }
+        let columns = |part: Part, kind| part.columns(kind).join(" ");
+        assert_eq!(columns(Part::Participants, Kind::Set), "user");
+        assert_eq!(columns(Part::Participants, Kind::Hash), "user units");
+        assert_eq!(columns(Part::Units, Kind::Set), "user units");
+        assert_eq!(columns(Part::Requests, Kind::Counter), "request order");
+    }
+}

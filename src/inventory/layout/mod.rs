@@ -129,3 +129,43 @@ impl<'de> Deserialize<'de> for Layout {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counter(stock: &str) -> Layout {
+        Layout::Custom(CustomLayout::new(Kind::Counter, stock.parse().unwrap(), None).unwrap())
+    }
+
+    #[test]
+    fn a_layout_is_found_by_its_name_and_says_what_it_is_for() {
+        for layout in Layout::NAMED {
+            assert_eq!(Layout::named(layout.name()), Some(layout));
+            assert_eq!(format!("{layout:>9}|"), format!("{:>9}|", layout.name()));
+            assert!(Layout::NAMED.iter().all(|other| (other.purpose() == layout.purpose()) == (*other == layout)));
+        }
+        assert_eq!(Layout::Coupon.purpose(), "A set of coupon holders: one coupon each");
+        assert_eq!(Layout::named("Seckill"), None);
+    }
+
+    #[test]
+    fn a_custom_layout_is_named_by_its_stock_key() {
+        let layout = counter("named:<id>:left");
+        assert_eq!((layout.name(), &*layout.to_string()), ("named:<id>:left", "named:<id>:left"));
+        assert_eq!((layout.kind(), Layout::named(layout.name())), (Kind::Counter, None));
+        let Layout::Custom(custom) = layout else { unreachable!() };
+        assert_eq!((custom.index(), custom.participants()), ("named:<id>:left:activities", None));
+        let users = CustomLayout::new(Kind::Set, "s:<id>".parse().unwrap(), Some("p:<id>".parse().unwrap())).unwrap();
+        assert_eq!(users.participants().map(Pattern::as_str), Some("p:<id>"));
+    }
+
+    #[test]
+    fn an_id_whose_keys_would_be_of_another_activity_is_refused() {
+        let layout = counter("checked:<id>");
+        let refused = layout.check_id(&"1:meta".parse().unwrap()).unwrap_err();
+        assert!(refused.contains("its key `checked:1:meta` would be one of another activity"), "{refused}");
+        assert_eq!(layout.check_id(&"1".parse().unwrap()), Ok(()));
+        assert_eq!(Layout::Sku.check_id(&"1:meta".parse().unwrap()), Ok(()));
+    }
+}

@@ -201,7 +201,7 @@ impl<'a> Changes<'a> {
             (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
             (Some(stock), Some(left)) if left == signed(stock) => (),
             (Some(stock), Some(left)) if is_proven => self.net(left - signed(stock)),
-            _ if drifts && explained == Explained::Unclear => self.plan.keep(Class::Conservation, UNCLEAR),
+            _ if explained == Explained::Unclear => self.plan.keep(Class::Conservation, UNCLEAR),
             _ => self.plan.keep(Class::Conservation, UNPROVEN),
         }
     }

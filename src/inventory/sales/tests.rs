@@ -100,8 +100,14 @@ fn a_repair_leaves_what_it_says_and_explains_the_stock() {
     entries.push(entry("9500-0", "repair", "2", None, "d 5 5, e 0 2"));
     let sales = sales(&entries);
     assert_eq!((sales.sold, sales.differs_at), (13, None));
+    let moved = |sales: &Sales| sales.timeline.span().unwrap().buckets.iter().map(|bucket| bucket.sold).sum::<i64>();
+    assert_eq!(moved(&sales), 13);
     assert_eq!(sales.marks.last().map(|mark| mark.quantity), Some(Some(2)));
     assert_eq!(Balance::new(&sales, 1, 15, Some(2), Some(13)).verdict(), Verdict::Match);
+    // Without a stock, what the repair says itself is all that is known.
+    entries.last_mut().unwrap().stock = None;
+    let sales = self::sales(&entries);
+    assert_eq!((sales.sold, moved(&sales)), (13, 13));
 }
 
 #[test]
@@ -116,8 +122,8 @@ fn behind_a_checkpoint_its_sums_are_where_the_sale_begins() {
     let mut sales = Sales::new(Some(&checkpoint));
     sales.add(&entry("5000-1", "deduct", "18", None, "a 2"));
     assert!(!sales.is_whole(1));
-    sales.set_sold(32);
-    assert_eq!((sales.sold_before, sales.sold), (30, 32));
+    sales.set_sold(35);
+    assert_eq!((sales.sold_at_begin, sales.sold_before, sales.sold), (33, 33, 35));
 }
 
 #[test]
@@ -137,4 +143,45 @@ fn many_marks_are_counted() {
     entries.extend((0..300).map(|nth| entry(&format!("9500-{nth}"), "pause", "4", None, "")));
     let sales = sales(&entries);
     assert_eq!((sales.marks.len(), sales.more_marks), (MOST_MARKS, 103));
+}
+
+#[test]
+fn only_a_preheat_that_comes_first_begins_a_sale() {
+    let preheat = || entry("2000-0", "preheat", "10", Some("10"), "");
+    let other = |op| entry("1000-0", op, "10", Some("10"), "");
+    assert!(sales(&[preheat()]).is_whole(1));
+    for entries in [vec![other("adopt")], vec![other("update")], vec![other("update"), preheat()]] {
+        assert!(!sales(&entries).is_whole(1));
+    }
+}
+
+#[test]
+fn a_sale_is_sold_out_when_its_total_is_held_for_the_first_time() {
+    let mut entries = sale();
+    entries.push(entry("9600-0", "deduct", "0", None, "e 4"));
+    for (count, sold_out_at) in [(2, None), (3, Some(5900)), (8, Some(5900))] {
+        assert_eq!(sales(&entries[..count]).sold_out_at, sold_out_at.map(Millis::new), "{count}");
+    }
+    // Of a total of nothing, nothing sells out.
+    let none = [entry("1000-0", "preheat", "0", Some("0"), ""), entry("5100-0", "deduct", "0", None, "a 1")];
+    assert_eq!(sales(&none).sold_out_at, None);
+}
+
+#[test]
+fn the_first_of_two_equal_seconds_is_the_peak_and_one_instant_has_no_rate() {
+    let order = |id| entry(id, "deduct", "5", None, "a 3");
+    let equal = sales(&[order("5100-0"), order("6100-0")]);
+    assert_eq!((equal.peak, equal.rate()), (Some(Peak { at: Millis::new(5000), units: 3 }), Some(6.0)));
+    assert_eq!(sales(&[order("5100-0"), order("5100-1")]).rate(), None);
+}
+
+#[test]
+fn a_mark_says_who_did_it_and_why_if_somebody_said() {
+    let by = |by: &str| {
+        let mut pause = entry("1000-0", "pause", "4", None, "");
+        (pause.by, pause.reason) = (Some(by.into()), Some(by.into()));
+        let mark = sales(&[pause]).marks.remove(0);
+        (mark.by, mark.reason)
+    };
+    assert_eq!((by("ann"), by("")), ((Some("ann".to_owned()), Some("ann".to_owned())), (None, None)));
 }

@@ -174,7 +174,8 @@ impl Timeline {
                 }
             }
         }
-        self.end + 1
+        // Never: the widest buckets have all that was bought.
+        self.end
     }
 
     /// All up to an instant, in the narrowest buckets that reach so far.
@@ -250,7 +251,8 @@ mod tests {
         for nth in 0..3000 {
             timeline.add(Millis::new(5_000 + nth), one(1));
         }
-        let late = Moved { returned: 1, sold: -1, ..Moved::default() };
+        timeline.add(Millis::new(8_000), Moved { returned: 2, sold: -2, total: 7, ..Moved::default() });
+        let late = Moved { returned: 1, sold: -1, total: 4, ..Moved::default() };
         timeline.add(Millis::new(5_000 + 3 * DAY), late);
         let span = timeline.span().unwrap();
         assert_eq!((span.width, span.later), (10, late));
@@ -275,5 +277,28 @@ mod tests {
         timeline.add(Millis::new(u64::MAX), one(1));
         let span = timeline.span().unwrap();
         assert_eq!(sum(&span) + span.later.bought, 3);
+        assert!(timeline.levels.iter().all(|buckets| buckets.len() <= MOST));
+    }
+
+    #[test]
+    fn buckets_are_widened_once_there_are_too_many() {
+        for (last, width) in [(1439, 2), (1440, 10)] {
+            let mut timeline = Timeline::default();
+            timeline.add(Millis::new(5_000), one(1));
+            timeline.add(Millis::new(5_000 + last), one(100));
+            let span = timeline.span().unwrap();
+            assert_eq!((span.width, sum(&span)), (width, 101), "{last}");
+        }
+    }
+
+    #[test]
+    fn a_span_ends_early_only_if_nearly_all_was_bought_in_its_first_third() {
+        for (last, late, ends) in [(2_999, 1, 8_000), (3_000, 1, 6_200), (3_000, 10, 8_010)] {
+            let mut timeline = Timeline::default();
+            timeline.add(Millis::new(5_000), one(1));
+            timeline.add(Millis::new(5_998), one(99));
+            timeline.add(Millis::new(5_000 + last), one(late));
+            assert_eq!(timeline.span().unwrap().to.get(), ends, "{last} {late}");
+        }
     }
 }

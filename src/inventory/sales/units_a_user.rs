@@ -89,4 +89,12 @@ mod tests {
         assert!(found[8].0 <= MOST_UNITS && MOST_UNITS <= found[8].1 && found.len() == 9);
         assert_eq!((users.users(), users.unknown, users.held), (14, 1, 769 + MOST_UNITS));
     }
+
+    #[test]
+    fn units_past_all_ranges_are_in_the_last() {
+        let mut users = UnitsAUser::default();
+        users.count(Some(u64::MAX));
+        let last = UnitRange { from: 50_000_000_000_000_001, to: 100_000_000_000_000_000, users: 1 };
+        assert_eq!(users.ranges(), [last]);
+    }
 }

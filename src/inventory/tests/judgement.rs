@@ -1,5 +1,7 @@
 //! Verdicts, proofs and differences.
 
+use super::super::ledger_state::Newer;
+use super::super::mismatch::Mismatch;
 use super::super::order::Corrupt;
 use super::*;
 
@@ -57,7 +59,9 @@ fn members_without_units_are_unproven_and_never_repaired() {
 fn an_activity_the_records_dont_mention_is_one_counted_difference() {
     let unnamed = Sale { orders: Some(vec![]), named: false, ..sale(Layout::Seckill) };
     assert_eq!(unnamed.judged(), (Verdict::Drift, Proof::Ledger, vec!["missing_order - 3 3 0 of 2".to_owned()]));
-    assert_eq!((unnamed.repairs(), unnamed.kept()), (vec![], vec![]));
+    for sale in [unnamed.clone(), Sale { stock: Some(5), ..unnamed.clone() }] {
+        assert_eq!((sale.repairs(), sale.kept()), (vec![], vec![]));
+    }
     assert_eq!(unnamed.audit().missing_orders, []);
     let named = Sale { named: true, ..unnamed.clone() };
     assert_eq!(named.judged().2, ["missing_order - 3 3 0 of 2"]);
@@ -115,6 +119,10 @@ fn who_holds_the_limit_does_not_hold_more() {
         audit.differences.iter().map(|difference| difference.class).collect::<Vec<_>>()
     };
     assert_eq!((over(2), over(1)), (vec![], vec![Class::OverLimit]));
+    // Who holds the limit, and not what the ledger says.
+    let drifted = Sale { ledger: Some(vec![("a", 1), ("b", 1)]), ..sale(Layout::Seckill) };
+    let audit = judge(limited(&drifted, 2), MissingOrders::Repair);
+    assert_eq!(audit.differences.iter().map(|it| it.class).collect::<Vec<_>>(), [Class::CounterDrift]);
 }
 
 #[test]
@@ -133,7 +141,19 @@ fn what_is_not_there_or_not_settled_is_no_match() {
     assert_eq!(judge(gone, MissingOrders::Repair).verdict, Verdict::NotPreheated);
     let mut moving = sale(Layout::Seckill).evidence();
     moving.settled = false;
-    assert_eq!(judge(moving, MissingOrders::Repair).verdict, Verdict::Unsettled);
+    let moving = judge(moving, MissingOrders::Repair);
+    assert_eq!((moving.verdict, moving.proof), (Verdict::Unsettled, Proof::None));
+    // What the records lack is not known either.
+    let lacking = |settled| {
+        let mut lacking = Sale { orders: Some(vec![("a", 1)]), ..sale(Layout::Seckill) }.evidence();
+        lacking.settled = settled;
+        let audit = judge(lacking, MissingOrders::Repair);
+        (audit.missing_orders.len(), audit.plan.repairs.len())
+    };
+    assert_eq!((lacking(true), lacking(false)), ((1, 1), (0, 0)));
+    let mut corrupt = sale(Layout::Seckill).evidence();
+    corrupt.corrupt = Some(Corrupt { key: "a key".to_owned(), what: "is a list".to_owned() });
+    assert_eq!(judge(corrupt, MissingOrders::Repair).proof, Proof::None);
 }
 
 #[test]
@@ -158,4 +178,20 @@ fn without_a_ledger_newer_purchases_look_like_missing_orders() {
     assert!(!says(lacking.clone()));
     assert!(says(Sale { ledger: None, ..lacking.clone() }));
     assert!(!says(Sale { ledger: None, orders: Some(vec![("a", 1), ("b", 2)]), ..lacking }));
+}
+
+#[test]
+fn a_stock_that_is_off_is_shown_beside_what_the_ledger_leaves() {
+    let off = Sale { stock: Some(6), ..sale(Layout::Seckill) };
+    assert_eq!(off.judged().2, ["conservation - 6 7 -"]);
+    assert_eq!(Sale { ledger: None, ..off }.judged().2, ["conservation - 6 - -"]);
+}
+
+#[test]
+fn a_member_who_bought_nothing_but_what_is_newer_lacks_no_order() {
+    let mut evidence = Sale { orders: Some(vec![("a", 1), ("b", 2)]), ..sale(Layout::Sku) }.evidence();
+    let user = evidence.ledger.user(b"c");
+    let newer = Newer { net: 2, low: 0, high: 2 };
+    evidence.mismatches.push(Mismatch { user, holds: Holding::Unknown, ledger: None, orders: Some(0), newer, open: 0 });
+    assert_eq!(judge(evidence, MissingOrders::Repair).missing_orders, []);
 }

@@ -135,6 +135,20 @@ impl Sale {
     }
 }
 
+/// The evidence of a sale with a limit per user, whose ledger or records have all users.
+pub fn limited(sale: &Sale, limit: u64) -> Evidence {
+    let mut evidence = sale.evidence();
+    let end = evidence.end.as_mut().unwrap();
+    end.rules = end.rules.map(|rules| Rules { per_user_limit: Some(limit), ..rules });
+    evidence.mismatches.clear();
+    for (user, units) in &sale.held {
+        let user = evidence.ledger.user(user.as_bytes());
+        let holds = Holding::Units(units.unsigned_abs());
+        evidence.mismatches.extend(evidence.ledger.mismatch(user, holds, Some(limit), evidence.by_ledger));
+    }
+    evidence
+}
+
 pub fn shown(audit: &Audit) -> Vec<String> {
     let shown = |repair: &Repair| {
         let user = repair.user.as_ref().map_or("-".to_owned(), ToString::to_string);

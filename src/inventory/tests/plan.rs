@@ -33,6 +33,7 @@ fn only_a_repair_that_raises_the_stock_alone_has_the_stock_as_audited() {
     let audited = |sale: Sale| sale.audit().plan.repairs.iter().map(|it| it.audited.is_some()).collect::<Vec<_>>();
     assert_eq!(audited(Sale { stock: Some(5), ..sale(Layout::Seckill) }), [true]);
     assert_eq!(audited(Sale { stock: Some(9), ..sale(Layout::Seckill) }), [false]);
+    assert_eq!(audited(Sale { stock: Some(5), ..sale(Layout::Product) }), [false], "only the ledger is corrected");
     assert_eq!(audited(Sale { orders: Some(vec![("a", 1), ("b", 1)]), ..sale(Layout::Seckill) }), [false]);
 }
 
@@ -86,6 +87,10 @@ fn evicted_participants_return_from_the_ledger_and_the_stock_stays() {
     // A backend sold to `c` since then, and the stock moved with that.
     let since = Sale { held: vec![("c", 3)], stock: Some(4), ..sale(Layout::Seckill) };
     assert_eq!(since.repairs(), ["counter_drift a 0 1 +0", "counter_drift b 0 2 +0", "counter_drift c 3 3 +0"]);
+    // `d` is there, with a unit more than the ledger knows.
+    let ledger = Some(vec![("a", 1), ("b", 2), ("d", 1)]);
+    let more = Sale { held: vec![("d", 2)], ledger, stock: Some(5), ..sale(Layout::Seckill) };
+    assert_eq!(more.repairs(), ["counter_drift a 0 1 +0", "counter_drift b 0 2 +0", "counter_drift d 2 2 +0"]);
     let unclear = Sale { held: vec![("c", 3)], stock: Some(5), ..sale(Layout::Seckill) };
     assert_eq!((unclear.repairs(), unclear.kept()), (vec![], vec![Class::CounterDrift, Class::Conservation]));
 }
@@ -116,7 +121,21 @@ fn of_a_bare_counter_the_stock_stays_if_the_order_records_agree() {
     // Without records nothing is sold twice, and nothing returns.
     assert_eq!(Sale { stock: Some(9), ..sale(Layout::Product) }.repairs(), ["conservation - 3 3 -2"]);
     let bare = Sale { ledger: None, stock: Some(11), ..sale(Layout::Product) };
-    assert_eq!((bare.audit().verdict, bare.repairs()), (Verdict::Drift, vec![]));
+    assert_eq!(
+        (bare.audit().verdict, bare.repairs(), bare.kept()),
+        (Verdict::Drift, vec![], vec![Class::Conservation])
+    );
+    // Nothing was sold, and all say so.
+    let unsold = Sale { stock: Some(10), ledger: None, ..sale(Layout::Product) };
+    let recorded = Sale { orders: Some(vec![("", 0)]), ..unsold.clone() };
+    for unsold in [unsold, recorded] {
+        assert_eq!((unsold.repairs(), unsold.kept()), (vec![], vec![]));
+    }
+    // A ledger or records that say less than nothing was sold correct nothing.
+    let below = Sale { stock: Some(10), ledger: Some(vec![("", -1)]), ..sale(Layout::Product) };
+    assert_eq!((below.repairs(), below.kept()), (vec![], vec![Class::Conservation]));
+    let below = Sale { stock: Some(11), ledger: None, orders: Some(vec![("", -1)]), ..sale(Layout::Product) };
+    assert_eq!(reasons(&below, MissingOrders::Emit), reasons(&below, MissingOrders::Repair));
 }
 
 #[test]
@@ -185,6 +204,41 @@ fn what_is_kept_says_why() {
     let member = Sale { held: vec![("a", -1), ("b", 2)], ledger: None, ..recorded(Layout::Sku, &[("b", 2)]) };
     assert!(reasons(&member, MissingOrders::Emit).iter().any(|why| why.contains("how many to deliver")));
     assert_eq!(sale(Layout::Product).repairs(), NONE);
+    let beside = Sale { ledger: Some(vec![]), held: vec![("c", -1)], stock: Some(8), ..sale(Layout::Sku) };
+    assert_eq!(reasons_of(&beside), ["a script recorded no units: order records would show them"]);
+    let invalid = Sale { held: vec![("a", -2), ("b", -2)], ..sale(Layout::Seckill) };
+    assert_eq!(reasons_of(&invalid), ["a record that is no number must be corrected first"]);
+    assert_eq!(invalid.audit().plan.kept[0].1, 2, "how often");
+}
+
+#[test]
+fn units_past_the_limit_stay_and_block_nothing_else() {
+    let repairs = |sale: Sale| {
+        let audit = judge(limited(&sale, 1), MissingOrders::Repair);
+        let kept: Vec<_> = audit.plan.kept.iter().map(|(class, count, _)| (*class, *count)).collect();
+        (shown(&audit), kept)
+    };
+    let nothing = (vec![], vec![(Class::OverLimit, 1)]);
+    let over = sale(Layout::Seckill);
+    let recorded = Sale { orders: over.ledger.clone(), ..over.clone() };
+    assert_eq!(repairs(over.clone()), nothing);
+    assert_eq!(repairs(recorded.clone()), nothing);
+    assert_eq!(repairs(Sale { ledger: None, ..recorded }), nothing);
+    // Whoever holds the limit may be off the ledger.
+    let drifted = Sale { ledger: Some(vec![("a", 1), ("b", 1)]), ..over.clone() };
+    let audit = judge(limited(&drifted, 2), MissingOrders::Repair);
+    assert_eq!((shown(&audit), audit.plan.kept.len()), (vec!["counter_drift b 2 2 +0".to_owned()], 0));
+    // Every counter is what the whole ledger says, so the stock is corrected.
+    let withheld = Sale { stock: Some(5), ..over };
+    assert_eq!(repairs(withheld), (vec!["conservation - 0 0 +2".to_owned()], vec![(Class::OverLimit, 1)]));
+}
+
+#[test]
+fn a_member_whom_the_ledger_has_below_zero_holds_nothing() {
+    let ledger = Some(vec![("a", 1), ("b", 2), ("c", -1)]);
+    let held = vec![("a", 1), ("b", 2), ("c", -1)];
+    let below = Sale { ledger, held, orders: Some(vec![("a", 1), ("b", 2)]), ..sale(Layout::Sku) };
+    assert_eq!(below.repairs(), ["missing_order c ? 0 +0"]);
 }
 
 #[test]
@@ -196,6 +250,12 @@ fn nothing_of_a_lost_stock_is_repaired_while_a_record_is_no_number() {
     assert!(lost.kept().contains(&Class::Conservation));
     // With a stock, what lowers it is done, and what raises it is not.
     assert_eq!(corrupt.repairs(), ["missing_purchase b 0 1 -1"]);
+    // What only the ledger lacks is recorded there: the stock stays.
+    let orders = Some(vec![("a", 1), ("b", 2), ("c", 3)]);
+    let held = vec![("a", 1), ("b", 2), ("c", 3), ("d", -2)];
+    let behind = Sale { orders, held, stock: Some(4), ..sale(Layout::Seckill) };
+    assert_eq!(behind.repairs(), ["counter_drift c 3 3 +0"]);
+    assert_eq!(behind.kept(), [Class::Corrupt]);
 }
 
 #[test]

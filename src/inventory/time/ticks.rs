@@ -68,7 +68,10 @@ impl Millis {
 
     /// The zone of the process and its offset at this instant, such as `Asia/Shanghai (+08:00)`.
     pub fn zone(self) -> String {
-        let zone = Zone::of_process();
+        self.zone_in(Zone::of_process())
+    }
+
+    fn zone_in(self, zone: &Zone) -> String {
         let text = self.in_zone(zone);
         let offset = &text[text.len().saturating_sub(6)..];
         match zone.text() {
@@ -126,6 +129,9 @@ mod tests {
             labels("2026-11-10T16:00:00.1Z", "2026-11-10T16:00:01.05Z", "Asia/Shanghai", 3),
             ["00:00:00.5", "00:00:01.0"]
         );
+        // From the first to the last, both on the axis.
+        let seconds = labels("2026-11-11T00:00:00Z", "2026-11-11T00:00:04Z", "UTC", 4);
+        assert_eq!(seconds, ["00:00:00", "00:00:01", "00:00:02", "00:00:03", "00:00:04"]);
         assert_eq!(labels("2026-11-10T12:10:00Z", "2026-11-10T14:00:00Z", "+05:45", 3), ["18:00", "19:00"]);
         assert_eq!(
             labels("2026-11-10T19:00:00Z", "2026-11-11T07:00:00Z", "UTC", 6),
@@ -155,5 +161,28 @@ mod tests {
         let zone = "Asia/Shanghai".parse().unwrap();
         let shown: Vec<String> = [1, 20, 200, 1000, 60_000, DAY].map(|apart| at.clock_in(&zone, apart)).into();
         assert_eq!(shown, ["00:00:03.412", "00:00:03.41", "00:00:03.4", "00:00:03", "00:00", "11-11"]);
+    }
+
+    #[test]
+    fn steps_are_parts_of_a_day_or_whole_days() {
+        assert!(STEPS.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(STEPS.iter().all(|step| 86_400_000 % step == 0 || step % 86_400_000 == 0));
+        assert!(STEPS.contains(&60_000) && STEPS.contains(&3_600_000) && STEPS.contains(&86_400_000));
+    }
+
+    #[test]
+    fn the_zone_of_the_process_is_utc_unless_one_is_set() {
+        let at: Millis = "2026-11-11T00:00:03.412+08:00".parse().unwrap();
+        assert_eq!((at.clock(1000), at.date(), at.zone()), ("16:00:03".into(), "2026-11-10".into(), "UTC".into()));
+        let ticks = Millis::ticks(at.to_second(), at, 1);
+        assert_eq!(ticks, [Tick { at: at.to_second(), label: "16:00:03.0".to_owned() }]);
+    }
+
+    #[test]
+    fn a_zone_is_named_with_its_offset_unless_its_name_says_it() {
+        let at: Millis = "2026-11-11T00:00:00Z".parse().unwrap();
+        let named = |zone: &str| at.zone_in(&zone.parse().unwrap());
+        assert_eq!(named("Asia/Shanghai"), "Asia/Shanghai (+08:00)");
+        assert_eq!(["+08:00", "-03:30", "UTC"].map(named), ["+08:00", "-03:30", "UTC"]);
     }
 }

@@ -143,8 +143,41 @@ mod tests {
         ] {
             assert_eq!(name.parse::<Zone>().unwrap().offset_at(at), seconds, "{name}");
         }
-        for name in ["", "Mars/Base", "../../etc/passwd", "/etc/passwd", "+26:00", "Asia/", "8", "."] {
+        for name in
+            ["", "Mars/Base", "../../etc/passwd", "/etc/passwd", "+26:00", "Asia/", "8", ".", "./UTC", "Asia//Tokyo"]
+        {
             assert!(name.parse::<Zone>().is_err(), "{name}");
         }
+    }
+
+    /// A file of a zone without summer time, eight hours east of Greenwich.
+    fn file() -> Vec<u8> {
+        let mut file = Vec::new();
+        // Once for readers of 32 bits, and again for all others.
+        for _ in 0..2 {
+            file.extend_from_slice(b"TZif2");
+            file.extend_from_slice(&[0; 15]);
+            [0u32, 0, 0, 0, 1, 4].iter().for_each(|count| file.extend_from_slice(&count.to_be_bytes()));
+            file.extend_from_slice(&28_800i32.to_be_bytes());
+            file.extend_from_slice(b"\0\0CST\0");
+        }
+        file.extend_from_slice(b"\nCST-8\n");
+        file
+    }
+
+    #[test]
+    fn a_zone_can_be_a_file_that_is_named_by_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let zone = |path: &Path| path.to_str().unwrap().parse::<Zone>();
+        let path = folder.path().join("Shanghai");
+        std::fs::write(&path, file()).unwrap();
+        let read = zone(&path).unwrap();
+        assert_eq!((read.offset_at(Timestamp::UNIX_EPOCH), read.text()), (28_800, path.to_str().unwrap()));
+        assert!(zone(folder.path()).is_err());
+        // No time zone is that long.
+        let mut long = file();
+        long.resize((1 << 20) + 1, b'\n');
+        std::fs::write(&path, long).unwrap();
+        assert!(zone(&path).is_err());
     }
 }

@@ -26,9 +26,7 @@ pub trait Link {
     fn server(&self) -> &str;
 
     /// Whether another connection may be to another server: sentinels name it.
-    fn may_move(&self) -> bool {
-        false
-    }
+    fn may_move(&self) -> bool;
 }
 
 impl Link for Server {
@@ -50,5 +48,22 @@ impl Link for Server {
 
     fn may_move(&self) -> bool {
         self.target.primary_name().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::store::connect::Target;
+
+    #[test]
+    fn a_link_is_named_without_its_password_and_moves_only_with_sentinels() {
+        let link = |url: &str| Server::new(Target::new(url, "a test", Duration::from_secs(1)).unwrap());
+        let alone = link("redis://:secret@127.0.0.1:7000/2");
+        assert!(Link::server(&alone).contains("127.0.0.1:7000") && !Link::server(&alone).contains("secret"));
+        assert!(!alone.may_move());
+        assert!(link("redis+sentinel://127.0.0.1:26379/sale").may_move());
     }
 }

@@ -194,7 +194,9 @@ fn two_calls_are_in_flight_and_with_fast_limits_four() {
 #[test]
 fn a_lost_reply_gives_back_all_that_was_in_flight_and_may_have_run() {
     let mut owner = Owner::new(6, Limits::fast(), LONG, &[Does::Replies, Does::LosesReply]);
+    assert!(!owner.pipeline.was_lost());
     owner.run().unwrap();
+    assert!(owner.pipeline.was_lost(), "until somebody checked what that meant");
     assert_eq!(owner.decided, [1, 2, 3, 4, 5, 6]);
     assert_eq!(owner.in_doubt.first(), Some(&2));
     assert_eq!(owner.pipeline.link.ran.iter().filter(|call| **call == 2).count(), 2);
@@ -303,6 +305,7 @@ fn a_rate_limit_makes_small_calls_and_spends_its_burst_once() {
     let before = Instant::now();
     rate.due.set(before.checked_sub(Duration::from_secs(9)).unwrap());
     rate.spend(10);
+    assert!(rate.is_due());
     // What was not used for nine seconds is not made up for.
     assert!(rate.due.get() >= before.checked_sub(Duration::from_millis(40)).unwrap());
     rate.spend(1000);
@@ -325,7 +328,9 @@ fn lanes_of_a_run_share_one_rate_limit() {
 fn a_call_waits_for_its_turn_under_a_rate_limit_and_replies_do_not() {
     let limits = Limits::shared().with_rate(NonZeroU32::new(1000).unwrap());
     let mut owner = Owner::new(2, limits, LONG, &[]);
+    owner.waiting.iter_mut().for_each(|call| call.orders = 10);
     assert!(owner.step().unwrap());
+    assert!(owner.pipeline.has_room());
     let due = |owner: &Owner, at| owner.pipeline.rate.as_ref().unwrap().due.set(at);
     due(&owner, Instant::now() + LONG);
     assert_eq!(owner.pipeline.readiness(true), Readiness::Replies);
@@ -334,7 +339,9 @@ fn a_call_waits_for_its_turn_under_a_rate_limit_and_replies_do_not() {
         owner.pipeline.receive().unwrap();
     }
     assert!(matches!(owner.pipeline.readiness(true), Readiness::At(due) if due > Instant::now()));
+    let before = Instant::now();
     assert!(matches!(owner.pipeline.advance(true).unwrap(), Event::Waited), "it waits until it is due");
+    assert!(before.elapsed() >= Duration::from_millis(1), "and not in a busy loop");
     due(&owner, Instant::now());
     assert!(matches!(owner.pipeline.advance(true).unwrap(), Event::Send));
 }
@@ -364,7 +371,10 @@ fn a_check_asks_whoever_serves_now_if_that_may_be_another() {
         let mut owner = Owner::new(0, Limits::shared(), LONG, &[]);
         owner.pipeline.link.may_move = may_move;
         assert_eq!(owner.pipeline.may_move(), may_move);
+        owner.pipeline.lose_connection(unreachable());
+        owner.pipeline.link.disconnected = 0;
         owner.pipeline.begin_check();
+        assert!(!owner.pipeline.was_lost());
         assert_eq!(owner.pipeline.link().disconnected, usize::from(may_move));
     }
 }

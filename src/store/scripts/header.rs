@@ -46,10 +46,10 @@ impl Script {
         lines.filter_map(|line| line.split_whitespace().nth(3)).map(|pattern| pattern.trim_end_matches(':')).collect()
     }
 
-    /// The names of the arguments of one order, `ARGV[1]` first.
+    /// The names of the arguments of one order or hold, `ARGV[1]` first.
     pub fn arguments(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        let is_other_form = |line: &&str| line.starts_with("  Many orders") || line.starts_with("  Orders of a job");
+        let is_other_form = |line: &&str| line.starts_with("  Many ") || line.starts_with("  Orders of a job");
         for line in self.header().lines().take_while(|line| !is_other_form(line)) {
             let prefix = format!("  ARGV[{}]  ", names.len() + 1);
             let Some(rest) = line.strip_prefix(&*prefix) else { continue };
@@ -58,11 +58,11 @@ impl Script {
         names
     }
 
-    /// The codes that it replies to one order.
+    /// The codes that it replies to one order or hold.
     pub fn codes(&self) -> Vec<Code> {
-        let lines = self.header().lines().skip_while(|line| !line.starts_with("  Returns for one order"));
+        let lines = self.header().lines().skip_while(|line| !line.starts_with("  Returns for one "));
         let lines =
-            lines.take_while(|line| !line.starts_with("  For many orders") && !line.starts_with("  Returns for a job"));
+            lines.take_while(|line| !line.starts_with("  For many ") && !line.starts_with("  Returns for a job"));
         lines.filter_map(code).collect()
     }
 }
@@ -77,9 +77,9 @@ fn code(line: &'static str) -> Option<Code> {
 #[cfg(test)]
 mod tests {
     use crate::inventory::status::Status;
-    use crate::store::scripts::{DEDUCT, MULTI_DEDUCT, REFUND, Script};
+    use crate::store::scripts::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
 
-    const ORDERS: [&Script; 3] = [&DEDUCT, &REFUND, &MULTI_DEDUCT];
+    const ORDERS: [&Script; 5] = [&DEDUCT, &REFUND, &MULTI_DEDUCT, &HOLD, &SETTLE];
 
     #[test]
     fn codes_of_headers_are_those_of_statuses_each_once() {
@@ -100,5 +100,7 @@ mod tests {
         assert_eq!(DEDUCT.arguments(), [&single[..], &["limit"]].concat());
         assert_eq!(REFUND.arguments(), [&single[..], &["unsaid"]].concat());
         assert_eq!(MULTI_DEDUCT.arguments(), ["kind", "by", "mode", "reason", "job", "user", "request id"]);
+        assert_eq!(HOLD.arguments(), [&single[..], &["duration"]].concat());
+        assert_eq!(SETTLE.arguments(), ["kind", "by", "request id", "step", "order", "mode", "reason"]);
     }
 }

@@ -13,10 +13,16 @@ use std::thread;
 use tempfile::TempDir;
 
 use crate::support::scripts::shown;
-use crate::support::seckill;
+use crate::support::{PRODUCT, seckill};
 
-pub const SCRIPTS: [&str; 3] = ["deduct", "refund", "multi_deduct"];
+pub const SCRIPTS: [&str; 5] = ["deduct", "refund", "multi_deduct", "hold", "settle"];
 pub const LANGUAGES: [&str; 6] = ["java-jedis", "java-spring", "php", "go", "node", "python"];
+
+/// Those of them that a layout has.
+pub fn scripts_of(layout: &str) -> &'static [&'static str] {
+    let of_all = if layout == PRODUCT.name { 3 } else { SCRIPTS.len() };
+    &SCRIPTS[..of_all]
+}
 
 /// Files and command of a driver, compiled if need be.
 #[derive(Debug)]
@@ -98,7 +104,7 @@ impl Language {
         extension: &str,
         environment: Vec<(&'static str, PathBuf)>,
     ) -> Self {
-        for script in SCRIPTS {
+        for script in scripts_of(layout) {
             fs::write(dir.path().join(format!("{script}.{extension}")), printed(script, name, layout)).unwrap();
             fs::write(dir.path().join(format!("{script}.lua")), shown(script)).unwrap();
         }
@@ -132,7 +138,8 @@ impl Language {
 
     fn java(name: &'static str, dir: TempDir, layout: &str) -> Self {
         let at = dir.path();
-        for (script, class) in SCRIPTS.into_iter().zip(["Deduct", "Refund", "MultiDeduct"]) {
+        let classes = ["Deduct", "Refund", "MultiDeduct", "Hold", "Settle"];
+        for (script, class) in SCRIPTS.into_iter().zip(classes) {
             fs::write(at.join(format!("{class}.java")), printed(script, name, layout)).unwrap();
             fs::write(at.join(format!("{script}.lua")), shown(script)).unwrap();
         }
@@ -143,7 +150,8 @@ impl Language {
             .args(["-Xlint:all,-serial", "-Werror", "-proc:none", "-d", "."])
             .arg("-sourcepath")
             .arg(Self::drivers("java"));
-        succeeds(build.args(["Driver.java", "Deduct.java", "Refund.java", "MultiDeduct.java"]).current_dir(at));
+        build.arg("Driver.java").args(classes.map(|class| format!("{class}.java")));
+        succeeds(build.current_dir(at));
         // Little memory, and no compiler: it runs for a second.
         let command = ["java", "-Xint", "-Xshare:auto", "-XX:+UseSerialGC", "-cp", &at.display().to_string(), "Driver"];
         Self { name, dir, command: command.map(str::to_owned).to_vec(), environment: Vec::new() }

@@ -1,7 +1,7 @@
 //! The calls at work: replies, NOSCRIPT, lost replies and refusals of the server, in each language.
 
 use super::language::{Driver, Language};
-use crate::support::{Fault, LAYOUTS, Layout, Proxy, SECKILL, TestRedis, When};
+use crate::support::{Fault, LAYOUTS, Layout, Proxy, SECKILL, TestRedis, When, wait_until};
 
 fn sale() -> TestRedis {
     let redis = TestRedis::start();
@@ -104,6 +104,64 @@ fn faults(language: &Language) {
     redis.seckill(["reconcile", "1", "2"]).code(0);
 }
 
+/// Holds that are confirmed, released and over, each once although replies are lost.
+fn holds(language: &Language) {
+    let redis = sale();
+    redis.seckill(["preheat", "--id", "3", "--stock", "5"]).code(0);
+    redis.cmd(("SET", SECKILL.stock("3"), "abc"));
+    let proxy = Proxy::before(&redis);
+    let mut driver = language.start(proxy.socket().as_path());
+    let held = |driver: &mut Driver, call: &str, status: &str| {
+        let id = call.split(' ').nth(5).unwrap();
+        let reply = driver.call(call);
+        let record = redis.hget(&SECKILL.requests("1"), &format!("	h:{id}")).unwrap();
+        assert_eq!(reply, format!("{status} {}", record.split(' ').nth(2).unwrap()), "{}: {call}", language.name);
+    };
+    held(&mut driver, "hold 1 王小明 2 60000 h1 0", "ok 8 2");
+    held(&mut driver, "hold 1 王小明 2 60000 h1 0", "replayed 8 2");
+    proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
+    held(&mut driver, "hold 1 8 1 60000 h2 0", "replayed 7 1");
+    replies(
+        &mut driver,
+        &[
+            ("hold 1 王小明 2 60000 h4 0", "limitexceeded 7 2 -"),
+            ("hold 2 7 6 60000 h4 0", "outofstock 5 0 -"),
+            ("hold 3 7 1 60000 h4 0", "corrupt - - -"),
+            ("hold 4 7 1 60000 h4 0", "notpreheated - - -"),
+            ("confirm 1 h1 0", "ok 7 2 2 王小明"),
+            ("confirm 1 h1 0", "replayed 7 2 2 王小明"),
+            ("release 1 h1 0", "confirmed 7 2 2 王小明"),
+        ],
+    );
+    proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
+    assert_eq!(driver.call("release 1 h2 0"), "replayed 8 0 1 8");
+    held(&mut driver, "hold 1 9 3 1 h3 0", "ok 5 3");
+    wait_until("the hold is over", || redis.seckill(["expire", "1", "-o", "json"]).code(0).json()[0]["holds"] == 1);
+    redis.seckill(["deduct", "1", "--user", "10", "--quantity", "3"]).code(0);
+    redis.seckill(["deduct", "1", "--user", "11", "--quantity", "3"]).code(0);
+    replies(
+        &mut driver,
+        &[
+            ("confirm 1 h3 0", "expired 2 0 3 9"),
+            ("hold 1 9 3 60000 h3 0", "expired 2 0 -"),
+            ("confirm 1 h2 0", "notheld 2 0 1 8"),
+            ("release 1 h9 0", "notheld 2 - - -"),
+            ("release 3 h1 0", "corrupt - - - -"),
+            ("confirm 4 h1 0", "notpreheated - - - -"),
+        ],
+    );
+    // No try is answered: the hold is confirmed or not until it is asked again.
+    held(&mut driver, "hold 1 12 1 60000 h5 0", "ok 1 1");
+    proxy.inject(When::With("h5".to_owned()), Fault::LoseReply);
+    assert_eq!(driver.call("confirm 1 h5 0"), "unknown");
+    proxy.heal();
+    assert_eq!(driver.call("confirm 1 h5 0"), "replayed 1 1 1 12");
+    let usage = driver.call("hold 1 12 1 0 h6 0");
+    assert!(usage.starts_with("refused: ") && usage.contains("USAGE"), "{}: {usage}", language.name);
+    redis.cmd(("SET", SECKILL.stock("3"), "5"));
+    redis.seckill(["reconcile", "1", "2", "3"]).code(0);
+}
+
 fn every_layout(language: &str, layout: Layout) {
     let names = super::language::LANGUAGES;
     let name = names.into_iter().find(|name| *name == language).unwrap();
@@ -117,6 +175,12 @@ fn every_layout(language: &str, layout: Layout) {
     assert_eq!(driver.call("multi 8 1=1 m1 0"), format!("ok 1:ok:3:{}", held(1)));
     let given_back = if layout.has_users() { "1" } else { "-" };
     assert_eq!(driver.call("refund 1 7 1 r2 0"), format!("ok 4 {} {given_back}", held(0)));
+    if layout.has_users() {
+        let held = driver.call("hold 1 9 1 60000 h1 0");
+        assert!(held.starts_with("ok 3 1 "), "{held}");
+        assert_eq!(driver.call("confirm 1 h1 0"), "ok 3 1 1 9");
+        assert_eq!(driver.call("release 1 h2 0"), "notheld 3 - - -");
+    }
     redis.seckill(["reconcile", "1"]).args(layout_flag).code(0);
 }
 
@@ -124,6 +188,7 @@ fn works(name: &'static str) {
     if let Some(language) = Language::get(name, "seckill") {
         every_status(&language);
         faults(&language);
+        holds(&language);
     }
 }
 

@@ -108,6 +108,9 @@ fn drive(
                 report.steps.push(StepRow::planned(report.steps.len() + 1, step));
                 continue;
             }
+            if !perform::waited(&step.operation) {
+                return Ok(interrupted(left + 1, out));
+            }
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
             let observed = perform::perform(&step.operation, may_rush, store, out)?;
             super::rows::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());

@@ -1,10 +1,13 @@
 //! One step done: what was asked of the store, and how it ended.
 
+use std::time::{Duration, Instant};
+
 use super::observed::{Observed, known};
 use super::rush;
 use crate::cli::commands::reconcile;
 use crate::cli::error::Result;
 use crate::cli::input::fixture::FixtureOperation;
+use crate::cli::interrupt;
 use crate::cli::output::Output;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::order::{Bought, MultiOrder, MultiOutcome, Outcome};
@@ -22,6 +25,11 @@ pub fn perform(
     Ok(match operation {
         FixtureOperation::Deduct(order) => of_outcome(store.deduct(order, false)?),
         FixtureOperation::Refund(refund) => of_outcome(store.refund(refund, false)?),
+        FixtureOperation::Hold(hold) => of_outcome(store.hold(hold, false)?.outcome),
+        FixtureOperation::Settle { step, activity, request, reason } => {
+            of_outcome(store.settle_hold(activity, request, *step, reason.as_deref(), false)?.outcome)
+        }
+        FixtureOperation::Expire { activity, reason, .. } => expire(activity, reason.as_deref(), store)?,
         FixtureOperation::MultiDeduct(order) => of_multi(order, store.multi_deduct(order, false)?),
         FixtureOperation::Rush(rush) => rush::rush(rush, may_rush, store, out)?,
         FixtureOperation::Reconcile { activity, total } => {
@@ -34,6 +42,35 @@ pub fn perform(
             of_pause(store.set_paused(activity, Pause::Resume, reason.as_deref(), false)?)
         }
     })
+}
+
+/// Waits as long as a step says. Returns whether no Ctrl-C came.
+pub fn waited(operation: &FixtureOperation) -> bool {
+    let FixtureOperation::Expire { wait: Some(wait), .. } = operation else { return true };
+    let (wait, began) = (wait.duration(), Instant::now());
+    while let Some(left) = wait.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+        if interrupt::requested() {
+            return false;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+    true
+}
+
+/// Expires all that is overdue of an activity, call by call.
+fn expire(activity: &ActivityId, reason: Option<&str>, store: &mut Store) -> Result<Observed> {
+    let (mut holds, mut units) = (0, 0);
+    loop {
+        let expired = store.expire(activity, reason, false)?;
+        holds += expired.holds;
+        units += expired.units;
+        let cut_short = expired.has_more && interrupt::requested();
+        if !expired.has_more || cut_short {
+            let counts = known([("holds", Some(holds)), ("units", Some(units)), ("stock", expired.stock)]);
+            let word = expired.status.name();
+            return Ok(Observed { word, counts, corrupt: expired.corrupt, cut_short, ..Observed::default() });
+        }
+    }
 }
 
 fn of_pause(paused: Paused) -> Observed {

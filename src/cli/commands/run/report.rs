@@ -128,6 +128,15 @@ fn in_full(operation: &FixtureOperation) -> String {
             };
             format!("refund {what}{}", of(refund.user.as_ref()))
         }
+        FixtureOperation::Hold(hold) => {
+            let named = named(&hold.activity, hold.quantity);
+            format!("hold {named}{} ({})", of(Some(&hold.user)), hold.hold_for)
+        }
+        FixtureOperation::Settle { step, activity, request, .. } => format!("{step} {activity}: {request}"),
+        FixtureOperation::Expire { activity, wait, .. } => match wait {
+            Some(wait) => format!("expire {activity} after {wait}"),
+            None => format!("expire {activity}"),
+        },
         FixtureOperation::MultiDeduct(order) => {
             let items: Vec<_> = order.items.iter().map(|(activity, quantity)| named(activity, *quantity)).collect();
             format!("multi_deduct {}{}", items.join(" "), of(order.user.as_ref()))

@@ -38,9 +38,12 @@ pub fn activities(operation: &FixtureOperation) -> Vec<&ActivityId> {
     match operation {
         FixtureOperation::Deduct(order) => vec![&order.activity],
         FixtureOperation::Refund(refund) => vec![&refund.activity],
+        FixtureOperation::Hold(hold) => vec![&hold.activity],
         FixtureOperation::MultiDeduct(order) => order.items.iter().map(|(activity, _)| activity).collect(),
         FixtureOperation::Rush(rush) => rush.activities().collect(),
-        FixtureOperation::Reconcile { activity, .. }
+        FixtureOperation::Settle { activity, .. }
+        | FixtureOperation::Expire { activity, .. }
+        | FixtureOperation::Reconcile { activity, .. }
         | FixtureOperation::Pause { activity, .. }
         | FixtureOperation::Resume { activity, .. } => vec![activity],
     }

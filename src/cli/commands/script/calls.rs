@@ -2,8 +2,9 @@
 //! filled in from where they are defined: `Keys`, and the script's header.
 //!
 //! In a template `«name»` stands for a value. Lines that begin with `%` are instructions: `%arg NAME = CODE` is what the
-//! language writes for an argument; what is between `%if WORD`, `%else` and `%end` is for the script of that name, or for
-//! `one` activity or `multi`; what is between `%codes` and `%end` is repeated for each code.
+//! language writes for an argument; what is between `%if WORD`, `%else` and `%end` is for the script of that name, for
+//! `one` activity or `multi`, or for an `order`, which `settle` is not; what is between `%codes` and `%end` is repeated for
+//! each code.
 
 use std::fmt::Write as _;
 
@@ -34,6 +35,8 @@ pub fn purpose(script: &str) -> Option<&'static str> {
         "deduct" => Some("Takes units of one activity for a user"),
         "refund" => Some("Gives units of one activity back for a user"),
         "multi_deduct" => Some("Takes units of several activities for a user, all or nothing"),
+        "hold" => Some("Takes units of one activity for a user until a deadline"),
+        "settle" => Some("Confirms or releases a hold of one activity"),
         _ => None,
     }
 }
@@ -66,19 +69,34 @@ impl Language {
     }
 }
 
+/// The last argument that a call of one order gives: others may be left out.
+fn last_argument(script: &str) -> Option<&'static str> {
+    match script {
+        "multi_deduct" => None,
+        "hold" => Some("duration"),
+        "settle" => Some("step"),
+        _ => Some("mode"),
+    }
+}
+
 /// The call of a script, for which there is a [`purpose`], in a layout.
 pub fn call(language: Language, script: &Script, layout: Layout) -> Result<String> {
     let purpose = purpose(script.name).context("a script for backends")?;
     let activity: ActivityId = PLACEHOLDER.parse()?;
     let keys = Keys::of(layout, &activity);
-    let keys = keys.in_order().map(|key| {
+    let keys: Vec<&str> = if script.knows_holds() { keys.all().collect() } else { keys.in_order().collect() };
+    let keys = keys.into_iter().map(|key| {
         let (before, after) = key.split_once(PLACEHOLDER).unwrap_or((key, ""));
         language.key(before, after)
     });
     let mut facts = Facts {
         keys: keys.collect(),
         codes: script.codes(),
-        words: vec![script.name, if script.name == "multi_deduct" { "multi" } else { "one" }],
+        words: match script.name {
+            "multi_deduct" => vec!["multi_deduct", "multi", "order"],
+            "settle" => vec!["settle", "one"],
+            name => vec![name, "one", "order"],
+        },
         values: Vec::new(),
         expressions: Vec::new(),
     };
@@ -120,10 +138,11 @@ impl Facts<'_> {
                 None => writeln!(rest, "{line}")?,
             }
         }
-        // Those behind `mode` may be left out of one order; the quantities of several come last.
+        // The quantities of several come last.
         let names = script.arguments();
-        let count = names.iter().position(|name| *name == "mode").map_or(0, |at| at + 1);
-        let count = if self.words.contains(&"multi") { names.len() } else { count };
+        let last = last_argument(script.name);
+        let count = last.map_or(Some(names.len()), |last| names.iter().position(|name| *name == last).map(|at| at + 1));
+        let count = count.context("an argument that the header does not name")?;
         let arguments = names[..count].iter().map(|name| {
             let found = self.expressions.iter().find(|(known, _)| known == name);
             found.map(|(_, code)| code.clone()).with_context(|| format!("no `%arg {name}`"))

@@ -9,12 +9,15 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"driver/deduct"
+	"driver/hold"
 	"driver/multideduct"
 	"driver/refund"
+	"driver/settle"
 )
 
 func text(value int64) string {
@@ -42,6 +45,26 @@ func run(ctx context.Context, client *redis.Client, words []string) (string, err
 			shown += fmt.Sprintf(" %s:%s:%s:%s", activity, item.Status, text(item.Stock), text(item.Bought))
 		}
 		return shown, err
+	case "hold":
+		quantity, _ := strconv.ParseInt(words[2], 10, 64)
+		duration, _ := strconv.ParseInt(words[3], 10, 64)
+		outcome, err := hold.Hold(ctx, client, words[0], words[1], quantity, time.Duration(duration)*time.Millisecond, words[4], sentBefore)
+		deadline := int64(-1)
+		if !outcome.Deadline.IsZero() {
+			deadline = outcome.Deadline.UnixMilli()
+		}
+		return fmt.Sprintf("%s %s %s %s", outcome.Status, text(outcome.Stock), text(outcome.Bought), text(deadline)), err
+	case "confirm", "release":
+		step := settle.Confirm
+		if kind == "release" {
+			step = settle.Release
+		}
+		outcome, err := step(ctx, client, words[0], words[1])
+		user := outcome.User
+		if outcome.Quantity < 0 {
+			user = "-"
+		}
+		return fmt.Sprintf("%s %s %s %s %s", outcome.Status, text(outcome.Stock), text(outcome.Bought), text(outcome.Quantity), user), err
 	case "deduct":
 		quantity, _ := strconv.ParseInt(words[2], 10, 64)
 		outcome, err := deduct.Deduct(ctx, client, words[0], words[1], quantity, words[3], sentBefore)

@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import redis.clients.jedis.JedisPooled;
@@ -10,7 +11,7 @@ import redis.clients.jedis.exceptions.JedisDataException;
 
 /** Reads orders from standard input, a line each, and prints what the printed calls return. */
 public final class Driver {
-    private static String text(Long value) {
+    private static String text(Object value) {
         return value == null ? "-" : value.toString();
     }
 
@@ -20,6 +21,8 @@ public final class Driver {
         Deduct deduct = new Deduct(client, "shop-api");
         Refund refund = new Refund(client, "shop-api");
         MultiDeduct multi = new MultiDeduct(client, "shop-api");
+        Hold hold = new Hold(client, "shop-api");
+        Settle settle = new Settle(client, "shop-api");
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -39,6 +42,17 @@ public final class Driver {
                             shown.append(" " + activity + ":" + item.status() + ":" + text(item.stock()) + ":" + text(item.bought()));
                         });
                         out.println(shown);
+                    }
+                    case "hold" -> {
+                        Duration duration = Duration.ofMillis(Long.parseLong(words[4]));
+                        var outcome = hold.hold(words[1], words[2], Long.parseLong(words[3]), duration, words[5], sentBefore);
+                        Long deadline = outcome.deadline() == null ? null : outcome.deadline().toEpochMilli();
+                        out.println(outcome.status() + " " + text(outcome.stock()) + " " + text(outcome.bought()) + " " + text(deadline));
+                    }
+                    case "confirm", "release" -> {
+                        var outcome = words[0].equals("confirm") ? settle.confirm(words[1], words[2]) : settle.release(words[1], words[2]);
+                        out.println(outcome.status() + " " + text(outcome.stock()) + " " + text(outcome.bought()) + " "
+                            + text(outcome.quantity()) + " " + text(outcome.user()));
                     }
                     case "deduct" -> {
                         var outcome = deduct.deduct(words[1], words[2], Long.parseLong(words[3]), words[4], sentBefore);

@@ -2,15 +2,18 @@
 import { createInterface } from "node:readline";
 import { ReplyError } from "ioredis";
 import * as deducts from "./deduct.mjs";
+import * as holds from "./hold.mjs";
 import * as multi from "./multi_deduct.mjs";
 import * as refunds from "./refund.mjs";
+import * as settles from "./settle.mjs";
 
 const text = (value) => (value === null ? "-" : String(value));
 const name = (statuses, code) => Object.entries(statuses).find(([, value]) => value === code)[0];
 
 // Each module defines its command on the connection that it opens.
 const url = `redis://127.0.0.1:${process.argv[2]}`;
-const [forDeduct, forRefund, forMulti] = [deducts.connect(url), refunds.connect(url), multi.connect(url)];
+const clients = [deducts, refunds, multi, holds, settles].map((calls) => calls.connect(url));
+const [forDeduct, forRefund, forMulti, forHold, forSettle] = clients;
 
 async function run([kind, ...words]) {
   const sentBefore = words.pop() === "1";
@@ -22,6 +25,17 @@ async function run([kind, ...words]) {
       ([activity, item]) => `${activity}:${name(multi.Status, item.status)}:${text(item.stock)}:${text(item.bought)}`,
     );
     return [name(multi.Status, outcome.status), ...shown].join(" ");
+  }
+  if (kind === "hold") {
+    const [activity, user, quantity, duration, request] = words;
+    const wanted = { quantity: Number(quantity), durationMs: Number(duration) };
+    const { status, stock, bought, deadline } = await holds.hold(forHold, { activity, user, ...wanted, request, sentBefore });
+    return [name(holds.Status, status), ...[stock, bought, deadline].map(text)].join(" ");
+  }
+  if (kind === "confirm" || kind === "release") {
+    const [activity, request] = words;
+    const { status, stock, bought, quantity, user } = await settles[kind](forSettle, { activity, request });
+    return [name(settles.Status, status), ...[stock, bought, quantity, user].map(text)].join(" ");
   }
   const [activity, user, quantity, request] = words;
   if (kind === "deduct") {
@@ -40,4 +54,4 @@ for await (const line of createInterface({ input: process.stdin })) {
     console.log(error instanceof ReplyError ? `refused: ${error.message}` : "unknown");
   }
 }
-[forDeduct, forRefund, forMulti].forEach((redis) => redis.disconnect());
+clients.forEach((redis) => redis.disconnect());

@@ -21,6 +21,18 @@ def run(client, words):
         outcome = multi_deduct.multi_deduct(client, user, quantities, request, sent_before=sent_before)
         items = [f"{activity}:{i.status.name}:{text(i.stock)}:{text(i.bought)}" for activity, i in outcome.items.items()]
         return " ".join([outcome.status.name, *items])
+    if name == "hold":
+        import hold  # the layout `product` has none
+
+        activity, user, quantity, duration, request = words
+        outcome = hold.hold(client, activity, user, int(quantity), int(duration), request, sent_before=sent_before)
+        return f"{outcome.status.name} {text(outcome.stock)} {text(outcome.bought)} {text(outcome.deadline)}"
+    if name in ("confirm", "release"):
+        import settle
+
+        outcome = getattr(settle, name)(client, *words)
+        shown = [outcome.stock, outcome.bought, outcome.quantity, outcome.user]
+        return " ".join([outcome.status.name, *map(text, shown)])
     activity, user, quantity, request = words
     if name == "deduct":
         outcome = deduct.deduct(client, activity, user, int(quantity), request, sent_before=sent_before)
