@@ -6,6 +6,7 @@ import deduct
 import multi_deduct
 import redis
 import refund
+import sharded
 
 
 def text(value):
@@ -22,6 +23,9 @@ def run(client, words):
         items = [f"{activity}:{i.status.name}:{text(i.stock)}:{text(i.bought)}" for activity, i in outcome.items.items()]
         return " ".join([outcome.status.name, *items])
     activity, user, quantity, request = words
+    if name == "sharded":
+        outcome = SHARDED.setdefault(activity, sharded.ShardedActivity(client, activity)).deduct(user, int(quantity), request)
+        return f"{outcome.status.name} {text(outcome.stock)} {text(outcome.bought)}"
     if name == "deduct":
         outcome = deduct.deduct(client, activity, user, int(quantity), request, sent_before=sent_before)
         return f"{outcome.status.name} {text(outcome.stock)} {text(outcome.bought)}"
@@ -30,6 +34,7 @@ def run(client, words):
     return f"{outcome.status.name} {text(outcome.stock)} {text(outcome.bought)} {text(outcome.quantity)}"
 
 
+SHARDED = {}
 client = deduct.connect(f"redis://127.0.0.1:{sys.argv[1]}")
 for line in sys.stdin:
     try:
