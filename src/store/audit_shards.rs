@@ -62,6 +62,17 @@ impl Store {
         Ok(found)
     }
 
+    /// How many transfers a shard began of which it does not know that the units arrived.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn open_transfers(&mut self, shard: &ActivityId) -> Result<usize, StoreError> {
+        let key = self.keys(shard).requests;
+        let value = self.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tlent"))?;
+        let lent = Reply::of_command("HGET").text(Some(&value))?;
+        Ok(lent.map_or(0, |ids| ids.split(' ').filter(|id| !id.is_empty()).count()))
+    }
+
     /// What the parent says of the sale as a whole.
     fn sale(&mut self, activity: &ActivityId) -> Result<Option<Sale>, StoreError> {
         let key = self.meta_key(activity);

@@ -64,6 +64,7 @@ mod socket;
 pub mod stats;
 mod throttle;
 mod tls;
+mod transfer_repair;
 pub mod trim;
 pub mod watch;
 mod whole;

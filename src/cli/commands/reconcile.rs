@@ -25,6 +25,7 @@ use crate::cli::output::{Format, Output};
 use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::judgement::judge;
+use seckill::inventory::layout::Layout;
 use seckill::inventory::number::Units;
 use seckill::inventory::sharded_audit::judge_shards;
 use seckill::store::Store;
@@ -138,7 +139,10 @@ fn audited(
     out: &Output,
 ) -> Result<(Vec<Audit>, LeftOut)> {
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
-    let sharded = sharded::find(&named, store)?;
+    let sharded = sharded::of(&named, store)?;
+    if args.orders.is_given() && store.layout() == Layout::Cluster {
+        of_no_shard(&named)?;
+    }
     let orders = args.orders.begin(named, sharded.clone(), store, out)?;
     let wanted = match wanted.is_empty() {
         false => wanted,
@@ -152,6 +156,17 @@ fn audited(
     hints::other_layouts(missing.map(|audit| &audit.activity), store, out);
     hints::warn_of_replica(store, out);
     Ok((audits, left_out))
+}
+
+/// Order records name activities: compared with one shard, the users of all others would be missing.
+fn of_no_shard(named: &[ActivityId]) -> Result<(), Failure> {
+    match named.iter().find_map(|activity| Some((activity, activity.parent()?.0))) {
+        Some((shard, parent)) => Err(Failure::usage(format!(
+            "`{shard}` is a shard, and order records are of activities: they cannot be compared with a part of `{parent}`"
+        ))
+        .hint(format!("`seckill reconcile {parent} --orders …` compares each row at the user's shard"))),
+        None => Ok(()),
+    }
 }
 
 /// What is archived has nothing to audit here: an activity that is named is `not_preheated`, and others are left out.
@@ -261,7 +276,7 @@ fn finish(
     }
     let Fixed { rows, verdicts, error } = fixed?;
     let done = rows.iter().filter(|row| row.is_done()).count();
-    let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len()).sum();
+    let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len() + audit.plan.transfers.len()).sum();
     out.note(match (wanted, fix.dry_run) {
         (0, _) => "there is nothing to repair".to_owned(),
         (_, true) => format!("dry run: {done} of {wanted} repairs would be applied"),
