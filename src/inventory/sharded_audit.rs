@@ -36,6 +36,8 @@ pub struct ShardedEvidence {
     pub is_changing: bool,
     /// Each shard, in their order.
     pub evidence: Vec<Evidence>,
+    /// Shards that are in files.
+    pub archived: Vec<ActivityId>,
     /// Of each shard the transfers that it has and that were written after it was read, as far as somebody looked for them.
     pub later: Vec<Transfers>,
 }
@@ -199,6 +201,10 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
                 .to_owned(),
         );
     }
+    if (1..found.shards.count()).contains(&found.archived.len()) {
+        let (some, all) = (found.archived.len(), found.shards.count());
+        notes.push(format!("{some} of its {all} shards are archived: the same `archive` takes the others"));
+    }
     notes.extend(misplaced(&found));
     let planned = planned(&found);
     let given = found.given;
@@ -236,13 +242,14 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     let own = if is_settled { own } else { own.max(Verdict::Unsettled) };
     let verdict = match parts.iter().all(|(_, part)| part.verdict == Verdict::NotPreheated) {
         true => Verdict::NotPreheated,
-        false => Verdict::worst(parts.iter().map(|(_, part)| of_shard(part.verdict)).chain([own])),
+        false => Verdict::worst(parts.iter().map(|(shard, part)| of_shard(&found, shard, part.verdict)).chain([own])),
     };
     let proof = parts.iter().map(|(_, part)| part.proof).max_by_key(|proof| *proof as usize).unwrap_or(Proof::None);
     let mut missing = Vec::new();
     let mut said: Vec<(String, Vec<ActivityId>)> = Vec::new();
     for (shard, part) in parts {
-        if part.verdict == Verdict::NotPreheated && verdict != Verdict::NotPreheated {
+        if part.verdict == Verdict::NotPreheated && verdict != Verdict::NotPreheated && !found.archived.contains(&shard)
+        {
             differences.push(gone(&shard));
             said.push(("it is gone: no key of it is there".to_owned(), vec![shard.clone()]));
         }
@@ -288,9 +295,13 @@ fn judge_each(found: &mut ShardedEvidence, missing_orders: MissingOrders) -> Vec
     names.zip(std::mem::take(&mut found.evidence)).map(|(name, part)| (name, judge(part, missing_orders))).collect()
 }
 
-/// A shard that is gone is more than an activity that never was.
-fn of_shard(verdict: Verdict) -> Verdict {
-    if verdict == Verdict::NotPreheated { Verdict::Drift } else { verdict }
+/// A shard that is gone is more than an activity that never was, unless it is in files.
+fn of_shard(found: &ShardedEvidence, shard: &ActivityId, verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::NotPreheated if found.archived.contains(shard) => Verdict::Unsettled,
+        Verdict::NotPreheated => Verdict::Drift,
+        verdict => verdict,
+    }
 }
 
 fn gone(shard: &ActivityId) -> Difference {

@@ -22,6 +22,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::records::Sharded;
 use crate::cli::output::{Format, Output};
+use seckill::inventory::activity::Snapshot;
 use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::judgement::judge;
@@ -173,9 +174,17 @@ fn of_no_shard(named: &[ActivityId]) -> Result<(), Failure> {
 fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut Store, out: &Output) -> Result<()> {
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     let missing: Vec<ActivityId> = missing.map(|audit| audit.activity.clone()).collect();
-    let snapshots = store.snapshots(&missing)?;
-    let archived: HashSet<&ActivityId> =
-        snapshots.iter().filter(|snapshot| snapshot.is_archived()).map(|snapshot| &snapshot.activity).collect();
+    let mut archived = HashSet::new();
+    for snapshot in store.snapshots(&missing)? {
+        let shards = snapshot.meta.as_ref().and_then(|meta| meta.shards.as_ref());
+        let is_archived = match shards.map(|shards| shards.ids(&snapshot.activity).collect::<Vec<_>>()) {
+            Some(shards) => store.snapshots(&shards)?.iter().all(Snapshot::is_archived),
+            None => snapshot.is_archived(),
+        };
+        if is_archived {
+            archived.insert(snapshot.activity);
+        }
+    }
     if archived.is_empty() {
         return Ok(());
     }

@@ -99,6 +99,7 @@ fn found(evidence: [Evidence; 2]) -> ShardedEvidence {
         epoch: 1,
         is_changing: false,
         evidence: evidence.into(),
+        archived: Vec::new(),
         later: vec![Transfers::default(); 2],
     }
 }
@@ -243,6 +244,11 @@ fn a_shard_that_is_gone_is_drift_and_all_of_them_are_no_activity() {
         (Verdict::Drift, None, vec!["1#9 conservation - -".to_owned()])
     );
     assert!(audit.notes.iter().any(|note| note.starts_with("`1#9`: it is gone")), "{:?}", audit.notes);
+    // In files, until the others are.
+    let archived = vec!["1#9".parse().unwrap()];
+    let audit = judged(ShardedEvidence { archived, ..found([shard(6, &[], 0), gone()]) });
+    assert_eq!((audit.verdict, differences(&audit)), (Verdict::Unsettled, vec![]));
+    assert!(audit.notes.iter().any(|note| note.contains("1 of its 2 shards are archived")), "{:?}", audit.notes);
     let none = judged(found([gone(), gone()]));
     assert_eq!((none.verdict, none.notes), (Verdict::NotPreheated, vec![]));
 }

@@ -81,6 +81,8 @@ fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
     assert_eq!(archive(0), ["ok", "ok"]);
     assert!(!redis.exists(&CLUSTER.stock("1#3")) && redis.exists(&CLUSTER.meta("1")));
     assert_eq!(archive(0), ["replayed", "replayed"]);
+    on_cluster(&redis, "reconcile 1").code(3).stderr_has("`1` is archived");
+    on_cluster(&redis, "reconcile").code(0).stderr_has("1 activity is archived and left out");
     on_cluster(&redis, &format!("preheat --yes --restore {}", dir.path().display())).code(0);
     on_cluster(&redis, "reconcile 1").code(0);
 }
