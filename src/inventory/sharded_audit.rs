@@ -211,11 +211,12 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     let parts = judge_each(&mut found, missing_orders);
     let mut whole = Sums::of(&parts);
     let total = given.unwrap_or(found.total);
-    if has_all_ledgers {
-        whole.stock = whole.stock.and_then(|stock| stock.checked_add_signed(matched.moved_since));
+    let mut in_transit = signed(matched.in_transit);
+    if let Some(stock) = whole.stock.map(|stock| signed(stock) + matched.moved_since) {
+        in_transit += stock.min(0);
+        whole.stock = u64::try_from(stock.max(0)).ok();
     }
-    let in_transit = has_all_ledgers.then_some(matched.in_transit);
-    let expected = whole.bought.map(|bought| signed(total) - bought - signed(matched.in_transit));
+    let expected = whole.bought.map(|bought| signed(total) - bought - in_transit);
     let drift = whole.stock.zip(expected).map(|(stock, expected)| signed(stock) - expected);
 
     let mut differences = matched.differences;
@@ -282,7 +283,7 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
         bought: whole.bought,
         expected_stock: expected,
         drift,
-        in_transit,
+        in_transit: has_all_ledgers.then_some(in_transit),
         differences,
         notes,
         plan,

@@ -115,7 +115,9 @@ fn scripts_of_the_tool_alone_have_no_call() {
     }
     for script in ["hold", "settle"] {
         let refused = seckill(["script", "show", script, "--lang", "go"]).code(2);
-        refused.stderr_has("only of deduct, refund and multi_deduct").stderr_has(&format!("script show {script}"));
+        refused
+            .stderr_has("only of deduct, refund, multi_deduct and borrow")
+            .stderr_has(&format!("script show {script}"));
     }
     for script in ["peek", "lend"] {
         seckill(["script", "show", script, "--lang", "go"]).code(2).stderr_has("script show borrow --lang");
