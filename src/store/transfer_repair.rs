@@ -46,6 +46,7 @@ impl Store {
                 finished.to_owned(),
             ]
         };
+        self.servers.look_for_replicas()?;
         let lent = self.shard_call(&LEND, donor, &lend(id, need, ""))?;
         if !lent.status.is_some_and(Status::is_done) {
             return Ok(refused(lent.status));
