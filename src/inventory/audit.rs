@@ -112,8 +112,9 @@ pub struct Audit {
     pub expected_stock: Option<i64>,
     /// How far the stock is from that: above zero if too many are for sale.
     pub drift: Option<i64>,
-    /// Of a sharded activity, the units that one shard lent and another has not got yet: they are in no stock.
-    pub in_transit: Option<u64>,
+    /// Of a sharded activity, the units that one shard lent and another has not got yet: they are in no stock. Below zero if units
+    /// that are sold in one shard were given back, lent and sold again in another one between the instants of the two.
+    pub in_transit: Option<i64>,
     /// Everything that differs, sorted by class and user.
     pub differences: Vec<Difference>,
     /// Warnings.

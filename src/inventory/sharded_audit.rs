@@ -36,6 +36,8 @@ pub struct ShardedEvidence {
     pub is_changing: bool,
     /// Each shard, in their order.
     pub evidence: Vec<Evidence>,
+    /// Shards that are in files.
+    pub archived: Vec<ActivityId>,
     /// Of each shard the transfers that it has and that were written after it was read, as far as somebody looked for them.
     pub later: Vec<Transfers>,
 }
@@ -199,17 +201,22 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
                 .to_owned(),
         );
     }
+    if (1..found.shards.count()).contains(&found.archived.len()) {
+        let (some, all) = (found.archived.len(), found.shards.count());
+        notes.push(format!("{some} of its {all} shards are archived: the same `archive` takes the others"));
+    }
     notes.extend(misplaced(&found));
     let planned = planned(&found);
     let given = found.given;
     let parts = judge_each(&mut found, missing_orders);
     let mut whole = Sums::of(&parts);
     let total = given.unwrap_or(found.total);
-    if has_all_ledgers {
-        whole.stock = whole.stock.and_then(|stock| stock.checked_add_signed(matched.moved_since));
+    let mut in_transit = signed(matched.in_transit);
+    if let Some(stock) = whole.stock.map(|stock| signed(stock) + matched.moved_since) {
+        in_transit += stock.min(0);
+        whole.stock = u64::try_from(stock.max(0)).ok();
     }
-    let in_transit = has_all_ledgers.then_some(matched.in_transit);
-    let expected = whole.bought.map(|bought| signed(total) - bought - signed(matched.in_transit));
+    let expected = whole.bought.map(|bought| signed(total) - bought - in_transit);
     let drift = whole.stock.zip(expected).map(|(stock, expected)| signed(stock) - expected);
 
     let mut differences = matched.differences;
@@ -236,13 +243,14 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     let own = if is_settled { own } else { own.max(Verdict::Unsettled) };
     let verdict = match parts.iter().all(|(_, part)| part.verdict == Verdict::NotPreheated) {
         true => Verdict::NotPreheated,
-        false => Verdict::worst(parts.iter().map(|(_, part)| of_shard(part.verdict)).chain([own])),
+        false => Verdict::worst(parts.iter().map(|(shard, part)| of_shard(&found, shard, part.verdict)).chain([own])),
     };
     let proof = parts.iter().map(|(_, part)| part.proof).max_by_key(|proof| *proof as usize).unwrap_or(Proof::None);
     let mut missing = Vec::new();
     let mut said: Vec<(String, Vec<ActivityId>)> = Vec::new();
     for (shard, part) in parts {
-        if part.verdict == Verdict::NotPreheated && verdict != Verdict::NotPreheated {
+        if part.verdict == Verdict::NotPreheated && verdict != Verdict::NotPreheated && !found.archived.contains(&shard)
+        {
             differences.push(gone(&shard));
             said.push(("it is gone: no key of it is there".to_owned(), vec![shard.clone()]));
         }
@@ -275,7 +283,7 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
         bought: whole.bought,
         expected_stock: expected,
         drift,
-        in_transit,
+        in_transit: has_all_ledgers.then_some(in_transit),
         differences,
         notes,
         plan,
@@ -288,9 +296,13 @@ fn judge_each(found: &mut ShardedEvidence, missing_orders: MissingOrders) -> Vec
     names.zip(std::mem::take(&mut found.evidence)).map(|(name, part)| (name, judge(part, missing_orders))).collect()
 }
 
-/// A shard that is gone is more than an activity that never was.
-fn of_shard(verdict: Verdict) -> Verdict {
-    if verdict == Verdict::NotPreheated { Verdict::Drift } else { verdict }
+/// A shard that is gone is more than an activity that never was, unless it is in files.
+fn of_shard(found: &ShardedEvidence, shard: &ActivityId, verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::NotPreheated if found.archived.contains(shard) => Verdict::Unsettled,
+        Verdict::NotPreheated => Verdict::Drift,
+        verdict => verdict,
+    }
 }
 
 fn gone(shard: &ActivityId) -> Difference {

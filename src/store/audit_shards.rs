@@ -5,7 +5,7 @@ use redis::Value;
 
 use super::reply::Reply;
 use super::{Store, StoreError};
-use crate::inventory::activity::Meta;
+use crate::inventory::activity::{Meta, Snapshot};
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger_state::Compared;
 use crate::inventory::number::whole;
@@ -50,6 +50,7 @@ impl Store {
             epoch: before.as_ref().map_or(0, |sale| sale.epoch),
             is_changing: before.as_ref().is_none_or(|sale| sale.plan.is_some() || sale.shards.as_ref() != Some(shards)),
             evidence,
+            archived: Vec::new(),
             later: vec![Transfers::default(); shards.count()],
         };
         // Whoever has one side of a transfer was read before the other side is looked for here, so what was lent is found.
@@ -58,8 +59,23 @@ impl Store {
             self.look_for(&shard, Direction::Lend, &lent, &mut found.later[at])?;
             self.look_for(&shard, Direction::Borrow, &borrowed, &mut found.later[at])?;
         }
+        let names = shards.ids(activity).zip(&found.evidence);
+        let gone: Vec<ActivityId> = names.filter(|(_, part)| part.end.is_none()).map(|(shard, _)| shard).collect();
+        let archived = self.snapshots(&gone)?.into_iter().filter(Snapshot::is_archived);
+        found.archived = archived.map(|snapshot| snapshot.activity).collect();
         found.is_changing |= self.sale(activity)? != before;
         Ok(found)
+    }
+
+    /// How many transfers a shard began of which it does not know that the units arrived.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn open_transfers(&mut self, shard: &ActivityId) -> Result<usize, StoreError> {
+        let key = self.keys(shard).requests;
+        let value = self.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tlent"))?;
+        let lent = Reply::of_command("HGET").text(Some(&value))?;
+        Ok(lent.map_or(0, |ids| ids.split(' ').filter(|id| !id.is_empty()).count()))
     }
 
     /// What the parent says of the sale as a whole.

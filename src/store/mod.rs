@@ -66,6 +66,7 @@ mod spread_orders;
 pub mod stats;
 mod throttle;
 mod tls;
+mod transfer_repair;
 pub mod trim;
 pub mod watch;
 mod whole;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::hints;
 use super::rows::warn_of_corrupt;
+use super::sharded::{expand, find};
 use crate::cli::Mutating;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -64,7 +65,8 @@ const TRIES: usize = 3;
 pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     store.require_replicas(args.mutating.wait_replicas);
     let mut seen = HashSet::new();
-    let activities: Vec<&ActivityId> = args.activities.iter().filter(|activity| seen.insert(*activity)).collect();
+    let named = expand(args.activities.clone(), store)?;
+    let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
     let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new() };
     let dry_run = args.mutating.dry_run;
     if dry_run {
@@ -167,9 +169,10 @@ impl<'a> Run<'a> {
     fn check(&mut self, activity: &ActivityId) -> Result<Checked> {
         let found = self.store.plan_archive(activity)?;
         let refused = match found.status {
-            Status::Ok => match Refused::of(&found) {
-                Some(refused) => refused,
-                None => return Ok(Checked::Ready(found)),
+            Status::Ok => match (Refused::of(&found), self.open_transfer(activity)?) {
+                (Some(refused), _) => refused,
+                (None, Some(donor)) => Refused::Lent(donor),
+                (None, None) => return Ok(Checked::Ready(found)),
             },
             Status::Ended => {
                 let folder = self.args.to.join(self.folder(activity, found.epoch));
@@ -188,6 +191,19 @@ impl<'a> Run<'a> {
             status => Refused::Status(status),
         };
         Ok(Checked::Not(refused))
+    }
+
+    /// Of a shard, the one that lent units which nobody knows to have arrived, be it to this shard or to another: what is in files
+    /// can get none.
+    fn open_transfer(&mut self, activity: &ActivityId) -> Result<Option<ActivityId>> {
+        let Some((parent, _)) = activity.parent() else { return Ok(None) };
+        let sharded = find(std::slice::from_ref(&parent), self.store)?;
+        for shard in sharded.get(&parent).iter().flat_map(|shards| shards.ids(&parent)) {
+            if self.store.open_transfers(&shard)? > 0 {
+                return Ok(Some(shard));
+            }
+        }
+        Ok(None)
     }
 
     /// Audits an activity: what proves it, if it is a match.

@@ -187,7 +187,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
             let mut rows = out.stream()?;
             match args.follow {
                 true => read::follow(&mut sources, only, store, &mut rows)?,
-                false => read::read(&sources, only, store, &mut rows)?,
+                false => read::read(&mut sources, only, store, &mut rows)?,
             }
             rows.finish()?;
         }

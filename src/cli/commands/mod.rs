@@ -28,6 +28,7 @@ pub mod run;
 pub mod script;
 mod session;
 pub mod settle;
+mod sharded;
 mod stored_user;
 mod target;
 

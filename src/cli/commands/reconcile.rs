@@ -22,9 +22,11 @@ use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::records::Sharded;
 use crate::cli::output::{Format, Output};
+use seckill::inventory::activity::Snapshot;
 use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::judgement::judge;
+use seckill::inventory::layout::Layout;
 use seckill::inventory::number::Units;
 use seckill::inventory::sharded_audit::judge_shards;
 use seckill::store::Store;
@@ -138,7 +140,10 @@ fn audited(
     out: &Output,
 ) -> Result<(Vec<Audit>, LeftOut)> {
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
-    let sharded = sharded::find(&named, store)?;
+    let sharded = sharded::of(&named, store)?;
+    if args.orders.is_given() && store.layout() == Layout::Cluster {
+        of_no_shard(&named)?;
+    }
     let orders = args.orders.begin(named, sharded.clone(), store, out)?;
     let wanted = match wanted.is_empty() {
         false => wanted,
@@ -154,13 +159,32 @@ fn audited(
     Ok((audits, left_out))
 }
 
+/// Order records name activities: compared with one shard, the users of all others would be missing.
+fn of_no_shard(named: &[ActivityId]) -> Result<(), Failure> {
+    match named.iter().find_map(|activity| Some((activity, activity.parent()?.0))) {
+        Some((shard, parent)) => Err(Failure::usage(format!(
+            "`{shard}` is a shard, and order records are of activities: they cannot be compared with a part of `{parent}`"
+        ))
+        .hint(format!("`seckill reconcile {parent} --orders …` compares each row at the user's shard"))),
+        None => Ok(()),
+    }
+}
+
 /// What is archived has nothing to audit here: an activity that is named is `not_preheated`, and others are left out.
 fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut Store, out: &Output) -> Result<()> {
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     let missing: Vec<ActivityId> = missing.map(|audit| audit.activity.clone()).collect();
-    let snapshots = store.snapshots(&missing)?;
-    let archived: HashSet<&ActivityId> =
-        snapshots.iter().filter(|snapshot| snapshot.is_archived()).map(|snapshot| &snapshot.activity).collect();
+    let mut archived = HashSet::new();
+    for snapshot in store.snapshots(&missing)? {
+        let shards = snapshot.meta.as_ref().and_then(|meta| meta.shards.as_ref());
+        let is_archived = match shards.map(|shards| shards.ids(&snapshot.activity).collect::<Vec<_>>()) {
+            Some(shards) => store.snapshots(&shards)?.iter().all(Snapshot::is_archived),
+            None => snapshot.is_archived(),
+        };
+        if is_archived {
+            archived.insert(snapshot.activity);
+        }
+    }
     if archived.is_empty() {
         return Ok(());
     }
@@ -261,7 +285,7 @@ fn finish(
     }
     let Fixed { rows, verdicts, error } = fixed?;
     let done = rows.iter().filter(|row| row.is_done()).count();
-    let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len()).sum();
+    let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len() + audit.plan.transfers.len()).sum();
     out.note(match (wanted, fix.dry_run) {
         (0, _) => "there is nothing to repair".to_owned(),
         (_, true) => format!("dry run: {done} of {wanted} repairs would be applied"),

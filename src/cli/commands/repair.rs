@@ -16,7 +16,9 @@ use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Terminal, Tone, columns};
 use seckill::inventory::class::Class;
 use seckill::inventory::id::{ActivityId, StoredUser};
+use seckill::inventory::number::signed;
 use seckill::inventory::repair::{Repair, Repaired};
+use seckill::inventory::transfers::BrokenTransfer;
 use seckill::store::Store;
 
 /// Apply a plan of repairs that reconcile wrote
@@ -51,6 +53,23 @@ impl RepairRow {
         let Repair { activity, user, class, from, to, stock_change, id, .. } = repair.clone();
         let user_hex = user_hex(user.as_ref(), format);
         Self { activity, user, class, from, to, stock_change, status, id, user_hex }
+    }
+
+    /// The row of a transfer between shards: of the one whose stock moves.
+    pub fn of_transfer(transfer: &BrokenTransfer, status: Repaired, format: Format) -> Self {
+        let BrokenTransfer { class, id, donor, home, .. } = transfer;
+        let is_stuck = *class == Class::StuckTransfer;
+        Self {
+            activity: if is_stuck { home } else { donor }.to_string(),
+            user: None,
+            class: *class,
+            from: Some(0),
+            to: 0,
+            stock_change: transfer_change(transfer),
+            status,
+            id: id.clone(),
+            user_hex: user_hex(None, format),
+        }
     }
 
     pub fn is_done(&self) -> bool {
@@ -112,7 +131,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     let is_dry_run = args.mutating.dry_run;
     let out = &mut session.out;
     if !is_dry_run && !args.mutating.yes {
-        confirm(&repairs, out)?;
+        confirm(&repairs, &[], out)?;
     }
     out.set_dry_run(is_dry_run);
     let Applied { rows, error } =
@@ -185,41 +204,50 @@ fn interrupted(done: usize, all: usize) -> Failure {
 /// Repairs of a plan that are shown before a question; of more only the number is.
 const MOST_SHOWN: usize = 100;
 
-/// Asks whether to apply repairs, and shows them first, on standard error as the question.
+/// Asks whether to apply repairs, of transfers too, and shows them first, on standard error as the question.
 ///
 /// # Errors
 /// Nobody said yes.
-pub fn confirm(repairs: &[&Repair], out: &Output) -> Result<(), Error> {
+pub fn confirm(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -> Result<(), Error> {
     if out.terminal().asks {
-        show_plan(repairs, out)?;
+        show_plan(repairs, transfers, out)?;
     }
-    let count = match repairs.len() {
+    let count = match repairs.len() + transfers.len() {
         1 => "1 repair".to_owned(),
         count => format!("{count} repairs"),
     };
-    Ok(out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs)), false)?)
+    Ok(out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs, transfers)), false)?)
 }
 
-fn show_plan(repairs: &[&Repair], out: &Output) -> Result<()> {
+fn show_plan(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -> Result<()> {
     let terminal = out.terminal();
     let terminal = Terminal { colours_data: terminal.colours_notes, ..terminal };
     let planned = |repair: &&Repair| RepairRow::new(repair, Repaired::Planned, Format::Table);
-    let rows: Vec<RepairRow> = repairs.iter().take(MOST_SHOWN).map(planned).collect();
+    let of_transfer = |transfer: &&BrokenTransfer| RepairRow::of_transfer(transfer, Repaired::Planned, Format::Table);
+    let all = transfers.iter().map(of_transfer).chain(repairs.iter().map(planned));
+    let rows: Vec<RepairRow> = all.take(MOST_SHOWN).collect();
+    let count = repairs.len() + transfers.len();
     let mut stderr = Output::to(std::io::stderr(), Format::Table, terminal);
     // A table keeps its distance from what was written before, which the report on standard output was.
     stderr.text("")?;
     stderr.table(Some("plan"), &rows)?;
-    if repairs.len() > rows.len() {
-        out.note(format!("{} more repairs; `--plan FILE` writes all of them", repairs.len() - rows.len()));
+    if count > rows.len() {
+        out.note(format!("{} more repairs; `--plan FILE` writes all of them", count - rows.len()));
     }
     Ok(())
 }
 
+/// By how much the repair of a transfer moves a stock.
+fn transfer_change(transfer: &BrokenTransfer) -> i64 {
+    if transfer.class == Class::StuckTransfer { signed(transfer.units) } else { -signed(transfer.units) }
+}
+
 /// What repairs do to stocks, in words.
-fn stock_moved(repairs: &[&Repair]) -> String {
+fn stock_moved(repairs: &[&Repair], transfers: &[&BrokenTransfer]) -> String {
     let sum = |raised: bool| {
-        let changes = repairs.iter().map(|repair| repair.stock_change).filter(|change| (*change > 0) == raised);
-        changes.map(i64::unsigned_abs).fold(0, u64::saturating_add)
+        let of_transfers = transfers.iter().map(|transfer| transfer_change(transfer));
+        let changes = repairs.iter().map(|repair| repair.stock_change).chain(of_transfers);
+        changes.filter(|change| (*change > 0) == raised).map(i64::unsigned_abs).fold(0, u64::saturating_add)
     };
     format!("{} units back to stock, {} out of stock", sum(true), sum(false))
 }

@@ -40,7 +40,8 @@ pub enum ScriptCommand {
         /// java-jedis, java-spring, php, go, node or python
         ///
         /// Prints a call of deduct, refund, multi_deduct, hold or settle in that language, with the keys of the layout,
-        /// every status, and what to do if a reply is lost.
+        /// every status, and what to do if a reply is lost. Of borrow it is all that a backend does with a sharded activity
+        /// (java-jedis, go, python): read the shards once, find the user's home, take units there, borrow.
         #[arg(long, value_name = "LANGUAGE", hide_possible_values = true)]
         lang: Option<Language>,
     },
@@ -79,6 +80,11 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
                     if script.knows_holds() {
                         records_users(layout, &format!("script show {} --lang", script.name))?;
                     }
+                    if !language.knows(script.name) {
+                        return Err(Failure::usage("borrowing between shards is printed in java-jedis, go and python")
+                            .hint("their texts show each step; the headers of peek, lend and borrow have keys, arguments and replies")
+                            .into());
+                    }
                     session.out.text(&calls::call(*language, script, layout)?)?;
                 }
                 None => session.out.text(script.text)?,
@@ -113,6 +119,10 @@ fn named(name: &str) -> Result<&'static Script> {
 fn is_for_backends(script: &Script) -> Result<()> {
     if calls::purpose(script.name).is_some() {
         return Ok(());
+    }
+    if matches!(script.name, "peek" | "lend") {
+        let failure = Failure::usage(format!("a call of `{}` is part of that of `borrow`", script.name));
+        return Err(failure.hint("`seckill script show borrow --lang python`, or java-jedis or go").into());
     }
     let command = match script.name {
         "mixed_orders" => "deduct --from FILE",

@@ -99,6 +99,7 @@ fn found(evidence: [Evidence; 2]) -> ShardedEvidence {
         epoch: 1,
         is_changing: false,
         evidence: evidence.into(),
+        archived: Vec::new(),
         later: vec![Transfers::default(); 2],
     }
 }
@@ -108,7 +109,7 @@ fn judged(found: ShardedEvidence) -> Audit {
 }
 
 /// Total, stock, bought, in transit and drift.
-fn sums(audit: &Audit) -> (u64, u64, i64, u64, i64) {
+fn sums(audit: &Audit) -> (u64, u64, i64, i64, i64) {
     let in_transit = audit.in_transit.unwrap();
     assert_eq!(audit.expected_stock.unwrap() + audit.drift.unwrap(), signed(audit.stock.unwrap()));
     (audit.total.unwrap(), audit.stock.unwrap(), audit.bought.unwrap(), in_transit, audit.drift.unwrap())
@@ -159,6 +160,16 @@ fn a_side_that_was_written_after_its_shard_was_read_counts() {
     borrowed_later.later[1].add(Direction::Borrow, "t".to_owned(), entry(3));
     let audit = judged(borrowed_later);
     assert_eq!((audit.verdict, sums(&audit)), (Verdict::Match, (10, 10, 0, 0, 0)));
+}
+
+#[test]
+fn units_that_were_sold_again_elsewhere_between_two_reads_count_once() {
+    // Shard 3 was read when it had sold all; then they were given back, lent, and sold in shard 9, which was read after that.
+    let mut again = found([shard(6, &[Sells("e", 6)], 0), shard(4, &[Borrows("t", 2, 3), Sells("a", 6)], 0)]);
+    let entry = TransferEntry { units: 2, shard: 9, at: Millis::new(READ_AT + 1) };
+    again.later[0].add(Direction::Lend, "t".to_owned(), entry);
+    let audit = judged(again);
+    assert_eq!((audit.verdict, sums(&audit)), (Verdict::Match, (10, 0, 12, -2, 0)));
 }
 
 #[test]
@@ -243,6 +254,11 @@ fn a_shard_that_is_gone_is_drift_and_all_of_them_are_no_activity() {
         (Verdict::Drift, None, vec!["1#9 conservation - -".to_owned()])
     );
     assert!(audit.notes.iter().any(|note| note.starts_with("`1#9`: it is gone")), "{:?}", audit.notes);
+    // In files, until the others are.
+    let archived = vec!["1#9".parse().unwrap()];
+    let audit = judged(ShardedEvidence { archived, ..found([shard(6, &[], 0), gone()]) });
+    assert_eq!((audit.verdict, differences(&audit)), (Verdict::Unsettled, vec![]));
+    assert!(audit.notes.iter().any(|note| note.contains("1 of its 2 shards are archived")), "{:?}", audit.notes);
     let none = judged(found([gone(), gone()]));
     assert_eq!((none.verdict, none.notes), (Verdict::NotPreheated, vec![]));
 }

@@ -24,6 +24,19 @@ pub fn scripts_of(layout: &str) -> &'static [&'static str] {
     &SCRIPTS[..of_all]
 }
 
+/// What a backend needs besides for sharded activities.
+const OF_SHARDS: [&str; 3] = ["peek", "lend", "borrow"];
+/// Languages that print it.
+pub const SHARDED: [&str; 3] = ["java-jedis", "go", "python"];
+
+/// The printed call for sharded activities, for a server without replicas.
+fn sharded(language: &str) -> String {
+    let text = printed("borrow", language, "cluster");
+    let constant = text.lines().find(|line| line.contains("eplicas = 1 ") || line.contains("REPLICAS = 1")).unwrap();
+    let alone = constant.replacen("= 1", "= 0", 1).replacen("=  1", "= 0", 1);
+    text.replace(constant, &alone)
+}
+
 /// Files and command of a driver, compiled if need be.
 #[derive(Debug)]
 pub struct Language {
@@ -108,6 +121,12 @@ impl Language {
             fs::write(dir.path().join(format!("{script}.{extension}")), printed(script, name, layout)).unwrap();
             fs::write(dir.path().join(format!("{script}.lua")), shown(script)).unwrap();
         }
+        if name == "python" {
+            OF_SHARDS
+                .iter()
+                .for_each(|script| fs::write(dir.path().join(format!("{script}.lua")), shown(script)).unwrap());
+            fs::write(dir.path().join("sharded.py"), sharded(name)).unwrap();
+        }
         let driver = dir.path().join(format!("driver.{extension}"));
         fs::copy(Self::drivers(name).join(format!("driver.{extension}")), &driver).unwrap();
         Self { name, dir, command: vec![command.into(), driver.display().to_string()], environment }
@@ -119,6 +138,12 @@ impl Language {
             let package = at.join(script.replace('_', ""));
             fs::create_dir(&package).unwrap();
             fs::write(package.join(format!("{script}.go")), printed(script, "go", layout)).unwrap();
+            fs::write(package.join(format!("{script}.lua")), shown(script)).unwrap();
+        }
+        let package = at.join("sharded");
+        fs::create_dir(&package).unwrap();
+        fs::write(package.join("sharded.go"), sharded("go")).unwrap();
+        for script in OF_SHARDS.into_iter().chain(["deduct"]) {
             fs::write(package.join(format!("{script}.lua")), shown(script)).unwrap();
         }
         let stand_in = at.join("redis");
@@ -143,6 +168,13 @@ impl Language {
             fs::write(at.join(format!("{class}.java")), printed(script, name, layout)).unwrap();
             fs::write(at.join(format!("{script}.lua")), shown(script)).unwrap();
         }
+        let mut sources =
+            vec!["Driver.java", "Deduct.java", "Refund.java", "MultiDeduct.java", "Hold.java", "Settle.java"];
+        if name == "java-jedis" {
+            OF_SHARDS.iter().for_each(|script| fs::write(at.join(format!("{script}.lua")), shown(script)).unwrap());
+            fs::write(at.join("ShardedActivity.java"), sharded(name)).unwrap();
+            sources.push("ShardedActivity.java");
+        }
         let driver = if name == "java-jedis" { "DriverJedis.java" } else { "DriverSpring.java" };
         fs::copy(Self::drivers("java").join(driver), at.join("Driver.java")).unwrap();
         let mut build = Command::new("javac");
@@ -150,8 +182,7 @@ impl Language {
             .args(["-Xlint:all,-serial", "-Werror", "-proc:none", "-d", "."])
             .arg("-sourcepath")
             .arg(Self::drivers("java"));
-        build.arg("Driver.java").args(classes.map(|class| format!("{class}.java")));
-        succeeds(build.current_dir(at));
+        succeeds(build.args(sources).current_dir(at));
         // Little memory, and no compiler: it runs for a second.
         let command = ["java", "-Xint", "-Xshare:auto", "-XX:+UseSerialGC", "-cp", &at.display().to_string(), "Driver"];
         Self { name, dir, command: command.map(str::to_owned).to_vec(), environment: Vec::new() }

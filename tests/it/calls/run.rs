@@ -1,7 +1,7 @@
 //! The calls at work: replies, NOSCRIPT, lost replies and refusals of the server, in each language.
 
-use super::language::{Driver, Language};
-use crate::support::{Fault, LAYOUTS, Layout, Proxy, SECKILL, TestRedis, When, wait_until};
+use super::language::{Driver, Language, SHARDED};
+use crate::support::{CLUSTER, Fault, LAYOUTS, Layout, Proxy, SECKILL, Scripts, TestRedis, When, wait_until};
 
 fn sale() -> TestRedis {
     let redis = TestRedis::start();
@@ -184,11 +184,55 @@ fn every_layout(language: &str, layout: Layout) {
     redis.seckill(["reconcile", "1"]).args(layout_flag).code(0);
 }
 
+/// Users at home in each of three shards.
+fn at_home(shard: usize) -> impl Iterator<Item = String> {
+    (0..).map(|nth| format!("user-{nth}")).filter(move |user| crc32fast::hash(user.as_bytes()) as usize % 3 == shard)
+}
+
+/// A sharded activity is sold to its last unit, whoever has it; then it is sold out.
+fn shards(language: &Language) {
+    let redis = TestRedis::start();
+    let mut scripts = Scripts::of(&redis, CLUSTER);
+    for (shard, units) in [("1#3", "2"), ("1#17", "10"), ("1#29", "0")] {
+        scripts.preheat(shard, units);
+    }
+    let rules = redis.hget(&CLUSTER.meta("1#3"), "rules").unwrap().replace(" 2 ", " 12 ");
+    redis.cmd(("HSET", CLUSTER.meta("1"), "rules", rules, "shards", "3 17 29"));
+    let mut driver = language.start(&redis.socket());
+    let mut first = at_home(0);
+    let mut buy =
+        |user: &str, quantity: u32, request: &str| driver.call(&format!("sharded 1 {user} {quantity} {request} 0"));
+    let (one, two, three) = (first.next().unwrap(), first.next().unwrap(), at_home(2).next().unwrap());
+    assert_eq!(buy(&one, 2, "r1"), "ok 0 2", "at home");
+    assert_eq!(buy(&one, 2, "r1"), "replayed 0 2");
+    assert_eq!(buy(&one, 1, "r1"), "requestconflict 0 2");
+    assert_eq!(buy(&two, 1, "r2"), "ok 4 1", "half of what the fullest shard has");
+    assert_eq!(buy(&three, 1, "r3"), "ok 1 1");
+    // An open transfer that somebody left is finished by whoever needs units.
+    let lent = scripts.call("lend", &CLUSTER.keys("1#3")[..4], &["t", &"a".repeat(40), "1", "17", "4", "4", ""]);
+    assert!(lent.starts_with("1 4 "), "{lent}");
+    let record = format!("4 17 {}", 1_700_000_000_000u64);
+    redis.cmd(("HSET", CLUSTER.key(3, "1#3"), format!("\ttt:{}", "a".repeat(40)), record));
+    assert_eq!(buy(&one, 9, "r4"), "outofstock 7 2", "eight are left");
+    let left: i64 = ["1#3", "1#17", "1#29"].iter().map(|shard| redis.int(&CLUSTER.stock(shard))).sum();
+    assert_eq!(left, 8, "what somebody left on the way arrived");
+    assert_eq!(buy(&one, 8, "r5"), "ok 0 10");
+    assert_eq!(buy(&three, 1, "r6"), "outofstock 0 1");
+    // A refusal that was final is final.
+    scripts.send(&["INCRBY", &CLUSTER.stock("1#29"), "1"]);
+    assert_eq!(buy(&three, 1, "r6"), "outofstock 1 1");
+    scripts.send(&["DECRBY", &CLUSTER.stock("1#29"), "1"]);
+    redis.seckill(["reconcile", "1", "-l", "cluster"]).code(0).stdout_has("match");
+}
+
 fn works(name: &'static str) {
     if let Some(language) = Language::get(name, "seckill") {
         every_status(&language);
         faults(&language);
         holds(&language);
+        if SHARDED.contains(&name) {
+            shards(&language);
+        }
     }
 }
 

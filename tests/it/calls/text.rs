@@ -2,7 +2,7 @@
 
 use seckill::inventory::status::Status;
 
-use super::language::{LANGUAGES, SCRIPTS, printed, scripts_of};
+use super::language::{LANGUAGES, SCRIPTS, SHARDED, printed, scripts_of};
 use crate::support::scripts::SCRIPTS as ALL_SCRIPTS;
 use crate::support::{CLUSTER, LAYOUTS, SKU, seckill};
 
@@ -91,14 +91,37 @@ fn nothing_of_a_template_is_left_and_lines_have_no_blanks_at_their_ends() {
 }
 
 #[test]
+fn the_call_for_sharded_activities_is_of_the_layout_that_has_them() {
+    for language in SHARDED {
+        let text = printed("borrow", language, "seckill");
+        assert_eq!(text, printed("borrow", language, "cluster"));
+        for pattern in CLUSTER.keys("<id>") {
+            assert!(text.contains(&key(language, &pattern)), "{language}: {pattern}");
+        }
+        for line in text.lines() {
+            assert!(!line.starts_with('%') && !line.contains(['«', '»']), "{language}: {line}");
+            assert!(line == line.trim_end() && line.chars().count() <= 160, "{language}: {line}");
+        }
+        assert!(text.contains("seckill script show $script"), "{language}: where to get the scripts");
+    }
+}
+
+#[test]
 fn scripts_of_the_tool_alone_have_no_call() {
-    for script in ALL_SCRIPTS.into_iter().filter(|script| !SCRIPTS.contains(script)) {
+    let known = |script: &&str| SCRIPTS.contains(script) || ["lend", "borrow", "peek"].contains(script);
+    for script in ALL_SCRIPTS.into_iter().filter(|script| !known(script)) {
         let refused = seckill(["script", "show", script, "--lang", "go"]).code(2).stdout_is("");
         refused.stderr_has("for this tool alone").stderr_has("seckill ");
     }
     for script in ["hold", "settle"] {
         let refused = seckill(["script", "show", script, "--lang", "go", "-l", "product"]).code(2).stdout_is("");
         refused.stderr_has("records no users who could hold units");
+    }
+    for script in ["peek", "lend"] {
+        seckill(["script", "show", script, "--lang", "go"]).code(2).stderr_has("script show borrow --lang");
+    }
+    for language in LANGUAGES.into_iter().filter(|language| !SHARDED.contains(language)) {
+        seckill(["script", "show", "borrow", "--lang", language]).code(2).stderr_has("java-jedis, go and python");
     }
     seckill(["script", "show", "deduct", "--lang", "perl"]).code(2).stderr_has("java-jedis");
     seckill(["script", "show", "--drop-in", "sku", "--lang", "go"]).code(2).stdout_is("");

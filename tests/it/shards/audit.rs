@@ -155,8 +155,9 @@ fn the_ledger_shows_transfers_with_the_other_shard() {
         Value::from(fields.iter().map(|field| row[field].clone()).collect::<Vec<_>>())
     };
     let id = transfer(7);
-    assert_eq!(shown(&rows[1]), json!(["1#3", "lend", 4, 6, id, "tester", "to 1#9", "1#9"]));
-    assert_eq!(shown(&rows[3]), json!(["1#9", "borrow", 4, 14, id, "tester", "from 1#3", "1#3"]));
+    let of = |op: &str| rows.iter().find(|row| row["op"] == op).unwrap();
+    assert_eq!(shown(of("lend")), json!(["1#3", "lend", 4, 6, id, "tester", "to 1#9", "1#9"]));
+    assert_eq!(shown(of("borrow")), json!(["1#9", "borrow", 4, 14, id, "tester", "from 1#3", "1#3"]));
     assert!(rows[0].get("shard").is_none(), "{}", rows[0]);
     let csv = on_cluster(&redis, "ledger 1#3 -o csv").code(0).stdout;
     assert!(csv.contains(&format!(",lend,,4,6,{id},tester,to 1#9\n")), "{csv}");
@@ -172,6 +173,14 @@ fn a_transfer_that_stays_open_is_stuck_and_named() {
     assert_row(&audit, "drift", 16, 0, 4, 0);
     assert_eq!(differences(&audit), ["1#3 stuck_transfer - 0 4 -"]);
     let shown = on_cluster(&redis, "reconcile 1").code(7).stderr_has(&transfer(1));
+    on_cluster(&redis, "reconcile 1 --fix --dry-run").code(7).stderr_has("1 of 1 repairs would be applied");
+    assert_row(&reconcile(&redis, "", 7), "drift", 16, 0, 4, 0);
+    let fixed = reconcile(&redis, " --fix --yes", 0);
+    let repair = &fixed["repairs"][0];
+    let fields = ["activity", "class", "stock_change", "status", "id"].map(|field| &repair[field]);
+    assert_eq!(json!(fields), json!(["1#9", "stuck_transfer", 4, "ok", transfer(1)]));
+    assert_row(&reconcile(&redis, "", 0), "match", 20, 0, 0, 0);
+    assert_eq!(redis.hget(&CLUSTER.key(3, "1#3"), "\tlent"), None, "the donor forgot it");
     shown.stderr_has("4 units left `1#3`").stdout_has("units that one shard lent and no other got");
 }
 
@@ -184,6 +193,31 @@ fn a_borrow_that_nobody_lent_is_unbacked() {
     assert_row(&audit, "drift", 24, 0, 0, 4);
     assert_eq!(differences(&audit), ["1#9 unbacked_transfer - 4 0 -"]);
     on_cluster(&redis, "reconcile 1").code(7).stderr_has("4 units too many are for sale");
+    // Half of them is left at the donor, then all.
+    assert!(scripts.deduct("1#3", ("d", "10", "")).starts_with("1 "));
+    assert!(scripts.refund("1#3", ("d", "3", "")).starts_with("1 "));
+    let short = on_cluster(&redis, "reconcile 1 --fix --yes -o json").code(7).json();
+    assert_eq!(
+        (&short["repairs"][0]["activity"], &short["repairs"][0]["status"]),
+        (&json!("1#3"), &json!("out_of_stock"))
+    );
+    assert_row(&reconcile(&redis, "", 7), "drift", 14, 7, 0, 1);
+    assert_eq!(redis.hget(&CLUSTER.key(3, "1#3"), "\tlent"), None, "nobody may try to finish it");
+}
+
+#[test]
+fn what_a_failover_lost_of_a_lend_is_taken_out_of_the_donor_again() {
+    let redis = TestRedis::start();
+    let mut scripts = sale(&redis);
+    assert!(scripts.borrow(&transfer(1), "1", "4").starts_with("1 "));
+    let plan = tempfile::tempdir().unwrap();
+    let line = format!("reconcile 1 --plan {}", plan.path().join("plan.jsonl").display());
+    on_cluster(&redis, &line).code(7).stderr_has("1 transfers between shards are not among them");
+    on_cluster(&redis, "reconcile 1 --fix --yes --max-repairs 0").code(7).stderr_has("1 repairs are wanted");
+    let fixed = reconcile(&redis, " --fix --yes", 0);
+    assert_eq!((&fixed["repairs"][0]["stock_change"], &fixed["repairs"][0]["status"]), (&json!(-4), &json!("ok")));
+    assert_row(&reconcile(&redis, "", 0), "match", 20, 0, 0, 0);
+    assert_eq!(redis.hget(&CLUSTER.key(3, "1#3"), "\tlent"), None);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 mod admin_scripts;
 mod audit;
+mod audit_live;
 mod cluster;
+mod commands;
 mod files;
 mod inspect;
 mod mode_borrow;

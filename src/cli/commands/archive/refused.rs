@@ -23,6 +23,8 @@ pub enum Refused {
     Held(u64),
     /// A consumer group has not read and acknowledged everything.
     Unread(String),
+    /// A shard, this one or another of the activity, has open transfers.
+    Lent(ActivityId),
     /// Its audit is no match.
     Verdict(Verdict),
     /// Somebody wrote to it each time.
@@ -51,6 +53,7 @@ impl Refused {
             Self::NotOver(_) => "not_ended",
             Self::Held(_) => "held",
             Self::Unread(_) => "unread",
+            Self::Lent(_) => "in_transit",
             Self::Verdict(verdict) => verdict.name(),
             Self::Changed => "changed",
             Self::Status(status) => status.name(),
@@ -64,6 +67,8 @@ impl Refused {
 
     /// What a row has no room for.
     pub fn explain(&self, activity: &ActivityId, out: &Output) {
+        // Most of what can be done about a shard is done to all of them.
+        let whole = activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent);
         match self {
             Self::Done(..) | Self::Status(Status::Corrupt | Status::NotPreheated) => {}
             Self::Archived(archive) => {
@@ -73,12 +78,12 @@ impl Refused {
             Self::NotOver(state) => {
                 out.warn(format!("`{activity}` is {state}, and only what has ended or is paused is archived"));
                 out.hint(format!(
-                    "`seckill pause {activity}` refuses purchases; `--withdraw-stock` stops plain scripts too"
+                    "`seckill pause {whole}` refuses purchases; `--withdraw-stock` stops plain scripts too"
                 ));
             }
             Self::Held(units) => {
                 out.warn(format!("{units} units of `{activity}` are held open: they are neither sold nor free"));
-                out.hint(format!("`seckill expire {activity}` returns those whose time is over"));
+                out.hint(format!("`seckill expire {whole}` returns those whose time is over"));
             }
             Self::Unread(group) => {
                 out.warn(format!("the consumer group `{group}` has not read and acknowledged all of `{activity}`"));
@@ -86,13 +91,19 @@ impl Refused {
                     "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
                 ));
             }
+            Self::Lent(donor) => {
+                out.warn(format!(
+                    "`{donor}` lent units that may not have arrived, so no shard of `{whole}` is archived"
+                ));
+                out.hint(format!("`seckill reconcile {whole} --fix` finishes transfers"));
+            }
             Self::Verdict(verdict) => {
                 out.warn(format!("the audit of `{activity}` is {verdict}: only what is a match is archived"));
                 out.hint(match verdict {
                     Verdict::Unproven => format!(
                         "nothing proves what was sold of `{activity}`: `seckill preheat --id {activity} --adopt` begins a ledger"
                     ),
-                    _ => format!("`seckill reconcile {activity}` shows what differs, and `--fix` repairs it"),
+                    _ => format!("`seckill reconcile {whole}` shows what differs, and `--fix` repairs it"),
                 });
             }
             Self::Changed => {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Since;
 use crate::cli::commands::hints;
+use crate::cli::commands::sharded::expand;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
@@ -22,8 +23,17 @@ pub struct Sources {
     since: EntryId,
     /// When the index was read; `None` if the activities were named.
     listed: Option<Instant>,
+    /// What the index named so far: of a sharded activity the ledgers are those of its shards.
+    names: HashSet<ActivityId>,
     /// Whether each that was named is there.
     pub all_found: bool,
+}
+
+/// Where the ledgers of the next activity end, from one of them on: those of the shards of an activity are read as one.
+pub fn end_of_activity(ledgers: &[(ActivityId, EntryId)], from: usize) -> usize {
+    let Some(parent) = ledgers[from].0.parent().map(|(parent, _)| parent) else { return from + 1 };
+    let is_other = |(activity, _): &(ActivityId, EntryId)| activity.parent().is_none_or(|(other, _)| other != parent);
+    from + ledgers[from..].iter().position(is_other).unwrap_or(ledgers.len() - from)
 }
 
 impl Sources {
@@ -43,7 +53,9 @@ impl Sources {
             Some(since) => since.after(store)?,
             None => EntryId::ZERO,
         };
-        let mut sources = Self { ledgers: Vec::new(), since, listed, all_found: true };
+        let names = activities.iter().cloned().collect();
+        let activities = expand(activities, store)?;
+        let mut sources = Self { ledgers: Vec::new(), since, listed, names, all_found: true };
         for snapshot in store.snapshots(&activities)? {
             let activity = &snapshot.activity;
             if snapshot.status == Status::NotPreheated && snapshot.ledger_last.is_none() {
@@ -79,9 +91,10 @@ impl Sources {
     /// Looks for activities that were preheated meanwhile, if all are wanted and the last look was long enough ago.
     pub fn refresh(&mut self, store: &mut Store) -> Result<()> {
         if self.listed.is_some_and(|listed| listed.elapsed() >= REFRESH) {
-            let known: HashSet<ActivityId> = self.ledgers.iter().map(|(activity, _)| activity.clone()).collect();
-            let new = store.preheated()?.into_iter().filter(|activity| !known.contains(activity));
-            self.ledgers.extend(new.map(|activity| (activity, self.since)));
+            let new: Vec<ActivityId> =
+                store.preheated()?.into_iter().filter(|activity| !self.names.contains(activity)).collect();
+            self.names.extend(new.iter().cloned());
+            self.ledgers.extend(expand(new, store)?.into_iter().map(|activity| (activity, self.since)));
             self.listed = Some(Instant::now());
         }
         Ok(())

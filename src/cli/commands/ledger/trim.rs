@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::cli::Mutating;
 use crate::cli::commands::rows::warn_of_corrupt;
+use crate::cli::commands::sharded::expand;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Output, Tone, columns};
@@ -104,6 +105,7 @@ impl<'a> Planned<'a> {
 pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     store.require_replicas(args.mutating.wait_replicas);
     let named = if args.all { store.preheated()? } else { args.activities.clone() };
+    let named = expand(named, store)?;
     let mut seen = HashSet::new();
     let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
     if activities.is_empty() {

@@ -10,13 +10,14 @@ use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan_row::PlanRow;
-use crate::cli::output::{Output, OutputFile};
+use crate::cli::output::{Format, Output, OutputFile};
 use crate::cli::replicas;
 use seckill::inventory::audit::{Audit, Verdict};
 use seckill::inventory::number::between;
 use seckill::inventory::plan::MissingOrders;
 use seckill::inventory::reason;
-use seckill::inventory::repair::Repair;
+use seckill::inventory::repair::{Repair, Repaired};
+use seckill::inventory::transfers::BrokenTransfer;
 use seckill::store::Store;
 
 /// Flags about repairs.
@@ -104,6 +105,12 @@ impl FixArgs {
         }
         let path = file.path().display().to_string();
         file.commit()?;
+        let transfers: usize = audits.iter().map(|audit| audit.plan.transfers.len()).sum();
+        if transfers > 0 {
+            out.note(format!(
+                "{transfers} transfers between shards are not among them: only `reconcile --fix` repairs those"
+            ));
+        }
         out.note(match count {
             0 => format!("`{path}` is empty: there is nothing to repair"),
             _ => format!("{count} repairs written; apply them with `seckill repair {path}`"),
@@ -122,12 +129,13 @@ impl FixArgs {
             }
         }
         let repairs: Vec<&Repair> = repairs(audits).collect();
-        if repairs.len() > self.max_repairs {
+        let transfers: Vec<&BrokenTransfer> = audits.iter().flat_map(|audit| &audit.plan.transfers).collect();
+        let wanted = repairs.len() + transfers.len();
+        if wanted > self.max_repairs {
             return Err(Failure::new(
                 Exit::Drift,
                 format!(
-                    "{} repairs are wanted, more than `--max-repairs {}`; nothing was repaired",
-                    repairs.len(),
+                    "{wanted} repairs are wanted, more than `--max-repairs {}`; nothing was repaired",
                     self.max_repairs
                 ),
             )
@@ -135,32 +143,56 @@ impl FixArgs {
             .into());
         }
         let is_dry = self.dry_run;
-        if !repairs.is_empty() && !is_dry && !self.yes {
-            confirm(&repairs, out)?;
+        if wanted > 0 && !is_dry && !self.yes {
+            confirm(&repairs, &transfers, out)?;
         }
-        let Applied { rows, error } = apply(&repairs, is_dry, self.reason.as_deref(), out.format(), store);
+        let moved = self.repair_transfers(&transfers, store, out.format());
+        let Applied { rows, error } = match moved.error {
+            None => apply(&repairs, is_dry, self.reason.as_deref(), out.format(), store),
+            error => Applied { rows: Vec::new(), error },
+        };
+        let verdicts = self.verdicts(audits, &rows, &moved.rows);
+        let rows: Vec<RepairRow> = moved.rows.into_iter().chain(rows).collect();
         hint(&rows, out);
-        let verdicts = self.verdicts(audits, &rows);
         Ok(Fixed { rows, verdicts, error })
+    }
+
+    /// Makes up for what transfers between shards lack.
+    fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store, format: Format) -> Applied {
+        let mut moved = Applied { rows: Vec::with_capacity(transfers.len()), error: None };
+        for transfer in transfers {
+            let status = if self.dry_run { Ok(Repaired::Ok) } else { store.repair_transfer(transfer) };
+            match status {
+                Ok(status) => moved.rows.push(RepairRow::of_transfer(transfer, status, format)),
+                Err(error) => {
+                    moved.error = Some(error.into());
+                    break;
+                }
+            }
+        }
+        moved
     }
 
     /// What each activity is after its repairs: in order if it drifted, all of it could be repaired, and all of that was
     /// done. Else it is as it was audited.
-    fn verdicts(&self, audits: &[Audit], rows: &[RepairRow]) -> Vec<Verdict> {
-        let mut rest = rows;
+    fn verdicts(&self, audits: &[Audit], rows: &[RepairRow], moved: &[RepairRow]) -> Vec<Verdict> {
+        let (mut rest, mut rest_moved) = (rows, moved);
         let mut verdicts = Vec::with_capacity(audits.len());
         for audit in audits {
             let wanted = audit.plan.repairs.len();
             let (of_audit, others) = rest.split_at(wanted.min(rest.len()));
             rest = others;
+            let wanted_moved = audit.plan.transfers.len();
+            let (moved, others) = rest_moved.split_at(wanted_moved.min(rest_moved.len()));
+            rest_moved = others;
             let is_emitted = self.emit.is_some() && !audit.missing_orders.is_empty();
             let is_repaired = audit.verdict == Verdict::Drift
                 && !self.dry_run
                 && !is_emitted
                 && audit.plan.kept.is_empty()
-                && wanted > 0
-                && of_audit.len() == wanted
-                && of_audit.iter().all(RepairRow::is_done);
+                && wanted + wanted_moved > 0
+                && of_audit.len() + moved.len() == wanted + wanted_moved
+                && of_audit.iter().chain(moved).all(RepairRow::is_done);
             verdicts.push(if is_repaired { Verdict::Match } else { audit.verdict });
         }
         verdicts

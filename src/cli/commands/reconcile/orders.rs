@@ -78,6 +78,11 @@ impl OrdersArgs {
         })
     }
 
+    /// Whether there are records to compare with.
+    pub fn is_given(&self) -> bool {
+        self.orders.is_some() || self.orders_cmd.is_some()
+    }
+
     /// The file that is read, as it was given.
     pub fn file(&self) -> Option<&str> {
         self.orders.as_deref()

@@ -30,7 +30,7 @@ struct AuditRow<'a> {
     stock_drift: Option<i64>,
     differences: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    in_transit: Option<u64>,
+    in_transit: Option<i64>,
 }
 
 impl<'a> AuditRow<'a> {

@@ -1,5 +1,6 @@
 //! Which activities are sharded, and their audits.
 
+use crate::cli::commands::sharded::find;
 use crate::cli::error::Result;
 use crate::cli::input::records::Sharded;
 use seckill::inventory::audit::Audit;
@@ -12,14 +13,11 @@ use seckill::inventory::sharded_audit::judge_shards;
 use seckill::store::Store;
 
 /// Those of some activities that are sharded, or of all that were preheated if none are named.
-pub fn find(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
-    if store.layout() != Layout::Cluster {
-        return Ok(Sharded::new());
+pub fn of(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
+    if named.is_empty() && store.layout() == Layout::Cluster {
+        return find(&store.preheated()?, store);
     }
-    let all = if named.is_empty() { store.preheated()? } else { Vec::new() };
-    let snapshots = store.snapshots(if named.is_empty() { &all } else { named })?;
-    let shards = snapshots.into_iter().filter_map(|found| Some((found.activity, found.meta?.shards?)));
-    Ok(shards.collect())
+    find(named, store)
 }
 
 /// The audit of one activity, sharded or not.

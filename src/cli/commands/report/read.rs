@@ -5,6 +5,7 @@ use super::series::Series;
 use crate::cli::commands::hints;
 use crate::cli::commands::inspect::detail::TopBuyers;
 use crate::cli::commands::inspect::rows::ParticipantRow;
+use crate::cli::commands::sharded::refuse;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
@@ -39,6 +40,9 @@ pub struct Report {
 pub fn read(activity: &ActivityId, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
     let snapshot = snapshot(activity, store)?;
     hints::warn_of_replica(store, out);
+    if let Some(shards) = snapshot.meta.as_ref().and_then(|meta| meta.shards.as_ref()) {
+        return Err(refuse(activity, shards, "a report", "report").into());
+    }
     let (meta, last) = with_ledger(&snapshot, store, out)?;
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::store::keys::Keys;
-use seckill::store::scripts::{Code, Script};
+use seckill::store::scripts::{Code, DEDUCT, Script};
 
 /// A language, with its client library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -29,6 +29,9 @@ pub enum Language {
 /// Stands for an activity in the patterns of keys.
 const PLACEHOLDER: &str = "<id>";
 
+/// The script whose call is that of a sharded activity: with all scripts that this takes.
+pub const BORROW: &str = "borrow";
+
 /// What is done, for scripts that a backend may call: a sentence without its full stop.
 pub fn purpose(script: &str) -> Option<&'static str> {
     match script {
@@ -37,6 +40,7 @@ pub fn purpose(script: &str) -> Option<&'static str> {
         "multi_deduct" => Some("Takes units of several activities for a user, all or nothing"),
         "hold" => Some("Takes units of one activity for a user until a deadline"),
         "settle" => Some("Confirms or releases a hold of one activity"),
+        BORROW => Some("Takes units of a sharded activity for a user, and borrows what the user's shard lacks"),
         _ => None,
     }
 }
@@ -51,6 +55,21 @@ impl Language {
             Self::Node => include_str!("calls/node.txt"),
             Self::Python => include_str!("calls/python.txt"),
         }
+    }
+
+    /// For a sharded activity; `None` in a language for which nobody wrote it.
+    fn sharded_template(self) -> Option<&'static str> {
+        match self {
+            Self::JavaJedis => Some(include_str!("calls/sharded_java_jedis.txt")),
+            Self::Go => Some(include_str!("calls/sharded_go.txt")),
+            Self::Python => Some(include_str!("calls/sharded_python.txt")),
+            Self::JavaSpring | Self::Php | Self::Node => None,
+        }
+    }
+
+    /// Whether it can print the call of a script.
+    pub fn knows(self, script: &str) -> bool {
+        script != BORROW || self.sharded_template().is_some()
     }
 
     /// The key of the activity in a variable `activity`, of whose id the pattern has `before` and `after`.
@@ -82,6 +101,9 @@ fn last_argument(script: &str) -> Option<&'static str> {
 /// The call of a script, for which there is a [`purpose`], in a layout.
 pub fn call(language: Language, script: &Script, layout: Layout) -> Result<String> {
     let purpose = purpose(script.name).context("a script for backends")?;
+    let is_sharded = script.name == BORROW;
+    // Only this layout has shards.
+    let layout = if is_sharded { Layout::Cluster } else { layout };
     let activity: ActivityId = PLACEHOLDER.parse()?;
     let keys = Keys::of(layout, &activity);
     let keys: Vec<&str> = if script.knows_holds() { keys.all().collect() } else { keys.in_order().collect() };
@@ -91,10 +113,11 @@ pub fn call(language: Language, script: &Script, layout: Layout) -> Result<Strin
     });
     let mut facts = Facts {
         keys: keys.collect(),
-        codes: script.codes(),
+        codes: if is_sharded { DEDUCT.codes() } else { script.codes() },
         words: match script.name {
             "multi_deduct" => vec!["multi_deduct", "multi", "order"],
             "settle" => vec!["settle", "one"],
+            BORROW => vec![BORROW, "one"],
             name => vec![name, "one", "order"],
         },
         values: Vec::new(),
@@ -113,7 +136,10 @@ pub fn call(language: Language, script: &Script, layout: Layout) -> Result<Strin
     ] {
         facts.values.push((name.to_owned(), value));
     }
-    let template = facts.read_arguments(language.template(), script)?;
+    let template = match is_sharded {
+        true => language.sharded_template().context("a language that knows shards")?.to_owned(),
+        false => facts.read_arguments(language.template(), script)?,
+    };
     let text = facts.render(&template.lines().collect::<Vec<_>>())?;
     ensure!(!text.contains(['«', '»']), "the template for {language:?} has an unknown value");
     Ok(text)

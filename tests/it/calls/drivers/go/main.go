@@ -18,7 +18,10 @@ import (
 	"driver/multideduct"
 	"driver/refund"
 	"driver/settle"
+	"driver/sharded"
 )
+
+var opened = map[string]*sharded.Activity{}
 
 func text(value int64) string {
 	if value < 0 {
@@ -65,6 +68,19 @@ func run(ctx context.Context, client *redis.Client, words []string) (string, err
 			user = "-"
 		}
 		return fmt.Sprintf("%s %s %s %s %s", outcome.Status, text(outcome.Stock), text(outcome.Bought), text(outcome.Quantity), user), err
+	case "sharded":
+		activity := opened[words[0]]
+		if activity == nil {
+			node := func(context.Context, string) (*redis.Client, error) { return client, nil }
+			var err error
+			if activity, err = sharded.Open(ctx, node, words[0]); err != nil {
+				return "", err
+			}
+			opened[words[0]] = activity
+		}
+		quantity, _ := strconv.ParseInt(words[2], 10, 64)
+		outcome, err := activity.Deduct(ctx, words[1], quantity, words[3])
+		return fmt.Sprintf("%s %s %s", outcome.Status, text(outcome.Stock), text(outcome.Bought)), err
 	case "deduct":
 		quantity, _ := strconv.ParseInt(words[2], 10, 64)
 		outcome, err := deduct.Deduct(ctx, client, words[0], words[1], quantity, words[3], sentBefore)

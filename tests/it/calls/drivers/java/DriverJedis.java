@@ -5,6 +5,8 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.Jedis;
 import redis.clients.jedis.JedisPooled;
 import redis.clients.jedis.exceptions.JedisConnectionException;
 import redis.clients.jedis.exceptions.JedisDataException;
@@ -23,6 +25,7 @@ public final class Driver {
         MultiDeduct multi = new MultiDeduct(client, "shop-api");
         Hold hold = new Hold(client, "shop-api");
         Settle settle = new Settle(client, "shop-api");
+        Map<String, ShardedActivity> sharded = new LinkedHashMap<>();
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -53,6 +56,12 @@ public final class Driver {
                         var outcome = words[0].equals("confirm") ? settle.confirm(words[1], words[2]) : settle.release(words[1], words[2]);
                         out.println(outcome.status() + " " + text(outcome.stock()) + " " + text(outcome.bought()) + " "
                             + text(outcome.quantity()) + " " + text(outcome.user()));
+                    }
+                    case "sharded" -> {
+                        var activity = sharded.computeIfAbsent(words[1],
+                            id -> new ShardedActivity(key -> new Jedis(new HostAndPort("127.0.0.1", port)), "shop-api", id));
+                        var outcome = activity.deduct(words[2], Long.parseLong(words[3]), words[4]);
+                        out.println(outcome.status() + " " + text(outcome.stock()) + " " + text(outcome.bought()));
                     }
                     case "deduct" -> {
                         var outcome = deduct.deduct(words[1], words[2], Long.parseLong(words[3]), words[4], sentBefore);

@@ -6,6 +6,7 @@ import deduct
 import multi_deduct
 import redis
 import refund
+import sharded
 
 
 def text(value):
@@ -34,6 +35,9 @@ def run(client, words):
         shown = [outcome.stock, outcome.bought, outcome.quantity, outcome.user]
         return " ".join([outcome.status.name, *map(text, shown)])
     activity, user, quantity, request = words
+    if name == "sharded":
+        outcome = SHARDED.setdefault(activity, sharded.ShardedActivity(client, activity)).deduct(user, int(quantity), request)
+        return f"{outcome.status.name} {text(outcome.stock)} {text(outcome.bought)}"
     if name == "deduct":
         outcome = deduct.deduct(client, activity, user, int(quantity), request, sent_before=sent_before)
         return f"{outcome.status.name} {text(outcome.stock)} {text(outcome.bought)}"
@@ -42,6 +46,7 @@ def run(client, words):
     return f"{outcome.status.name} {text(outcome.stock)} {text(outcome.bought)} {text(outcome.quantity)}"
 
 
+SHARDED = {}
 client = deduct.connect(f"redis://127.0.0.1:{sys.argv[1]}")
 for line in sys.stdin:
     try:

@@ -88,6 +88,40 @@ func (c *Client) EvalSha(_ context.Context, sha1 string, keys []string, args ...
 	return c.run("EVALSHA", sha1, keys, args)
 }
 
+// StringCmd is a text.
+type StringCmd struct{ cmd *Cmd }
+
+func (c *StringCmd) Result() (string, error) { return c.cmd.Text() }
+
+func (c *Client) HGet(_ context.Context, key, field string) *StringCmd {
+	return &StringCmd{c.do([]string{"HGET", key, field})}
+}
+
+// IntCmd is a number.
+type IntCmd struct{ cmd *Cmd }
+
+func (c *IntCmd) Result() (int64, error) {
+	number, _ := c.cmd.value.(int64)
+	return number, c.cmd.err
+}
+
+// Conn is a connection of its own.
+type Conn struct{ *Client }
+
+func (c *Client) Conn() *Conn { return &Conn{NewClient(c.options)} }
+
+func (c *Conn) Wait(_ context.Context, replicas int, timeout time.Duration) *IntCmd {
+	words := []string{"WAIT", strconv.Itoa(replicas), strconv.FormatInt(timeout.Milliseconds(), 10)}
+	return &IntCmd{c.do(words)}
+}
+
+func (c *Conn) Close() error {
+	if c.conn == nil {
+		return nil
+	}
+	return c.conn.Close()
+}
+
 // Script is a script with its hash.
 type Script struct{ src, hash string }
 
@@ -110,6 +144,10 @@ func (c *Client) run(command, script string, keys []string, args []any) *Cmd {
 	for _, arg := range args {
 		words = append(words, fmt.Sprint(arg))
 	}
+	return c.do(words)
+}
+
+func (c *Client) do(words []string) *Cmd {
 	value, err := c.send(words)
 	if _, isReply := err.(serverError); err != nil && !isReply && c.conn != nil {
 		c.conn.Close()

@@ -31,6 +31,21 @@ public final class Resp {
         List<String> words = new ArrayList<>(List.of(command, script, String.valueOf(keys.size())));
         words.addAll(keys);
         words.addAll(arguments);
+        return command(words);
+    }
+
+    public void close() {
+        try {
+            if (socket != null) {
+                socket.close();
+            }
+        } catch (IOException e) {
+            // It is gone either way.
+        }
+        socket = null;
+    }
+
+    public Object command(List<String> words) throws IOException {
         try {
             return send(words);
         } catch (IOException e) {

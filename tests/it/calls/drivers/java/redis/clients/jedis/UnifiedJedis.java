@@ -23,6 +23,18 @@ public class UnifiedJedis {
         return run("EVAL", script, keys, args);
     }
 
+    Object send(List<String> words) {
+        try {
+            return connection.command(words);
+        } catch (IOException e) {
+            throw new JedisConnectionException(e.toString());
+        }
+    }
+
+    void disconnect() {
+        connection.close();
+    }
+
     private Object run(String command, String script, List<String> keys, List<String> args) {
         try {
             return connection.eval(command, script, keys, args);

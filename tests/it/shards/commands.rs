@@ -1,0 +1,96 @@
+//! Commands that are given a sharded activity: all its shards, or a clear refusal.
+
+use serde_json::{Value, json};
+
+use super::audit::{on_cluster, sale};
+use super::transfer;
+use crate::support::{CLUSTER, TestRedis};
+
+#[test]
+fn the_ledger_of_a_sharded_activity_is_that_of_its_shards_by_time() {
+    let redis = TestRedis::start();
+    let mut scripts = sale(&redis);
+    for (shard, user) in [("1#3", "d"), ("1#9", "a"), ("1#3", "e")] {
+        assert!(scripts.deduct(shard, (user, "1", "")).starts_with("1 "));
+    }
+    assert!(scripts.lend("1#3", &transfer(1), "2", "2", "").starts_with("1 2 "));
+    assert!(scripts.borrow(&transfer(1), "1", "2").starts_with("1 "));
+    let rows = on_cluster(&redis, "ledger 1 -o jsonl").code(0).stderr("").jsonl();
+    let mut ids: Vec<(&Value, &Value)> = rows.iter().map(|row| (&row["id"], &row["activity"])).collect();
+    assert_eq!(ids.len(), 7);
+    assert!(ids.iter().any(|(_, shard)| **shard == "1#3") && ids.iter().any(|(_, shard)| **shard == "1#9"));
+    let shown = ids.clone();
+    ids.sort_by_key(|(id, shard)| {
+        let (millis, number) = id.as_str().unwrap().split_once('-').unwrap();
+        (
+            millis.parse::<u64>().unwrap(),
+            number.parse::<u64>().unwrap(),
+            shard.as_str().unwrap().len(),
+            shard.to_string(),
+        )
+    });
+    assert_eq!(shown, ids);
+    // All that is preheated, one user, and a feed of all shards.
+    assert_eq!(on_cluster(&redis, "ledger --all -o jsonl").code(0).jsonl(), rows);
+    let of_user = on_cluster(&redis, "ledger 1 --user a -o jsonl").code(0).jsonl();
+    assert_eq!(of_user.iter().map(|row| &row["activity"]).collect::<Vec<_>>(), [&json!("1#9")]);
+    assert_eq!(on_cluster(&redis, "ledger 1 --group g -o jsonl").code(0).jsonl().len(), 7);
+    assert_eq!(on_cluster(&redis, "ledger 1 --group g -o jsonl").code(0).jsonl().len(), 0);
+}
+
+#[test]
+fn a_trim_of_a_sharded_activity_is_of_all_shards() {
+    let redis = TestRedis::start();
+    let mut scripts = sale(&redis);
+    for (shard, user) in [("1#3", "d"), ("1#9", "a")] {
+        assert!(scripts.deduct(shard, (user, "1", "")).starts_with("1 "));
+    }
+    let rows = on_cluster(&redis, "ledger trim 1 --yes -o jsonl --before 2200-01-01").code(0).jsonl();
+    let shown: Vec<_> = rows.iter().map(|row| (&row["activity"], &row["removed"])).collect();
+    assert_eq!(shown, [(&json!("1#3"), &json!(1)), (&json!("1#9"), &json!(1))]);
+    on_cluster(&redis, "reconcile 1").code(0);
+}
+
+#[test]
+fn a_report_of_a_sharded_activity_names_the_shards() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    on_cluster(&redis, "report 1").code(2).stderr_has("`1#3`, `1#9`").stderr_has("seckill report '1#3'");
+    on_cluster(&redis, "report 1#3").code(0).stdout_has("10");
+}
+
+#[test]
+fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
+    let redis = TestRedis::start();
+    let mut scripts = sale(&redis);
+    assert!(scripts.deduct("1#9", ("a", "1", "")).starts_with("1 "));
+    assert!(scripts.lend("1#3", &transfer(1), "2", "2", "").starts_with("1 2 "));
+    let dir = tempfile::tempdir().unwrap();
+    let archive = |code| {
+        let line = format!("archive 1 --yes -o jsonl --to {}", dir.path().display());
+        let done = on_cluster(&redis, &line).code(code);
+        done.jsonl().into_iter().map(|row| row["status"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(archive(3), ["not_ended", "not_ended"]);
+    for shard in ["1#3", "1#9"] {
+        on_cluster(&redis, &format!("pause {shard}")).code(0);
+    }
+    assert_eq!(archive(3), ["in_transit", "in_transit"]);
+    assert!(scripts.borrow(&transfer(1), "1", "2").starts_with("1 "));
+    assert!(scripts.lend("1#3", "", "0", "0", &transfer(1)).starts_with("-3 "));
+    assert_eq!(archive(0), ["ok", "ok"]);
+    assert!(!redis.exists(&CLUSTER.stock("1#3")) && redis.exists(&CLUSTER.meta("1")));
+    assert_eq!(archive(0), ["replayed", "replayed"]);
+    on_cluster(&redis, "reconcile 1").code(3).stderr_has("`1` is archived");
+    on_cluster(&redis, "reconcile").code(0).stderr_has("1 activity is archived and left out");
+    on_cluster(&redis, &format!("preheat --yes --restore {}", dir.path().display())).code(0);
+    on_cluster(&redis, "reconcile 1").code(0);
+}
+
+#[test]
+fn order_records_are_not_of_a_shard() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    let refused = on_cluster(&redis, "reconcile 1#3 --orders -").stdin("user\n").code(2).stdout_is("");
+    refused.stderr_has("`1#3` is a shard").stderr_has("seckill reconcile 1 --orders");
+}
