@@ -100,6 +100,21 @@ fn adopt_stale_is_a_switch_of_what_changed() {
 }
 
 #[test]
+fn a_plan_tells_that_any_of_the_keys_expires() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r1"));
+        for key in layout.keys("1") {
+            assert!(adopt(&mut scripts, &["plan", ""]).ends_with(" 0"), "{layout:?}");
+            redis.cmd(("PEXPIRE", &key, 100_000_000));
+            assert!(adopt(&mut scripts, &["plan", ""]).ends_with(" 1"), "{layout:?} {key}");
+            redis.cmd(("PERSIST", &key));
+        }
+    }
+}
+
+#[test]
 fn adopt_not_preheated_and_corrupt() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);

@@ -198,3 +198,22 @@ fn a_set_keeps_the_units_of_every_member() {
     let units: Vec<String> = redis.hgetall("sku:units:1").into_iter().map(|(user, units)| user + &units).collect();
     assert_eq!(units, ["a1", "c1"]);
 }
+
+#[test]
+fn a_user_has_at_most_256_bytes_and_a_request_id_128() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        let [user, request] = ["u".repeat(256), "r".repeat(128)];
+        assert!(scripts.deduct("1", (&user, "1", &request)).starts_with("1 9"), "{layout:?}");
+        assert!(scripts.refund("1", (&user, "1", &request)).contains("-9"), "{layout:?}: of the purchase");
+        assert!(scripts.refund("1", (&user, "1", &request.replace('r', "s"))).starts_with("1 10"), "{layout:?}");
+        let before = redis.dump_all();
+        for (user, request) in [(format!("{user}u"), "r1".to_owned()), ("7".to_owned(), format!("{request}r"))] {
+            for reply in [scripts.deduct("1", (&user, "1", &request)), scripts.refund("1", (&user, "1", &request))] {
+                assert!(reply.contains("USAGE"), "{layout:?}: {reply}");
+            }
+        }
+        redis.assert_unchanged_since(&before);
+    }
+}

@@ -4,6 +4,7 @@
 //! the script's header names.
 
 use super::{adopt, archive, deduct, jobs, mixed_orders, multi_deduct, multi_jobs, others, refund, repair, trim};
+use crate::holds::transitions;
 use crate::support::TestRedis;
 use crate::support::scripts::refused_without_each_right;
 
@@ -64,5 +65,13 @@ fn what_takes_a_sale_away_without_a_right_writes_nothing() {
         trim::trim_has_every_status_of_its_header,
         archive::archive_has_every_status_of_its_header,
         archive::restore_has_every_status_of_its_header,
+    ]);
+}
+
+#[test]
+fn holds_without_a_right_write_nothing() {
+    a_refused_call_writes_nothing(&[
+        transitions::each_step_in_each_state_replies_and_writes_what_the_table_says,
+        transitions::a_batch_is_decided_one_after_the_other_with_a_letter_each,
     ]);
 }

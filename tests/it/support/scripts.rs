@@ -141,16 +141,18 @@ impl Scripts {
         shown_reply(command.query(self.user(name)))
     }
 
-    fn call_without_each_right(&mut self, name: &'static str, keys: &[String], args: &[&str], before: &Contents) {
+    fn call_without_each_right(&mut self, name: &'static str, keys: &[String], args: &[&str], contents: &Contents) {
+        self.restore(contents);
+        let before = Dump::of(&mut self.redis);
         for command in commands(name, self.layout.kind) {
-            self.restore(before);
+            self.restore(contents);
             self.send(&["ACL", "SETUSER", name, &format!("-{command}")]);
             let reply = self.call_as_its_user(name, keys, args);
             self.send(&["ACL", "SETUSER", name, &format!("+{command}")]);
             // Many calls do not need all that the header names.
             if reply.starts_with("ERROR ") {
-                let now = Dump::of(&mut self.redis);
-                assert!(&self.contents() == before, "{name} {args:?} without {command}: {reply}, but now\n{now:?}");
+                let changes = before.changes_to(&Dump::of(&mut self.redis));
+                assert!(changes.is_empty(), "{name} {args:?} without {command}: {reply}, but\n{changes}");
                 REFUSED.set(REFUSED.get().map(|count| count + 1));
             }
         }
