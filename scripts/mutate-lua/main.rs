@@ -54,12 +54,12 @@ fn mutate(binary: &str, telling: &str, tests: &str, coverage: &str, options: &[S
     binary.write(&unchanged, None);
 
     let files = all_files();
-    let is_wanted = |mutant: &Mutant| {
+    let mutants: Vec<Mutant> = files.iter().flat_map(|file| mutants_of(file)).collect();
+    let is_wanted = |mutant: &&Mutant| {
         let file = mutant.file.display();
         only.is_none_or(|only| only == format!("{file}") || only == format!("{file}:{}", mutant.line + 1))
     };
-    let mutants: Vec<Mutant> = files.iter().flat_map(|file| mutants_of(file)).filter(is_wanted).collect();
-    let mut chosen: Vec<&Mutant> = mutants.iter().skip(offset).step_by(every).collect();
+    let mut chosen: Vec<&Mutant> = mutants.iter().skip(offset).step_by(every).filter(is_wanted).collect();
     // The same order each time, in which the first hundred are of all files, so that a run may be ended early.
     chosen.sort_by_cached_key(|mutant| sha1(&format!("{}:{} {}", mutant.file.display(), mutant.line, mutant.after)));
     eprintln!("{} of {} changes", chosen.len(), mutants.len());
