@@ -231,6 +231,8 @@ local set = {'rules', rules_text(rules), 'adopted', name}
 if not meta.holds and whole(ARGV[17]) then set[#set + 1], set[#set + 2] = 'holds', ARGV[17] end
 if given.title then set[#set + 1], set[#set + 2] = 'title', given.title end
 if not meta.repairs then set[#set + 1], set[#set + 2] = 'repairs', digits(length) end
+local clock = redis.call('TIME')
+local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
 persist_keys()
 if with_ledger then
   local id = redis.call('XADD', KEYS[4], '*', unpack(fields))
@@ -238,8 +240,6 @@ if with_ledger then
     -- The checkpoint ends right before this entry: all that came earlier is in its pages.
     local ms, n = string.match(id, '^(%d+)%-(%d+)$')
     local upto = n ~= '0' and ms .. '-' .. digits(whole(n) - 1) or digits(whole(ms) - 1) .. '-' .. digits(MOST_UNITS)
-    local clock = redis.call('TIME')
-    local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
     set[#set + 1] = 'checkpoint'
     set[#set + 1] = concat({'0', name, pages, digits(epoch), id, upto, digits(length), total_text, digits(held), now, by}, ' ')
   end

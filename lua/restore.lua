@@ -180,12 +180,12 @@ if type(requests) == 'table' then return unfit(requests, 3) end
 local seen = concat({last, digits(requests), digits(entries), digits(participants), digits(units)}, ' ')
 -- A stock that somebody made meanwhile, as a plain refund does, is not ours to replace.
 if stock_text or seen ~= expected then return {STALE, seen .. (stock_text and ' stock' or '')} end
+local clock = redis.call('TIME')
+local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
 for i = 1, #listed, 2 do
   local made = redis.pcall('XGROUP', 'CREATE', KEYS[4], listed[i], listed[i + 1])
   if type(made) == 'table' and made.err and not find(made.err, 'BUSYGROUP', 1, true) then return made end
 end
-local clock = redis.call('TIME')
-local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
 redis.call('HDEL', KEYS[2], 'restore', 'archive')
 redis.call('HSET', KEYS[2], 'restored', concat({sha256, now, by}, ' '), unpack(fields))
 redis.call('SET', KEYS[1], ARGV[6])

@@ -10,7 +10,7 @@ mod hostile;
 mod interleavings;
 mod killed;
 mod model;
-mod transitions;
+pub mod transitions;
 
 use crate::support::{CLUSTER, COUPON, Layout, SECKILL, SKU, Scripts, TestRedis, wait_until};
 

@@ -20,7 +20,7 @@ fn limit(layout: Layout) -> &'static str {
 }
 
 #[test]
-fn adopt_ok_withdraws_switches_and_is_replayed() {
+pub(super) fn adopt_ok_withdraws_switches_and_is_replayed() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         redis.cmd(("SET", layout.stock("1"), "10"));
@@ -50,7 +50,7 @@ fn adopt_ok_withdraws_switches_and_is_replayed() {
 }
 
 #[test]
-fn adopt_undo_leaves_everything_as_it_was() {
+pub(super) fn adopt_undo_leaves_everything_as_it_was() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         redis.cmd(("SET", layout.stock("1"), "10"));
@@ -96,6 +96,21 @@ fn adopt_stale_is_a_switch_of_what_changed() {
             redis.cmd(("DEL", layout.participants("1")));
         }
         assert_eq!(adopt(&mut scripts, &switch("a")), "1 10", "{layout:?}");
+    }
+}
+
+#[test]
+fn a_plan_tells_that_any_of_the_keys_expires() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r1"));
+        for key in layout.keys("1") {
+            assert!(adopt(&mut scripts, &["plan", ""]).ends_with(" 0"), "{layout:?}");
+            redis.cmd(("PEXPIRE", &key, 100_000_000));
+            assert!(adopt(&mut scripts, &["plan", ""]).ends_with(" 1"), "{layout:?} {key}");
+            redis.cmd(("PERSIST", &key));
+        }
     }
 }
 

@@ -16,7 +16,7 @@ fn last(redis: &TestRedis, layout: Layout) -> String {
 }
 
 #[test]
-fn archive_has_every_status_of_its_header() {
+pub(super) fn archive_has_every_status_of_its_header() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         assert_eq!(call(&mut scripts, "archive", &["plan"]), "-4", "{layout:?}");
@@ -91,7 +91,7 @@ fn archive_has_every_status_of_its_header() {
 }
 
 #[test]
-fn restore_has_every_status_of_its_header() {
+pub(super) fn restore_has_every_status_of_its_header() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         let rules = "paused 1 1 - 10 - -";

@@ -5,7 +5,7 @@ use crate::support::ledger::orders;
 use crate::support::{COUPON, LAYOUTS, PRODUCT, SKU};
 
 #[test]
-fn ok_takes_the_units_and_tells_stock_and_bought_after_it() {
+pub(super) fn ok_takes_the_units_and_tells_stock_and_bought_after_it() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
@@ -124,7 +124,7 @@ fn corrupt_names_the_key_and_what_it_holds() {
 }
 
 #[test]
-fn a_refused_first_try_leaves_no_trace_and_a_refused_retry_is_kept() {
+pub(super) fn a_refused_first_try_leaves_no_trace_and_a_refused_retry_is_kept() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "0");
@@ -151,7 +151,7 @@ fn dry_writes_nothing() {
 }
 
 #[test]
-fn a_packed_reply_has_statuses_the_stock_and_what_users_hold() {
+pub(super) fn a_packed_reply_has_statuses_the_stock_and_what_users_hold() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat_with("1", if layout == COUPON { "2" } else { "5" }, &[("per_user_limit", "3")]);
@@ -197,4 +197,23 @@ fn a_set_keeps_the_units_of_every_member() {
     scripts.orders("refund", "first", "1", &[("a", "2", ""), ("b", "1", "")]);
     let units: Vec<String> = redis.hgetall("sku:units:1").into_iter().map(|(user, units)| user + &units).collect();
     assert_eq!(units, ["a1", "c1"]);
+}
+
+#[test]
+fn a_user_has_at_most_256_bytes_and_a_request_id_128() {
+    for layout in LAYOUTS {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        let [user, request] = ["u".repeat(256), "r".repeat(128)];
+        assert!(scripts.deduct("1", (&user, "1", &request)).starts_with("1 9"), "{layout:?}");
+        assert!(scripts.refund("1", (&user, "1", &request)).contains("-9"), "{layout:?}: of the purchase");
+        assert!(scripts.refund("1", (&user, "1", &request.replace('r', "s"))).starts_with("1 10"), "{layout:?}");
+        let before = redis.dump_all();
+        for (user, request) in [(format!("{user}u"), "r1".to_owned()), ("7".to_owned(), format!("{request}r"))] {
+            for reply in [scripts.deduct("1", (&user, "1", &request)), scripts.refund("1", (&user, "1", &request))] {
+                assert!(reply.contains("USAGE"), "{layout:?}: {reply}");
+            }
+        }
+        redis.assert_unchanged_since(&before);
+    }
 }

@@ -25,7 +25,7 @@ fn sale(layout: Layout) -> (TestRedis, Scripts) {
 }
 
 #[test]
-fn each_activity_is_decided_by_itself_and_keeps_its_line() {
+pub(super) fn each_activity_is_decided_by_itself_and_keeps_its_line() {
     for layout in [SECKILL, CLUSTER] {
         let (redis, mut scripts) = sale(layout);
         // User 8 may have two units in one activity, and not three.

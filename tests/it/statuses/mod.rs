@@ -14,6 +14,7 @@ mod names;
 mod others;
 mod refund;
 mod repair;
+mod rights;
 mod trim;
 mod upstream_lua;
 
