@@ -43,11 +43,14 @@ pub(super) fn same_request(request: &RequestId) -> Settle {
     Settle::SameRequest(request.to_string())
 }
 
+/// What a call sends in a mode.
+type Arguments<'a> = Box<dyn Fn(&str) -> Vec<Vec<u8>> + 'a>;
+
 /// One call, whose arguments depend on its mode.
 pub(super) struct SingleCall<'a> {
     pub(super) script: &'static Script,
     pub(super) settle: Settle,
-    arguments: Box<dyn Fn(&str) -> Vec<Vec<u8>> + 'a>,
+    arguments: Arguments<'a>,
     /// Whether it may have been sent more than once.
     was_broken: Cell<bool>,
 }

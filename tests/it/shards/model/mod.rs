@@ -9,7 +9,32 @@ mod proof;
 mod transfers;
 
 use std::collections::HashSet;
-use std::hash::Hash;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+/// A quick hash: tests are not optimized.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let number = part.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            self.write_u64(number);
+        }
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
 
 /// All states that can be reached, breadth first, each checked. Gives how many there are, or the shortest history that
 /// breaks a rule.
@@ -19,7 +44,8 @@ fn explore<S: Clone + Eq + Hash, E: Copy + std::fmt::Debug>(
     after: impl Fn(&S, E) -> Option<S>,
     check: impl Fn(&S) -> Result<(), String>,
 ) -> Result<usize, String> {
-    let mut known = HashSet::from([first.clone()]);
+    let mut known: HashSet<S, BuildHasherDefault<Mix>> = HashSet::default();
+    known.insert(first.clone());
     let mut states: Vec<(S, usize, Option<E>)> = vec![(first, 0, None)];
     let mut nth = 0;
     while nth < states.len() {

@@ -173,7 +173,7 @@ fn run(stock: [u8; SHARDS], quantity: u8, flaw: Flaw) -> Result<usize, String> {
 
 #[test]
 fn whoever_is_refused_can_name_an_instant_with_too_few_units() {
-    for (stock, quantity) in [([1, 0, 0], 1), ([0, 1, 1], 2), ([1, 1, 0], 1), ([0, 0, 0], 1)] {
+    for (stock, quantity) in [([1, 0, 0], 1), ([0, 1, 1], 2)] {
         let states = run(stock, quantity, Flaw::None).unwrap_or_else(|broken| panic!("{stock:?} {quantity}: {broken}"));
         assert!(states > 1_000, "only {states} states");
     }
