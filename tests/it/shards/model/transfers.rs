@@ -396,7 +396,7 @@ fn no_unit_is_lost_or_sold_twice_whoever_dies_and_whatever_comes_late() {
     for (wishes, stocks) in [(ONE_DONOR, [2, 0, 0]), (TWO_DONORS, [1, 0, 1]), (CHAIN, [1, 0, 0])] {
         let states =
             search(wishes, stocks, Flaw::None, 0).run().unwrap_or_else(|broken| panic!("{wishes:?}: {broken}"));
-        assert!(states > 500, "only {states} states");
+        assert!(states > 300, "only {states} states");
     }
 }
 
@@ -405,7 +405,7 @@ fn a_failover_at_any_time_loses_no_unit_and_sells_none_twice() {
     for (wishes, stocks) in [(TWO_DONORS, [1, 0, 0]), (CHAIN, [1, 0, 0])] {
         let states =
             search(wishes, stocks, Flaw::None, 1).run().unwrap_or_else(|broken| panic!("{wishes:?}: {broken}"));
-        assert!(states > 500, "only {states} states");
+        assert!(states > 300, "only {states} states");
     }
 }
 
