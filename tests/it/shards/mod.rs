@@ -10,6 +10,7 @@ mod inspect;
 mod mode_borrow;
 mod model;
 mod multi;
+mod night;
 mod orders;
 mod pause;
 mod preheat;
