@@ -192,7 +192,7 @@ fn expire(
                 more => format!(" and {more} more"),
             };
             warnings.warn(format!(
-                "`{activity}`: {}{more} cannot be expired, as the record is damaged or belongs to an order of several activities",
+                "`{activity}`: {}{more} cannot be expired: the record of a hold is damaged, or it belongs to an order of several activities",
                 named.join(", ")
             ));
         }
