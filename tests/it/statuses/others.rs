@@ -364,7 +364,7 @@ fn audit_ok_not_preheated_and_corrupt() {
             _ => "",
         };
         assert!(
-            reply.contains(" 14 live ") && reply.ends_with(&format!(" 5 {last} 2 0 {held}")),
+            reply.contains(" 14 live ") && reply.ends_with(&format!(" 5 nil {last} 2 0 {held}")),
             "{layout:?}: {reply}"
         );
         redis.cmd(("HSET", layout.meta("1"), "withdrawn", "-5"));
