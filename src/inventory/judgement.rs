@@ -148,7 +148,7 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
 /// What is counted wrong of what is held open.
 fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
     let mut say = |user, class, redis, ledger| {
-        differences.push(Difference { user, class, redis, ledger, orders: None, count: None });
+        differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
     };
     if let Some(corrupt) = &evidence.damaged_hold {
         say(None, Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None);
