@@ -2,7 +2,7 @@
   audit: what some participants hold, with the stock and the ledger's end at that same instant. It only reads.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash    rules, repairs, checkpoint, withdrawn; may be absent
+  KEYS[2]  meta           hash    rules, repairs, checkpoint, withdrawn, holds; may be absent
   KEYS[3]  requests       hash; only its type is read
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
@@ -14,8 +14,8 @@
   ARGV[4..]               users; at most 2,000. Of a page: `list`, or nothing
 
   Returns {status, ms, stock, rules, last, length, cursor, held}: the server's clock in Unix ms, the stock's text (with
-  what is withdrawn) or false without KEYS[1], `{rules, repairs, checkpoint, withdrawn}` of meta as texts or false (empty
-  without a meta), the ledger's last id or false, how many entries it has, the next page's cursor
+  what is withdrawn) or false without KEYS[1], `{rules, repairs, checkpoint, withdrawn, holds}` of meta as texts or false
+  (empty without a meta), the ledger's last id or false, how many entries it has, the next page's cursor
   (0: there is none), and held: for users, the text of what each holds, false for nothing; of a page, users and the text
   of what each holds in turn, joined by zero bytes behind their number and a space (quicker than a list, which `list`
   asks for if a user has such a byte). A member of a set without units, as a plain script leaves it, holds `?`. Status is
@@ -46,11 +46,12 @@ end
 
 local stock_text = redis.pcall('GET', KEYS[1])
 if stock_text and not whole(stock_text) then return corrupt(stock_text, 1) end
-local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'repairs', 'checkpoint', 'withdrawn')
+local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'repairs', 'checkpoint', 'withdrawn', 'holds')
 if fields.err then return corrupt(fields, 2) end
 local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
 if not rules then return corrupt(invalid, 2) end
 if fields[2] and not whole(fields[2]) then return corrupt(fields[2], 2) end
+if fields[5] and not whole(fields[5]) then return corrupt(fields[5], 2) end
 local withdrawn = withdrawn_units(fields[4])
 if fields[4] and not withdrawn then return corrupt(fields[4], 2) end
 if stock_text and withdrawn then

@@ -14,9 +14,11 @@
   One hold has 4 to 7 arguments:
   ARGV[1]  kind           hash, set or coupon
   ARGV[2]  by             who runs this, for the ledger; may be empty
-  ARGV[3]  request id     of the hold; of the step expire: how many are expired at most, 1 to 500
+  ARGV[3]  request id     of the hold; of the step expire: how many are expired at most, 1 to 500; of the step recount: nothing is
+                          counted if more holds are open, up to 1,000,000
   ARGV[4]  step           confirm: the units are bought; release: they return; expire: all that is overdue returns, whatever it is
-                          called; abort: an item of a multi-order returns, and a hold that comes later is refused
+                          called; abort: an item of a multi-order returns, and a hold that comes later is refused; recount: the
+                          units held open are counted anew by the holds
   ARGV[5]  order          `m:<primary>` of an item of a multi-order, as the hold has it; else empty, `-` or left out. What was decided
                           of an item before is written again, so that a WAIT that follows covers it
   ARGV[6]  mode           `first`, `retry` (the same), `borrow` (confirm: an expired hold that the stock does not cover is
@@ -59,10 +61,12 @@
   Returns for expire {1, stock, holds, units, more, id, order, ...}: how many holds and units returned; more is 1 if the next
   call may find others; then ids that were overdue and are left, with their order (false: their record is not what it should
   be), which are not looked at again for 5 seconds.
+  Returns for recount {1, stock, holds, units, user, units, units, ...}: what meta says is held open, and what the holds say
+  (false if there are too many); then of each user what is stored as held open, and what the holds say.
   A pause or the window refuses nothing here. While the stock is withdrawn, units move to and from meta's `withdrawn`.
   If units return, the stock comes last, and if they are taken it comes first, so that a cut leaves fewer units to sell,
   never more. What a cut left of a hold that is not open any more (`holds`, the user's open units, the deadline, the entry of a
-  confirm) is finished by the same call again, whatever its step, and by expire once the deadline is over.
+  confirm) is finished by the same call again, whatever its step, by expire once the deadline is over, and by recount.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
   ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM. Plain ones are quicker if XLEN is allowed too.
@@ -129,21 +133,22 @@ if quick_reply then return quick_reply end
 --- @include "deadlines"
 --- @include "give_back"
 --- @include "overdue"
+--- @include "recount"
 
 -- Reference path.
-local MOST_HOLDS, MOST_EXPIRED = 1000, 500
-local STEPS = {confirm = true, release = true, expire = true, abort = true}
+local MOST_HOLDS, MOST_EXPIRED, MOST_COUNTED = 1000, 500, 1000000
+local STEPS = {confirm = true, release = true, expire = true, abort = true, recount = true}
 local kind, step = ARGV[1], ARGV[4]
 if kind == 'counter' then return usage('settle: a counter records nobody who could hold units') end
 if not KEYS_OF[kind] then return usage('settle: ARGV[1] is not hash, set or coupon') end
 if #KEYS ~= KEYS_OF[kind] then return usage('settle: kind ' .. kind .. ' has ' .. KEYS_OF[kind] .. ' keys, not ' .. #KEYS) end
 if #ARGV < 4 or #ARGV > 15 then return usage('settle: 4 to 15 arguments are wanted, not ' .. #ARGV) end
-if not STEPS[step] then return usage('settle: ARGV[4] is not confirm, release, expire or abort') end
+if not STEPS[step] then return usage('settle: ARGV[4] is not confirm, release, expire, abort or recount') end
 local call = {op = step, kind = kind, by = ARGV[2], single = #ARGV < 8}
 if call.single then
   call.count, call.users, call.mode, call.reason, call.extra = 1, {ARGV[3]}, ARGV[6] or 'first', ARGV[7] or '', ARGV[5] or ''
 else
-  if #ARGV < 9 or step == 'expire' then return usage('settle: arguments of many holds') end
+  if #ARGV < 9 or step == 'expire' or step == 'recount' then return usage('settle: arguments of many holds') end
   local wrong = read_columns(call)
   if wrong then return wrong end
   if call.requests then return usage('settle: ARGV[10] is not empty') end
@@ -155,10 +160,11 @@ if call.mode ~= 'first' and call.mode ~= 'retry' and not call.borrows and not ca
 end
 local order = call.extra == '' and '-' or call.extra
 if order ~= '-' and not is_order(order) then return usage('settle: the order is not m:<primary>') end
-local ids, fields, most_expired = call.users, {}, nil
-if step == 'expire' then
-  most_expired = whole(ids[1])
-  if not most_expired or most_expired < 1 or most_expired > MOST_EXPIRED then return usage('settle: ARGV[3] is not 1 to ' .. MOST_EXPIRED) end
+local ids, fields, most = call.users, {}, nil
+if step == 'expire' or step == 'recount' then
+  local bound = step == 'expire' and MOST_EXPIRED or MOST_COUNTED
+  most = whole(ids[1])
+  if not most or most < 1 or most > bound then return usage('settle: ARGV[3] is not 1 to ' .. digits(bound)) end
 else
   for i = 1, call.count do
     if ids[i] == '' or not is_request(ids[i]) then return usage('settle: request id ' .. i) end
@@ -173,17 +179,18 @@ if not call.rules.total then return {NOT_PREHEATED, call.stock, false} end
 reply = deadlines_unfit(kind)
 if reply then return reply end
 
+if step == 'recount' then return recount(call, most) end
 if step == 'expire' then
   local now = clock_ms()
   local moves
-  moves, reply = find_overdue(call, now, most_expired)
+  moves, reply = find_overdue(call, now, most)
   if not moves then return reply end
   local denied = not call.dry and moves.examined > 0 and may_not_give_back(call)
   if denied then return forbidden(denied) end
   call.expiry_reason = call.reason
   if not call.dry then write_overdue(call, moves, now) end
   local left = call.stock + moves.units
-  local answer = {OK, digits(left), #moves.ids, digits(moves.units), moves.examined == most_expired and 1 or 0}
+  local answer = {OK, digits(left), #moves.ids, digits(moves.units), moves.examined == most and 1 or 0}
   for i = 1, #moves.left do answer[4 + 2 * i], answer[5 + 2 * i] = moves.left[i], moves.orders[i] end
   return answer
 end
@@ -233,7 +240,7 @@ end
 local closed_moves, taken, voided = new_moves(open), new_moves({}), {}
 local letters, quantities, bought, shown_users, refused, left, last = {}, {}, {}, {}, 0, call.stock, nil
 local now, states = {}, {}
-local most = call.rules.limit or MOST_UNITS
+local limit = call.rules.limit or MOST_UNITS
 local OPEN_ENDS = {confirm = 'confirmed', release = 'released', abort = 'void'}
 
 -- Units that a user holds now, or nil.
@@ -263,7 +270,7 @@ local function take_again(i, hold)
   local user, quantity = hold.user, hold.quantity
   local had = had_by(user)
   if not had then return CORRUPT, kind == 'set' and 6 or 5, view.held[is_known[user]] end
-  local is_allowed = kind == 'hash' and had + quantity <= most or kind ~= 'hash' and had == 0
+  local is_allowed = kind == 'hash' and had + quantity <= limit or kind ~= 'hash' and had == 0
   if is_allowed and quantity > left and call.borrows then return OUT_OF_STOCK end
   if not is_allowed or quantity > left then
     voided[#voided + 1] = i

@@ -37,6 +37,17 @@ local function ids_between(kind, first, last)
   return redis.call('ZRANGEBYSCORE', KEYS[6], first, last)
 end
 
+-- Whether there are more than so many ids.
+local function has_more_than(kind, most)
+  local found
+  if kind == 'set' then
+    found = redis.call('ZRANGEBYSCORE', KEYS[7], '-inf', '+inf', 'LIMIT', digits(most), '1')
+  else
+    found = redis.call('ZRANGEBYSCORE', KEYS[6], '-inf', '+inf', 'LIMIT', digits(most), '1')
+  end
+  return #found > 0
+end
+
 local function may_change_deadlines(kind)
   if kind == 'set' then return redis.acl_check_cmd('ZADD', KEYS[7], '1', 'm') and redis.acl_check_cmd('ZREM', KEYS[7], 'm') end
   return redis.acl_check_cmd('ZADD', KEYS[6], '1', 'm') and redis.acl_check_cmd('ZREM', KEYS[6], 'm')

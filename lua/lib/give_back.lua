@@ -117,56 +117,91 @@ local function clock_ms()
   return clock[1] * 1000 + math.floor(clock[2] / 1000)
 end
 
--- What is held open, by the holds themselves: units of all users, and of those in `open`. Nil if a record is not what it should be.
-local function count_open(call, open)
+-- What is held open, by the holds themselves: units of all users, and of those in `open`. With `every` of each user who has a hold
+-- with a deadline; it then also gets the ids that have one and are not held, `stale`, and their holds, false without one. Nil if a
+-- record is not what it should be.
+-- All in one call, because they must be of one instant: 7 ms for 1,000 open holds on a slow core, 0.7 s for 100,000.
+local function count_open(call, open, every)
   local ids, units = ids_between(call.kind, '-inf', '+inf'), 0
   for from = 1, #ids, 1000 do
     local fields = {}
     for i = from, math.min(from + 999, #ids) do fields[#fields + 1] = '\th:' .. ids[i] end
     local found = redis.call('HMGET', KEYS[3], unpack(fields))
     for i = 1, #fields do
-      local hold = found[i] and parse_hold(found[i])
-      if found[i] and not hold then return nil end
-      if hold and hold.state == 'held' then
-        units = units + hold.quantity
-        if open[hold.user] then open[hold.user] = open[hold.user] + hold.quantity end
+      local state, quantity, user
+      if found[i] then
+        state, quantity, user = string.match(found[i], '^(%l+) (%d+) %d+ %S+ (.*)$')
+        quantity = HOLD_STATES[state or ''] and whole(quantity)
+        if not quantity then return nil, found[i] end
+      end
+      if state == 'held' then
+        units = units + quantity
+        if every or open[user] then open[user] = (open[user] or 0) + quantity end
+      elseif every then
+        local at = #every.stale + 1
+        every.stale[at], every.holds[at] = ids[from + i - 1], found[i] and parse_hold(found[i])
+        if user and user ~= '' then open[user] = open[user] or 0 end
       end
     end
   end
   return units
 end
 
--- Finishes calls that were cut: what has a deadline and is not held was ended by one, of which the counters may not know. `stale`
--- are such ids, `holds` their records, false without one. The deadlines are removed last, so that this can be cut, too; then the
--- ledger learns what was confirmed. Units that a release had not returned are for `reconcile`, which may have returned them.
-local function finish(call, stale, holds)
-  local open, moves = {}, new_moves({})
-  for i = 1, #stale do
-    local hold = holds[i]
-    if hold and hold.user ~= '' then open[hold.user] = 0 end
-    if hold and hold.state == 'confirmed' then add_move(moves, nil, stale[i], hold, 'confirmed') end
-  end
-  local units = count_open(call, open)
-  if units then
-    local set, cleared = {}, {}
-    for user, is_open in pairs(open) do
-      if is_open > 0 then
-        set[#set + 1] = '\to:' .. user
-        set[#set + 1] = digits(is_open)
-      else
-        cleared[#cleared + 1] = '\to:' .. user
-      end
+-- Writes the units that users hold open, and of all users.
+local function write_open(call, open, units)
+  local set, cleared = {}, {}
+  local function write(most)
+    if #set > most then
+      redis.call('HSET', KEYS[3], unpack(set))
+      set = {}
     end
-    if #set > 0 then redis.call('HSET', KEYS[3], unpack(set)) end
-    if #cleared > 0 then redis.call('HDEL', KEYS[3], unpack(cleared)) end
-    redis.call('HSET', KEYS[2], 'holds', digits(units))
-    call.holds = units
+    if #cleared > most then
+      redis.call('HDEL', KEYS[3], unpack(cleared))
+      cleared = {}
+    end
+  end
+  for user, is_open in pairs(open) do
+    if is_open > 0 then
+      set[#set + 1] = '\to:' .. user
+      set[#set + 1] = digits(is_open)
+    else
+      cleared[#cleared + 1] = '\to:' .. user
+    end
+    write(4000)
+  end
+  write(0)
+  redis.call('HSET', KEYS[2], 'holds', digits(units))
+  call.holds = units
+end
+
+-- Ends what has a deadline and is not held, and tells the ledger what of it was confirmed.
+local function end_stale(call, stale, holds)
+  local moves = new_moves({})
+  for i = 1, #stale do
+    if holds[i] and holds[i].state == 'confirmed' then add_move(moves, nil, stale[i], holds[i], 'confirmed') end
   end
   remove_deadlines(call.kind, stale)
   if #moves.ids > 0 and call.rules.ledger then
     local alone = {by = call.by, reason = ''}
     redis.call('XADD', KEYS[4], '*', unpack(hold_entry(alone, 'confirm', call.stock, moves)))
   end
+end
+
+-- Finishes calls that were cut: what has a deadline and is not held was ended by one, of which the counters may not know. `stale`
+-- are such ids, `holds` their records, false without one. The deadlines are removed last, so that this can be cut, too; then the
+-- ledger learns what was confirmed. Units that a release had not returned are for `reconcile`, which may have returned them.
+-- Returns whether it could: if a record is not what it should be, the deadlines stay, because they say what is still to be counted.
+local function finish(call, stale, holds)
+  local open = {}
+  for i = 1, #stale do
+    local hold = holds[i]
+    if hold and hold.user ~= '' then open[hold.user] = 0 end
+  end
+  local units = count_open(call, open)
+  if not units then return false end
+  write_open(call, open, units)
+  end_stale(call, stale, holds)
+  return true
 end
 
 -- Finishes what calls that were cut left of some holds that are not open, from a number on. Returns the refusal if the caller

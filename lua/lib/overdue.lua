@@ -57,7 +57,14 @@ local function find_overdue(call, now, most)
   if not moves or call.dry or #moves.gone == 0 then return moves, reply end
   local denied = may_not_give_back(call)
   if denied then return nil, forbidden(denied) end
-  finish(call, moves.gone, moves.records)
+  if not finish(call, moves.gone, moves.records) then
+    -- They stay, and do not hold up the others.
+    for i = 1, #moves.gone do
+      moves.left[#moves.left + 1] = moves.gone[i]
+      moves.orders[#moves.orders + 1] = false
+    end
+    return moves
+  end
   moves, reply = look_for_overdue(call, now, most)
   if moves then moves.is_finished = true end
   return moves, reply

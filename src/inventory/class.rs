@@ -20,6 +20,8 @@ names! {
         MissingPurchase = "missing_purchase",
         /// Both know the user, the numbers differ.
         QuantityMismatch = "quantity_mismatch",
+        /// The count of units held open is not what the holds say.
+        OpenCount = "open_count",
         /// A user holds more than the limit allows.
         OverLimit = "over_limit",
         /// Order records name ledger entries newer than the ledger's last.

@@ -108,7 +108,15 @@ mod tests {
         let third = EntryId::first_at(Millis::new(4));
         let compared = orders.map(|_| Compared::unread(None, third, true));
         let mut evidence = Evidence::new(&"1001".parse().unwrap(), layout, None, compared);
-        let rules = Rules { total: 100, per_user_limit: Some(5), epoch: 1, repairs: 0, ledger: true, withdrawn: None };
+        let rules = Rules {
+            total: 100,
+            per_user_limit: Some(5),
+            epoch: 1,
+            repairs: 0,
+            ledger: true,
+            withdrawn: None,
+            holds: 0,
+        };
         evidence.end = Some(ActivityView {
             at: Millis::new(9),
             stock: None,

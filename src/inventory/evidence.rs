@@ -1,6 +1,9 @@
 //! Audit evidence: what was found of one activity, before anybody judges it.
 
+use std::collections::HashMap;
+
 use super::checkpoint::Checkpoint;
+use super::hold::{OpenCounts, Recounted};
 use super::id::ActivityId;
 use super::layout::{Kind, Layout};
 use super::ledger::EntryId;
@@ -25,6 +28,8 @@ pub struct Rules {
     pub ledger: bool,
     /// Units that a pause moved out of the stock; `None` if it is not withdrawn.
     pub withdrawn: Option<u64>,
+    /// Units held open, as they are counted.
+    pub holds: u64,
 }
 
 /// An activity at one instant.
@@ -110,6 +115,10 @@ pub struct Evidence {
     pub stock_drift_changed: bool,
     /// Users of whom record, ledger, limit or order records differ.
     pub mismatches: Vec<Mismatch>,
+    /// A hold that is not what it should be, so that nothing could be counted.
+    pub damaged_hold: Option<Corrupt>,
+    /// The units held open by the holds themselves, if they were counted.
+    pub open: Option<OpenCounts>,
     /// Warnings.
     pub notes: Vec<String>,
 }
@@ -134,6 +143,8 @@ impl Evidence {
             stock_drift: None,
             stock_drift_changed: false,
             mismatches: Vec::new(),
+            damaged_hold: None,
+            open: None,
             notes: Vec::new(),
         }
     }
@@ -143,6 +154,55 @@ impl Evidence {
         let ledger = std::mem::take(&mut self.ledger);
         *self = Self { ledger, ..Self::new(&self.activity, self.layout, self.total, None) };
         self.ledger.begin_again();
+    }
+
+    /// Holds that are counted in any case: a few milliseconds of the server's time.
+    pub const FEW_HOLDS: u64 = 500;
+    /// Holds that are counted if something is wrong: a second of the server's time.
+    pub const MANY_HOLDS: u64 = 100_000;
+
+    /// How many holds may be counted; `None` if none can be open. The ledger must be folded up to the last view, so that a
+    /// difference is one, even while others buy.
+    pub fn holds_to_count(&self) -> Option<u64> {
+        let holds = self.rules().filter(|_| self.kind.has_users() && self.corrupt.is_none())?.holds;
+        if !self.by_ledger {
+            return Some(if holds == 0 { Self::FEW_HOLDS } else { Self::MANY_HOLDS });
+        }
+        match (holds, self.ledger.open_units()) {
+            (0, 0) => None,
+            (holds, open) if signed(holds) == open => Some(Self::FEW_HOLDS),
+            _ => Some(Self::MANY_HOLDS),
+        }
+    }
+
+    /// Takes over what counting the open units came to. What the ledger says of them is corrected by it: the entry of a
+    /// confirmation may have been lost.
+    pub fn take_open(&mut self, recounted: Recounted) {
+        match recounted {
+            Recounted::Counts(counts) => {
+                // Read at one instant, the two differ only if an entry was lost.
+                let (stored, open) = (self.rules().map_or(0, |rules| signed(rules.holds)), self.ledger.open_units());
+                if self.by_ledger && stored != open {
+                    if counts.is_right() {
+                        self.notes.push(format!(
+                            "its ledger says that {open} units are held open, and {} are: the entry of a hold or of a \
+                             confirmation was lost",
+                            counts.counted
+                        ));
+                    }
+                    let users: HashMap<&[u8], u64> =
+                        counts.users.iter().map(|(user, _, counted)| (user.as_bytes(), *counted)).collect();
+                    self.ledger.limit_open(|user| users.get(user).copied().unwrap_or_default());
+                }
+                self.open = Some(counts);
+            }
+            Recounted::TooMany if self.holds_to_count() == Some(Self::MANY_HOLDS) => self.notes.push(format!(
+                "more than {} holds are open, so that nobody counted them: end some, by `expire` too, and audit again",
+                Self::MANY_HOLDS
+            )),
+            Recounted::TooMany | Recounted::Gone => {}
+            Recounted::Corrupt(corrupt) => self.damaged_hold = Some(corrupt),
+        }
     }
 
     /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.
@@ -260,7 +320,8 @@ mod tests {
     }
 
     fn view(stock: u64) -> ActivityView {
-        let rules = Rules { total: 10, per_user_limit: None, epoch: 1, repairs: 0, ledger: true, withdrawn: None };
+        let rules =
+            Rules { total: 10, per_user_limit: None, epoch: 1, repairs: 0, ledger: true, withdrawn: None, holds: 0 };
         let at = Millis::new(5000);
         ActivityView { at, stock: Some(stock), rules: Some(rules), last: None, length: None, checkpoint: None }
     }

@@ -145,6 +145,43 @@ impl Expired {
     }
 }
 
+/// The units held open, as they are counted and by the holds themselves, at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenCounts {
+    /// What `holds` of the meta says.
+    pub stored: u64,
+    /// What the holds say.
+    pub counted: u64,
+    /// Of each user who has a hold, and of those whose hold a call ended that was cut: what is stored as held open, and what
+    /// the holds say.
+    pub users: Vec<(StoredUser, u64, u64)>,
+}
+
+impl OpenCounts {
+    /// Users of whom the two differ.
+    pub fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, u64, u64)> {
+        self.users.iter().filter(|(_, stored, counted)| stored != counted)
+    }
+
+    /// Whether every count is what the holds say.
+    pub fn is_right(&self) -> bool {
+        self.stored == self.counted && self.wrong_users().next().is_none()
+    }
+}
+
+/// What counting the open units came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recounted {
+    /// They were counted.
+    Counts(OpenCounts),
+    /// More holds are open than may be counted.
+    TooMany,
+    /// A key holds what it must not.
+    Corrupt(Corrupt),
+    /// There is no such activity, or it is archived.
+    Gone,
+}
+
 names! {
     /// The states of a hold, as they are stored.
     pub enum HoldState {

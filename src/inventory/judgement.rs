@@ -27,6 +27,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
     whole(&mut evidence, drift, &mut differences);
     let unrecorded = unrecorded(&evidence);
     differences.extend(unrecorded.clone());
+    open_counts(&mut evidence, &mut differences);
     let limit = limit(evidence.kind, evidence.rules());
     for mismatch in &evidence.mismatches {
         of_user(mismatch, &evidence, limit, &mut differences);
@@ -140,6 +141,33 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
         say(Class::LostTail, None, last, Some(Held::Text(named.to_string())));
         evidence.notes.push(format!(
             "order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"
+        ));
+    }
+}
+
+/// What is counted wrong of what is held open.
+fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
+    let mut say = |user, class, redis, ledger| {
+        differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
+    };
+    if let Some(corrupt) = &evidence.damaged_hold {
+        say(None, Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None);
+        evidence
+            .notes
+            .push(format!("the units held open could not be counted: a hold in `{}` {}", corrupt.key, corrupt.what));
+    }
+    let Some(open) = &evidence.open else { return };
+    let units = |units| Some(Held::Units(signed(units)));
+    if open.stored != open.counted {
+        say(None, Class::OpenCount, units(open.stored), units(open.counted));
+    }
+    for (user, stored, counted) in open.wrong_users() {
+        say(Some(user.clone()), Class::OpenCount, units(*stored), units(*counted));
+    }
+    if !open.is_right() {
+        evidence.notes.push(format!(
+            "{} units are counted as held open, and its holds have {}: a call was cut off; `reconcile --fix` counts them anew",
+            open.stored, open.counted
         ));
     }
 }

@@ -11,6 +11,7 @@ use super::column::Column;
 use super::interner::Interner;
 use super::layout::Kind;
 use super::ledger::{Entry, EntryId, Op};
+use super::number::signed;
 use super::order_sums::OrderSums;
 use super::transfers::{Direction, TransferEntry, Transfers};
 pub use compared::{Compared, Newer};
@@ -132,6 +133,21 @@ impl LedgerState {
     pub fn open(&self, user: u32) -> i64 {
         let [open] = self.open.get(user);
         open
+    }
+
+    /// What the ledger says all users hold open.
+    pub fn open_units(&self) -> i64 {
+        self.open.iter().map(|(_, [open])| open).sum()
+    }
+
+    /// Lowers what the ledger says users hold open to what is known of them.
+    pub fn limit_open(&mut self, known: impl Fn(&[u8]) -> u64) {
+        let open: Vec<(u32, i64)> =
+            self.open.iter().filter(|(_, [open])| *open > 0).map(|(user, [open])| (user, open)).collect();
+        for (user, open) in open {
+            let known = signed(known(self.users.name(user)));
+            self.set_open(user, open.min(known));
+        }
     }
 
     /// Records what a user holds open, where no ledger says it.

@@ -51,7 +51,12 @@ pub fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrd
     if is_unrecorded && !evidence.ledger.lists_users() {
         return plan;
     }
+    if evidence.damaged_hold.is_some() {
+        plan.keep(Class::Corrupt, "a hold that is damaged must be corrected first");
+        return plan;
+    }
     let mut changes = Changes::new(evidence, missing_orders);
+    changes.open_counts();
     if evidence.kind == Kind::Counter {
         changes.counter();
     } else {

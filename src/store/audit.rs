@@ -145,6 +145,7 @@ impl AuditRun<'_> {
                 return Ok(self.evidence.corrupt.is_some());
             }
         }
+        self.read_open()?;
         self.evidence.compare_all();
         // A few are looked up again at one last instant; of many, what the pages showed is brought there.
         let differ: Vec<u32> = self.evidence.mismatches.iter().map(|mismatch| mismatch.user).collect();
@@ -212,6 +213,24 @@ impl AuditRun<'_> {
                 ledger.set_open(mismatch.user, open);
                 self.evidence.mismatches.extend(ledger.mismatch(mismatch.user, mismatch.holds.clone(), limit, false));
             }
+        }
+        Ok(())
+    }
+
+    /// Counts the units held open by the holds, if any can be.
+    fn read_open(&mut self) -> Result<(), StoreError> {
+        let Some(most) = self.evidence.holds_to_count() else { return Ok(()) };
+        let activity = self.evidence.activity.clone();
+        self.store.throttle.wait();
+        let recounted = self.store.recount(&activity, most, true);
+        self.store.throttle.took();
+        match recounted {
+            Ok(recounted) => self.evidence.take_open(recounted),
+            // Who may only read what an audit needs is audited all the same.
+            Err(StoreError::Permission { why }) => {
+                self.evidence.notes.push(format!("units held open were not compared with the holds: {why}"));
+            }
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -306,6 +325,7 @@ impl AuditRun<'_> {
             self.evidence.mismatches.extend(self.evidence.ledger.mismatch(user, Holding::Units(0), None, false));
         }
         self.look_up_open()?;
+        self.read_open()?;
         self.evidence.note_scans(lost_beginning);
         Ok(true)
     }

@@ -12,7 +12,9 @@ use super::scripts::{HOLD, SETTLE};
 use super::single_call::{SingleCall, same_request};
 use super::{Settle, Store, StoreError};
 use crate::inventory::activity::Snapshot;
-use crate::inventory::hold::{Expired, Held, Hold, HoldRecord, HoldState, LeftHold, OpenHold, Settled, Step};
+use crate::inventory::hold::{
+    Expired, Held, Hold, HoldRecord, HoldState, LeftHold, OpenCounts, OpenHold, Recounted, Settled, Step,
+};
 use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::inventory::number::{Quantity, signed};
 use crate::inventory::order::Outcome;
@@ -106,6 +108,40 @@ impl Store {
             _ => {}
         }
         Ok(Expiry::Done(expired))
+    }
+
+    /// Counts what is held open by the holds themselves, all at one instant, unless more than `most` are open. Unless
+    /// `dry_run`, the counts are what the holds say after it.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn recount(&mut self, activity: &ActivityId, most: u64, dry_run: bool) -> Result<Recounted, StoreError> {
+        let keys = self.keys(activity);
+        let names: Vec<&str> = keys.all().collect();
+        let first = [self.kind(), self.operator.clone(), most.to_string(), "recount".to_owned(), String::new()];
+        let again = if dry_run { Again::Reads } else { Again::Safe };
+        let value = self.servers.run(&SETTLE, &names, again, Some(Settle::SameCall), |nth| {
+            first.iter().cloned().chain([mode(dry_run, nth).to_owned()]).collect::<Vec<String>>()
+        })?;
+        let reply = Reply::of(&SETTLE);
+        let values = reply.array(value)?;
+        match reply.status(values.first())? {
+            Status::Ok => {}
+            Status::Corrupt => return Ok(Recounted::Corrupt(reply.corrupt(&values, &keys)?)),
+            _ => return Ok(Recounted::Gone),
+        }
+        let number = |value| Ok::<_, StoreError>(reply.count(value)?.unwrap_or_default());
+        let Some(counted) = reply.count(values.get(3))? else { return Ok(Recounted::TooMany) };
+        let mut users = Vec::with_capacity(values.len() / 3);
+        for row in values.get(4..).unwrap_or_default().chunks(3) {
+            let Some(Value::BulkString(user)) = row.first() else { return Err(reply.invalid(row)) };
+            users.push((StoredUser::new(user.clone()), number(row.get(1))?, number(row.get(2))?));
+        }
+        let counts = OpenCounts { stored: number(values.get(2))?, counted, users };
+        if !dry_run && !counts.is_right() {
+            self.changed(activity);
+        }
+        Ok(Recounted::Counts(counts))
     }
 
     /// Gives each open hold of an activity, by deadline; with `overdue` those alone whose deadline is over by the server's clock.

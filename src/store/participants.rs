@@ -134,6 +134,7 @@ pub(super) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>
                     repairs: reply.count(meta.get(1))?.unwrap_or_default(),
                     ledger: rules.ledger,
                     withdrawn: reply.count(meta.get(3))?,
+                    holds: reply.count(meta.get(4))?.unwrap_or_default(),
                 })
             }
         },

@@ -8,6 +8,9 @@ use super::participants::PageRequest;
 use super::reply::Reply;
 use super::scripts::REPAIR;
 use super::{Settle, Store, StoreError};
+use crate::inventory::class::Class;
+use crate::inventory::evidence::Evidence;
+use crate::inventory::hold::Recounted;
 use crate::inventory::id::{ActivityId, StoredUser};
 use crate::inventory::number::signed;
 use crate::inventory::repair::{Audited, Repair, Repaired};
@@ -33,10 +36,39 @@ impl Store {
         dry_run: bool,
         reason: Option<&str>,
     ) -> Result<Vec<Repaired>, StoreError> {
+        // The script that knows holds counts them anew, before what is held open refuses anything.
+        let (counts, units): (Vec<usize>, Vec<usize>) =
+            (0..repairs.len()).partition(|at| repairs[*at].class == Class::OpenCount);
+        let mut done = vec![Repaired::Stale; repairs.len()];
+        for at in counts {
+            done[at] = match self.recount(activity, Evidence::MANY_HOLDS, dry_run)? {
+                Recounted::Counts(counts) if counts.is_right() => Repaired::Replayed,
+                Recounted::Counts(_) => Repaired::Ok,
+                Recounted::Corrupt(_) => Repaired::Corrupt,
+                Recounted::TooMany => Repaired::Changed,
+                Recounted::Gone => Repaired::NotPreheated,
+            };
+        }
+        let all_counted =
+            done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
+        let of_units: Vec<&Repair> = units.iter().map(|at| repairs[*at]).collect();
+        let answers = self.repair_units(activity, &of_units, all_counted, dry_run, reason)?;
+        units.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
+        Ok(done)
+    }
+
+    /// Applies repairs of units. `all_in_force`: whether those that must come before are.
+    fn repair_units(
+        &mut self,
+        activity: &ActivityId,
+        repairs: &[&Repair],
+        mut all_in_force: bool,
+        dry_run: bool,
+        reason: Option<&str>,
+    ) -> Result<Vec<Repaired>, StoreError> {
         let mut order: Vec<usize> = (0..repairs.len()).collect();
         order.sort_by_key(|at| repairs[*at].raises_stock());
         let mut done = vec![Repaired::Stale; repairs.len()];
-        let mut all_in_force = true;
         // Each call raises the count of repairs by one, so the next expects one more.
         let mut calls = 0;
         let mut audited = repairs.iter().find_map(|repair| repair.audited);

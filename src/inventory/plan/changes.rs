@@ -43,6 +43,14 @@ impl<'a> Changes<'a> {
         Self { evidence, missing_orders, plan: RepairPlan::default(), changes: Vec::new(), is_complete: true }
     }
 
+    /// The counts of what is held open, which one change corrects.
+    pub(super) fn open_counts(&mut self) {
+        if let Some(open) = self.evidence.open.as_ref().filter(|open| !open.is_right()) {
+            let (from, to) = (Some(open.stored), open.counted);
+            self.changes.push(Change { class: Class::OpenCount, user: None, from, to, stock_change: 0 });
+        }
+    }
+
     /// A sale without users: `from` and `to` are the units sold, as the ledger has them.
     pub(super) fn counter(&mut self) {
         let evidence = self.evidence;

@@ -79,6 +79,7 @@ impl Sale {
             repairs: 0,
             ledger: by_ledger,
             withdrawn: self.withdrawn,
+            holds: 0,
         });
         let at = Millis::new(1000);
         let end = ActivityView { at, stock: self.stock, rules, last: None, length: None, checkpoint: None };

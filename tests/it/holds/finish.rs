@@ -2,7 +2,7 @@
 
 use super::cut::cut_after;
 use super::{LONG, WITH_USERS, quantity, units_left, units_of_7};
-use crate::support::{Layout, Scripts, TestRedis};
+use crate::support::{Layout, SECKILL, Scripts, TestRedis};
 
 /// Compares the counts of open units, and the deadlines, with the holds themselves.
 fn assert_exact(redis: &TestRedis, layout: Layout, users: &[&str], context: &str) {
@@ -45,7 +45,7 @@ fn check(
     name: &'static str,
     args: &[&str],
     duration: Option<&str>,
-    finish: impl Fn(&mut Scripts, &str),
+    finish: impl Fn(&TestRedis, &mut Scripts, &str),
 ) {
     let redis = TestRedis::start();
     let mut cuts = 0;
@@ -58,7 +58,7 @@ fn check(
         }
         let reply = scripts.eval(&cut_after(name, nth), &layout.all_keys("1"), args);
         let context = format!("{} {args:?} cut after {nth}: {reply}", layout.name);
-        finish(&mut scripts, &context);
+        finish(&redis, &mut scripts, &context);
         assert_exact(&redis, layout, &["7", "8"], &context);
         if !reply.contains("CUT") {
             break;
@@ -77,12 +77,12 @@ fn check(
 fn a_confirm_that_was_cut_is_finished_by_the_same_call_again() {
     for layout in WITH_USERS {
         let single = [layout.kind, "tester", "r", "confirm"];
-        check(layout, "settle", &single, Some(LONG), |scripts, context| {
+        check(layout, "settle", &single, Some(LONG), |_, scripts, context| {
             let reply = scripts.settle("confirm", "r");
             assert!(reply.starts_with("1 ") || reply.starts_with("2 "), "{context}: {reply}");
         });
         let job = [layout.kind, "tester", r#"["r"]"#, "confirm", "night", "d", "1", "0", "1"];
-        check(layout, "settle", &job, Some(LONG), |scripts, context| {
+        check(layout, "settle", &job, Some(LONG), |_, scripts, context| {
             let reply = scripts.call("settle", &layout.all_keys("1"), &job);
             assert!(reply.starts_with('o') || reply.starts_with('r'), "{context}: {reply}");
         });
@@ -92,7 +92,7 @@ fn a_confirm_that_was_cut_is_finished_by_the_same_call_again() {
 #[test]
 fn what_a_cut_left_is_finished_by_expire_once_the_deadline_is_over() {
     for layout in WITH_USERS {
-        check(layout, "settle", &[layout.kind, "tester", "r", "confirm"], Some(LONG), |scripts, context| {
+        check(layout, "settle", &[layout.kind, "tester", "r", "confirm"], Some(LONG), |_, scripts, context| {
             scripts.send(&["ZADD", &layout.deadlines("1"), "XX", "1", "r"]);
             let reply = scripts.settle("expire", "500");
             assert!(reply.starts_with("1 "), "{context}: {reply}");
@@ -105,7 +105,7 @@ fn a_hold_that_was_cut_and_sent_again_leaves_the_counts_exact() {
     for layout in WITH_USERS {
         let units = quantity(layout).to_string();
         let args = [layout.kind, "tester", "7", &units, "r", "first", "", LONG];
-        check(layout, "hold", &args, None, |scripts, context| {
+        check(layout, "hold", &args, None, |_, scripts, context| {
             let reply = scripts.hold("r", LONG);
             let is_refused = reply.starts_with("-2 ") || reply.starts_with("-11 ");
             assert!(reply.starts_with("1 ") || reply.starts_with("2 ") || is_refused, "{context}: {reply}");
@@ -115,5 +115,89 @@ fn a_hold_that_was_cut_and_sent_again_leaves_the_counts_exact() {
                 assert!(scripts.settle("expire", "500").starts_with("1 "), "{context}");
             }
         });
+    }
+}
+
+#[test]
+fn an_audit_sees_what_a_cut_left_of_the_counts_and_fix_counts_them_anew() {
+    for layout in WITH_USERS {
+        let confirm = [layout.kind, "tester", "r", "confirm"];
+        check(layout, "settle", &confirm, Some(LONG), |redis, scripts, context| {
+            let requests = layout.requests("1");
+            let is_wrong = |redis: &TestRedis| {
+                let record = redis.hget(&requests, "\th:r").unwrap();
+                let open = redis.hget(&layout.meta("1"), "holds").unwrap();
+                // User 8 holds one, and of the hash user 7 another one.
+                let others = if layout.kind == "hash" { 2 } else { 1 };
+                let of_r = if record.starts_with("held") { quantity(layout) } else { 0 };
+                open.parse::<i64>().unwrap() != others + of_r
+            };
+            let audit = ["-l", layout.name, "reconcile", "1"];
+            let was_wrong = is_wrong(redis);
+            let found = redis.seckill(audit).code(if was_wrong { 7 } else { 0 });
+            if was_wrong {
+                found.stdout_has("open_count").stderr_has("`reconcile --fix` counts them anew");
+                redis.seckill(audit).args(["--fix", "--yes"]).code(0).stdout_has("open_count");
+            }
+            assert!(!is_wrong(redis), "{context}");
+            redis.seckill(audit).code(0);
+            // A hold that is still open is confirmed; what was confirmed is finished.
+            assert!(scripts.settle("confirm", "r").contains(' '), "{context}");
+        });
+    }
+}
+
+#[test]
+fn an_audit_does_not_take_the_ledgers_word_for_what_is_held_open() {
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+    redis.seckill(["hold", "1", "--user", "7", "--quantity", "2", "--for", "1h", "--request", "r"]).code(0);
+    redis.seckill(["hold", "1", "--user", "8", "--for", "1h", "--request", "s"]).code(0);
+    // The last write of the call is the ledger entry.
+    let mut scripts = Scripts::of(&redis, SECKILL);
+    let confirm = ["hash", "tester", "r", "confirm"];
+    let reply = scripts.eval(&cut_after("settle", 4), &SECKILL.all_keys("1"), &confirm);
+    assert!(reply.contains("CUT"), "{reply}");
+    assert_eq!(redis.ask::<i64>(("ZCARD", SECKILL.deadlines("1"))), 1, "the deadline is gone");
+    let lost = "its ledger says that 3 units are held open, and 1 are";
+    redis.seckill(["reconcile", "1"]).code(0).stdout_has("match").stderr_has(lost);
+    // What was confirmed must be in the order records; what is held may be.
+    let orders = |rows: &str| {
+        redis.seckill(["reconcile", "1", "--orders", "-"]).stdin(format!("activity,user,quantity\n{rows}"))
+    };
+    orders("1,7,2\n").code(0);
+    orders("1,8,1\n").code(7).stdout_has("missing_order");
+}
+
+#[test]
+fn a_damaged_hold_keeps_what_is_still_to_be_counted() {
+    for step in ["confirm", "expire"] {
+        let redis = TestRedis::start();
+        let mut scripts = Scripts::of(&redis, SECKILL);
+        prepare(&mut scripts, LONG);
+        let (requests, deadlines) = (SECKILL.requests("1"), SECKILL.deadlines("1"));
+        let reply = scripts.eval(&cut_after("settle", 1), &SECKILL.all_keys("1"), &["hash", "tester", "r", "confirm"]);
+        assert!(reply.contains("CUT"), "{reply}");
+        let whole = redis.hget(&requests, "\th:s").unwrap();
+        redis.cmd(("HSET", &requests, "\th:s", "held ? 1 - 8"));
+        let before = redis.hget(&SECKILL.meta("1"), "holds");
+        if step == "confirm" {
+            assert!(scripts.settle("confirm", "r").starts_with("2 "));
+        } else {
+            redis.cmd(("ZADD", &deadlines, "XX", 1, "r"));
+            redis.seckill(["expire", "1"]).code(0).stderr_has("`r` cannot be expired: the record of a hold is damaged");
+        }
+        assert_eq!(redis.hget(&SECKILL.meta("1"), "holds"), before, "{step}");
+        assert_eq!(redis.ask::<i64>(("ZCARD", &deadlines)), 3, "{step}: the deadline stays");
+        redis.seckill(["reconcile", "1"]).code(7).stdout_has("corrupt").stderr_has("could not be counted");
+        redis.cmd(("HSET", &requests, "\th:s", whole));
+        redis.seckill(["reconcile", "1"]).code(7).stdout_has("open_count");
+        if step == "confirm" {
+            assert!(scripts.settle("confirm", "r").starts_with("2 "));
+        } else {
+            redis.seckill(["reconcile", "1", "--fix", "--yes"]).code(0);
+        }
+        assert_exact(&redis, SECKILL, &["7", "8"], step);
+        redis.seckill(["reconcile", "1"]).code(0);
     }
 }

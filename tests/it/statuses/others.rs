@@ -346,7 +346,7 @@ fn audit_ok_not_preheated_and_corrupt() {
         let (page, asked) = (audit(&mut scripts, "0", &["list"]), audit(&mut scripts, "", &["7", "8"]));
         for (reply, held) in [(page, "7 1"), (asked, "1 nil")] {
             let end = format!(
-                " 9 live 1 1 {limit} 10 - - 0 nil nil {last} 2 0 {}",
+                " 9 live 1 1 {limit} 10 - - 0 nil nil nil {last} 2 0 {}",
                 if layout.has_users() { held } else { "" }
             );
             assert!(reply.starts_with("1 1") && reply.ends_with(&end), "{layout:?}: {reply}");
@@ -364,7 +364,7 @@ fn audit_ok_not_preheated_and_corrupt() {
             _ => "",
         };
         assert!(
-            reply.contains(" 14 live ") && reply.ends_with(&format!(" 5 {last} 2 0 {held}")),
+            reply.contains(" 14 live ") && reply.ends_with(&format!(" 5 nil {last} 2 0 {held}")),
             "{layout:?}: {reply}"
         );
         redis.cmd(("HSET", layout.meta("1"), "withdrawn", "-5"));

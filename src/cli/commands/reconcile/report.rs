@@ -95,6 +95,7 @@ fn meaning(class: Class) -> &'static str {
         Class::MissingOrder => "units were taken, and no order record has them",
         Class::MissingPurchase => "an order record that Redis does not know: oversell ahead",
         Class::QuantityMismatch => "Redis and the order records both know the user, with other numbers",
+        Class::OpenCount => "units counted as held open are not those of the holds",
         Class::OverLimit => "a user holds more than the limit allows",
         Class::LostTail => "order records name ledger entries that are gone",
         Class::Corrupt => "a key or field holds what it must not",
