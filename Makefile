@@ -21,7 +21,7 @@ build: ## Build the release binary (static on Linux, if that works here) and pri
 TOOL := bench calls context doctor::clusters doctor::output documents faults::hostile faults::network faults::tls fixtures harness \
 	holds::interleavings input layers options outputs packaging race report secrets shell snapshots shards::model spread::model times watch why
 LONG := archive::cut bulk::property holds::cut holds::histories holds::killed interrupted ledger::trim_cut model::quick preheat::cut \
-	statuses::rights
+	shards::night shards::pause shards::preheat_cut statuses::rights
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
 	clients=$${SECKILL_TEST_CLIENTS-$$(scripts/clients)} && \

@@ -194,7 +194,7 @@ fn expire(
                 more => format!(" and {more} more"),
             };
             warnings.warn(format!(
-                "`{activity}`: {}{more} cannot be expired: the record is damaged, or that of its order",
+                "`{activity}`: {}{more} cannot be expired: the record of a hold is damaged, or that of its order",
                 named.join(", ")
             ));
         }
