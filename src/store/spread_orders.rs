@@ -73,6 +73,16 @@ impl SpreadOrder<'_> {
 impl Store {
     /// Takes units of activities in several slots, all or nothing. With `dry_run` nothing is written.
     pub(super) fn spread_order(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+        let order = self.spread(order)?;
+        let mut outcome = self.decide(&order, dry_run)?;
+        // What one shard has left says little of the sale.
+        let items = order.items.iter().zip(&mut outcome.items);
+        items.filter(|(item, _)| item.home != item.activity).for_each(|(_, outcome)| outcome.stock = None);
+        Ok(outcome)
+    }
+
+    /// An order with what has the units of each item.
+    fn spread<'o>(&mut self, order: &'o MultiOrder) -> Result<SpreadOrder<'o>, StoreError> {
         self.servers.discover()?;
         let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
         let homes = self.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
@@ -83,25 +93,28 @@ impl Store {
         let items: Vec<Item> = order.items.iter().zip(homes).map(item).collect();
         let stock = |nth: &usize| items[*nth].keys.stock.clone();
         let primary = (0..items.len()).min_by_key(stock).unwrap_or_default();
-        let order = SpreadOrder { order, items, primary };
+        Ok(SpreadOrder { order, items, primary })
+    }
+
+    /// Holds, commits, confirms; or aborts.
+    fn decide(&mut self, order: &SpreadOrder<'_>, dry_run: bool) -> Result<MultiOutcome, StoreError> {
         self.servers.look_for_replicas()?;
 
         let mut outcomes = Vec::with_capacity(order.items.len());
         for nth in 0..order.items.len() {
-            outcomes.push(self.hold_item(&order, nth, dry_run)?);
+            outcomes.push(self.hold_item(order, nth, dry_run)?);
         }
         let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
         if dry_run {
             return Ok(refused_if(is_refused, outcomes));
         }
         let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
-        let decision =
-            if is_refused { self.abort(&order, &mut outcomes)? } else { self.commit(&order, &mut outcomes)? };
+        let decision = if is_refused { self.abort(order, &mut outcomes)? } else { self.commit(order, &mut outcomes)? };
         let Decision::Bought { again } = decision else { return Ok(refused_if(true, outcomes)) };
         for nth in order.others() {
-            let settled = self.settle_item(&order, nth, "confirm", false)?;
+            let settled = self.settle_item(order, nth, "confirm", false)?;
             if !settled.outcome.status.is_done() {
-                return Err(self.split(&order, nth, settled.outcome.status));
+                return Err(self.split(order, nth, settled.outcome.status));
             }
             outcomes[nth] = settled.outcome;
         }

@@ -1,6 +1,6 @@
 //! A layout whose keys of an activity are in several slots is refused on a cluster, before anything is changed.
 
-use crate::support::{CLUSTER, TestCluster};
+use crate::support::TestCluster;
 
 #[test]
 fn other_layouts_are_refused_with_the_one_to_use() {

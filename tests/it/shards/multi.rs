@@ -13,6 +13,7 @@ fn an_item_of_a_sharded_activity_is_at_the_home_of_the_user_and_borrows() {
     for status in ["ok", "replayed"] {
         let order = buy(&ann, "a").code(0).json();
         assert_eq!((order["status"].as_str(), left("2")), (Some(status), Some(4)), "{order}");
+        assert_eq!(order["items"][0]["stock"], serde_json::Value::Null, "that of one shard would say nothing");
         assert_eq!(sale.stocks().iter().sum::<i64>(), 1);
     }
     let order = buy(&bob, "b").code(3).json();
