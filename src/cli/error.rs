@@ -150,7 +150,7 @@ fn exit_of(error: &StoreError) -> Exit {
         | StoreError::Reply { .. }
         | StoreError::NoUnits { .. }
         | StoreError::GaveUp(_) => Exit::Failed,
-        StoreError::Unknown { .. } | StoreError::Lost { .. } => Exit::Unknown,
+        StoreError::Unknown { .. } | StoreError::Unsettled { .. } | StoreError::Lost { .. } => Exit::Unknown,
     }
 }
 
@@ -185,6 +185,11 @@ pub fn advice(error: &StoreError) -> Option<String> {
         }
         StoreError::SpreadOrder { .. } => {
             "activities without users must be in one slot of a cluster: send an order for each of them"
+        }
+        StoreError::Unsettled { request, .. } => {
+            return Some(format!(
+                "send the same command again with `--request {request}`: it settles what can be settled, and buys nothing twice"
+            ));
         }
         StoreError::Unknown { settle, .. } => {
             return settle.as_ref().map(|settle| match settle {

@@ -4,7 +4,8 @@ use redis::{ErrorKind, RedisError};
 
 use super::redirection::Redirection;
 
-/// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`].
+/// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`] and
+/// [`StoreError::Unsettled`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant's text names its fields")]
 pub enum StoreError {
@@ -49,6 +50,9 @@ pub enum StoreError {
         "the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}"
     )]
     Unknown { server: String, why: String, settle: Option<Settle> },
+    /// Some items of an order of several slots are decided, and others cannot be now.
+    #[error("the order is not settled: {why}")]
+    Unsettled { request: String, why: String },
     /// The caller's limit is not the activity's own.
     #[error("the given limit per user is not the activity's own, which is {limit}")]
     OtherLimit { limit: String },

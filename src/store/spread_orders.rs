@@ -13,7 +13,7 @@ use super::keys::Keys;
 use super::orders::user_text;
 use super::scripts::{HOLD, SETTLE};
 use super::sha1::sha1_hex;
-use super::single_call::{Modes, SingleCall, same_request};
+use super::single_call::{SingleCall, same_request};
 use super::{Store, StoreError};
 use crate::inventory::hold::{LeftHold, Settled, Step};
 use crate::inventory::id::{ActivityId, RequestId};
@@ -114,7 +114,10 @@ impl Store {
         for nth in order.others() {
             let settled = self.settle_item(order, nth, "confirm", false)?;
             if !settled.outcome.status.is_done() {
-                return Err(self.split(order, nth, settled.outcome.status));
+                // Only a server that lost what a replica had does that.
+                let (activity, status) = (&order.items[nth].activity, settled.outcome.status.name());
+                let why = format!("it is bought, but its item of `{activity}` is {status}");
+                return Err(unsettled(&order.order.request, why));
             }
             outcomes[nth] = settled.outcome;
         }
@@ -143,7 +146,7 @@ impl Store {
             return Ok(Some((Step::Release, decided)));
         }
         let is_bought = decided.outcome.status == Status::Confirmed;
-        if !is_bought && !decided.outcome.status.is_done() {
+        if !is_bought && !is_given_up(decided.outcome.status) {
             return Ok(None);
         }
         let step = if is_bought { Step::Confirm } else { Step::Release };
@@ -165,16 +168,18 @@ impl Store {
             let first = [&*kind, &by, user, &quantity, request.as_str(), mode, reason, &ms];
             first.into_iter().chain([&*name, &digest, &items]).map(|text| text.as_bytes().to_vec()).collect()
         });
-        let read = |value| Ok(read_held(value, &item.keys, item.quantity)?.outcome);
+        let read = |value| Ok::<_, StoreError>(read_held(value, &item.keys, item.quantity)?.outcome);
+        let wanted = (item.quantity, request);
         if dry_run {
-            return read(self.send_single(&call, &item.home, Modes::DRY)?);
+            return Ok(self.hold_at_home(&item.activity, user.as_bytes(), &call, wanted, true)?.outcome);
         }
         let safe = call.first(&item.keys);
         let outcome = read(self.run_until_covered(&safe, request)?)?;
         if outcome.status != Status::OutOfStock || item.home == item.activity {
             return Ok(outcome);
         }
-        self.supply_home(&item.activity, user.as_bytes(), &call, item.quantity, request)?;
+        // With units of other shards; what came of it, the same call replies.
+        self.hold_at_home(&item.activity, user.as_bytes(), &call, wanted, false)?;
         read(self.run_until_covered(&safe, request)?)
     }
 
@@ -197,8 +202,17 @@ impl Store {
     /// Decides that the order is not bought, unless it is already, and returns what was taken.
     fn abort(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
         let settled = self.settle_item(order, order.primary, "abort", true)?;
-        if settled.outcome.status == Status::Confirmed {
+        let status = settled.outcome.status;
+        if status == Status::Confirmed {
             return Ok(Decision::Bought { again: true });
+        }
+        // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order,
+        // and what says so may be in files, or gone: the others must not return.
+        let was_held = order.others().all(|nth| outcomes[nth].status == Status::Replayed);
+        if order.items.len() > 1 && was_held && !is_given_up(status) {
+            let primary = &order.items[order.primary].activity;
+            let why = format!("`{primary}`, which says whether it is bought, is {}", status.name());
+            return Err(unsettled(&order.order.request, why));
         }
         returned(&mut outcomes[order.primary], &settled);
         for nth in order.others() {
@@ -255,21 +269,21 @@ impl Store {
                 return Ok(value);
             }
             if began.elapsed() >= SHORTEST_HOLD.max(timeout * 3) {
-                let server = self.server_name().to_owned();
-                let why = "no replica confirmed in time that it has an item of the order".to_owned();
-                return Err(StoreError::Unknown { server, why, settle: Some(settle) });
+                return Err(unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()));
             }
         }
     }
+}
 
-    /// The error for an item that is not there although its order is bought: only a server that lost what a replica had does that.
-    fn split(&self, order: &SpreadOrder<'_>, nth: usize, status: Status) -> StoreError {
-        let activity = &order.items[nth].activity;
-        StoreError::Reply {
-            what: "settle".to_owned(),
-            reply: format!("the order is bought, but its item of `{activity}` is {}", status.name()),
-        }
-    }
+/// The error for an order that somebody must look at, or send again.
+fn unsettled(request: &RequestId, why: String) -> StoreError {
+    StoreError::Unsettled { request: request.to_string(), why }
+}
+
+/// Whether the reply to an abort of the primary says that the order is not bought, and never will be. The id of another order cannot
+/// have bought it, either.
+fn is_given_up(status: Status) -> bool {
+    status.is_done() || status == Status::RequestConflict
 }
 
 /// The outcome of an order of which nothing is, or was to be, decided yet.

@@ -99,10 +99,22 @@ impl Store {
     /// Any of [`StoreError`]; refusals are statuses of the outcome.
     pub fn hold(&mut self, hold: &Hold, dry_run: bool) -> Result<Held, StoreError> {
         let call = self.hold_call(hold);
-        let wanted = Wanted { quantity: hold.quantity.get(), request: &hold.request };
-        let replied = self.send_home(&hold.activity, hold.user.as_str().as_bytes(), &call, Some(wanted), dry_run)?;
-        let (outcome, deadline) = self.outcome(replied, hold.quantity, dry_run, |value, keys| {
-            read_held(value, keys, hold.quantity).map(|held| (held.outcome, held.deadline))
+        self.hold_at_home(&hold.activity, hold.user.as_str().as_bytes(), &call, (hold.quantity, &hold.request), dry_run)
+    }
+
+    /// Sends the call of a hold to the home of its user, which gets units from other shards.
+    pub(in crate::store) fn hold_at_home(
+        &mut self,
+        activity: &ActivityId,
+        user: &[u8],
+        call: &SingleCall<'_>,
+        (quantity, request): (Quantity, &RequestId),
+        dry_run: bool,
+    ) -> Result<Held, StoreError> {
+        let wanted = Wanted { quantity: quantity.get(), request };
+        let replied = self.send_home(activity, user, call, Some(wanted), dry_run)?;
+        let (outcome, deadline) = self.outcome(replied, quantity, dry_run, |value, keys| {
+            read_held(value, keys, quantity).map(|held| (held.outcome, held.deadline))
         })?;
         Ok(Held { outcome, deadline: deadline.flatten() })
     }
@@ -272,19 +284,6 @@ impl Store {
                 }
             }
         }
-    }
-
-    /// Sends an order to the home of its user, which gets units from other shards. What came of it, the same call replies.
-    pub(in crate::store) fn supply_home(
-        &mut self,
-        activity: &ActivityId,
-        user: &[u8],
-        call: &SingleCall<'_>,
-        quantity: Quantity,
-        request: &RequestId,
-    ) -> Result<(), StoreError> {
-        let wanted = Wanted { quantity: quantity.get(), request };
-        self.send_home(activity, user, call, Some(wanted), false).map(drop)
     }
 
     /// The activities that have the units of a user: the activities themselves, or of those that are sharded, the home.

@@ -10,6 +10,8 @@ fn an_item_of_a_sharded_activity_is_at_the_home_of_the_user_and_borrows() {
     let buy =
         |user: &str, request: &str| sale.seckill(&format!("multi-deduct --user {user} --request {request} 1001=2 2=1"));
     let left = |id: &str| sale.seckill(&format!("inspect {id}")).code(0).json()[0]["stock"].as_i64();
+    let dry = sale.seckill(&format!("multi-deduct --user {ann} --dry-run 1001=2 2=1")).code(0).json();
+    assert_eq!((dry["status"].as_str(), left("2"), sale.stocks()), (Some("ok"), Some(5), vec![0, 0, 3]), "{dry}");
     for status in ["ok", "replayed"] {
         let order = buy(&ann, "a").code(0).json();
         assert_eq!((order["status"].as_str(), left("2")), (Some(status), Some(4)), "{order}");

@@ -143,6 +143,45 @@ fn expire_ends_an_order_as_its_primary_was_decided() {
     }
 }
 
+/// The primary may be gone since: whoever cannot ask it gives nothing back of what may be bought.
+#[test]
+fn nothing_returns_of_an_order_whose_primary_cannot_say_whether_it_is_bought() {
+    let sale = Sale::start(false);
+    assert!((0..3).all(|nth| sale.hold(nth, "1") == 1) && sale.confirm(0) == 1);
+    let stock = CLUSTER.stock(&sale.ids[0]);
+    let () = sale.cluster.ask(&stock, ("DEL", &stock));
+    let [a, b, c] = sale.items([1, 1, 1]);
+    let again = ["multi-deduct", &a, &b, &c, "--user", "7", "--request", "r"];
+    sale.cluster.seckill(again).code(6).stderr_has("is not_preheated").stderr_has("--request r");
+    wait_until("they are overdue", || sale.cluster.seckill(["expire"]).run().stderr.contains("`r` cannot be expired"));
+    let () = sale.cluster.ask(&stock, ("SET", &stock, 4));
+    assert_eq!(sale.stocks(), [4, 4, 4], "all is still taken");
+    assert_eq!(sale.again().1["status"], "replayed");
+    sale.cluster.seckill(["reconcile"]).code(0);
+}
+
+/// An id that means something else at the primary cannot have bought the order.
+#[test]
+fn items_return_if_their_request_id_is_of_another_order_at_the_primary() {
+    let sale = Sale::start(false);
+    sale.cluster.seckill(["deduct", &sale.ids[0], "--user", "7", "--request", "r"]).code(0);
+    assert!([1, 2].iter().all(|nth| sale.hold(*nth, "1") == 1));
+    wait_until("the items returned", || {
+        sale.cluster.seckill(["expire"]).code(0);
+        sale.stocks() == [4, 5, 5]
+    });
+}
+
+#[test]
+fn an_activity_that_is_not_there_refuses_the_order_and_nothing_stays_held() {
+    let sale = Sale::start(false);
+    let [_, b, c] = sale.items([1, 1, 1]);
+    // Before all others by its stock key, so that it is the primary.
+    let run = sale.cluster.seckill(["multi-deduct", "!=1", &b, &c, "--user", "7", "--request", "r"]).code(3);
+    run.stdout_has("not_preheated");
+    assert_eq!(sale.stocks(), [5, 5, 5]);
+}
+
 #[test]
 fn a_file_has_orders_of_one_node_and_of_several() {
     let sale = Sale::start(false);
