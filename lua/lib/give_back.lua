@@ -174,7 +174,7 @@ local function write_open(call, open, units)
   call.holds = units
 end
 
--- Ends what has a deadline and is not held, and tells the ledger what of it was confirmed.
+-- Ends what has a deadline and is not held, and writes to the ledger what of it was confirmed.
 local function end_stale(call, stale, holds)
   local moves = new_moves({})
   for i = 1, #stale do

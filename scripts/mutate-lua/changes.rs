@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What stands in code, and what it becomes.
+/// What is in the code, and what it becomes.
 const WORDS: [(&str, &str); 19] = [
     (" == ", " ~= "),
     (" ~= ", " == "),

@@ -1,4 +1,4 @@
-//! Which tests run which line. Each test runs once, on a build of scripts in which every statement tells the server's log
+//! Which tests run which line. Each test runs once, on a build of scripts in which every statement writes to the server's log
 //! its line; what a test takes is measured by that, too.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,7 +105,7 @@ impl Coverage {
         let text = fs::read_to_string(file).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let indent = |line: usize| lines[line].len() - lines[line].trim_start().len();
-        // A line that goes on with a statement, or closes a block, is deeper than what begins it or as deep.
+        // A line that continues a statement, or closes a block, is deeper than what begins it or as deep.
         let start = self.probes[file].iter().rev().find(|&&probe| probe <= line && indent(probe) <= indent(line));
         let is_run = |test: &Test| start.is_some_and(|start| test.lines.contains(&(file.to_owned(), *start)));
         (0..self.tests.len()).filter(|&test| is_run(&self.tests[test])).collect()
@@ -171,27 +171,27 @@ fn parsed(line: &str) -> Test {
     }
 }
 
-/// Writes the scripts so that every statement tells the log its line once a call.
+/// Writes the scripts so that every statement writes its line to the log once a call.
 pub fn instrument(directory: &Path) {
     for file in all_files() {
         let text = fs::read_to_string(&file).unwrap();
         let starts = places(&text);
-        let mut told = String::new();
+        let mut noted = String::new();
         let mut has_helper = !text.starts_with("--[[");
         for (number, line) in text.lines().enumerate() {
             if starts.contains(&number) {
                 let indent = line.len() - line.trim_start().len();
-                told += &format!("{}tell_line('{}:{number}') {}\n", &line[..indent], file.display(), &line[indent..]);
+                noted += &format!("{}note_line('{}:{number}') {}\n", &line[..indent], file.display(), &line[indent..]);
             } else {
-                told += &format!("{line}\n");
+                noted += &format!("{line}\n");
             }
             if !has_helper && line.starts_with("]]") {
                 has_helper = true;
-                told += "local told_lines = {} local function tell_line(line) if not told_lines[line] then \
-                         told_lines[line] = true redis.log(redis.LOG_WARNING, 'COV ' .. line) end end\n";
+                noted += "local noted_lines = {} local function note_line(line) if not noted_lines[line] then \
+                         noted_lines[line] = true redis.log(redis.LOG_WARNING, 'COV ' .. line) end end\n";
             }
         }
-        fs::write(directory.join(&file), told).unwrap();
+        fs::write(directory.join(&file), noted).unwrap();
     }
 }
 

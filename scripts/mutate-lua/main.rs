@@ -1,7 +1,7 @@
 //! Changes the scripts in `lua/` one small thing at a time, and prints the changes that no test notices. `scripts/mutants`
 //! compiles this with rustc alone and runs it:
 //!
-//!   mutate-lua instrument DIRECTORY                  scripts that tell which of their lines run, for the second binary below
+//!   mutate-lua instrument DIRECTORY                  scripts that note which of their lines run, for the second binary below
 //!   mutate-lua BINARY TELLING TESTS COVERAGE [EVERY[+OFFSET]] [FILE]
 //!                                                    with EVERY = 20 only each twentieth change, 20+7 the seventh of twenty;
 //!                                                    FILE such as lua/refund.lua, or lua/refund.lua:90
@@ -33,14 +33,14 @@ fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match &arguments[..] {
         [word, directory] if word == "instrument" => coverage::instrument(Path::new(directory)),
-        [binary, telling, tests, coverage, options @ ..] => mutate(binary, telling, tests, coverage, options),
+        [binary, noting, tests, coverage, options @ ..] => mutate(binary, noting, tests, coverage, options),
         _ => panic!("usage: mutate-lua BINARY TELLING TESTS COVERAGE [EVERY[+OFFSET]] [FILE]"),
     }
 }
 
-fn mutate(binary: &str, telling: &str, tests: &str, coverage: &str, options: &[String]) {
+fn mutate(binary: &str, noting: &str, tests: &str, coverage: &str, options: &[String]) {
     // Tests run binaries from directories of their own.
-    let telling = &fs::canonicalize(telling).expect("the binary that tells its lines");
+    let noting = &fs::canonicalize(noting).expect("the binary that notes its lines");
     let (every, offset) = options.first().map_or(("1", "0"), |every| every.split_once('+').unwrap_or((every, "0")));
     let [every, offset]: [usize; 2] = [every, offset].map(|number| number.parse().expect("EVERY is a number"));
     let only = options.get(1).map(String::as_str);
@@ -48,7 +48,7 @@ fn mutate(binary: &str, telling: &str, tests: &str, coverage: &str, options: &[S
     let most = env::var("SECKILL_MUTANTS_SECONDS").map_or(60.0, |text| text.parse().expect("seconds"));
     let server = env::var("SECKILL_TEST_SERVER").expect("SECKILL_TEST_SERVER");
     let known = Known::read(Path::new("scripts/mutate-lua/survivors.md"));
-    let coverage = Coverage::read(Path::new(coverage), tests, telling, &server);
+    let coverage = Coverage::read(Path::new(coverage), tests, noting, &server);
     let binary = Binary::read(binary);
     let (copy, unchanged) = (temporary("binary"), temporary("unchanged"));
     binary.write(&unchanged, None);

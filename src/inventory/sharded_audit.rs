@@ -1,7 +1,7 @@
 //! The audit of a sharded activity: each shard is judged by itself, at an instant of its own; then their sums, and the transfers
 //! between them.
 //!
-//! In each shard `stock + bought = total` holds at each instant, and a transfer moves stock and total alike. So at any mix of instants
+//! In each shard `stock + bought = total` holds at each instant, and a transfer moves stock and total by the same number. So at any mix of instants
 //! the units of all shards are the total of the activity, less what was lent, and with what was borrowed. Which of that is in
 //! transit, the ids of the transfers say.
 

@@ -219,11 +219,6 @@ impl<O: Orders> Run<O> {
         Ok(true)
     }
 
-    /// Whether the servers are known to be a cluster.
-    pub fn is_cluster(&self) -> bool {
-        self.lanes.is_cluster()
-    }
-
     /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
     pub fn accepts_more(&self) -> bool {
         self.orders.accepts_more()
@@ -296,11 +291,7 @@ impl<O: Orders> Run<O> {
 
     /// The error for a call of several slots, which shows that the only server so far is a node of a cluster.
     fn explain(&mut self, error: StoreError) -> StoreError {
-        if let Err(spread) = self.lanes.found_cluster() {
-            return spread;
-        }
-        self.orders.distributed(&self.states, self.lanes.count());
-        error
+        self.lanes.found_cluster().err().unwrap_or(error)
     }
 
     /// Gives activities of lanes that lost slots to the lanes that have them now.

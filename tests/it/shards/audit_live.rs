@@ -133,7 +133,7 @@ fn audits_are_exact_at_any_instant_of_a_sharded_sale() {
             wait_until("they borrow", || transfers.load(Ordering::Relaxed) >= 20);
             let before = calls.load(Ordering::Relaxed);
             (0..10).for_each(|_| audit(false));
-            wait_until("they went on", || calls.load(Ordering::Relaxed) > before + 20);
+            wait_until("they continued", || calls.load(Ordering::Relaxed) > before + 20);
         }));
         // However that ends: the sellers would be waited for.
         stop.store(true, Ordering::Relaxed);

@@ -18,7 +18,7 @@ fn clients_at_once_sell_a_total_exactly() {
         for _ in 0..8 {
             scope.spawn(|| {
                 let mut store = store(&url);
-                // Each goes on until it is refused three times.
+                // Each continues until it is refused three times.
                 let mut refusals = 0;
                 while refusals < 3 {
                     let user = format!("u{}", next.fetch_add(1, Ordering::Relaxed));
@@ -51,7 +51,7 @@ fn units_that_no_replica_has_as_lent_never_arrive() {
     assert!(error["error"].as_str().unwrap().contains("no replica of `1001#"), "{error}");
     assert_eq!((sale.stocks(), sale.in_transit()), (vec![0, 3, 0], 3));
     sale.cluster().node(4).thaw();
-    assert_eq!(sale.status(&line), "ok", "the same transfer goes on");
+    assert_eq!(sale.status(&line), "ok", "the same transfer continues");
     sale.check(6);
     assert_eq!((sale.in_transit(), sale.open(1)), (0, vec![]));
 

@@ -119,7 +119,7 @@ fn what_is_unfinished_is_said_to_whoever_wants_something_else() {
     assert!(whole.parts.values().all(|part| part.plans == 2), "{whole:?}");
 }
 
-/// Stops an update of 12 to 9 units when it is planned, sells units meanwhile, and lets it go on.
+/// Stops an update of 12 to 9 units when it is planned, sells units meanwhile, and lets it continue.
 fn sold_meanwhile(units: [usize; 3]) -> (TestRedis, Outcome) {
     let redis = TestRedis::start();
     redis.seckill(["script", "load"]).code(0);
