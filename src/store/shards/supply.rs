@@ -11,93 +11,20 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
+use super::arrived::Arrived;
+use super::need::{Need, STUCK, Supplied, is_out_of_stock};
 use super::peek::{OpenTransfer, Peeked, ShardView, peek};
-use super::transfer::{Arrival, Lent, Loan, Party, transfer_id};
+use super::transfer::{Arrival, Lent, Loan, Party, patience, transfer_id};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
-use crate::inventory::order::Corrupt;
 use crate::inventory::shards::Shards;
-use crate::inventory::status::Status;
 use crate::store::StoreError;
 use crate::store::cluster::Servers;
-use crate::store::covered::SafeCall;
-use crate::store::error::Settle;
-use crate::store::keys::Keys;
-
-/// A transfer that is older, by the donor's clock, was left by whoever began it.
-pub(in crate::store) const STUCK: Duration = Duration::from_secs(5);
-/// How long to wait for units by default, given how long to wait for a server: if that is long enough for a transfer that somebody
-/// left, then until it is old enough to be finished.
-pub(in crate::store) fn patient(timeout: Duration) -> Duration {
-    if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) }
-}
 
 /// How long "fewer than so many units" is remembered.
 pub(in crate::store) const MEMORY: Duration = Duration::from_secs(1);
 /// More than any shard has: half of the donor's stock comes.
 const WANT: u64 = 1_000_000_000;
-/// The longest `WAIT`: the connection must not time out before it.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Who needs units.
-pub(in crate::store) struct Need<'a> {
-    pub(in crate::store) activity: &'a ActivityId,
-    pub(in crate::store) shards: &'a Shards,
-    /// Which of the shards is to have them.
-    pub(in crate::store) home: usize,
-    /// How many it is to have in stock.
-    pub(in crate::store) quantity: u64,
-    /// Names the transfers.
-    pub(in crate::store) request: &'a str,
-    /// What is sent to the home together with the units, and how to settle it.
-    pub(in crate::store) order: Option<(&'a SafeCall, &'a Settle)>,
-    /// When this began, and how long it may take.
-    pub(in crate::store) began: Instant,
-    pub(in crate::store) at_most: Duration,
-    pub(in crate::store) stop: &'a dyn Fn() -> bool,
-}
-
-impl Need<'_> {
-    fn home_number(&self) -> u32 {
-        self.shards.numbers()[self.home]
-    }
-
-    /// The error for what ended before its time.
-    pub(in crate::store) fn failed(&self, why: String) -> StoreError {
-        let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.began.elapsed().as_millis()));
-        StoreError::NoUnits { activity, waited, why }
-    }
-
-    /// The error if it took too long.
-    ///
-    /// # Errors
-    /// It did.
-    pub(in crate::store) fn check_time(&self, why: impl FnOnce() -> String) -> Result<(), StoreError> {
-        if self.began.elapsed() < self.at_most {
-            return Ok(());
-        }
-        let waited = humantime::format_duration(self.at_most).to_string();
-        Err(StoreError::NoUnits { activity: self.activity.to_string(), waited, why: why() })
-    }
-}
-
-/// How that ended.
-#[derive(Debug)]
-pub(in crate::store) enum Supplied {
-    /// The order was sent, and this is its reply, which is not `out_of_stock`.
-    Decided(Value),
-    /// The home has the units, or had them a moment ago.
-    Here,
-    /// There was an instant at which fewer existed. In total there were so many, unless that is not known any more.
-    SoldOut {
-        left: Option<u64>,
-    },
-    /// The activity was reset, or has other shards by now.
-    Changed,
-    Corrupt(Corrupt),
-    /// Somebody asked to stop.
-    Stopped,
-}
 
 /// What finishing the transfers of an activity came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -110,20 +37,13 @@ pub struct Finished {
     pub left: u64,
 }
 
-/// Ids whose units have arrived for sure.
-#[derive(Debug)]
-struct Settling {
-    epoch: u64,
-    ids: Vec<String>,
-}
-
 /// What a process knows of its transfers.
 #[derive(Debug)]
 pub(in crate::store) struct Supply {
     layout: Layout,
     by: String,
-    /// By activity and donor.
-    settling: HashMap<(ActivityId, u32), Settling>,
+    /// What arrived.
+    arrived: Arrived,
     /// Fewer units than this existed then.
     short: HashMap<ActivityId, (u64, Instant)>,
     /// Whether an order that was sent with units may have been sent twice.
@@ -143,7 +63,7 @@ enum Transferred {
 
 impl Supply {
     pub(in crate::store) fn new(layout: Layout, by: String) -> Self {
-        Self { layout, by, settling: HashMap::new(), short: HashMap::new(), was_broken: false }
+        Self { layout, by, arrived: Arrived::default(), short: HashMap::new(), was_broken: false }
     }
 
     /// The same for another connection.
@@ -275,7 +195,7 @@ impl Supply {
         let (donor, home) = (need.shards.numbers()[donor], need.home_number());
         let id = transfer_id(need.request, attempt, donor, home);
         let wanted = need.quantity - views[need.home].stock;
-        let finished = self.take_settling(need.activity, donor, party.epoch);
+        let finished = self.arrived.take(need.activity, donor, party.epoch);
         let loan = Loan { id: &id, donor, home, need: wanted, want: WANT, finished: &finished };
         let units = loop {
             match party.lend(servers, &loan)? {
@@ -296,7 +216,7 @@ impl Supply {
         let borrowed = party.borrow(servers, &loan, units, need.order)?;
         self.was_broken |= borrowed.was_broken;
         match borrowed.arrival {
-            Arrival::Covered => self.has_arrived(need.activity, donor, party.epoch, id),
+            Arrival::Covered => self.arrived.add(need.activity, donor, party.epoch, id),
             Arrival::Uncovered => {}
             // Whatever became of the units: the order may be decided.
             Arrival::Changed | Arrival::Corrupt(_)
@@ -350,47 +270,23 @@ impl Supply {
         let units = match party.lend(servers, &loan)? {
             Lent::Covered(units) => units,
             Lent::Nothing => {
-                self.has_arrived(activity, donor, epoch, open.id.clone());
+                self.arrived.add(activity, donor, epoch, open.id.clone());
                 return Ok(Some(false));
             }
             Lent::Uncovered | Lent::Changed | Lent::Corrupt(_) => return Ok(None),
         };
         match party.borrow(servers, &loan, units, None)?.arrival {
             Arrival::Covered => {
-                self.has_arrived(activity, donor, epoch, open.id.clone());
+                self.arrived.add(activity, donor, epoch, open.id.clone());
                 Ok(Some(true))
             }
             Arrival::Uncovered | Arrival::Changed | Arrival::Corrupt(_) => Ok(None),
         }
     }
 
-    fn has_arrived(&mut self, activity: &ActivityId, donor: u32, epoch: u64, id: String) {
-        let settling = self.settling.entry((activity.clone(), donor));
-        let settling = settling.or_insert_with(|| Settling { epoch, ids: Vec::new() });
-        if settling.epoch != epoch {
-            *settling = Settling { epoch, ids: Vec::new() };
-        }
-        settling.ids.push(id);
-    }
-
-    fn take_settling(&mut self, activity: &ActivityId, donor: u32, epoch: u64) -> Vec<String> {
-        let settling = self.settling.remove(&(activity.clone(), donor));
-        settling.filter(|settling| settling.epoch == epoch).map(|settling| settling.ids).unwrap_or_default()
-    }
-
     /// Removes ids whose units have arrived from their donors' lists. What fails is left for the finisher.
     pub(in crate::store) fn settle(&mut self, servers: &mut Servers) {
-        let (by, patience) = (self.by.clone(), patience(servers));
-        let mut calls = Vec::new();
-        for ((activity, donor), Settling { epoch, ids }) in self.settling.drain() {
-            let party = Party { layout: self.layout, by: &by, activity: &activity, epoch, patience };
-            let loan = Loan { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
-            let slot = Keys::of(self.layout, &activity.shard(donor)).slot();
-            calls.push((slot, party.lend_call(&loan).command()));
-        }
-        if !calls.is_empty() {
-            drop(servers.each_reply(&calls));
-        }
+        self.arrived.settle(servers, self.layout, &self.by);
     }
 }
 
@@ -408,15 +304,6 @@ fn richest(views: &[ShardView], home: usize, but: &[usize]) -> Option<usize> {
     let is_other = |nth: &usize| *nth != home && !but.contains(nth);
     let others = views.iter().enumerate().filter(|(nth, view)| is_other(nth) && view.stock > 0);
     others.max_by_key(|(_, view)| view.stock).map(|(nth, _)| nth)
-}
-
-/// Whether a reply to one order says that units are missing.
-pub(in crate::store) fn is_out_of_stock(value: &Value) -> bool {
-    matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(Status::OutOfStock.code())))
-}
-
-fn patience(servers: &Servers) -> Duration {
-    (servers.target().timeout / 2).min(PATIENCE)
 }
 
 /// 5 to 50 ms, so that those who wait for each other come at different times.

@@ -158,6 +158,14 @@ impl Party<'_> {
     }
 }
 
+/// The longest `WAIT`: the connection must not time out before it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a `WAIT` may take.
+pub(super) fn patience(servers: &Servers) -> Duration {
+    (servers.target().timeout / 2).min(PATIENCE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

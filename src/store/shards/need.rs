@@ -1,0 +1,87 @@
+//! What an order lacks at the home of its user, and how the search for it may end.
+
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use crate::inventory::id::ActivityId;
+use crate::inventory::order::Corrupt;
+use crate::inventory::shards::Shards;
+use crate::inventory::status::Status;
+use crate::store::StoreError;
+use crate::store::covered::SafeCall;
+use crate::store::error::Settle;
+
+/// A transfer that is older, by the donor's clock, was left by whoever began it.
+pub(in crate::store) const STUCK: Duration = Duration::from_secs(5);
+
+/// How long to wait for units by default, given how long to wait for a server: if that is long enough for a transfer that somebody
+/// left, then until it is old enough to be finished.
+pub(in crate::store) fn patient(timeout: Duration) -> Duration {
+    if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) }
+}
+
+/// Who needs units.
+pub(in crate::store) struct Need<'a> {
+    pub(in crate::store) activity: &'a ActivityId,
+    pub(in crate::store) shards: &'a Shards,
+    /// Which of the shards is to have them.
+    pub(in crate::store) home: usize,
+    /// How many it is to have in stock.
+    pub(in crate::store) quantity: u64,
+    /// Names the transfers.
+    pub(in crate::store) request: &'a str,
+    /// What is sent to the home together with the units, and how to settle it.
+    pub(in crate::store) order: Option<(&'a SafeCall, &'a Settle)>,
+    /// When this began, and how long it may take.
+    pub(in crate::store) began: Instant,
+    pub(in crate::store) at_most: Duration,
+    pub(in crate::store) stop: &'a dyn Fn() -> bool,
+}
+
+impl Need<'_> {
+    pub(super) fn home_number(&self) -> u32 {
+        self.shards.numbers()[self.home]
+    }
+
+    /// The error for what ended before its time.
+    pub(in crate::store) fn failed(&self, why: String) -> StoreError {
+        let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.began.elapsed().as_millis()));
+        StoreError::NoUnits { activity, waited, why }
+    }
+
+    /// The error if it took too long.
+    ///
+    /// # Errors
+    /// It did.
+    pub(in crate::store) fn check_time(&self, why: impl FnOnce() -> String) -> Result<(), StoreError> {
+        if self.began.elapsed() < self.at_most {
+            return Ok(());
+        }
+        let waited = humantime::format_duration(self.at_most).to_string();
+        Err(StoreError::NoUnits { activity: self.activity.to_string(), waited, why: why() })
+    }
+}
+
+/// How that ended.
+#[derive(Debug)]
+pub(in crate::store) enum Supplied {
+    /// The order was sent, and this is its reply, which is not `out_of_stock`.
+    Decided(Value),
+    /// The home has the units, or had them a moment ago.
+    Here,
+    /// There was an instant at which fewer existed. In total there were so many, unless that is not known any more.
+    SoldOut {
+        left: Option<u64>,
+    },
+    /// The activity was reset, or has other shards by now.
+    Changed,
+    Corrupt(Corrupt),
+    /// Somebody asked to stop.
+    Stopped,
+}
+
+/// Whether a reply to one order says that units are missing.
+pub(in crate::store) fn is_out_of_stock(value: &Value) -> bool {
+    matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(Status::OutOfStock.code())))
+}
