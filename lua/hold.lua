@@ -30,7 +30,7 @@
   An item of an order of activities in several slots has 11: those of one order, and
   ARGV[9]  order          `m:` and the stock key of the order's primary item, which decides it
   ARGV[10] digest         of the whole order, which the request id stores
-  ARGV[11] items          how many it has; empty but for the primary
+  ARGV[11] items          stock keys of the other items, with spaces between; empty but for the primary
   Its record is written again if it is there, so that a WAIT that follows covers it.
 
   Returns for one order {status, stock, bought, deadline}, with stock and bought after it (bought is `?` if it is unknown;
@@ -159,7 +159,7 @@ if #ARGV == 11 then
   order, order_digest, items = ARGV[9], ARGV[10], ARGV[11]
   if not is_order(order) then return usage('hold: ARGV[9] is not m:<primary>') end
   if not find(order_digest, '^multi_deduct %x+$') then return usage('hold: ARGV[10] is not the digest of an order') end
-  if items ~= '' and not whole(items) then return usage('hold: ARGV[11] is not a number of items') end
+  if items ~= '' and not (#items <= 524800 and find(items, '^%S[%S ]*%S$')) then return usage('hold: ARGV[11] is not a list of stock keys') end
 end
 
 -- Reads, and checks, everything. Returns the reply that refuses the call.

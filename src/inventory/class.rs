@@ -12,6 +12,8 @@ names! {
         UnbackedTransfer = "unbacked_transfer",
         /// A shard lent units long ago that no other one got.
         StuckTransfer = "stuck_transfer",
+        /// Of an order of activities in several slots, one item is bought and another one is not.
+        SplitOrder = "split_order",
         /// A user's counter and the ledger differ.
         CounterDrift = "counter_drift",
         /// Units were taken, and no order record has them.

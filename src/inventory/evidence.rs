@@ -11,6 +11,7 @@ use super::ledger_state::{Compared, LedgerState};
 use super::mismatch::{Holding, Mismatch};
 use super::number::signed;
 use super::order::Corrupt;
+use super::order_parts::SplitOrder;
 use super::time::Millis;
 
 /// What preheat wrote, as far as an audit needs it.
@@ -119,6 +120,8 @@ pub struct Evidence {
     pub damaged_hold: Option<Corrupt>,
     /// The units held open by the holds themselves, if they were counted.
     pub open: Option<OpenCounts>,
+    /// Orders of activities in several slots that are bought in part.
+    pub split_orders: Vec<SplitOrder>,
     /// Warnings.
     pub notes: Vec<String>,
 }
@@ -134,7 +137,7 @@ impl Evidence {
             total,
             end: None,
             corrupt: None,
-            ledger: LedgerState::new(kind, compared),
+            ledger: LedgerState::new(kind, compared).with_order_parts(),
             held: Tally::default(),
             without_units: 0,
             by_ledger: false,
@@ -145,6 +148,7 @@ impl Evidence {
             mismatches: Vec::new(),
             damaged_hold: None,
             open: None,
+            split_orders: Vec::new(),
             notes: Vec::new(),
         }
     }

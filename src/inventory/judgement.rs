@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use super::audit::{Audit, Difference, Held, MissingOrder, Proof, Verdict};
 use super::class::Class;
 use super::evidence::{Evidence, limit};
+use super::hold::HoldState;
 use super::id::StoredUser;
 use super::layout::Kind;
 use super::mismatch::{Holding, Mismatch};
 use super::number::signed;
+use super::order_parts::SplitOrder;
 use super::plan::{self, MissingOrders, RepairPlan};
 use super::repair::Repair;
 
@@ -28,6 +30,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
     let unrecorded = unrecorded(&evidence);
     differences.extend(unrecorded.clone());
     open_counts(&mut evidence, &mut differences);
+    split_orders(&mut evidence, &mut differences);
     let limit = limit(evidence.kind, evidence.rules());
     for mismatch in &evidence.mismatches {
         of_user(mismatch, &evidence, limit, &mut differences);
@@ -169,6 +172,23 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
             "{} units are counted as held open, and its holds have {}: a call was cut off; `reconcile --fix` counts them anew",
             open.stored, open.counted
         ));
+    }
+}
+
+/// Orders that are bought in part.
+fn split_orders(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
+    let text = |of: &dyn std::fmt::Display, state: &str| Some(Held::Text(format!("{of}: {state}")));
+    for order in std::mem::take(&mut evidence.split_orders) {
+        let SplitOrder { request, user, is_bought, other, state } = &order;
+        let here = if *is_bought { HoldState::Confirmed.name() } else { "returned" };
+        let there = state.map_or("absent", HoldState::name);
+        evidence.notes.push(format!(
+            "the order `{request}` of user `{user}` is split: its item is {here} here, and {there} at `{other}`: a failover lost a part \
+             of it; sell what is missing, or refund what is bought, by hand"
+        ));
+        let (redis, ledger) = (text(other, there), text(request, here));
+        let (user, class) = (Some(order.user), Class::SplitOrder);
+        differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
     }
 }
 

@@ -150,6 +150,10 @@ pub struct Entry {
     pub shard: Option<Vec<u8>>,
     /// The units of a transfer.
     pub units: Option<Vec<u8>>,
+    /// Of an item of an order of activities in several slots, the stock key of the item that decides it.
+    pub primary: Option<Vec<u8>>,
+    /// Of that item's hold, the stock keys of the other items, with spaces between.
+    pub items: Option<Vec<u8>>,
 }
 
 impl Op {

@@ -12,6 +12,7 @@ use super::interner::Interner;
 use super::layout::Kind;
 use super::ledger::{Entry, EntryId, Op};
 use super::number::signed;
+use super::order_parts::OrderParts;
 use super::order_sums::OrderSums;
 use super::transfers::{Direction, TransferEntry, Transfers};
 pub use compared::{Compared, Newer};
@@ -37,6 +38,8 @@ pub struct LedgerState {
     pub sum: i64,
     /// Units that a shard lent to others, or got of them. The total has them.
     pub transfers: Transfers,
+    /// Orders of activities in several slots, if somebody compares them.
+    pub order_parts: Option<OrderParts>,
     /// Whether the last pause was not followed by a resume.
     pub is_paused: bool,
     /// The last entry that is in here.
@@ -70,10 +73,16 @@ impl LedgerState {
         Self { kind, users: users.unwrap_or_default(), orders, newer_from, named, ..Self::default() }
     }
 
+    /// The same, which also remembers orders of activities in several slots.
+    pub fn with_order_parts(self) -> Self {
+        Self { order_parts: Some(OrderParts::default()), ..self }
+    }
+
     /// Forgets the ledger and who was seen, not the order records.
     pub fn begin_again(&mut self) {
-        let Self { kind, users, orders, newer_from, named, .. } = std::mem::take(self);
-        *self = Self { kind, users, orders, newer_from, named, ..Self::default() };
+        let Self { kind, users, orders, newer_from, named, order_parts, .. } = std::mem::take(self);
+        let order_parts = order_parts.map(|_| OrderParts::default());
+        *self = Self { kind, users, orders, newer_from, named, order_parts, ..Self::default() };
     }
 
     /// Begins, instead of with a preheat, with what a checkpoint says, of which each user's units come by
@@ -231,6 +240,9 @@ impl LedgerState {
         // A bare counter sells to nobody in particular: all of it is one user without a name.
         let has_users = self.kind.has_users();
         let users = self.users.numbers(rows.iter().map(|row| if has_users { row.user() } else { b"" }));
+        if let (Some(parts), Some(user)) = (&mut self.order_parts, users.first()) {
+            parts.add(op, entry, *user)?;
+        }
         for ((row, user), count) in rows.iter().zip(users).zip(counts) {
             match op {
                 Op::Deduct => self.move_units(user, count, 0),

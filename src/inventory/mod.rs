@@ -28,6 +28,7 @@ pub mod mismatch;
 pub mod names;
 pub mod number;
 pub mod order;
+pub mod order_parts;
 #[doc(hidden)]
 pub mod order_sums;
 pub mod plan;

@@ -71,6 +71,7 @@ impl AuditRun<'_> {
             }
             let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
             if is_done {
+                self.compare_order_parts()?;
                 self.evidence.note_orders_too_old();
                 return Ok(());
             }
@@ -212,6 +213,21 @@ impl AuditRun<'_> {
             for (mismatch, open) in found.iter().zip(open) {
                 ledger.set_open(mismatch.user, open);
                 self.evidence.mismatches.extend(ledger.mismatch(mismatch.user, mismatch.holds.clone(), limit, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares orders of activities in several slots with the records of their other items.
+    fn compare_order_parts(&mut self) -> Result<(), StoreError> {
+        if self.evidence.by_ledger {
+            match self.store.split_orders(&self.keys, &mut self.evidence.ledger) {
+                Ok(split) => self.evidence.split_orders = split,
+                // Who may read this activity alone is audited all the same.
+                Err(StoreError::Permission { why }) => {
+                    self.evidence.notes.push(format!("orders over several slots were not compared: {why}"));
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(())

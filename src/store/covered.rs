@@ -1,5 +1,6 @@
 //! Calls that a replica must have before anything else is done: `WAIT` behind them, on the same connection, in one write.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
@@ -94,13 +95,7 @@ impl Servers {
                         calls.into_iter().map(|value| self.node(node).checked(value)).collect();
                     match checked {
                         Ok(replies) => {
-                            let is_covered = match replicas {
-                                None => true,
-                                Some(count) => {
-                                    let count = self.node(node).checked(count)?;
-                                    Reply::of_command("WAIT").count(Some(&count))?.unwrap_or_default() > 0
-                                }
-                            };
+                            let is_covered = self.node(node).is_covered(replicas)?;
                             return Ok(Covered { replies, is_covered, was_broken: broken.is_some() });
                         }
                         Err(error) if self.may_recover(&error) || matches!(error, StoreError::Redirected(_)) => error,
@@ -124,6 +119,36 @@ impl Servers {
     }
 }
 
+impl Servers {
+    /// Sends calls of several slots once, to all nodes side by side, with a `WAIT` of at most `patience` behind those of each node if
+    /// one is given. `None` says nothing of what became of a call: it is to be sent again.
+    pub(super) fn try_side_by_side(&mut self, calls: &[SafeCall], patience: Option<Duration>) -> Vec<Option<Value>> {
+        let mut by_node: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (nth, call) in calls.iter().enumerate() {
+            by_node.entry(self.node_of(common_slot(&call.keys))).or_default().push(nth);
+        }
+        let mut under_way = Vec::new();
+        for (node, of_node) in by_node {
+            let wait = patience.filter(|_| self.is_followed(node));
+            let of_it = of_node.iter().map(|nth| &calls[*nth]);
+            if self.node(node).write_covered(of_it, wait, false, false).is_ok() {
+                under_way.push((node, of_node, wait.is_some()));
+            }
+        }
+        let mut values = vec![None; calls.len()];
+        for (node, of_node, waits) in under_way {
+            let server = self.node(node);
+            let Ok(Replies { calls, replicas }) = server.read_covered(of_node.len(), waits, false) else { continue };
+            if server.is_covered(replicas).is_ok_and(|is_covered| is_covered) {
+                for (nth, reply) in of_node.into_iter().zip(calls) {
+                    values[nth] = server.checked(reply).ok();
+                }
+            }
+        }
+        values
+    }
+}
+
 impl Server {
     fn send_covered(
         &mut self,
@@ -132,6 +157,17 @@ impl Server {
         asks: bool,
         by_text: bool,
     ) -> Result<Replies, StoreError> {
+        self.write_covered(calls.iter(), wait, asks, by_text)?;
+        self.read_covered(calls.len(), wait.is_some(), asks)
+    }
+
+    fn write_covered<'c>(
+        &mut self,
+        calls: impl Iterator<Item = &'c SafeCall>,
+        wait: Option<Duration>,
+        asks: bool,
+        by_text: bool,
+    ) -> Result<(), StoreError> {
         self.connection()?;
         let mut bytes = Vec::new();
         for call in calls {
@@ -144,16 +180,26 @@ impl Server {
             let milliseconds = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX).max(1);
             bytes.extend(redis::cmd("WAIT").arg(1).arg(milliseconds).get_packed_command());
         }
-        self.write(&bytes)?;
-        let mut replies = Vec::with_capacity(calls.len());
-        for _ in calls {
+        self.write(&bytes)
+    }
+
+    fn read_covered(&mut self, calls: usize, waits: bool, asks: bool) -> Result<Replies, StoreError> {
+        let mut replies = Vec::with_capacity(calls);
+        for _ in 0..calls {
             let asked = if asks { self.read()? } else { Value::Okay };
             let reply = self.read()?;
             // Without ASKING the node sends the call back, and that would say nothing of why.
             replies.push(if matches!(asked, Value::ServerError(_)) { asked } else { reply });
         }
-        let replicas = wait.map(|_| self.read()).transpose()?;
+        let replicas = waits.then(|| self.read()).transpose()?;
         Ok(Replies { calls: replies, replicas })
+    }
+
+    /// Whether a replica has it, or there is none.
+    fn is_covered(&mut self, replicas: Option<Value>) -> Result<bool, StoreError> {
+        let Some(count) = replicas else { return Ok(true) };
+        let count = self.checked(count)?;
+        Ok(Reply::of_command("WAIT").count(Some(&count))?.unwrap_or_default() > 0)
     }
 }
 

@@ -138,4 +138,10 @@ impl Keys {
             Layout::Custom(custom) => custom.stock().parts(),
         }
     }
+
+    /// The activity or the shard that has a stock key; `None` if it is none of this layout.
+    pub fn activity_of(layout: Layout, stock: &str) -> Option<ActivityId> {
+        let (before, after) = Self::stock_pattern(layout);
+        stock.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
+    }
 }

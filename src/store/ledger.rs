@@ -294,6 +294,8 @@ pub(super) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError
             b"transfer" => entry.transfer = Some(text),
             b"shard" => entry.shard = Some(text),
             b"units" => entry.units = Some(text),
+            b"primary" => entry.primary = Some(text),
+            b"items" => entry.items = Some(text),
             _ => (),
         }
     }

@@ -7,6 +7,7 @@ pub mod adopt;
 #[doc(hidden)]
 pub mod archive;
 mod audit;
+mod audit_parts;
 mod audit_shards;
 pub mod bulk;
 mod call;

@@ -63,6 +63,12 @@ impl SpreadOrder<'_> {
         format!("multi_deduct {}", sha1_hex(&asked.join("\n")))
     }
 
+    /// The stock keys of the others, for the ledger of the primary.
+    fn names_of_others(&self) -> String {
+        let names: Vec<&str> = self.others().map(|nth| &*self.items[nth].keys.stock).collect();
+        names.join(" ")
+    }
+
     /// The others.
     fn others(&self) -> impl Iterator<Item = usize> {
         let primary = self.primary;
@@ -100,9 +106,11 @@ impl Store {
     fn decide(&mut self, order: &SpreadOrder<'_>, dry_run: bool) -> Result<MultiOutcome, StoreError> {
         self.servers.look_for_replicas()?;
 
+        let mut replies = if dry_run { Vec::new() } else { self.hold_all(order) };
+        replies.resize(order.items.len(), None);
         let mut outcomes = Vec::with_capacity(order.items.len());
-        for nth in 0..order.items.len() {
-            outcomes.push(self.hold_item(order, nth, dry_run)?);
+        for (nth, reply) in replies.into_iter().enumerate() {
+            outcomes.push(self.hold_item(order, nth, reply, dry_run)?);
         }
         let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
         if dry_run {
@@ -111,8 +119,7 @@ impl Store {
         let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
         let decision = if is_refused { self.abort(order, &mut outcomes)? } else { self.commit(order, &mut outcomes)? };
         let Decision::Bought { again } = decision else { return Ok(refused_if(true, outcomes)) };
-        for nth in order.others() {
-            let settled = self.settle_item(order, nth, "confirm", false)?;
+        for (nth, settled) in self.settle_others(order, "confirm")? {
             if !settled.outcome.status.is_done() {
                 // Only a server that lost what a replica had does that.
                 let (activity, status) = (&order.items[nth].activity, settled.outcome.status.name());
@@ -136,9 +143,8 @@ impl Store {
     pub fn expire_item(&mut self, left: &LeftHold) -> Result<Option<(Step, Settled)>, StoreError> {
         let activity = &left.activity;
         let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
-        let (before, after) = Keys::stock_pattern(self.layout);
-        let primary = name.strip_prefix("m:").and_then(|key| key.strip_prefix(before)?.strip_suffix(after));
-        let Some(primary) = primary.and_then(|id| id.parse::<ActivityId>().ok()) else { return Ok(None) };
+        let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(self.layout, key));
+        let Some(primary) = primary else { return Ok(None) };
         self.servers.look_for_replicas()?;
         let keys = self.keys(&primary);
         let decided = self.settle_covered(&keys, &request, "abort", name)?;
@@ -155,26 +161,49 @@ impl Store {
         Ok(Some((step, self.settle_covered(&keys, &request, name_of_step, name)?)))
     }
 
-    /// Holds an item.
-    fn hold_item(&mut self, order: &SpreadOrder<'_>, nth: usize, dry_run: bool) -> Result<Outcome, StoreError> {
+    /// Holds all items side by side, each at its home. What became of one without a reply, the same call replies.
+    fn hold_all(&mut self, order: &SpreadOrder<'_>) -> Vec<Option<Value>> {
+        let items = order.items.iter().enumerate();
+        let calls: Vec<SafeCall> = items.map(|(nth, item)| self.hold_call_of(order, nth).first(&item.keys)).collect();
+        let patience = self.servers.target().timeout / 2;
+        self.servers.try_side_by_side(&calls, Some(patience))
+    }
+
+    fn hold_call_of<'o>(&self, order: &'o SpreadOrder<'_>, nth: usize) -> SingleCall<'o> {
         let item = &order.items[nth];
         let duration = SHORTEST_HOLD.max(self.servers.target().timeout * 3);
-        let items = if nth == order.primary { order.items.len().to_string() } else { String::new() };
+        let items = if nth == order.primary { order.names_of_others() } else { String::new() };
         let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
         let (kind, by, name, digest) = (self.kind(), self.operator.clone(), order.name(), order.digest());
-        let call = SingleCall::new(&HOLD, same_request(request), move |mode| {
+        SingleCall::new(&HOLD, same_request(request), move |mode| {
             let quantity = item.quantity.to_string();
             let (reason, ms) = (order.order.reason.as_deref().unwrap_or_default(), duration.as_millis().to_string());
             let first = [&*kind, &by, user, &quantity, request.as_str(), mode, reason, &ms];
             first.into_iter().chain([&*name, &digest, &items]).map(|text| text.as_bytes().to_vec()).collect()
-        });
+        })
+    }
+
+    /// Holds an item, unless a reply says that this was done.
+    fn hold_item(
+        &mut self,
+        order: &SpreadOrder<'_>,
+        nth: usize,
+        reply: Option<Value>,
+        dry_run: bool,
+    ) -> Result<Outcome, StoreError> {
+        let item = &order.items[nth];
+        let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
+        let call = self.hold_call_of(order, nth);
         let read = |value| Ok::<_, StoreError>(read_held(value, &item.keys, item.quantity)?.outcome);
         let wanted = (item.quantity, request);
         if dry_run {
             return Ok(self.hold_at_home(&item.activity, user.as_bytes(), &call, wanted, true)?.outcome);
         }
         let safe = call.first(&item.keys);
-        let outcome = read(self.run_until_covered(&safe, request)?)?;
+        let outcome = match reply {
+            Some(value) => read(value)?,
+            None => read(self.run_until_covered(&safe, request)?)?,
+        };
         if outcome.status != Status::OutOfStock || item.home == item.activity {
             return Ok(outcome);
         }
@@ -185,7 +214,7 @@ impl Store {
 
     /// The commit: whatever happens afterwards, the order is bought.
     fn commit(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
-        let settled = self.settle_item(order, order.primary, "confirm", true)?;
+        let settled = self.settle_primary(order, "confirm")?;
         match settled.outcome.status {
             status if status.is_done() => {
                 outcomes[order.primary] = settled.outcome;
@@ -201,7 +230,7 @@ impl Store {
 
     /// Decides that the order is not bought, unless it is already, and returns what was taken.
     fn abort(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
-        let settled = self.settle_item(order, order.primary, "abort", true)?;
+        let settled = self.settle_primary(order, "abort")?;
         let status = settled.outcome.status;
         if status == Status::Confirmed {
             return Ok(Decision::Bought { again: true });
@@ -215,30 +244,38 @@ impl Store {
             return Err(unsettled(&order.order.request, why));
         }
         returned(&mut outcomes[order.primary], &settled);
-        for nth in order.others() {
-            let settled = self.settle_item(order, nth, "abort", false)?;
+        for (nth, settled) in self.settle_others(order, "abort")? {
             returned(&mut outcomes[nth], &settled);
         }
         Ok(Decision::Aborted)
     }
 
-    fn settle_item(
-        &mut self,
-        order: &SpreadOrder<'_>,
-        nth: usize,
-        step: &str,
-        covered: bool,
-    ) -> Result<Settled, StoreError> {
-        let keys = &order.items[nth].keys;
+    fn settle_primary(&mut self, order: &SpreadOrder<'_>, step: &str) -> Result<Settled, StoreError> {
+        self.settle_covered(&order.items[order.primary].keys, &order.order.request, step, &order.name())
+    }
+
+    /// Ends the other items as the primary was decided, side by side: what each of them has become.
+    fn settle_others(&mut self, order: &SpreadOrder<'_>, step: &str) -> Result<Vec<(usize, Settled)>, StoreError> {
         let request = &order.order.request;
-        if covered {
-            return self.settle_covered(keys, request, step, &order.name());
-        }
-        let names: Vec<&str> = keys.all().collect();
+        let others: Vec<usize> = order.others().collect();
         let arguments = self.settle_arguments(request, step, &order.name());
-        let settle = Some(same_request(request));
-        let value = self.servers.run(&SETTLE, &names, Again::Safe, settle, |_| arguments.clone())?;
-        read_settled(value, keys)
+        let call = |nth: &usize| SafeCall::new(&SETTLE, order.items[*nth].keys.all(), arguments.clone());
+        let calls: Vec<SafeCall> = others.iter().map(call).collect();
+        let replies = self.servers.try_side_by_side(&calls, None);
+        let mut settled = Vec::with_capacity(others.len());
+        for (nth, reply) in others.into_iter().zip(replies) {
+            let keys = &order.items[nth].keys;
+            let value = match reply {
+                Some(value) => value,
+                None => {
+                    let names: Vec<&str> = keys.all().collect();
+                    let again = Some(same_request(request));
+                    self.servers.run(&SETTLE, &names, Again::Safe, again, |_| arguments.clone())?
+                }
+            };
+            settled.push((nth, read_settled(value, keys)?));
+        }
+        Ok(settled)
     }
 
     fn settle_covered(

@@ -3,6 +3,7 @@
 use crate::support::{CLUSTER, Scripts, TestRedis};
 
 const ORDER: &str = "m:seckill:{1}:stock";
+const OTHERS: &str = "seckill:{2}:stock seckill:{3}:stock";
 const DIGEST: &str = "multi_deduct 0123456789abcdef0123456789abcdef01234567";
 
 fn hold(scripts: &mut Scripts, request: &str, digest: &str, items: &str) -> String {
@@ -24,7 +25,7 @@ fn an_item_is_held_and_settled_for_its_order_alone() {
     let redis = TestRedis::start();
     let mut scripts = Scripts::of(&redis, CLUSTER);
     scripts.preheat("1", "10");
-    assert!(hold(&mut scripts, "r", DIGEST, "3").starts_with("1 8 2 "));
+    assert!(hold(&mut scripts, "r", DIGEST, OTHERS).starts_with("1 8 2 "));
     let record = redis.hget(&CLUSTER.key(3, "1"), "\th:r").unwrap();
     assert!(record.starts_with("held 2 ") && record.ends_with(&format!(" {ORDER} 7")), "{record}");
     assert_eq!(redis.hget(&CLUSTER.key(3, "1"), "r"), Some(format!("{DIGEST}\t7")), "the digest of the whole order");
@@ -39,7 +40,7 @@ fn an_item_is_held_and_settled_for_its_order_alone() {
     let entries = redis.xrange(&CLUSTER.key(4, "1"));
     let of_order: Vec<_> =
         entries[1..].iter().map(|(_, entry)| (&*entry["op"], entry.get("primary"), entry.get("items"))).collect();
-    let (primary, items) = ("seckill:{1}:stock".to_owned(), "3".to_owned());
+    let (primary, items) = ("seckill:{1}:stock".to_owned(), OTHERS.to_owned());
     assert_eq!(of_order, [("hold", Some(&primary), Some(&items)), ("confirm", Some(&primary), None)]);
 }
 
@@ -76,12 +77,12 @@ fn what_was_decided_before_is_written_again() {
         assert!(dirty(&redis) > before, "{expected}: nothing was written");
         assert_eq!(redis.dump_all(), state);
     };
-    hold(&mut scripts, "r", DIGEST, "2");
-    writes(&mut scripts, &mut |scripts| hold(scripts, "r", DIGEST, "2"), "2");
+    hold(&mut scripts, "r", DIGEST, OTHERS);
+    writes(&mut scripts, &mut |scripts| hold(scripts, "r", DIGEST, OTHERS), "2");
     settle(&mut scripts, "r", "confirm", ORDER);
     writes(&mut scripts, &mut |scripts| settle(scripts, "r", "confirm", ORDER), "2");
     writes(&mut scripts, &mut |scripts| settle(scripts, "r", "abort", ORDER), "-14");
-    writes(&mut scripts, &mut |scripts| hold(scripts, "r", DIGEST, "2"), "2");
+    writes(&mut scripts, &mut |scripts| hold(scripts, "r", DIGEST, OTHERS), "2");
     settle(&mut scripts, "s", "abort", ORDER);
     writes(&mut scripts, &mut |scripts| settle(scripts, "s", "abort", ORDER), "2");
 }
@@ -93,8 +94,14 @@ fn an_item_that_is_refused_leaves_nothing_behind() {
     scripts.preheat("1", "1");
     let before = redis.dump_all();
     assert_eq!(hold(&mut scripts, "r", DIGEST, ""), "-3 1 0 nil");
-    for (order, digest, items) in [("x", DIGEST, ""), ("m:", DIGEST, ""), (ORDER, "digest", ""), (ORDER, DIGEST, "two")]
-    {
+    for (order, digest, items) in [
+        ("x", DIGEST, ""),
+        ("m:", DIGEST, ""),
+        (ORDER, "digest", ""),
+        (ORDER, DIGEST, "a b "),
+        (ORDER, DIGEST, "a\tb"),
+        (ORDER, DIGEST, &"a".repeat(524_801)),
+    ] {
         let args = ["hash", "tester", "7", "1", "r", "first", "", "900000", order, digest, items];
         let reply = scripts.call("hold", &CLUSTER.all_keys("1"), &args);
         assert!(reply.starts_with("ERROR USAGE hold: "), "{reply}");
