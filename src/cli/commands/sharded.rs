@@ -1,10 +1,13 @@
 //! Sharded activities in commands that take activities: which are, and which shards they have.
 
+use std::collections::VecDeque;
+
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::records::Sharded;
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
+use seckill::inventory::ledger::{Entry, EntryId};
 use seckill::inventory::shards::Shards;
 use seckill::store::Store;
 
@@ -26,6 +29,42 @@ pub fn expand(activities: Vec<ActivityId>, store: &mut Store) -> Result<Vec<Acti
         None => vec![activity],
     };
     Ok(activities.into_iter().flat_map(each).collect())
+}
+
+/// Gives the entries of several ledgers by their ids, with the place of each ledger: those behind the entry that stands beside it,
+/// which becomes the last that was given, and up to `upto`, if that is given. Ends early once `each` returns false.
+pub fn each_merged(
+    ledgers: &mut [(ActivityId, EntryId)],
+    upto: Option<&[EntryId]>,
+    store: &mut Store,
+    mut each: impl FnMut(&ActivityId, usize, &Entry) -> Result<bool>,
+) -> Result<()> {
+    let mut pages: Vec<VecDeque<Entry>> = ledgers.iter().map(|_| VecDeque::new()).collect();
+    let mut ended = vec![false; ledgers.len()];
+    loop {
+        for (nth, (activity, after)) in ledgers.iter().enumerate() {
+            if pages[nth].is_empty() && !ended[nth] {
+                pages[nth].extend(store.ledger(activity, *after)?);
+                if let Some(upto) = upto {
+                    pages[nth].retain(|entry| entry.id <= upto[nth]);
+                }
+                ended[nth] = pages[nth].is_empty();
+            }
+        }
+        let next = (0..pages.len()).filter_map(|nth| Some((pages[nth].front()?.id, nth))).min();
+        let Some((_, nth)) = next else { return Ok(()) };
+        let others = (0..pages.len()).filter(|other| *other != nth);
+        let limit = others.filter_map(|other| Some((pages[other].front()?.id, other))).min();
+        let (activity, after) = &mut ledgers[nth];
+        // As many as come before those of the others.
+        while pages[nth].front().is_some_and(|entry| limit.is_none_or(|limit| (entry.id, nth) < limit)) {
+            let Some(entry) = pages[nth].pop_front() else { break };
+            *after = entry.id;
+            if !each(activity, nth, &entry)? {
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// Refuses a command that is of one shard at a time: `again` is the command for one.

@@ -3,6 +3,7 @@
 //! Who bought is not kept: memory would grow with the users.
 
 pub mod balance;
+pub mod merged;
 pub mod timeline;
 pub mod units_a_user;
 

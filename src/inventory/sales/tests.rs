@@ -1,4 +1,5 @@
 use super::balance::{Balance, Objection};
+use super::merged::MergedLedgers;
 use super::*;
 use crate::inventory::audit::Verdict;
 
@@ -184,4 +185,44 @@ fn a_mark_says_who_did_it_and_why_if_somebody_said() {
         (mark.by, mark.reason)
     };
     assert_eq!((by("ann"), by("")), ((Some("ann".to_owned()), Some("ann".to_owned())), (None, None)));
+}
+
+/// Entries of shards as those of the whole.
+fn merged(first: &[Entry], rest: &[(usize, Entry)]) -> (Sales, i64) {
+    let (mut merged, preheat) = MergedLedgers::new(first).unwrap();
+    let mut sales = sales(&[preheat]);
+    rest.iter().filter_map(|(shard, entry)| merged.next(*shard, entry)).for_each(|entry| sales.add(&entry));
+    (sales, merged.in_transit())
+}
+
+#[test]
+fn shards_are_one_sale_whatever_they_lend() {
+    let first = [entry("1001-0", "preheat", "6", Some("6"), ""), entry("1000-0", "preheat", "4", Some("4"), "")];
+    let transfer = |id: &str, op: &str, stock: &str, total: &str| Entry {
+        units: Some("2".into()),
+        ..entry(id, op, stock, Some(total), "")
+    };
+    let withdrawn = |entry: Entry| Entry { withdrawn: Some("3".into()), ..entry };
+    let rest = [
+        (0, entry("2000-0", "deduct", "5", None, "d 1")),
+        // By the home's clock the units came before they went.
+        (1, transfer("2999-0", "borrow", "6", "6")),
+        (1, entry("2999-1", "deduct", "1", None, "a 5")),
+        (0, transfer("3000-0", "lend", "3", "4")),
+        (0, withdrawn(entry("4000-0", "pause", "3", None, ""))),
+        (1, entry("4001-0", "pause", "1", None, "")),
+        (0, entry("5000-0", "update", "8", Some("9"), "")),
+        (0, transfer("6000-0", "lend", "6", "7")),
+    ];
+    let (sales, in_transit) = merged(&first, &rest);
+    assert_eq!((sales.total, sales.sold, sales.orders, sales.differs_at, in_transit), (Some(15), 6, 2, None, 2));
+    let marks: Vec<_> = sales.marks.iter().map(|mark| (mark.op, mark.quantity, mark.stock)).collect();
+    assert_eq!(
+        marks,
+        [(Op::Preheat, Some(10), Some(10)), (Op::Pause, Some(3), Some(4)), (Op::Update, Some(15), Some(9))]
+    );
+    assert!(sales.is_whole(1));
+    assert_eq!(Balance::new(&sales, 1, 15, Some(9), Some(6)).objection, None);
+    // A ledger that does not begin with its preheat is none that can be merged.
+    assert!(MergedLedgers::new(&[first[0].clone(), entry("1000-0", "deduct", "3", None, "a 1")]).is_none());
 }

@@ -1,14 +1,13 @@
 //! Reading ledgers: all that is there, then, with `--follow`, what comes.
 
-use std::collections::VecDeque;
-
 use super::rows::{LedgerRow, each_row};
 use super::sources::{Sources, end_of_activity};
+use crate::cli::commands::sharded::each_merged;
 use crate::cli::error::Result;
 use crate::cli::interrupt;
 use crate::cli::output::RowStream;
 use seckill::inventory::id::{ActivityId, UserId};
-use seckill::inventory::ledger::{Entry, EntryId};
+use seckill::inventory::ledger::EntryId;
 use seckill::store::Store;
 
 /// Shows the ledgers one activity after the other, each oldest entry first.
@@ -70,27 +69,8 @@ fn read_merged(
     store: &mut Store,
     rows: &mut RowStream<'_, LedgerRow>,
 ) -> Result<()> {
-    let mut pages: Vec<VecDeque<Entry>> = ledgers.iter().map(|_| VecDeque::new()).collect();
-    let mut ended = vec![false; ledgers.len()];
-    while !interrupt::requested() && !rows.is_lost() {
-        for (nth, (activity, after)) in ledgers.iter().enumerate() {
-            if pages[nth].is_empty() && !ended[nth] {
-                pages[nth].extend(store.ledger(activity, *after)?);
-                ended[nth] = pages[nth].is_empty();
-            }
-        }
-        let next = (0..pages.len()).filter_map(|nth| Some((pages[nth].front()?.id, nth))).min();
-        let Some((_, nth)) = next else { break };
-        // As many as come before those of the others; a page is whole before the interrupt is looked at again.
-        let other = (0..pages.len()).filter(|other| *other != nth);
-        let limit = other.filter_map(|other| Some((pages[other].front()?.id, other))).min();
-        let (activity, after) = &mut ledgers[nth];
-        let is_next = |entry: &Entry| limit.is_none_or(|limit| (entry.id, nth) < limit);
-        while pages[nth].front().is_some_and(is_next) {
-            let Some(entry) = pages[nth].pop_front() else { break };
-            each_row(activity, &entry, only, |row| rows.push(&row))?;
-            *after = entry.id;
-        }
-    }
-    Ok(())
+    each_merged(ledgers, None, store, |activity, _, entry| {
+        each_row(activity, entry, only, |row| rows.push(&row))?;
+        Ok(!interrupt::requested() && !rows.is_lost())
+    })
 }

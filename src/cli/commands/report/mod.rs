@@ -5,6 +5,7 @@ mod figure;
 mod read;
 mod row;
 mod series;
+mod sharded;
 mod text;
 mod words;
 
@@ -28,6 +29,8 @@ const MOST_TOP: u64 = 100_000;
 /// The verdict compares sums: total, stock and ledger at one instant, and, if nothing changed meanwhile, what participants
 /// hold. Only `seckill reconcile` compares each user. An activity without a ledger has no report (exit 3).
 ///
+/// Of a sharded activity it is the sum of all shards, each at its own instant.
+///
 /// csv and tsv have the figures alone; json, jsonl and yaml also the timeline, the events and the buyers.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
@@ -49,7 +52,11 @@ pub struct ReportArgs {
 pub fn run(args: &ReportArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     // What cannot be written is said before anything is read.
     let file = args.svg.as_ref().map(|path| OutputFile::create("--svg", path, &[])).transpose()?;
-    let report = read::read(&args.activity, args.top, store, out)?;
+    let found = read::snapshot(&args.activity, store)?;
+    let report = match found.meta.as_ref().and_then(|meta| meta.shards.clone()) {
+        Some(shards) => sharded::read(found, &shards, args.top, store, out)?,
+        None => read::read(found, args.top, store, out)?,
+    };
     if let Some(mut file) = file {
         file.append(figure::draw(&report).as_bytes())?;
         file.commit()?;

@@ -5,7 +5,6 @@ use super::series::Series;
 use crate::cli::commands::hints;
 use crate::cli::commands::inspect::detail::TopBuyers;
 use crate::cli::commands::inspect::rows::ParticipantRow;
-use crate::cli::commands::sharded::refuse;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
@@ -37,12 +36,9 @@ pub struct Report {
     pub buyers: Vec<(StoredUser, Option<u64>)>,
 }
 
-pub fn read(activity: &ActivityId, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
-    let snapshot = snapshot(activity, store)?;
+pub fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
+    let activity = &snapshot.activity.clone();
     hints::warn_of_replica(store, out);
-    if let Some(shards) = snapshot.meta.as_ref().and_then(|meta| meta.shards.as_ref()) {
-        return Err(refuse(activity, shards, "a report", "report").into());
-    }
     let (meta, last) = with_ledger(&snapshot, store, out)?;
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);
@@ -57,7 +53,7 @@ pub fn read(activity: &ActivityId, top: usize, store: &mut Store, out: &Output) 
         true
     })?;
     progress.finish();
-    let (users, buyers) = buyers(&snapshot, top, store, out)?;
+    let (users, buyers) = buyers(std::slice::from_ref(activity), top, store, out)?;
     // Only what nobody changed meanwhile can be compared.
     let is_same = match &users {
         Some(_) => self::snapshot(activity, store)?.ledger_last == snapshot.ledger_last,
@@ -74,7 +70,7 @@ pub fn read(activity: &ActivityId, top: usize, store: &mut Store, out: &Output) 
     Ok(Report { snapshot, meta, sales, balance, series, first_entry, users, buyers })
 }
 
-fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
+pub fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
     let snapshots = store.snapshots(std::slice::from_ref(activity))?;
     let missing = || Failure::failed(format!("the server did not answer for `{activity}`"));
     Ok(snapshots.into_iter().next().ok_or_else(missing)?)
@@ -84,7 +80,7 @@ fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
 ///
 /// # Errors
 /// It has none.
-fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(Meta, EntryId)> {
+pub fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(Meta, EntryId)> {
     let activity = &snapshot.activity;
     let refused = |why: String| Failure::new(Exit::Refused, why);
     if let Some(corrupt) = &snapshot.corrupt {
@@ -123,22 +119,29 @@ fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(
 
 type Buyers = Vec<(StoredUser, Option<u64>)>;
 
-/// All participants in one pass, in constant memory.
-fn buyers(snapshot: &Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<(Option<UnitsAUser>, Buyers)> {
+/// All participants of some activities in one pass, in constant memory.
+pub fn buyers(
+    activities: &[ActivityId],
+    top: usize,
+    store: &mut Store,
+    out: &Output,
+) -> Result<(Option<UnitsAUser>, Buyers)> {
     if !store.layout().kind().has_users() {
         return Ok((None, Vec::new()));
     }
     let mut users = UnitsAUser::default();
     let mut tally = TopBuyers::new(top);
-    store.participants(&snapshot.activity, |user, units| {
-        if let Ok(bought) = &units {
-            users.count(bought.units());
-        }
-        tally.count(user, units);
-        Ok::<_, Error>(())
-    })?;
     let mut warnings = out.warnings();
-    tally.invalid.warn(&mut warnings, &snapshot.activity);
+    for activity in activities {
+        store.participants(activity, |user, units| {
+            if let Ok(bought) = &units {
+                users.count(bought.units());
+            }
+            tally.count(user, units);
+            Ok::<_, Error>(())
+        })?;
+        std::mem::take(&mut tally.invalid).warn(&mut warnings, activity);
+    }
     warnings.end();
     let buyers = tally.most.into_iter().map(|(units, user)| (StoredUser::new(user), units.0));
     Ok((Some(users), buyers.collect()))
