@@ -319,7 +319,7 @@ fn the_same_users_work_on_every_node_of_a_cluster() {
     let cluster = TestCluster::start(3);
     let page = page();
     let of_cluster = rights(page.split("## Clusters").nth(1).unwrap().split("without the first").next().unwrap());
-    assert_eq!(of_cluster, ["+cluster|slots", "+asking"]);
+    assert_eq!(of_cluster, ["+cluster|slots", "+asking", "+cluster|nodes"]);
     for name in ROLES {
         for node in cluster.nodes() {
             let mut command = redis::cmd("ACL");
@@ -342,6 +342,20 @@ fn the_same_users_work_on_every_node_of_a_cluster() {
         call("reader", line).code(0);
     }
     call("clerk", "refund 2 --user 7").code(0);
+    // Units move between shards, and an order is over the slots of all.
+    let sale = "layout: cluster\nactivities:\n  - {id: 5, stock: 8, shards: 4}\n";
+    call("operator", "preheat -").stdin(sale).code(0);
+    call("operator", "multi-deduct --user 6 1=1 2=1 3=1 5=3").code(0);
+    for line in ["deduct 5 --user 7 --quantity 3", "hold 5 --user 8 --for 1h --request h", "confirm 5 --request h"] {
+        call("operator", line).code(0);
+    }
+    for line in ["inspect 5", "inspect 5 --shards", "inspect 5 --user 7", "reconcile 5", "ledger 5", "report 5"] {
+        call("reader", line).code(0).stderr_lacks("permission").stderr_lacks("may not");
+    }
+    call("clerk", "refund 5 --user 7").code(0);
+    for line in ["pause 5", "resume 5", "expire", "reconcile --fix --yes"] {
+        call("operator", line).code(0);
+    }
     // While a slot is moving, what is there already is asked for behind ASKING.
     let (slot, from) = (cluster.slot_of("1"), cluster.owner_of("1"));
     let to = (from + 1) % 3;
