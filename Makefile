@@ -18,10 +18,11 @@ build: ## Build the release binary (static on Linux, if that works here) and pri
 # three run on each core. The first server gets all of them; the others get neither unit tests, nor other languages, nor those of
 # the modules TOOL, for which it does not matter what the server is, and LONG, which repeat much (each cut of each script,
 # thousands of random calls) and would find the same again.
-TOOL := bench calls context doctor::clusters doctor::output documents faults::hostile faults::network faults::tls fixtures harness \
-	holds::interleavings input layers options outputs packaging race report secrets shell snapshots shards::model spread::model times watch why
-LONG := archive::cut bulk::property holds::cut holds::histories holds::killed interrupted ledger::trim_cut model::quick preheat::cut \
-	shards::night shards::pause shards::preheat_cut statuses::rights
+TOOL := bench bulk::output bulk::preheat bulk::progress calls cluster::layouts context doctor::clusters doctor::output documents \
+	faults::hostile faults::network faults::tls fixtures harness holds::interleavings input layers options outputs packaging \
+	preheat::hints race reconcile::beside reconcile::exports report secrets shell snapshots shards::model spread::model times watch why
+LONG := archive::cut bulk::property bulk::second_run holds::cut holds::histories holds::killed interrupted ledger::trim_cut model::quick \
+	preheat::cut shards::night shards::pause shards::preheat_cut spread::audit statuses::rights
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
 	clients=$${SECKILL_TEST_CLIENTS-$$(scripts/clients)} && \

@@ -1,99 +1,7 @@
 //! `multi-deduct` and `expire` with activities of several nodes, and clients that die between two steps.
 
-use serde_json::Value;
-
-use crate::support::scripts::shown;
-use crate::support::{CLUSTER, TestCluster, wait_until};
-
-/// A cluster of three nodes with an activity of 5 units on each, the one with the smallest stock key first.
-struct Sale {
-    cluster: TestCluster,
-    ids: Vec<String>,
-}
-
-impl Sale {
-    fn start(replicas: bool) -> Self {
-        let cluster = if replicas { TestCluster::with_replicas(3) } else { TestCluster::start(3) };
-        let mut ids: Vec<String> = (0..3).map(|node| cluster.activity_on(node, "10")).collect();
-        ids.sort_by_key(|id| CLUSTER.stock(id));
-        for id in &ids {
-            cluster.seckill(["preheat", "--stock", "5", "--per-user-limit", "3", "--id", id]).code(0);
-        }
-        Self { cluster, ids }
-    }
-
-    /// Items of each activity, with these quantities.
-    fn items(&self, quantities: [u32; 3]) -> [String; 3] {
-        std::array::from_fn(|nth| format!("{}={}", self.ids[nth], quantities[nth]))
-    }
-
-    fn stocks(&self) -> Vec<i64> {
-        self.ids.iter().map(|id| self.cluster.ask(&CLUSTER.stock(id), ("GET", CLUSTER.stock(id)))).collect()
-    }
-
-    /// Calls a script as a client does, for the item of an activity of order `r`.
-    fn call(&self, script: &'static str, nth: usize, args: &[&str]) -> i64 {
-        let keys = CLUSTER.all_keys(&self.ids[nth]);
-        let mut command = vec!["EVAL".to_owned(), shown(script).to_owned(), keys.len().to_string()];
-        command.extend(keys.iter().cloned().chain(args.iter().map(|text| (*text).to_owned())));
-        let reply: Vec<redis::Value> = self.cluster.ask(&keys[0], command);
-        redis::FromRedisValue::from_redis_value(reply[0].clone()).unwrap()
-    }
-
-    fn order(&self) -> String {
-        format!("m:{}", CLUSTER.stock(&self.ids[0]))
-    }
-
-    /// Holds an item of the order of user 7 for one unit each, as a client that dies afterwards.
-    fn hold(&self, nth: usize, ms: &str) -> i64 {
-        let mut asked: Vec<String> = self.ids.iter().map(|id| format!("{} 1", CLUSTER.stock(id))).collect();
-        asked.sort();
-        let sha1: String = self.cluster.node(0).ask(("EVAL", "return redis.sha1hex(ARGV[1])", 0, asked.join("\n")));
-        let others = [1, 2].map(|nth| CLUSTER.stock(&self.ids[nth])).join(" ");
-        let (digest, items) = (format!("multi_deduct {sha1}"), if nth == 0 { others } else { String::new() });
-        self.call("hold", nth, &["hash", "dead", "7", "1", "r", "first", "", ms, &self.order(), &digest, &items])
-    }
-
-    fn confirm(&self, nth: usize) -> i64 {
-        self.settle(nth, "confirm")
-    }
-
-    fn settle(&self, nth: usize, step: &str) -> i64 {
-        self.call("settle", nth, &["hash", "dead", "r", step, &self.order()])
-    }
-
-    /// What an audit says of orders, as `activity redis | ledger`, with the activities and items by their place.
-    fn split_orders(&self) -> Vec<String> {
-        let run = self.cluster.seckill(["reconcile", "-o", "json"]).run();
-        let audit = run.json();
-        let differences = audit["differences"].as_array().unwrap();
-        assert_eq!(run.status.code(), Some(if differences.is_empty() { 0 } else { 7 }), "{audit}");
-        assert_eq!(
-            differences.is_empty(),
-            !run.stderr.contains("the order `r` of user `7` is split"),
-            "{}",
-            run.stderr
-        );
-        let place = |text: &str| self.ids.iter().position(|id| id == text).unwrap();
-        let shown = |row: &Value| {
-            assert_eq!((&row["class"], &row["user"]), (&"split_order".into(), &"7".into()), "{row}");
-            let text = |field: &str| row[field].as_str().unwrap().to_owned();
-            let (other, state) = (text("redis"), text("ledger"));
-            let (other, there) = other.split_once(": ").unwrap();
-            format!("{} {} | {} {there}", place(&text("activity")), state, place(other))
-        };
-        let mut all: Vec<String> = differences.iter().map(shown).collect();
-        all.sort();
-        all
-    }
-
-    fn again(&self) -> (i32, Value) {
-        let [a, b, c] = self.items([1, 1, 1]);
-        let run =
-            self.cluster.seckill(["multi-deduct", &a, &b, &c, "--user", "7", "--request", "r", "-o", "json"]).run();
-        (run.status.code().unwrap(), run.json())
-    }
-}
+use super::sale::Sale;
+use crate::support::{CLUSTER, wait_until};
 
 #[test]
 fn an_order_over_several_nodes_takes_all_or_nothing_once() {
@@ -135,8 +43,9 @@ fn an_order_over_several_nodes_takes_all_or_nothing_once() {
 /// The client dies after each of its steps, and the same command finishes what it began.
 #[test]
 fn the_same_request_finishes_what_a_dead_client_began() {
-    for (held, confirmed) in [(1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (3, 3)] {
-        let sale = Sale::start(false);
+    let mut sale = Sale::start(false);
+    for (prefix, (held, confirmed)) in (10..).zip([(1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (3, 3)]) {
+        sale = sale.another(&prefix.to_string());
         assert!((0..held).all(|nth| sale.hold(nth, "900000") == 1));
         assert!((0..confirmed).all(|nth| sale.confirm(nth) == 1));
         let (code, order) = sale.again();
@@ -147,21 +56,23 @@ fn the_same_request_finishes_what_a_dead_client_began() {
             "{held} held, {confirmed} confirmed: {order}"
         );
         assert_eq!(sale.stocks(), [4, 4, 4]);
-        sale.cluster.seckill(["reconcile"]).code(0);
+        sale.of_all("reconcile").code(0);
     }
 }
 
 /// If nobody does, `expire` ends each item as the primary was decided.
 #[test]
 fn expire_ends_an_order_as_its_primary_was_decided() {
-    for (held, confirmed) in [(&[0][..], 0), (&[1, 2], 0), (&[0, 1, 2], 0), (&[0, 1, 2], 1), (&[0, 1, 2], 2)] {
-        let sale = Sale::start(false);
+    let mut sale = Sale::start(false);
+    let cases = [(&[0][..], 0), (&[1, 2], 0), (&[0, 1, 2], 0), (&[0, 1, 2], 1), (&[0, 1, 2], 2)];
+    for (prefix, (held, confirmed)) in (10..).zip(cases) {
+        sale = sale.another(&prefix.to_string());
         assert!(held.iter().all(|nth| sale.hold(*nth, "1") == 1));
         assert!((0..confirmed).all(|nth| sale.confirm(nth) == 1));
         let left = if confirmed > 0 { [4, 4, 4] } else { [5, 5, 5] };
         let is_open = || {
-            sale.cluster.seckill(["expire"]).code(0).stderr("");
-            sale.cluster.seckill(["inspect", "--holds", "-o", "csv"]).code(0).stdout.lines().count() > 1
+            sale.of_all("expire").code(0).stderr("");
+            sale.of_all("inspect --holds -o csv").code(0).stdout.lines().count() > 1
         };
         wait_until("nothing is held open", || !is_open());
         assert_eq!(sale.stocks(), left, "{held:?} held, {confirmed} confirmed");
@@ -169,7 +80,7 @@ fn expire_ends_an_order_as_its_primary_was_decided() {
         let (code, order) = sale.again();
         assert_eq!(code == 0, confirmed > 0, "{order}");
         assert_eq!(sale.stocks(), left);
-        sale.cluster.seckill(["reconcile"]).code(0);
+        sale.of_all("reconcile").code(0);
     }
 }
 
@@ -200,49 +111,6 @@ fn items_return_if_their_request_id_is_of_another_order_at_the_primary() {
         sale.cluster.seckill(["expire"]).code(0);
         sale.stocks() == [4, 5, 5]
     });
-}
-
-/// Replicas make that impossible unless two nodes fail at once. Here a part is decided past the order.
-#[test]
-fn an_audit_finds_orders_that_are_bought_in_part() {
-    for (held, steps, found) in [
-        (&[0, 1, 2][..], &[][..], &[][..]),
-        (&[0, 1, 2], &[(0, "confirm")], &[]),
-        (&[0, 1, 2], &[(0, "confirm"), (1, "confirm"), (2, "confirm")], &[]),
-        (&[0, 1, 2], &[(0, "abort"), (2, "abort")], &[]),
-        (&[0, 1], &[(0, "confirm"), (1, "confirm")], &["0 r: confirmed | 2 absent"]),
-        (
-            &[0, 1, 2],
-            &[(0, "confirm"), (1, "confirm"), (2, "abort")],
-            &["0 r: confirmed | 2 void", "2 r: returned | 0 confirmed"],
-        ),
-        (&[1, 2], &[(1, "confirm")], &["1 r: confirmed | 0 absent"]),
-        (
-            &[0, 1, 2],
-            &[(0, "abort"), (1, "confirm"), (2, "abort")],
-            &["0 r: returned | 1 confirmed", "1 r: confirmed | 0 void"],
-        ),
-    ] {
-        let sale = Sale::start(false);
-        assert!(held.iter().all(|nth| sale.hold(*nth, "900000") == 1), "{held:?}");
-        assert!(steps.iter().all(|(nth, step)| sale.settle(*nth, step) == 1), "{steps:?}");
-        assert_eq!(sale.split_orders(), found, "{held:?} held, then {steps:?}");
-    }
-}
-
-/// What is not there any more was not lost.
-#[test]
-fn an_order_is_not_split_because_a_sale_was_trimmed_reset_or_archived() {
-    let sale = Sale::start(false);
-    assert!((0..3).all(|nth| sale.hold(nth, "900000") == 1) && (0..3).all(|nth| sale.confirm(nth) == 1));
-    sale.cluster.seckill(["ledger", "trim", &sale.ids[0], "--before", "1ms", "--yes"]).code(0);
-    assert!(sale.split_orders().is_empty(), "trimmed");
-    sale.cluster.seckill(["preheat", "--id", &sale.ids[1], "--stock", "5", "--reset", "--yes"]).code(0);
-    assert!(sale.split_orders().is_empty(), "reset");
-    sale.cluster.seckill(["pause", &sale.ids[0]]).code(0);
-    let files = tempfile::tempdir().unwrap();
-    sale.cluster.seckill(["archive", &sale.ids[0], "--to"]).args([files.path()]).args(["--yes"]).code(0);
-    assert!(sale.split_orders().is_empty(), "archived");
 }
 
 #[test]

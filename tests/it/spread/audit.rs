@@ -1,0 +1,69 @@
+//! Orders over several slots that `reconcile` finds to be bought in part.
+
+use serde_json::Value;
+
+use super::sale::Sale;
+
+/// What an audit says of orders, as `activity redis | ledger`, with the activities and items by their place.
+fn split_orders(sale: &Sale, audited: &[String]) -> Vec<String> {
+    let run = sale.cluster.seckill(["reconcile", "-o", "json"]).args(audited).run();
+    let audit = run.json();
+    let differences = audit["differences"].as_array().unwrap();
+    assert_eq!(run.status.code(), Some(if differences.is_empty() { 0 } else { 7 }), "{audit}");
+    assert_eq!(differences.is_empty(), !run.stderr.contains("the order `r` of user `7` is split"), "{}", run.stderr);
+    let place = |text: &str| sale.ids.iter().position(|id| id == text).unwrap();
+    let shown = |row: &Value| {
+        assert_eq!((&row["class"], &row["user"]), (&"split_order".into(), &"7".into()), "{row}");
+        let text = |field: &str| row[field].as_str().unwrap().to_owned();
+        let (other, state) = (text("redis"), text("ledger"));
+        let (other, there) = other.split_once(": ").unwrap();
+        format!("{} {} | {} {there}", place(&text("activity")), state, place(other))
+    };
+    let mut all: Vec<String> = differences.iter().map(shown).collect();
+    all.sort();
+    all
+}
+
+/// Replicas make that impossible unless two nodes fail at once. Here a part is decided past the order.
+#[test]
+fn an_audit_finds_orders_that_are_bought_in_part() {
+    let mut sale = Sale::start(false);
+    for (prefix, (held, steps, found)) in (10..).zip([
+        (&[0, 1, 2][..], &[][..], &[][..]),
+        (&[0, 1, 2], &[(0, "confirm")], &[]),
+        (&[0, 1, 2], &[(0, "confirm"), (1, "confirm"), (2, "confirm")], &[]),
+        (&[0, 1, 2], &[(0, "abort"), (2, "abort")], &[]),
+        (&[0, 1], &[(0, "confirm"), (1, "confirm")], &["0 r: confirmed | 2 absent"]),
+        (
+            &[0, 1, 2],
+            &[(0, "confirm"), (1, "confirm"), (2, "abort")],
+            &["0 r: confirmed | 2 void", "2 r: returned | 0 confirmed"],
+        ),
+        (&[1, 2], &[(1, "confirm")], &["1 r: confirmed | 0 absent"]),
+        (
+            &[0, 1, 2],
+            &[(0, "abort"), (1, "confirm"), (2, "abort")],
+            &["0 r: returned | 1 confirmed", "1 r: confirmed | 0 void"],
+        ),
+    ]) {
+        sale = sale.another(&prefix.to_string());
+        assert!(held.iter().all(|nth| sale.hold(*nth, "900000") == 1), "{held:?}");
+        assert!(steps.iter().all(|(nth, step)| sale.settle(*nth, step) == 1), "{steps:?}");
+        assert_eq!(split_orders(&sale, &sale.ids), found, "{held:?} held, then {steps:?}");
+    }
+}
+
+/// What is not there any more was not lost.
+#[test]
+fn an_order_is_not_split_because_a_sale_was_trimmed_reset_or_archived() {
+    let sale = Sale::start(false);
+    assert!((0..3).all(|nth| sale.hold(nth, "900000") == 1) && (0..3).all(|nth| sale.confirm(nth) == 1));
+    sale.cluster.seckill(["ledger", "trim", &sale.ids[0], "--before", "1ms", "--yes"]).code(0);
+    assert!(split_orders(&sale, &sale.ids).is_empty(), "trimmed");
+    sale.cluster.seckill(["preheat", "--id", &sale.ids[1], "--stock", "5", "--reset", "--yes"]).code(0);
+    assert!(split_orders(&sale, &sale.ids).is_empty(), "reset");
+    sale.cluster.seckill(["pause", &sale.ids[0]]).code(0);
+    let files = tempfile::tempdir().unwrap();
+    sale.cluster.seckill(["archive", &sale.ids[0], "--to"]).args([files.path()]).args(["--yes"]).code(0);
+    assert!(split_orders(&sale, &sale.ids[1..]).is_empty(), "archived");
+}
