@@ -26,7 +26,7 @@
                          preheat of them is unfinished)
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -16 paused_here_only  it is paused, but it was preheated without a ledger because a backend sells it with a script of
-                         its own, and that one goes on: its stock is not withdrawn
+                         its own, and that one continues: its stock is not withdrawn
 
   To withdraw, the stock goes first and `withdrawn` comes last; to return it, `withdrawn` goes first and the stock comes
   last, by a difference. A cut leaves fewer units for sale, never more, and the same call again neither withdraws nor

@@ -209,7 +209,7 @@ end
 rules.epoch = (whole(string.match(meta.rules or '', '^%S+ %S+ (%d+) ')) or 0) + 1
 if action == 'reset' then
   redis.call('UNLINK', KEYS[1])
-  -- The epoch outlives everything else: a bulk run of the old sale must not go on in the new one.
+  -- The epoch outlives everything else: a bulk run of the old sale must not continue in the new one.
   if meta_type ~= 'hash' then redis.call('UNLINK', KEYS[2]) end
 end
 put('rules', rules_text(rules))

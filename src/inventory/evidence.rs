@@ -241,7 +241,7 @@ impl Evidence {
         if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old()) {
             self.notes.push(format!(
                 "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
-                 cannot be told from what is missing in them: they were not compared, export them again"
+                 cannot be distinguished from what is missing in them: they were not compared, export them again"
             ));
         }
     }

@@ -31,7 +31,7 @@ pub fn expand(activities: Vec<ActivityId>, store: &mut Store) -> Result<Vec<Acti
     Ok(activities.into_iter().flat_map(each).collect())
 }
 
-/// Gives the entries of several ledgers by their ids, with the place of each ledger: those behind the entry that stands beside it,
+/// Gives the entries of several ledgers by their ids, with the place of each ledger: those behind the entry beside it,
 /// which becomes the last that was given, and up to `upto`, if that is given. Ends early once `each` returns false.
 pub fn each_merged(
     ledgers: &mut [(ActivityId, EntryId)],

@@ -143,7 +143,7 @@ pub fn verdict(report: &Report) -> String {
                 (None, _) => "",
                 (Some(_), Some(_)) => ", as users hold",
                 (Some(users), None) if users.unknown > 0 => "; what some users hold is not recorded",
-                (Some(_), None) => "; the sale went on, so what users hold was not compared",
+                (Some(_), None) => "; the sale continued, so what users hold was not compared",
             };
             format!("{sum}{held}")
         }
