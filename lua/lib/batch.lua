@@ -1,46 +1,7 @@
+--- @include "plain"
 -- A batch of a job: orders of one activity, kind hash, in the common case: the activity is live, these are the job's next
 -- lines, and no request id is known. It decides ok and the plain refusals; anything else is nil, and is for the reference
 -- path. The scripts that include it read and write, because their keys must be literal.
--- Numbers have up to 13 digits here, because Lua's `..` writes sums of them as plain digits.
-
-local find, match, concat = string.find, string.match, table.concat
-
-local function small(text)
-  if type(text) ~= 'string' or #text > 13 then return nil end
-  return text == '0' and 0 or find(text, '^[1-9]%d*$') and text + 0 or nil
-end
-
-local function texts_of(text)
-  local values = cjson.decode(text)
-  return '["' .. concat(values, '","') .. '"]' == text and values
-end
-
--- The texts of a JSON array, if it is exactly what they are written as: texts alone, with nothing escaped.
-local function plain_column(text, allowed)
-  if not find(text, allowed) then return nil end
-  local is_list, values = pcall(texts_of, text)
-  return is_list and values or nil
-end
-
--- The first and the last of so many lines, and the text of the last, or nil: `first-last` if they follow each other, else
--- each of them.
-local function ends_of(lines, count)
-  local first_text, last_text = match(lines, '^(%d+)%-(%d+)$')
-  local first, last = small(first_text), small(last_text)
-  if first and last then
-    if last - first + 1 ~= count then return nil end
-    return first, last, last_text
-  end
-  local number = 0
-  first, last = nil, 0
-  for word in string.gmatch(lines, '[^ ]+') do
-    local line = small(word)
-    if not line or line <= last then return nil end
-    first, last, last_text, number = first or line, line, word, number + 1
-  end
-  if number ~= count then return nil end
-  return first, last, last_text
-end
 
 -- The rules in a reply to HMGET of `rules` and `holds`: nil if units are held open, which a refund must leave.
 local function rules_without_holds(found)
@@ -55,8 +16,8 @@ end
 -- Returns nil, or what is to be written: `taken` and `returned` of the stock, `set` and `cleared` of participants, `kept` of
 -- requests, `row` of the ledger; whether anything is `applied`; `needs_records` if participants must exist; and the reply.
 local function decide_batch(job, read, epoch, before, lines, quantity, users_text, requests_text)
-  -- The batch. No white space and no control character in users and ids.
-  local users = plain_column(users_text, '^[!-~\128-\255]*$')
+  -- The batch.
+  local users = plain_column(users_text)
   local count = users and #users
   if not count or count > 2000 then return nil end
   local requests = requests_text ~= '' and plain_column(requests_text, '^[!-~]*$')

@@ -1,70 +1,57 @@
+--- @include "plain"
 -- The orders of a job of multi-orders, kind hash, in the common case: every activity is live, these are its next lines,
 -- nothing has a request id of its own, and every order succeeds. Of anything else it returns nil before any write, and the
--- reference path decides. Numbers have up to 13 digits here, because Lua's `..` writes sums of them as plain digits.
+-- reference path decides.
 local function quick_multi()
-  local given, find, match, concat, call, ask = ARGV, string.find, string.match, table.concat, redis.call, redis.pcall
+  local given, call, ask = ARGV, redis.call, redis.pcall
   local by, reason, job, digest, activities = given[2], given[4], given[5], given[6], #KEYS / 5
   if given[1] ~= 'hash' or by == '' or given[3] ~= 'first' or (job or '') == '' or activities < 1 or activities > 512
     or #given ~= 7 + 7 * activities then return nil end
 
-  local function small(text)
-    if type(text) ~= 'string' or #text > 13 then return nil end
-    return text == '0' and 0 or find(text, '^[1-9]%d*$') and text + 0 or nil
-  end
-  -- The texts of a JSON array, if it is exactly what they are written as: texts alone, with nothing escaped, and neither
-  -- white space nor control characters.
-  local function column(text)
-    if not find(text, '^[!-~\128-\255]*$') then return nil end
-    local is_list, values = pcall(function()
-      local values = cjson.decode(text)
-      return '["' .. concat(values, '","') .. '"]' == text and values
-    end)
-    return is_list and values or nil
-  end
-  -- The lines of so many items, or nil.
-  local function numbers(lines, count)
-    local list, last = {}, 0
-    local from, to = match(lines, '^(%d+)%-(%d+)$')
-    from, to = small(from), small(to)
-    if from and to then
-      if to - from + 1 ~= count then return nil end
-      for i = 1, count do list[i] = from + i - 1 end
-      return list
+  -- The lines and users of an activity's items.
+  local function read(lines, users_text)
+    local users = plain_column(users_text)
+    local count = users and #users
+    if not count or count > 2000 then return nil end
+    for i = 1, count do
+      local user = users[i]
+      if user == '' or #user > 256 then return nil end
     end
-    for word in string.gmatch(lines, '[^ ]+') do
-      local line = small(word)
-      if not line or line <= last then return nil end
-      list[#list + 1], last = line, line
+    local first, _, last_text = ends_of(lines, count)
+    return first and {lines = lines, users_text = users_text, users = users, first = first, last_text = last_text, fresh = {}}
+  end
+  -- What HSET takes if each user gets the same and none has any; false if a user comes twice.
+  local function all_of(users, quantity)
+    local set, seen, at = {unpack(users)}, {}, 0
+    for i = 1, #users do
+      local user = users[i]
+      if seen[user] then return false end
+      seen[user], set[at + 1], set[at + 2] = true, user, quantity
+      at = at + 2
     end
-    return #list == count and list or nil
+    return set
   end
 
   local field, units, now_ms = '\tj:multi_deduct:' .. job, {}, nil
-  local is_given, user_of, todo, replies, items = {}, {}, {}, {}, 0
-  local lines_before, users_before, users, list
+  local is_given, columns, todo, replies, items = {}, {}, {}, {}, 0
   for which = 1, activities do
-    -- The arguments. Nearly always, orders name the same activities, so that columns are those of the activity before.
+    -- The arguments. Nearly always, orders name the same activities: then columns are those of the activity before.
     local at, from = 5 * which - 5, 7 * which
     local before, lines, quantity, users_text = small(given[from + 2]), given[from + 3], given[from + 4], given[from + 5]
     if given[from + 6] ~= '' or given[from + 7] ~= '' or is_given[KEYS[at + 1]] then return nil end
     is_given[KEYS[at + 1]] = true
-    if lines ~= lines_before or users_text ~= users_before then
-      users = column(users_text)
-      list = users and numbers(lines, #users)
-      if not list then return nil end
-      -- An order has one user.
-      for i = 1, #users do
-        local line, user = list[i], users[i]
-        if user == '' or #user > 256 or (user_of[line] or user) ~= user then return nil end
-        user_of[line] = user
-      end
-      lines_before, users_before = lines, users_text
+    local column = columns[#columns]
+    if not column or lines ~= column.lines or users_text ~= column.users_text then
+      column = read(lines, users_text)
+      if not column then return nil end
+      columns[#columns + 1] = column
     end
+    local users = column.users
     local count = #users
     items = items + count
     if items > 2000 then return nil end
     local is_list = find(quantity, '[', 1, true) == 1
-    local quantities = is_list and column(quantity)
+    local quantities = is_list and plain_column(quantity, '^[!-~]*$')
     if is_list and (not quantities or #quantities ~= count) then return nil end
 
     -- The activity.
@@ -93,30 +80,48 @@ local function quick_multi()
       if its_digest ~= digest then return nil end
     end
     line = small(line)
-    if not (line and small(refused)) or line < before or line >= list[1] then return nil end
+    if not (line and small(refused)) or line < before or line >= column.first then return nil end
 
-    -- Decide: every item must succeed. What the users hold then, as HSET takes it.
-    local most, left, now, any = limit or math.huge, stock, {}, next(held) ~= nil
-    local set, bought = {unpack(users)}, given[7] == '1' and {unpack(users)}
+    -- Decide: every item must succeed. What the users hold then, as HSET takes it, and for the reply.
+    local most, left, any, set, bought = limit or math.huge, stock, next(held) ~= nil, nil, nil
     local step = not quantities and small(quantity)
-    for i = 1, count do
-      local user = users[i]
-      if quantities then step = small(quantities[i]) end
-      if not step or step < 1 or step > 1000000000 then return nil end
-      local had = now[user]
-      if not had then
-        had = held[i] == nil and 0 or small(held[i])
-        if not had then return nil end
+    if not quantities and (not step or step < 1 or step > 1000000000) then return nil end
+    if step and not any then
+      -- The same for all activities.
+      set = column.fresh[quantity]
+      if set == nil then
+        set = all_of(users, quantity)
+        column.fresh[quantity] = set
       end
-      had, left = had + step, left - step
-      if had > most or left < 0 then return nil end
-      local text = units[had]
-      if not text then
-        text = had .. ''
-        units[had] = text
+    end
+    if set then
+      left = stock - count * step
+      if step > most or left < 0 then return nil end
+      bought = string.rep(' ' .. quantity, count)
+    else
+      local now, texts = {}, {unpack(users)}
+      set = {unpack(users)}
+      for i = 1, count do
+        local user = users[i]
+        if quantities then
+          step = small(quantities[i])
+          if not step or step < 1 or step > 1000000000 then return nil end
+        end
+        local had = now[user]
+        if not had then
+          had = held[i] == nil and 0 or small(held[i])
+          if not had then return nil end
+        end
+        had, left = had + step, left - step
+        if had > most or left < 0 then return nil end
+        local text = units[had]
+        if not text then
+          text = had .. ''
+          units[had] = text
+        end
+        now[user], set[2 * i - 1], set[2 * i], texts[i] = had, user, text, text
       end
-      now[user], set[2 * i - 1], set[2 * i] = had, user, text
-      if bought then bought[i] = text end
+      bought = ' ' .. concat(texts, ' ')
     end
     if not any and total > stock and ask('EXISTS', KEYS[at + 5]) ~= 1 then return nil end
     local allowed = redis.acl_check_cmd
@@ -131,8 +136,20 @@ local function quick_multi()
       row[size + 1], row[size + 2], row[size + 3], row[size + 4] = 'job', job, 'lines', lines
       row[size + 5], row[size + 6], row[size + 7], row[size + 8] = 'quantity', quantity, 'users', users_text
     end
-    todo[which] = {(stock - left) .. '', set, list[count] .. ' ' .. refused .. ' ' .. digest, row}
-    replies[which] = string.rep('o', count) .. ' ' .. stock_text .. ' ' .. refused .. ' 0 -' .. (bought and ' ' .. concat(bought, ' ') or '')
+    todo[which] = {(stock - left) .. '', set, column.last_text .. ' ' .. refused .. ' ' .. digest, row}
+    replies[which] = string.rep('o', count) .. ' ' .. stock_text .. ' ' .. refused .. ' 0 -' .. (given[7] == '1' and bought or '')
+  end
+
+  -- An order has one user.
+  local user_of = {}
+  for c = 1, #columns > 1 and #columns or 0 do
+    local column = columns[c]
+    local is_range, next_word = find(column.lines, '-', 1, true), string.gmatch(column.lines, '[^ ]+')
+    for i = 1, #column.users do
+      local line, user = is_range and column.first + i - 1 or next_word() + 0, column.users[i]
+      if (user_of[line] or user) ~= user then return nil end
+      user_of[line] = user
+    end
   end
 
   -- Write: all stocks first.

@@ -6,6 +6,7 @@
 mod calls;
 mod damage;
 mod holds;
+mod long;
 mod mixed;
 mod multi;
 mod twins;

@@ -207,6 +207,9 @@ fn arguments_of_a_job_that_the_header_does_not_allow_are_usage_errors() {
         let other = Columns { activity: "2", users: r#"["7","9"]"#, ..good };
         let reply = send(&mut scripts, "d", &[good, other]);
         assert!(reply.contains("item 2 of activity 2 is not that of its order"), "{layout:?}: {reply}");
+        let other = Columns { activity: "2", lines: "2 5", users: r#"["9","7"]"#, ..good };
+        let reply = send(&mut scripts, "d", &[good, other]);
+        assert!(reply.contains("item 1 of activity 2 is not that of its order"), "{layout:?}: {reply}");
         let reply = send(&mut scripts, "d", &[good, good]);
         assert!(reply.contains("activity 2 is given twice"), "{layout:?}: {reply}");
         redis.assert_unchanged_since(&before);

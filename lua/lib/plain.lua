@@ -1,0 +1,56 @@
+-- What quick paths accept of numbers and columns: less than the reference path, and all that most calls have.
+-- Numbers have up to 13 digits here, because Lua's `..` writes sums of them as plain digits.
+
+local find, match, concat = string.find, string.match, table.concat
+
+local function small(text)
+  if type(text) ~= 'string' or #text > 13 then return nil end
+  return text == '0' and 0 or find(text, '^[1-9]%d*$') and text + 0 or nil
+end
+
+local function texts_of(text)
+  local values = cjson.decode(text)
+  return '["' .. concat(values, '","') .. '"]' == text and values
+end
+
+-- Whether a text has neither white space nor control characters; behind a 0 cjson reads nothing. Of a long text, a search for
+-- each of them takes a fraction of a pattern's time.
+local function is_graphic(text)
+  if #text < 300 then return find(text, '^[!-~\128-\255]*$') ~= nil end
+  local blanks = {
+    ' ', '\127', '\1', '\2', '\3', '\4', '\5', '\6', '\7', '\8', '\9', '\10', '\11', '\12', '\13', '\14', '\15', '\16', '\17', '\18',
+    '\19', '\20', '\21', '\22', '\23', '\24', '\25', '\26', '\27', '\28', '\29', '\30', '\31',
+  }
+  for i = 1, #blanks do
+    if find(text, blanks[i], 1, true) then return false end
+  end
+  return true
+end
+
+-- The texts of a JSON array, if it is exactly what they are written as: texts alone, with nothing escaped, no white space and
+-- no control character; or else of the characters that are allowed.
+local function plain_column(text, allowed)
+  if not (allowed and find(text, allowed) or not allowed and is_graphic(text)) then return nil end
+  local is_list, values = pcall(texts_of, text)
+  return is_list and values or nil
+end
+
+-- The first and the last of so many lines, and the text of the last, or nil: `first-last` if they follow each other, else
+-- each of them.
+local function ends_of(lines, count)
+  local first_text, last_text = match(lines, '^(%d+)%-(%d+)$')
+  local first, last = small(first_text), small(last_text)
+  if first and last then
+    if last - first + 1 ~= count then return nil end
+    return first, last, last_text
+  end
+  local number = 0
+  first, last = nil, 0
+  for word in string.gmatch(lines, '[^ ]+') do
+    local line = small(word)
+    if not line or line <= last then return nil end
+    first, last, last_text, number = first or line, line, word, number + 1
+  end
+  if number ~= count then return nil end
+  return first, last, last_text
+end
