@@ -49,11 +49,15 @@ macro_rules! id {
             type Err = InvalidId;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                if Self::fits(text) {
-                    Ok(Self(text.to_owned()))
-                } else {
-                    Err(InvalidId { text: text.to_owned(), expected: Self::EXPECTED })
-                }
+                Self::try_from(text.to_owned())
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                if Self::fits(&text) { Ok(Self(text)) } else { Err(InvalidId { text, expected: Self::EXPECTED }) }
             }
         }
 

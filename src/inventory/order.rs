@@ -1,5 +1,7 @@
 //! Orders of units of an activity, and how they ended.
 
+use std::sync::Arc;
+
 use serde::{Serialize, Serializer};
 
 use super::id::{ActivityId, RequestId, StoredUser, UserId};
@@ -49,13 +51,16 @@ pub struct Refund {
     pub reason: Option<String>,
 }
 
+/// Each activity once, with the sum of what was asked of it. Orders of the same items share them.
+pub type Items = Arc<[(ActivityId, Quantity)]>;
+
 /// One wish for units of several activities: all of them or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MultiOrder {
     /// Who buys.
     pub user: Option<UserId>,
-    /// Each activity once, with the sum of what was asked of it.
-    pub items: Vec<(ActivityId, Quantity)>,
+    /// What is asked for.
+    pub items: Items,
     /// Names the wish.
     pub request: RequestId,
     /// Why, for the ledger.

@@ -76,7 +76,7 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
     required_user(args.user.as_ref(), store.layout())?;
     let order = MultiOrder {
         user: args.user.clone(),
-        items: summed(&args.items)?,
+        items: summed(&args.items)?.into(),
         request: args.request.clone().unwrap_or_else(RequestId::unique),
         reason: args.mutating.reason.clone(),
     };

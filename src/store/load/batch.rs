@@ -2,6 +2,7 @@
 //! that wait are sent together.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::measured::Measured;
@@ -67,7 +68,7 @@ impl Batches for Multis {
     fn push(&mut self, line: u64, basket: &Basket, user: &str) {
         let (request, reason) = (self.request.clone(), self.reason.clone());
         let order = MultiOrder { user: user.parse().ok(), items: basket.items.clone(), request, reason };
-        self.run.push(BulkMultiOrder { line, order, has_request: false, activities: Vec::new() });
+        self.run.push(BulkMultiOrder { line, order, has_request: false, activities: Arc::default() });
     }
 
     fn front(&self) -> Option<(Status, Option<Corrupt>)> {
@@ -94,7 +95,7 @@ pub(super) fn load(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Measured, StoreError> {
     let mut names = Interner::default();
-    for (activity, _) in sale.baskets.iter().flat_map(|basket| &basket.items) {
+    for (activity, _) in sale.baskets.iter().flat_map(|basket| basket.items.iter()) {
         names.number(activity.as_str().as_bytes());
     }
     let name = sale.run.to_string();

@@ -1,7 +1,7 @@
 //! What is sold in a load test, and to whom.
 
-use crate::inventory::id::{ActivityId, RequestId};
-use crate::inventory::number::Quantity;
+use crate::inventory::id::RequestId;
+use crate::inventory::order::Items;
 
 /// What is sold, and to whom.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct Sale {
 #[derive(Debug, Clone)]
 pub struct Basket {
     /// Activities and quantities, at least one; on a cluster in one slot.
-    pub items: Vec<(ActivityId, Quantity)>,
+    pub items: Items,
 }
 
 /// Who buys: `user-1` to `user-<count>`, again and again.

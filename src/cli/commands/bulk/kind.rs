@@ -42,7 +42,7 @@ impl Line for MultiRow {
     }
 
     fn each(&self, mut visit: impl FnMut(&str, u64)) {
-        for (activity, quantity) in &self.items {
+        for (activity, quantity) in self.items.iter() {
             visit(activity.as_str(), quantity.get());
         }
     }

@@ -1,5 +1,7 @@
 //! Files of orders of several activities each: `multi-deduct --from`.
 
+use std::sync::Arc;
+
 use super::args::MultiBulkArgs;
 use super::driver;
 use super::input::Input;
@@ -10,7 +12,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::orders::{Column, MultiRow};
 use crate::cli::output::{Format, Output};
-use seckill::inventory::id::InvalidId;
+use seckill::inventory::id::RequestId;
 use seckill::inventory::order::MultiOrder;
 use seckill::store::Store;
 use seckill::store::bulk::{BulkMultiOrder, MultiOrderRun, MultiOrders, Operation};
@@ -52,15 +54,16 @@ impl Kind for Multi<'_> {
     fn push(&self, run: &mut MultiOrderRun, row: &MultiRow) -> Result<()> {
         let own = row.order.get(Column::Request);
         let request = own.map_or_else(|| format!("{}:{}", self.job, row.order.line()), str::to_owned);
+        // The reader has checked it against the rule, and a job's name leaves room for a line.
+        let request = RequestId::try_from(request).map_err(|error| Failure::usage(error.to_string()))?;
         let order = MultiOrder {
             user: row.order.get(Column::User).and_then(|user| user.parse().ok()),
             items: row.items.clone(),
-            // The reader has checked it against the rule, and a job's name leaves room for a line.
-            request: request.parse().map_err(|error: InvalidId| Failure::usage(error.to_string()))?,
+            request,
             reason: row.order.get(Column::Reason).or(self.reason).map(str::to_owned),
         };
         let line = row.order.line();
-        run.push(BulkMultiOrder { line, order, has_request: own.is_some(), activities: Vec::new() });
+        run.push(BulkMultiOrder { line, order, has_request: own.is_some(), activities: Arc::default() });
         Ok(())
     }
 
@@ -78,7 +81,7 @@ impl Kind for Multi<'_> {
         if !report.lines.record(*line, outcome.status) {
             return Ok(true);
         }
-        for ((nth, (_, quantity)), item) in activities.iter().zip(&order.items).zip(&outcome.items) {
+        for ((nth, (_, quantity)), item) in activities.iter().zip(order.items.iter()).zip(&outcome.items) {
             // At most a thousand million.
             report.tallies.add(*nth as usize, Some(item.status), u32::try_from(quantity.get()).unwrap_or(u32::MAX));
         }

@@ -9,6 +9,7 @@ mod header;
 mod jsonl;
 mod lines;
 mod multi;
+mod plain_json;
 mod row;
 mod separated;
 #[cfg(test)]

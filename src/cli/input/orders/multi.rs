@@ -5,30 +5,38 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::jsonl::{Key, text_of};
+use super::plain_json::{Value, each_member};
 use super::row::{Column, OrderRow};
 use super::{Next, OrderReader, RowError, lines};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Quantity;
-use seckill::inventory::order::MultiOrder;
+use seckill::inventory::order::{Items, MultiOrder};
 
 #[derive(Debug, Default)]
 pub struct MultiRow {
     /// The order itself: user, request, reason and line.
     pub order: OrderRow,
-    /// Each activity once, with the sum of what was asked of it.
-    pub items: Vec<(ActivityId, Quantity)>,
+    /// What it asks for.
+    pub items: Items,
+    /// The text that was read as these items: most rows have it again.
+    text: String,
+    buffer: Vec<(ActivityId, Quantity)>,
 }
 
 impl MultiRow {
     /// Reads the next order of an input in jsonl.
     pub fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
         let next = reader.next(&mut self.order)?;
-        if next == Next::Row {
-            self.items.clear();
-            items(self.order.text(Column::Items), &mut self.items).map_err(|message| {
+        let text = self.order.text(Column::Items);
+        if next == Next::Row && (text != self.text || self.items.is_empty()) {
+            self.text.clear();
+            self.buffer.clear();
+            items(text, &mut self.buffer).map_err(|message| {
                 let column = super::jsonl::value_column(reader.raw(), reader.column_name(Column::Items));
                 RowError::Bad(lines::problem(self.order.line(), column, format!("items: {message}"), None))
             })?;
+            self.items = self.buffer.drain(..).collect();
+            self.text.push_str(text);
         }
         Ok(next)
     }
@@ -36,8 +44,8 @@ impl MultiRow {
 
 /// Reads `{"activity": quantity, …}`; the same activity twice counts as the sum.
 fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), String> {
-    struct Items<'a>(&'a mut Vec<(ActivityId, Quantity)>);
-    impl<'de> Visitor<'de> for Items<'_> {
+    struct Visited<'a>(&'a mut Vec<(ActivityId, Quantity)>);
+    impl<'de> Visitor<'de> for Visited<'_> {
         type Value = Result<(), String>;
         fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             formatter.write_str("an object such as {\"1001\":2}")
@@ -46,15 +54,22 @@ fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), Stri
             let mut wrong = Ok(());
             while let Some((name, raw)) = map.next_entry::<Key<'de>, &RawValue>()? {
                 if wrong.is_ok() {
-                    wrong = add(self.0, &name.0, raw.get());
+                    wrong = add(self.0, &name.0, text_of(raw.get()).as_deref(), raw.get());
                 }
             }
             Ok(wrong)
         }
     }
-    serde_json::Deserializer::from_str(text)
-        .deserialize_map(Items(items))
-        .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
+    let is_plain = each_member(text, |name, value| match value {
+        Value::Text(quantity) | Value::Integer(quantity) => add(items, name, Some(quantity), quantity).is_ok(),
+        Value::Object(_) => false,
+    });
+    if !is_plain {
+        items.clear();
+        serde_json::Deserializer::from_str(text)
+            .deserialize_map(Visited(items))
+            .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
+    }
     match items.len() {
         0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
         count if count > MultiOrder::MOST_ITEMS => {
@@ -64,9 +79,10 @@ fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), Stri
     }
 }
 
-fn add(items: &mut Vec<(ActivityId, Quantity)>, activity: &str, raw: &str) -> Result<(), String> {
+/// Adds an item, of which the quantity is this text, or else is written in some other way.
+fn add(items: &mut Vec<(ActivityId, Quantity)>, activity: &str, text: Option<&str>, raw: &str) -> Result<(), String> {
     let activity: ActivityId = activity.parse().map_err(|error| format!("{error}"))?;
-    let text = text_of(raw).ok_or_else(|| format!("`{activity}`: `{raw}` is not {}", Quantity::EXPECTED))?;
+    let text = text.ok_or_else(|| format!("`{activity}`: `{raw}` is not {}", Quantity::EXPECTED))?;
     let quantity: Quantity = text.parse().map_err(|error| format!("`{activity}`: {error}"))?;
     match items.iter_mut().find(|(known, _)| *known == activity) {
         Some((_, sum)) => {

@@ -193,6 +193,28 @@ fn items_are_summed() {
 }
 
 #[test]
+fn rows_with_the_same_items_share_them_and_a_bad_row_between_them_stays_bad() {
+    let line = |items: &str| format!("{{\"user\":7,\"items\":{items}}}\n");
+    let (good, bad, other) = ("{\"1001\":2}", "{\"1001\":0}", "{\"1001\": 3, \"1\\u0030\": 1}");
+    let text = [good, good, bad, bad, good, other].map(line).concat();
+    let shape = Shape { required: &[Column::User, Column::Items], optional: &[], ..SHAPE };
+    let blocks = Blocks::stream("f", std::io::Cursor::new(text));
+    let mut reader = OrderReader::new(blocks, format(Dialect::Jsonl), &Mapping::default(), shape).unwrap();
+    reader.wait(Duration::from_secs(5));
+    let mut row = MultiRow::default();
+    let mut next = || {
+        let shown = |(activity, quantity): &(_, _)| format!("{activity}={quantity}");
+        row.read(&mut reader).ok().map(|_| (row.items.iter().map(shown).collect::<Vec<String>>(), row.items.as_ptr()))
+    };
+    let first = next().unwrap();
+    assert_eq!(first.0, ["1001=2"]);
+    assert_eq!(next().unwrap(), first);
+    assert!(next().is_none() && next().is_none());
+    assert_eq!(next().unwrap().0, ["1001=2"]);
+    assert_eq!(next().unwrap().0, ["1001=3", "10=1"]);
+}
+
+#[test]
 fn mysql_batch_has_escapes_no_quotes_and_null() {
     let text = "sku\tbuyer\tquantity\trequest\r\n1001\t\"7\\\\\"\t2\tNULL\r\n1001\ta\\x\t1\tr 1\n";
     let (rows, error) = read(text, Dialect::Mysql, "activity=sku,user=buyer");

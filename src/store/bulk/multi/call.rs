@@ -11,6 +11,9 @@ use crate::store::pipeline::Call;
 /// What an activity costs the server in a call, in items.
 const ACTIVITY_COST: usize = 4;
 
+/// Among so many activities, to look at each is quicker than to look one up.
+const FEW: usize = 8;
+
 /// Consecutive orders, sent in one call.
 #[derive(Debug)]
 pub struct MultiCall {
@@ -42,17 +45,17 @@ impl MultiCall {
 
     /// What it would cost with another order.
     fn cost_with(&self, order: &BulkMultiOrder) -> usize {
-        let new = order.activities.iter().filter(|nth| !self.by_activity.contains_key(nth)).count();
+        let new = order.activities.iter().filter(|nth| self.column_of(**nth).is_none()).count();
         (self.items + order.activities.len()).max(ACTIVITY_COST * (self.columns.len() + new))
     }
 
     fn push(&mut self, order: &BulkMultiOrder) {
         for (item, nth) in order.activities.iter().enumerate() {
-            let next = self.columns.len();
-            let at = *self.by_activity.entry(*nth).or_insert(next);
-            if at == next {
+            let at = self.column_of(*nth).unwrap_or_else(|| {
+                self.by_activity.insert(*nth, self.columns.len());
                 self.columns.push(Column { nth: *nth, before: 0, last: 0, items: Vec::new() });
-            }
+                self.columns.len() - 1
+            });
             let column = &mut self.columns[at];
             column.last = order.line;
             column.items.push((self.count, item));
@@ -61,9 +64,17 @@ impl MultiCall {
         self.items += order.activities.len();
     }
 
+    /// The column of an activity.
+    pub(super) fn column_of(&self, nth: u32) -> Option<usize> {
+        if self.columns.len() <= FEW {
+            return self.columns.iter().position(|column| column.nth == nth);
+        }
+        self.by_activity.get(&nth).copied()
+    }
+
     /// The last line of an activity in this call.
     pub(super) fn last_of(&self, nth: u32) -> Option<u64> {
-        self.by_activity.get(&nth).map(|at| self.columns[*at].last)
+        self.column_of(nth).map(|at| self.columns[at].last)
     }
 
     /// Whether the epochs of all its activities are known.
@@ -85,7 +96,7 @@ impl MultiCall {
     /// Whether it shares no activity with another call.
     pub(super) fn is_disjoint(&self, other: &Self) -> bool {
         let (few, many) = if self.columns.len() <= other.columns.len() { (self, other) } else { (other, self) };
-        few.columns.iter().all(|column| !many.by_activity.contains_key(&column.nth))
+        few.columns.iter().all(|column| many.column_of(column.nth).is_none())
     }
 }
 
@@ -140,7 +151,7 @@ impl MultiOrders {
         if !is_refused_unsent(states, order) {
             return false;
         }
-        let items = order.order.items.iter().zip(&order.activities).map(|((_, quantity), nth)| Outcome {
+        let items = order.order.items.iter().zip(order.activities.iter()).map(|((_, quantity), nth)| Outcome {
             status: states.get(*nth).refusal.unwrap_or(Status::Refused),
             quantity: Some(quantity.get()),
             stock: None,
@@ -180,9 +191,9 @@ mod tests {
         let job = Job { name: "night".to_owned(), digest: "night".to_owned() };
         let mut states = JobStates::new(job, Operation::MultiDeduct, Layout::Seckill, Interner::default());
         let mut row = |line: u64, activity: &str, state| {
-            let items = vec![(activity.parse().unwrap(), "1".parse().unwrap())];
+            let items = [(activity.parse().unwrap(), "1".parse().unwrap())].into();
             let order = MultiOrder { user: None, items, request: "r".parse().unwrap(), reason: None };
-            (BulkMultiOrder { line, order, has_request: false, activities: vec![states.number(activity)] }, state)
+            (BulkMultiOrder { line, order, has_request: false, activities: [states.number(activity)].into() }, state)
         };
         let rows = [row(1, "paused", State::Waiting), row(2, "open", State::Sent), row(3, "open", State::Waiting)];
         states.get_mut(0).refusal = Some(Status::Paused);
@@ -191,6 +202,7 @@ mod tests {
             options,
             most_cost: 128,
             rows: VecDeque::from(rows),
+            last: Default::default(),
             first: 0,
             next: 0,
             waiting: 2,

@@ -10,6 +10,7 @@ mod decode;
 mod encode;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -17,7 +18,7 @@ use redis::Value;
 use super::job::JobStates;
 use super::{Job, Limits, Operation, Orders, Run, Verdict};
 use crate::inventory::interner::Interner;
-use crate::inventory::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::inventory::order::{Items, MultiOrder, MultiOutcome, Outcome};
 use crate::inventory::status::Status;
 use crate::store::keys::Keys;
 use crate::store::pipeline::{Link, Pipeline};
@@ -38,7 +39,7 @@ pub struct BulkMultiOrder {
     /// Whether the order came with its request id; else that only names it, and watermarks settle it.
     pub has_request: bool,
     /// Its activities by number, in the order of its items; [`Run::push`] fills them in.
-    pub activities: Vec<u32>,
+    pub activities: Arc<[u32]>,
 }
 
 /// One order, and how it ended.
@@ -73,6 +74,8 @@ pub struct MultiOrders {
     /// What a call may cost, in items.
     most_cost: usize,
     rows: VecDeque<(BulkMultiOrder, State)>,
+    /// The items of the order that came last, and their activities: most orders share them.
+    last: (Items, Arc<[u32]>),
     /// The number of the first.
     first: u64,
     /// The number of the first order that is in no call yet, and how many items wait from there on.
@@ -106,6 +109,7 @@ impl Run<MultiOrders> {
             },
             most_cost: limits.most_orders(),
             rows: VecDeque::new(),
+            last: (Arc::default(), Arc::default()),
             first: 0,
             next: 0,
             waiting: 0,
@@ -123,7 +127,11 @@ impl Run<MultiOrders> {
     /// Adds an order.
     pub fn push(&mut self, mut order: BulkMultiOrder) {
         let items = &order.order.items;
-        order.activities = items.iter().map(|(activity, _)| self.states.number(activity.as_str())).collect();
+        if !Arc::ptr_eq(items, &self.orders.last.0) {
+            let activities = items.iter().map(|(activity, _)| self.states.number(activity.as_str()));
+            self.orders.last = (Arc::clone(items), activities.collect());
+        }
+        order.activities = Arc::clone(&self.orders.last.1);
         self.orders.waiting += items.len();
         self.orders.rows.push_back((order, State::Waiting));
     }
@@ -161,26 +169,7 @@ impl MultiOrders {
     /// Each order of a call is decided, except that in activities that refuse as a whole the watermark has not moved.
     fn decided(&mut self, states: &mut JobStates, call: &MultiCall, decoded: Vec<DecodedColumn>) {
         let from = self.index(call.first);
-        let empty = |order: &BulkMultiOrder| vec![None; order.activities.len()];
-        let mut outcomes: Vec<Vec<Option<Outcome>>> =
-            self.rows.range(from..from + call.count).map(|(order, _)| empty(order)).collect();
-        let mut is_open = vec![true; call.count];
         for (column, decoded) in call.columns.iter().zip(&decoded) {
-            let mut stock = decoded.stock;
-            for (i, (at, item)) in column.items.iter().enumerate() {
-                let (status, quantity) = (decoded.statuses[i], self.rows[from + at].0.order.items[*item].1.get());
-                if status == Status::Ok {
-                    stock = stock.map(|stock| stock.saturating_sub(quantity));
-                }
-                is_open[*at] &= decoded.refusal.is_none();
-                outcomes[*at][*item] = Some(Outcome {
-                    status,
-                    quantity: Some(quantity),
-                    stock,
-                    bought: decoded.bought.get(i).copied().flatten().filter(|_| self.options.has_users),
-                    corrupt: decoded.corrupt.clone().filter(|_| status == Status::Corrupt),
-                });
-            }
             let state = states.get_mut(column.nth);
             state.refusal = state.refusal.or(decoded.refusal);
             state.refused = state.refused.max(u32::try_from(decoded.refused).unwrap_or(u32::MAX));
@@ -188,9 +177,25 @@ impl MultiOrders {
                 state.watermark = state.watermark.max(column.last);
             }
         }
-        for (at, items) in outcomes.into_iter().enumerate() {
-            // Each item is of one column.
-            let items: Vec<Outcome> = items.into_iter().flatten().collect();
+        // Of each activity: the stock so far, and the number of its next item.
+        let mut next: Vec<(Option<u64>, usize)> = decoded.iter().map(|column| (column.stock, 0)).collect();
+        for at in 0..call.count {
+            let order = &self.rows[from + at].0;
+            let mut is_open = true;
+            let items = order.activities.iter().zip(order.order.items.iter()).filter_map(|(nth, (_, quantity))| {
+                let column = call.column_of(*nth)?;
+                let (decoded, (stock, i)) = (&decoded[column], &mut next[column]);
+                let (status, quantity) = (decoded.statuses[*i], quantity.get());
+                if status == Status::Ok {
+                    *stock = stock.map(|stock| stock.saturating_sub(quantity));
+                }
+                is_open &= decoded.refusal.is_none();
+                let bought = decoded.bought.get(*i).copied().flatten().filter(|_| self.options.has_users);
+                let corrupt = decoded.corrupt.clone().filter(|_| status == Status::Corrupt);
+                *i += 1;
+                Some(Outcome { status, quantity: Some(quantity), stock: *stock, bought, corrupt })
+            });
+            let items: Vec<Outcome> = items.collect();
             if items.iter().any(|item| item.status == Status::Sharded) {
                 self.waiting += items.len();
                 self.next = self.next.min(call.first + at as u64);
@@ -201,7 +206,7 @@ impl MultiOrders {
             let status = [Status::Ok, Status::Replayed].into_iter().find(|status| all(*status));
             let status = status.unwrap_or(Status::Refused);
             let (order, state) = &mut self.rows[from + at];
-            if status == Status::Refused && is_open[at] {
+            if status == Status::Refused && is_open {
                 order.activities.iter().for_each(|nth| states.get_mut(*nth).refused_now += 1);
             }
             *state = State::Decided(MultiOutcome { status, items });
