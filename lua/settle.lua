@@ -75,10 +75,12 @@
 
 -- Quick path: confirms one hold that is open, or the holds of a job. It replies, or leaves the call to the reference path before
 -- it has written anything; helpers cost more than a confirmation to define, so it comes before them.
--- Texts are matched before they are numbers, and have up to 13 digits, because Lua's `..` writes sums of them as plain digits.
+-- Texts are matched before they are numbers, and have up to 13 digits. `%d` writes a number in less than half of the time of Lua's
+-- `..`.
 if ARGV[4] == 'confirm' and #ARGV < 8 and ARGV[1] == 'hash' and #KEYS == 6 and (ARGV[5] or '') == '' and (ARGV[6] or 'first') == 'first'
   and (ARGV[7] or '') == '' then
-  local find, by, request = string.find, ARGV[2], ARGV[3]
+  local find, format = string.find, string.format
+  local by, request = ARGV[2], ARGV[3]
   local is_plain = by ~= '' and #request <= 128 and find(request, '^[#-Z^-~%[%]]+$')
   local stock_text = is_plain and redis.pcall('GET', KEYS[1])
   local meta = type(stock_text) == 'string' and #stock_text < 14
@@ -108,9 +110,9 @@ if ARGV[4] == 'confirm' and #ARGV < 8 and ARGV[1] == 'hash' and #KEYS == 6 and (
         redis.call('HSET', KEYS[3], field, text)
         redis.call('HDEL', KEYS[3], user_field)
       else
-        redis.call('HSET', KEYS[3], field, text, user_field, (open_text - quantity) .. '')
+        redis.call('HSET', KEYS[3], field, text, user_field, format('%d', open_text - quantity))
       end
-      redis.call('HSET', KEYS[2], 'holds', (holds_text - quantity) .. '')
+      redis.call('HSET', KEYS[2], 'holds', format('%d', holds_text - quantity))
       redis.call('ZREM', KEYS[6], request)
       redis.call('XADD', KEYS[4], '*', 'op', 'confirm', 'stock', stock_text, 'by', by, 'quantity', quantity_text,
         'users', '["' .. user .. '"]', 'requests', '["' .. request .. '"]')

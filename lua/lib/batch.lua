@@ -15,6 +15,7 @@ end
 -- fields and HMGET of those users, in protocol 3, in which what is absent is nil.
 -- Returns nil, or what is to be written: `taken` and `returned` of the stock, `set` and `cleared` of participants, `kept` of
 -- requests, `row` of the ledger; whether anything is `applied`; `needs_records` if participants must exist; and the reply.
+-- Of holds also the columns, `letters`, empty if no order was refused, what users hold, `bought`, and the `head` of the reply.
 local function decide_batch(job, read, epoch, before, lines, quantity, users_text, requests_text)
   -- The batch.
   local users = plain_column(users_text)
@@ -38,7 +39,7 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
   local stock, total, limit, starts, ends = small(stock_text), small(total_text), small(limit_text), small(starts_text), small(ends_text)
   if not (stock and total) or its_epoch ~= epoch or not small(epoch) or limit_text ~= '-' and not limit
     or starts_text ~= '-' and not starts or ends_text ~= '-' and not ends then return nil end
-  local takes = job.op == 'deduct'
+  local takes = job.op ~= 'refund'
   if takes and (starts or ends) then
     local clock = redis.call('TIME')
     local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -62,7 +63,7 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
   local function meaning(text)
     local units = small(text)
     if not units or units < 1 or units > 1000000000 then return nil end
-    local prefix = takes and (text == '1' and '' or text .. '\t') or 'refund ' .. text .. '\t'
+    local prefix = job.op ~= 'deduct' and job.op .. ' ' .. text .. '\t' or text == '1' and '' or text .. '\t'
     numbers[text] = {takes and units or -units, prefix}
     return numbers[text]
   end
@@ -184,5 +185,6 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
     taken = takes and ok > 0 and (stock - left) .. '', returned = not takes and ok > 0 and (left - stock) .. '',
     set = set, sets = sets, cleared = cleared, kept = kept, kept_size = kept_at + 2, row = row,
     reply = bought and reply .. ' ' .. concat(bought, ' ') or reply,
+    head = reply, letters = letters, users = users, requests = requests, quantities = quantities, bought = bought,
   }
 end

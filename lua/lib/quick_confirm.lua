@@ -14,7 +14,7 @@ end
 -- Returns the reply; or nil before any write, and the reference path decides. No participant changes, so that a coupon's holds
 -- are like a hash's.
 local function quick_confirm()
-  local given = ARGV
+  local given, sub = ARGV, string.sub
   local kind, by, ids_text, name, job_digest = given[1], given[2], given[3], given[5], given[6]
   if given[4] ~= 'confirm' or kind ~= 'hash' and kind ~= 'coupon' or #KEYS ~= 6 or #given ~= 9 or by == '' or name == '' then return nil end
   local ids = plain_column(ids_text, '^[!-~]*$')
@@ -59,15 +59,23 @@ local function quick_confirm()
   -- Lists that are copied have their size at once; one that grows is copied again and again.
   local set, owners, names, name_fields, quantities = {unpack(fields, 1, count)}, {unpack(ids)}, {unpack(ids)}, {unpack(ids)}, {unpack(ids)}
   local letters, closing, once, sets, closed, moved, asked = {}, {}, nil, 0, 0, 0, 0
-  local quantity, its_text
+  -- Those of one call of hold have all but the user in common: `held` to `-`, and its length.
+  local head, head_size, new_head, quantity_text, quantity = nil, 0, nil, nil, nil
   for i = 1, count do
     local text = found[i]
     if not text then
       letters[i], quantities[i], refused = 'h', '0', refused + 1
     else
-      local rest, quantity_text, from, to, user = match(text, '^held( ([1-9]%d*) ()[1-9]%d*() %- (.+))$')
-      if not user then return nil end
-      if #quantity_text > 13 or to - from > 13 then return nil end
+      if sub(text, 1, head_size) ~= head then
+        local deadline_text
+        quantity_text, deadline_text, head_size = match(text, '^held ([1-9]%d*) ([1-9]%d*) %- ().')
+        if not head_size or #quantity_text > 13 or #deadline_text > 13 then return nil end
+        head_size = head_size - 1
+        head, quantity = sub(text, 1, head_size), quantity_text + 0
+        new_head = 'confirmed' .. sub(head, 5)
+      end
+      local user = sub(text, head_size + 1)
+      if user == '' then return nil end
       quantities[i] = quantity_text
       local ends = closing[user]
       if not ends then
@@ -81,9 +89,8 @@ local function quick_confirm()
         if once[ids[i]] then return nil end
         once[ids[i]] = true
       end
-      if quantity_text ~= its_text then quantity, its_text = quantity_text + 0, quantity_text end
       closing[user], moved, closed = ends + quantity, moved + quantity, closed + 1
-      owners[closed], set[sets + 1], set[sets + 2] = user, fields[i], 'confirmed' .. rest
+      owners[closed], set[sets + 1], set[sets + 2] = user, fields[i], new_head .. user
       sets = sets + 2
     end
   end
@@ -127,7 +134,9 @@ local function quick_confirm()
   local row
   if closed > 0 and ledger == '1' then
     local users_text = concat(owners, '","', 1, closed)
-    if find(concat(owners, '', 1, closed), '[%c"\\\127]') then return nil end
+    local all = concat(owners, '', 1, closed)
+    -- What JSON would escape is left to the reference path; this also escapes `/`, which need not be.
+    if #cjson.encode(all) ~= #all + 2 and find(all, '[%c"\\\127]') then return nil end
     row = {'op', 'confirm', 'stock', stock_text, 'by', by, 'job', name, 'lines', lines,
       'quantity', common_text(closed_quantities) or '["' .. concat(closed_quantities, '","') .. '"]',
       'users', '["' .. users_text .. '"]', 'requests', ids_text}

@@ -7,8 +7,8 @@ use crate::aof::Group;
 use crate::check::Timeline;
 use crate::entries::Written;
 use crate::history::Event;
-use crate::model::Model;
-use crate::rules::{Answer, Sale, signed};
+use crate::model::{Decided, Model};
+use crate::rules::{Answer, Sale, decide, signed};
 use crate::said::json;
 use crate::schedule::{Operation, Order};
 use crate::support::Layout;
@@ -87,6 +87,18 @@ impl Sale {
         }
     }
 
+    /// Confirms a hold that is answered so.
+    fn settle(&mut self, order: &Order, status: &str) -> Result<(), String> {
+        let Some(hold) = self.holds.get_mut(order.request.as_str()) else { return Ok(()) };
+        let was = hold.clone();
+        match (status, &*was.state) {
+            ("ok", _) => hold.state = "confirmed".to_owned(),
+            ("expired", "expired") => hold.state = "void".to_owned(),
+            _ => {}
+        }
+        if status == "ok" && was.state == "expired" { self.shift(&was, false) } else { Ok(()) }
+    }
+
     /// Changes what a user has, and the stock against it.
     fn shift(&mut self, hold: &Hold, returns: bool) -> Result<(), String> {
         let (had, units) = (self.has(&hold.user), hold.units);
@@ -124,6 +136,8 @@ impl Model<'_> {
     /// Holds that a call ended. New ones are orders like others.
     pub fn check_holds(&mut self, group: &Group, written: &Written) -> Result<Vec<Ended>, String> {
         let mut ended = Vec::new();
+        // A call of a file ends holds that its rows name.
+        let file = written.files.iter().copied().find(|nth| self.names.schedule.files[*nth].operation.ends());
         for it in &written.holds {
             let Transition { activity, request, old, new } = it;
             let wrong = |why: &str| format!("{request} of {}: {why}: {old:?} becomes {new:?}", self.name(*activity));
@@ -140,7 +154,15 @@ impl Model<'_> {
             if (hold.units, &*hold.user, &*hold.state) != (units, user, was) {
                 return Err(wrong(&format!("by the rules it is {hold:?}")));
             }
+            let of_file = |operation: Operation| {
+                let rows = &self.names.rows[file?];
+                let mut orders = rows.iter().map(|(_, order)| order).filter(|order| order.operation == operation);
+                orders.find(|order| order.request == *request && order.items[0].0 == *activity).cloned()
+            };
             let sent = |operation: Operation| {
+                if file.is_some() {
+                    return of_file(operation);
+                }
                 let orders = self.names.requests.get(request.as_str()).into_iter().flatten();
                 orders.clone().find(|order| order.operation == operation && order.items[0].0 == *activity).cloned()
             };
@@ -171,13 +193,57 @@ impl Model<'_> {
             sale.holds.insert(request.as_str().into(), hold.clone());
             let items = vec![("ok", Some(sale.stock), Some(sale.has(&hold.user)))];
             if let Some(order) = order.flatten() {
-                self.note_applied(group.end, &order, &Answer { status: "ok", items }, None);
+                self.note_applied(group.end, &order, &Answer { status: "ok", items }, file);
             }
             if !op.is_empty() {
                 ended.push(Ended { activity: *activity, op, user: hold.user, units, request: request.clone() });
             }
         }
         Ok(ended)
+    }
+
+    /// Rows of a file that ends holds which this call decided, one after the other: holds and stock then are those that it wrote.
+    /// `as_before`: the activities before the call.
+    pub fn check_ended_rows(
+        &mut self,
+        group: &Group,
+        written: &Written,
+        file: usize,
+        as_before: &[Rc<Sale>],
+    ) -> Result<(), String> {
+        let (names, mut sales) = (self.names, as_before.to_vec());
+        for (line, order) in &names.rows[file] {
+            let activity = order.items[0].0;
+            let before = as_before[activity].lines.get(&file).copied().unwrap_or(0);
+            if *line <= before || *line > self.watermark(file, activity) {
+                continue;
+            }
+            let mut answer = decide(self.layout, &sales, order);
+            let is_written = written.holds.iter().any(|it| it.activity == activity && it.request == order.request);
+            let sale = Rc::make_mut(&mut sales[activity]);
+            // What was refused before data was lost is not sent again.
+            if is_written || !self.refused_before.contains(&(file, *line)) {
+                sale.settle(order, answer.status)?;
+                answer.items = vec![sale.item(self.layout, order, answer.status)];
+            }
+            let decided = Decided { at: group.end, order: Rc::clone(order), answer, file: Some(file) };
+            self.rows.entry((file, *line)).or_default().push(decided);
+        }
+        for activity in written.activities.iter().copied() {
+            let (expected, found, name) = (&sales[activity], &self.sales[activity], self.name(activity));
+            if expected.holds != found.holds || expected.stock != found.stock {
+                let (expected, found) = ((&expected.holds, expected.stock), (&found.holds, found.stock));
+                return Err(format!("{name}: by the rows of the file {expected:?}, written was {found:?}"));
+            }
+            let line = self.watermark(file, activity);
+            if line < as_before[activity].lines.get(&file).copied().unwrap_or(0) {
+                return Err(format!("{name}: the watermark fell to line {line}"));
+            }
+            if line > 0 {
+                Rc::make_mut(&mut self.sales[activity]).lines.insert(file, line);
+            }
+        }
+        Ok(())
     }
 
     /// Records, open units, their sum and the deadlines are those of the model.

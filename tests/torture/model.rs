@@ -59,7 +59,7 @@ pub struct Model<'a> {
     pub rows: HashMap<(usize, u64), Vec<Decided>>,
     pub ledgers: Vec<Vec<LedgerRow>>,
     /// Rows that an earlier timeline refused: they may stay so, whatever the stock is now.
-    refused_before: &'a HashSet<(usize, u64)>,
+    pub refused_before: &'a HashSet<(usize, u64)>,
 }
 
 impl<'a> Model<'a> {
@@ -110,6 +110,7 @@ impl<'a> Model<'a> {
         for activity in &written.activities {
             self.check_meta(*activity, written.foreign.is_some())?;
         }
+        let as_before = self.sales.clone();
         let ended = self.check_holds(group, written)?;
         let before: Vec<u64> = self.sales.iter().map(|sale| sale.stock).collect();
         if let Some(mark) = &written.foreign {
@@ -118,7 +119,12 @@ impl<'a> Model<'a> {
         if let Some((activity, ..)) = written.entries.iter().find(|(.., fields)| fields["op"] == "repair") {
             self.check_repair(*activity)?;
         }
-        let mut applied = self.check_rows(group, written)?;
+        let (of_ends, of_orders): (Vec<usize>, Vec<usize>) =
+            written.files.iter().partition(|file| self.names.schedule.files[**file].operation.ends());
+        let mut applied = self.check_rows(group, written, &of_orders)?;
+        for file in of_ends {
+            self.check_ended_rows(group, written, file, &as_before)?;
+        }
         if written.files.is_empty() {
             applied.extend(self.check_requests(group, written, &before)?);
         }
@@ -186,9 +192,9 @@ impl<'a> Model<'a> {
     }
 
     /// Rows that this call decided, one after the other. Gives those that were applied.
-    fn check_rows(&mut self, group: &Group, written: &Written) -> Result<Vec<Rc<Order>>, String> {
+    fn check_rows(&mut self, group: &Group, written: &Written, files: &[usize]) -> Result<Vec<Rc<Order>>, String> {
         let mut applied = Vec::new();
-        for file in written.files.iter().copied() {
+        for file in files.iter().copied() {
             let before: Vec<u64> = self.sales.iter().map(|sale| sale.lines.get(&file).copied().unwrap_or(0)).collect();
             let after: Vec<u64> = (0..self.sales.len()).map(|activity| self.watermark(file, activity)).collect();
             let names = self.names;
@@ -243,7 +249,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn watermark(&self, file: usize, activity: usize) -> u64 {
+    pub fn watermark(&self, file: usize, activity: usize) -> u64 {
         let requests = self.layout.requests(self.name(activity));
         let Some(hash) = self.keys.hashes.get(&requests) else { return 0 };
         let jobs = self.names.jobs.iter().filter(|(_, of)| **of == file);

@@ -20,6 +20,10 @@ impl OrderFile {
     /// The file as the tool reads it.
     pub fn write(&mut self, activities: &[Activity], has_users: bool) {
         let mut text = String::new();
+        if self.operation.ends() {
+            self.text = self.ends(activities);
+            return;
+        }
         if self.name.ends_with(".csv") {
             text += if has_users { "request,activity,quantity,user\n" } else { "request,activity,quantity\n" };
             for (_, order) in &self.rows {
@@ -48,6 +52,18 @@ impl OrderFile {
             }
         }
         self.text = text;
+    }
+
+    /// Rows that end holds have nothing but their ids.
+    fn ends(&self, activities: &[Activity]) -> String {
+        let is_csv = self.name.ends_with(".csv");
+        let rows = self.rows.iter().map(|(_, order)| (&order.request, &activities[order.items[0].0].id));
+        let row = |(request, activity): (&String, &String)| match is_csv {
+            true => format!("{},{activity}\n", quoted(request)),
+            false => format!("{}\n", serde_json::json!({ "activity": activity, "request": request })),
+        };
+        let heading = if is_csv { "request,activity\n" } else { "" };
+        heading.to_owned() + &rows.map(row).collect::<String>()
     }
 }
 

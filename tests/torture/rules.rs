@@ -118,7 +118,12 @@ impl Sale {
         if exceeds { "exceeds_bought" } else { "ok" }
     }
 
-    fn item(&self, layout: Layout, order: &Order, status: &'static str) -> (&'static str, Option<u64>, Option<u64>) {
+    pub fn item(
+        &self,
+        layout: Layout,
+        order: &Order,
+        status: &'static str,
+    ) -> (&'static str, Option<u64>, Option<u64>) {
         let hold = self.holds.get(order.request.as_str()).filter(|_| order.operation.ends());
         let user = if order.operation.ends() { hold.map(|hold| &*hold.user) } else { Some(order.user.as_str()) };
         let bought = user.filter(|_| self.exists && layout.has_users()).map(|user| self.has(user));

@@ -154,8 +154,13 @@ impl Schedule {
             is_cluster,
         };
         let all_have_ledgers = activities.iter().all(|activity| activity.ledger);
-        let files: Vec<OrderFile> = (0..draw.rng.range(1, 3)).map(|nth| draw.file(nth, all_have_ledgers)).collect();
+        let mut files: Vec<OrderFile> = (0..draw.rng.range(1, 3)).map(|nth| draw.file(nth, all_have_ledgers)).collect();
         let mut sellers: Vec<Vec<Step>> = (0..3).map(|_| draw.seller()).collect();
+        // Only now all holds are known.
+        if !draw.holds.is_empty() && draw.rng.percent(60) {
+            let payments = draw.payments(files.len(), all_have_ledgers);
+            files.push(payments);
+        }
         for file in 0..files.len() {
             // The same file from several terminals, some of which are killed.
             for _ in 0..draw.rng.range(1, 3) {
@@ -415,6 +420,30 @@ impl Draw {
             }
             rows.push((row + if is_csv { 2 } else { 1 }, order));
         }
+        self.named(operation, nth, is_csv, may_be_unnamed, rows)
+    }
+
+    /// A file that confirms holds, some of them twice or too late, and some that nobody made.
+    fn payments(&mut self, nth: usize, may_be_unnamed: bool) -> OrderFile {
+        let is_csv = self.rng.percent(50);
+        let row = |it: &mut Self| {
+            let Order { items, request, .. } = it.rng.pick(&it.holds).clone();
+            let request = if it.rng.percent(4) { format!("{request}-?") } else { request };
+            Order { operation: Operation::Confirm, user: String::new(), items: vec![(items[0].0, 0)], request }
+        };
+        let first = if is_csv { 2 } else { 1 };
+        let rows = (0..self.rng.range(5, 200)).map(|at| (at + first, row(self))).collect();
+        self.named(Operation::Confirm, nth as u64, is_csv, may_be_unnamed, rows)
+    }
+
+    fn named(
+        &mut self,
+        operation: Operation,
+        nth: u64,
+        is_csv: bool,
+        may_be_unnamed: bool,
+        rows: Vec<(u64, Order)>,
+    ) -> OrderFile {
         let name = format!("{}{nth}.{}", operation.command(), if is_csv { "csv" } else { "jsonl" });
         let job = (!may_be_unnamed || self.rng.percent(50)).then(|| format!("job{}-{nth}", self.seed));
         OrderFile { operation, name, job, rows, text: String::new() }

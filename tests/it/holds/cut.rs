@@ -10,7 +10,7 @@ pub fn cut_after(name: &'static str, nth: usize) -> String {
     let (header, code) = shown(name).split_once("]]\n").unwrap();
     let wrapper = format!(
         "local server, writes = redis, 0\n\
-         local reads = {{GET=1, HGET=1, HMGET=1, TYPE=1, EXISTS=1, TIME=1, XLEN=1, ZRANGEBYSCORE=1, SMISMEMBER=1}}\n\
+         local reads = {{GET=1, HGET=1, HMGET=1, TYPE=1, EXISTS=1, TIME=1, XLEN=1, ZRANGEBYSCORE=1, ZMSCORE=1, SMISMEMBER=1}}\n\
          local function cuts(name)\n\
            return function(command, ...)\n\
              if not reads[command] then\n\
@@ -51,7 +51,7 @@ fn check(layout: Layout, name: &'static str, args: &[&str], prepare: impl Fn(&mu
         scripts.settle("expire", "500");
         assert!(units_left(&redis, layout) + units_of_7(&redis, layout) <= 10, "{context}");
         if !reply.contains("CUT") {
-            assert!(reply.starts_with("1 "), "{context}");
+            assert!(reply.starts_with("1 ") || reply.starts_with("o "), "{context}");
             break;
         }
         cuts += 1;
@@ -59,11 +59,17 @@ fn check(layout: Layout, name: &'static str, args: &[&str], prepare: impl Fn(&mu
     assert!(cuts >= 4, "{} {args:?}: only {cuts} writes", layout.name);
 }
 
+/// The arguments of a job's first line, which holds units for user 7.
+pub fn job_of_one_hold<'a>(kind: &'a str, units: &'a str) -> [&'a str; 14] {
+    [kind, "tester", r#"["7"]"#, units, "night", "d", "1", "0", "1", r#"["r"]"#, "", "", "", LONG]
+}
+
 #[test]
 fn a_cut_after_any_write_leaves_fewer_units_to_sell() {
     for layout in WITH_USERS {
         let (kind, units) = (layout.kind, quantity(layout).to_string());
         check(layout, "hold", &[kind, "tester", "7", &units, "r", "first", "", LONG], |_| {});
+        check(layout, "hold", &job_of_one_hold(kind, &units), |_| {});
         let held = |scripts: &mut Scripts| assert!(scripts.hold("r", LONG).starts_with("1 "));
         let expired = |scripts: &mut Scripts| {
             assert!(scripts.hold("r", "1").starts_with("1 "));
@@ -73,6 +79,9 @@ fn a_cut_after_any_write_leaves_fewer_units_to_sell() {
         check(layout, "settle", &[kind, "tester", "r", "release"], held);
         check(layout, "settle", &[kind, "tester", "r", "abort"], held);
         check(layout, "settle", &[kind, "tester", "r", "confirm"], expired);
+        for step in ["confirm", "release", "abort"] {
+            check(layout, "settle", &[kind, "tester", r#"["r"]"#, step, "night", "d", "1", "0", "1"], held);
+        }
         let overdue = |scripts: &mut Scripts| {
             assert!(scripts.hold("r", LONG).starts_with("1 "));
             scripts.send(&["ZADD", &layout.deadlines("1"), "XX", "1", "r"]);

@@ -101,18 +101,28 @@ fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
         };
         // The second row wants more than is left.
         let holds = "activity,user,quantity,request\n1,\"o'neil \"\"[x\",1,ra\n1,9,7,rb\n1,王,1,rc\n";
-        let held = run("-o jsonl hold --from - --for 1h --job j", holds, 3).jsonl();
-        for (row, id) in held.iter().zip(["ra", "rb", "rc"]) {
+        let file = "-o jsonl hold --from - --for 1h --job j";
+        let held = run(file, holds, 3).jsonl();
+        // The same file again says until when each holds; of what was refused there is nothing to say.
+        let again = run(file, holds, 3).jsonl();
+        assert!(again.iter().all(|row| row["status"] == "replayed"), "{layout:?}");
+        for (nth, id) in ["ra", "rb", "rc"].into_iter().enumerate() {
             let Some(record) = redis.hget(&layout.requests("1"), &format!("\th:{id}")) else {
-                assert!(row["status"] != "ok" && row["deadline"].is_null(), "{row}");
+                assert!(held[nth]["status"] != "ok" && held[nth]["deadline"].is_null(), "{}", held[nth]);
+                assert!(again[nth]["deadline"].is_null(), "{}", again[nth]);
                 continue;
             };
-            let shown: jiff::Timestamp = row["deadline"].as_str().unwrap().parse().unwrap();
-            assert_eq!(record.split(' ').nth(2).unwrap(), shown.as_millisecond().to_string(), "{row}");
+            let shown: jiff::Timestamp = held[nth]["deadline"].as_str().unwrap().parse().unwrap();
+            assert_eq!(record.split(' ').nth(2).unwrap(), shown.as_millisecond().to_string(), "{}", held[nth]);
+            assert_eq!(again[nth]["deadline"], held[nth]["deadline"]);
+            let user = held[nth]["user"].as_str().unwrap();
+            let one = redis.seckill(["-l", layout.name, "-o", "json", "hold", "1", "--for", "2h", "--user", user]);
+            assert_eq!(
+                one.args(["--request", id]).code(0).json()["deadline"],
+                held[nth]["deadline"],
+                "as one hold says"
+            );
         }
-        // Of what was held before, a reply has no deadline: `inspect --holds` shows it.
-        let again = run("-o jsonl hold --from - --for 1h --job j", holds, 3).jsonl();
-        assert!(again.iter().all(|row| row["status"] == "replayed" && row["deadline"].is_null()), "{layout:?}");
         let more = run("-o csv hold --from - --for 1h --job csv", "activity,user,quantity\n1,n,1\n", 3).stdout;
         assert!(more.starts_with("line,activity,user,quantity,status,stock,bought,request,deadline\n"), "{more}");
 
@@ -128,6 +138,10 @@ fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
         let paid = "-o jsonl confirm --from - --job paid";
         assert_eq!(users(paid, 3), named(["ok", "not_held", "ok"]), "{layout:?}");
         assert_eq!(users(paid, 3), named(["replayed"; 3]), "{layout:?}: the same file again");
+        // A deadline is also that of a hold that was confirmed, as one `hold` says.
+        let confirmed = run(file, holds, 3).jsonl();
+        let deadlines = |rows: &[serde_json::Value]| rows.iter().map(|row| row["deadline"].clone()).collect::<Vec<_>>();
+        assert_eq!(deadlines(&confirmed), deadlines(&held), "{layout:?}");
         let csv = run("-o csv release --from - --job gone", ends, 3).stdout;
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines[0], "line,activity,user,quantity,status,stock,bought,request", "{layout:?}");

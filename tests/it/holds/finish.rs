@@ -1,6 +1,6 @@
 //! What a call that was cut left of the counts of open units is put right: by the same call again, or by `expire`.
 
-use super::cut::cut_after;
+use super::cut::{cut_after, job_of_one_hold};
 use super::{LONG, WITH_USERS, quantity, units_left, units_of_7};
 use crate::support::{Layout, SECKILL, Scripts, TestRedis};
 
@@ -104,17 +104,20 @@ fn what_a_cut_left_is_finished_by_expire_once_the_deadline_is_over() {
 fn a_hold_that_was_cut_and_sent_again_leaves_the_counts_exact() {
     for layout in WITH_USERS {
         let units = quantity(layout).to_string();
-        let args = [layout.kind, "tester", "7", &units, "r", "first", "", LONG];
-        check(layout, "hold", &args, None, |_, scripts, context| {
-            let reply = scripts.hold("r", LONG);
-            let is_refused = reply.starts_with("-2 ") || reply.starts_with("-11 ");
-            assert!(reply.starts_with("1 ") || reply.starts_with("2 ") || is_refused, "{context}: {reply}");
-            if is_refused {
-                // Units without a hold: `reconcile` finds them. The deadline is removed once it is over.
-                scripts.send(&["ZADD", &layout.deadlines("1"), "1", "r"]);
-                assert!(scripts.settle("expire", "500").starts_with("1 "), "{context}");
-            }
-        });
+        let single = [layout.kind, "tester", "7", &units, "r", "first", "", LONG];
+        for args in [&single[..], &job_of_one_hold(layout.kind, &units)] {
+            check(layout, "hold", args, None, |_, scripts, context| {
+                let reply = scripts.call("hold", &layout.all_keys("1"), args);
+                let is_refused = ["-2 ", "-11 ", "l ", "c "].iter().any(|refusal| reply.starts_with(refusal));
+                let is_held = ["1 ", "2 ", "o ", "r "].iter().any(|done| reply.starts_with(done));
+                assert!(is_held || is_refused, "{context}: {reply}");
+                if is_refused {
+                    // Units without a hold: `reconcile` finds them. The deadline is removed once it is over.
+                    scripts.send(&["ZADD", &layout.deadlines("1"), "1", "r"]);
+                    assert!(scripts.settle("expire", "500").starts_with("1 "), "{context}");
+                }
+            });
+        }
     }
 }
 

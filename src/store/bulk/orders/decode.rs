@@ -82,8 +82,18 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// The quantities of holds: one of all, or each of them.
+/// The quantities of holds.
 pub(super) fn quantities_of(text: &str) -> impl Iterator<Item = u32> {
+    numbers_of(text)
+}
+
+/// The deadlines of holds in Unix ms; none of an order that has no hold.
+pub(super) fn deadlines_of(text: &str) -> impl Iterator<Item = Option<u64>> {
+    numbers_of(text).map(|deadline| Some(deadline).filter(|deadline| *deadline > 0))
+}
+
+/// Numbers joined by commas: one of all orders, or that of each.
+fn numbers_of<T: std::str::FromStr + Copy>(text: &str) -> impl Iterator<Item = T> {
     let common = if text.contains(',') { None } else { text.parse().ok() };
     let mut each = text.split(',');
     std::iter::from_fn(move || common.or_else(|| each.next()?.parse().ok()))
@@ -187,6 +197,8 @@ mod tests {
             assert!(Packed::of(invalid, 1, false).unwrap().split_users().is_none(), "{invalid}");
         }
         assert_eq!(quantities_of("3").take(2).collect::<Vec<_>>(), [3, 3]);
+        assert_eq!(deadlines_of("17,0,18").collect::<Vec<_>>(), [Some(17), None, Some(18)]);
+        assert_eq!(deadlines_of("0").take(2).collect::<Vec<_>>(), [None, None]);
     }
 
     #[test]

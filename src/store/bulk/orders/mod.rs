@@ -32,7 +32,7 @@ use crate::store::scripts::{DEDUCT, HOLD, MIXED_ORDERS, REFUND, SETTLE, Script};
 use crate::store::shards::MEMORY;
 use crate::store::{Store, StoreError};
 use call::OrderCall;
-use decode::{Decoded, Packed, decode_mixed, quantities_of};
+use decode::{Decoded, Packed, deadlines_of, decode_mixed, quantities_of};
 use encode::Encoder;
 use queue::{Batch, Queue, each};
 use schedule::Schedule;
@@ -102,7 +102,7 @@ pub struct DecidedOrder<'a> {
     pub stock: Option<u64>,
     /// Units the user holds after it.
     pub bought: Option<u64>,
-    /// Until when the units are held, if this run holds them.
+    /// The deadline of the hold that it made, now or before; `None` if that was returned, or if rows are not wanted.
     pub deadline: Option<Millis>,
 }
 
@@ -280,10 +280,9 @@ impl SingleOrders {
         let is_shard = states.is_shard(batch.activity);
         let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
         let (operation, has_users) = (self.operation, self.has_users);
-        // Of holds it is the deadline of those that are made now.
         let extra = if operation == Operation::Hold || operation.settles() { packed.split_extra() } else { None };
         let mut quantities = extra.filter(|_| operation.settles()).map(quantities_of);
-        let deadline = extra.filter(|_| operation == Operation::Hold).and_then(|text| text.parse().ok());
+        let mut deadlines = extra.filter(|_| operation == Operation::Hold).map(deadlines_of);
         let mut users = users.into_iter();
         let mut number = batch.first;
         for (status, takes_again, bought) in packed.orders() {
@@ -303,9 +302,11 @@ impl SingleOrders {
             row.state = State::Decided(status);
             last = row.line;
             let next = number + u64::from(row.next);
-            self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought.filter(|_| has_users));
-            let deadline = deadline.filter(|_| status == Status::Ok);
+            let deadline = deadlines.as_mut().and_then(Iterator::next).flatten();
             let user = users.next().unwrap_or_default();
+            // Nobody has a hold that does not exist.
+            let bought = bought.filter(|_| has_users && !(operation.settles() && user.is_empty()));
+            self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought);
             if deadline.is_some() || !user.is_empty() {
                 self.window.set_hold(number, HoldDetails { deadline, user });
             }

@@ -34,7 +34,7 @@ struct Job {
 
 pub fn call() -> impl Strategy<Value = HoldCall> {
     let user = prop_oneof![20 => 1..5_usize, 40 => 5..31_usize, 1 => 31..36_usize];
-    let request = prop_oneof![10 => 1..6_usize, 60 => 6..41_usize, 1 => 61..65_usize];
+    let request = prop_oneof![10 => 1..6_usize, 60 => 6..61_usize, 1 => 61..65_usize];
     let order = (user, prop_oneof![20 => Just(1_u64), 9 => 2..4_u64, 1 => Just(1_000_000_000)], request);
     let job = (
         prop_oneof![24 => Just(0_i64), 1 => -2..3_i64],
@@ -49,7 +49,7 @@ pub fn call() -> impl Strategy<Value = HoldCall> {
     (
         prop_oneof![6 => Just(None), 8 => Just(Some("confirm")), 1 => Just(Some("release")), 1 => Just(Some("expire")),
             1 => Just(Some("abort"))],
-        prop_oneof![24 => Just("first"), 1 => Just("retry"), 1 => Just("dry")],
+        prop_oneof![24 => Just("first"), 1 => Just("retry"), 1 => Just("dry"), 1 => Just("borrow")],
         prop_oneof![24 => Just("tester"), 1 => Just(""), 1 => Just("q\"uote")],
         prop_oneof![20 => Just(""), 1 => Just("gift")],
         prop_oneof![4 => proptest::collection::vec(order.clone(), 1), 5 => proptest::collection::vec(order, 1..7)],
@@ -62,9 +62,9 @@ pub fn call() -> impl Strategy<Value = HoldCall> {
             if job.is_none() && orders[0].2 % 4 > 0 || step == Some("expire") {
                 orders.truncate(1);
             }
-            // Mostly, one is held, and many are confirmed.
-            let job = job.filter(|_| step != Some("expire") && (step.is_some() || orders.len() > 4));
-            if step.is_none() && orders.len() < 5 {
+            // Without a job, mostly one is held.
+            let job = job.filter(|_| step != Some("expire") && (step.is_some() || orders.len() > 1));
+            if step.is_none() && job.is_none() && orders.len() < 5 {
                 orders.truncate(1);
             }
             HoldCall { step, mode, by, reason, orders, is_uniform, job, duration, order }
