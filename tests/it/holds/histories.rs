@@ -171,7 +171,7 @@ fn letter(status: Status) -> char {
     }
 }
 
-/// What a call replies, with `*` for a deadline, and `...` for the rest.
+/// What a call replies, with `*` for a deadline (of many orders in a list), and `...` for the rest.
 fn expected(sale: &Sale, before: &State, after: &State, call: Call, decided: &Decided) -> String {
     let holds = match call {
         Call::Expire { .. } => {
@@ -208,7 +208,10 @@ fn expected(sale: &Sale, before: &State, after: &State, call: Call, decided: &De
                 .filter(|(_, status)| **status == Status::Ok)
                 .map(|(hold, _)| sale.quantity(hold))
                 .sum();
-            format!("{letters} {} {refused} * ...", after.stock + taken)
+            let has_hold = |status: &Status| matches!(status, Status::Ok | Status::Replayed);
+            let deadlines: Vec<&str> =
+                decided.statuses.iter().map(|status| if has_hold(status) { "*" } else { "0" }).collect();
+            format!("{letters} {} {refused} {} ...", after.stock + taken, deadlines.join(","))
         }
         Call::Settle { .. } if holds.is_power_of_two() => {
             let hold = holds.trailing_zeros() as usize;
@@ -229,10 +232,22 @@ fn fits(reply: &str, expected: &str) -> bool {
     loop {
         match (words.next(), wanted.next()) {
             (None, None) | (_, Some("...")) => return true,
-            (Some(word), Some("*")) if word.len() > 12 && word.parse::<u64>().is_ok() => {}
-            (Some(word), Some(wanted)) if word == wanted => {}
+            (Some(word), Some(wanted)) if fits_word(word, wanted) => {}
             _ => return false,
         }
+    }
+}
+
+/// Whether a word is what was expected: one of a list is each of it.
+fn fits_word(word: &str, wanted: &str) -> bool {
+    let is = |part: &str, wanted: &str| match wanted {
+        "*" => part.len() > 12 && part.parse::<u64>().is_ok(),
+        _ => part == wanted,
+    };
+    let (parts, wanted): (Vec<&str>, Vec<&str>) = (word.split(',').collect(), wanted.split(',').collect());
+    match parts[..] {
+        [one] => wanted.iter().all(|wanted| is(one, wanted)),
+        _ => parts.len() == wanted.len() && parts.iter().zip(wanted).all(|(part, wanted)| is(part, wanted)),
     }
 }
 
