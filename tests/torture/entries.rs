@@ -81,7 +81,13 @@ impl Model<'_> {
         // What a hold expired to have enough is an entry before its own.
         let of_hold = |order: &&Rc<Order>| order.operation == Operation::Hold && order.items[0].0 == activity;
         let taken: u64 = applied.iter().filter(of_hold).map(|order| order.items[0].1).sum();
-        let taken = if text("op") == "expire" { taken } else { 0 };
+        // What a file confirms is an entry before that of units that were taken again.
+        let again = ended.iter().filter(|it| it.activity == activity && it.op == "deduct").map(|it| it.units).sum();
+        let taken = match text("op") {
+            "expire" => taken,
+            "confirm" => again,
+            _ => 0,
+        };
         let (left, all) = (sale.stock - sale.withdrawn + taken, sale.stock + taken);
         if text("stock").parse() != Ok(left) && text("stock").parse() != Ok(all) {
             return Err(format!("{name}: the entry says stock {}, which is {}", text("stock"), sale.stock));
