@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 
 use super::super::columns::{Columns, Named, Refusal};
 use super::lines::{Lines, column_of, utf8};
-use super::plain_json::{Value, each_member};
 use super::row::{Column, OrderRow, Shape, expected};
 use super::{Next, RowError};
 use crate::cli::input::InputError;
@@ -68,14 +67,10 @@ impl JsonLines {
         self.names.has_rows = true;
         row.set_line(lines.line());
         let text = utf8(lines, lines.raw())?;
+        let mut json = serde_json::Deserializer::from_str(text);
         self.names.near = None;
-        if !self.names.read_plain(text, row) {
-            row.clear();
-            self.names.near = None;
-            let mut json = serde_json::Deserializer::from_str(text);
-            let seed = Object { names: &mut self.names, row };
-            seed.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| wrong(lines, &error))?;
-        }
+        let seed = Object { names: &mut self.names, row };
+        seed.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| wrong(lines, &error))?;
         self.names.check(lines, row)?;
         Ok(Next::Row)
     }
@@ -92,21 +87,6 @@ impl Names {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Reads a plain object into a row; false if serde_json must read it.
-    fn read_plain(&mut self, text: &str, row: &mut OrderRow) -> bool {
-        each_member(text, |name, value| {
-            let Some(column) = self.column(name) else { return true };
-            let text = match value {
-                Value::Object(text) if column == Column::Items => text,
-                Value::Text(text) | Value::Integer(text) if column != Column::Items => text,
-                _ => return false,
-            };
-            let is_first = row.get(column).is_none();
-            row.set(column, text);
-            is_first
-        })
     }
 
     /// The column that a field is; `None` if it is ignored.

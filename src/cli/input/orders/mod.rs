@@ -9,7 +9,6 @@ mod header;
 mod jsonl;
 mod lines;
 mod multi;
-mod plain_json;
 mod row;
 mod separated;
 #[cfg(test)]

@@ -5,7 +5,6 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::jsonl::{Key, text_of};
-use super::plain_json::{Value, each_member};
 use super::row::{Column, OrderRow};
 use super::{Next, OrderReader, RowError, lines};
 use seckill::inventory::id::ActivityId;
@@ -44,8 +43,8 @@ impl MultiRow {
 
 /// Reads `{"activity": quantity, …}`; the same activity twice counts as the sum.
 fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), String> {
-    struct Visited<'a>(&'a mut Vec<(ActivityId, Quantity)>);
-    impl<'de> Visitor<'de> for Visited<'_> {
+    struct Found<'a>(&'a mut Vec<(ActivityId, Quantity)>);
+    impl<'de> Visitor<'de> for Found<'_> {
         type Value = Result<(), String>;
         fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             formatter.write_str("an object such as {\"1001\":2}")
@@ -54,22 +53,15 @@ fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), Stri
             let mut wrong = Ok(());
             while let Some((name, raw)) = map.next_entry::<Key<'de>, &RawValue>()? {
                 if wrong.is_ok() {
-                    wrong = add(self.0, &name.0, text_of(raw.get()).as_deref(), raw.get());
+                    wrong = add(self.0, &name.0, raw.get());
                 }
             }
             Ok(wrong)
         }
     }
-    let is_plain = each_member(text, |name, value| match value {
-        Value::Text(quantity) | Value::Integer(quantity) => add(items, name, Some(quantity), quantity).is_ok(),
-        Value::Object(_) => false,
-    });
-    if !is_plain {
-        items.clear();
-        serde_json::Deserializer::from_str(text)
-            .deserialize_map(Visited(items))
-            .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
-    }
+    serde_json::Deserializer::from_str(text)
+        .deserialize_map(Found(items))
+        .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
     match items.len() {
         0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
         count if count > MultiOrder::MOST_ITEMS => {
@@ -79,10 +71,9 @@ fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), Stri
     }
 }
 
-/// Adds an item, of which the quantity is this text, or else is written in some other way.
-fn add(items: &mut Vec<(ActivityId, Quantity)>, activity: &str, text: Option<&str>, raw: &str) -> Result<(), String> {
+fn add(items: &mut Vec<(ActivityId, Quantity)>, activity: &str, raw: &str) -> Result<(), String> {
     let activity: ActivityId = activity.parse().map_err(|error| format!("{error}"))?;
-    let text = text.ok_or_else(|| format!("`{activity}`: `{raw}` is not {}", Quantity::EXPECTED))?;
+    let text = text_of(raw).ok_or_else(|| format!("`{activity}`: `{raw}` is not {}", Quantity::EXPECTED))?;
     let quantity: Quantity = text.parse().map_err(|error| format!("`{activity}`: {error}"))?;
     match items.iter_mut().find(|(known, _)| *known == activity) {
         Some((_, sum)) => {
