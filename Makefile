@@ -22,7 +22,7 @@ TOOL := bench bulk::output bulk::preheat bulk::progress calls cluster::layouts c
 	faults::hostile faults::network faults::tls fixtures harness holds::interleavings input layers options outputs packaging \
 	preheat::hints race reconcile::beside reconcile::exports report secrets shell snapshots shards::model spread::model times watch why
 LONG := archive::cut bulk::property bulk::second_run holds::cut holds::histories holds::killed interrupted ledger::trim_cut model::quick \
-	preheat::cut shards::night shards::pause shards::preheat_cut spread::audit statuses::rights
+	preheat::cut shards::night shards::pause shards::preheat_cut spread::audit statuses::one_wrong statuses::rights
 test: ## Run all tests, once on each server this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
 	clients=$${SECKILL_TEST_CLIENTS-$$(scripts/clients)} && \

@@ -4,7 +4,7 @@
 
   KEYS for each of the activities, in turn (kind hash alone; each activity once, at most 512 of them):
     KEYS[at + 1]  stock          string  units left
-    KEYS[at + 2]  meta           hash    rules, holds
+    KEYS[at + 2]  meta           hash    rules, holds, withdrawn
     KEYS[at + 3]  requests       hash    request id -> digest of the order; <tab>j:<op>:<job> -> line, refused, digest
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash    user -> units
@@ -22,7 +22,7 @@
   Returns one string an activity: as deduct and refund reply to the orders of a job, `letters stock refused [bought ...]`
   with the letters o, l, s and x; or
      -   the activity is not plain, and nothing is done in it: deduct or refund decides the same orders in a call of its own.
-         It is not live or not within its window, or has no rules; units are held open and op is refund; a key or an
+         It is not live or not within its window, or has no rules; units are held open or withdrawn, and op is refund; a key or an
          argument of it is not what it should be; the line before is not the last one decided, some of the lines are decided, or the epoch or the job is another;
          a request id is known, comes twice or is empty; a user or an id has white space or what JSON escapes; a
          permission is missing; or the call has decided 2,000 orders before.
@@ -72,7 +72,7 @@ local function read(fields, users)
   if op == 'deduct' then
     rules = ask('HGET', KEYS[at + 2], 'rules')
   else
-    rules = rules_without_holds(ask('HMGET', KEYS[at + 2], 'rules', 'holds'))
+    rules = rules_without_holds(ask('HMGET', KEYS[at + 2], 'rules', 'holds', 'withdrawn'))
   end
   return ask('GET', KEYS[at + 1]), rules, ask('XLEN', KEYS[at + 4]),
     ask('HMGET', KEYS[at + 3], unpack(fields)), ask('HMGET', KEYS[at + 5], unpack(users))

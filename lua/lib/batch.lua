@@ -3,9 +3,9 @@
 -- lines, and no request id is known. It decides ok and the plain refusals; anything else is nil, and is for the reference
 -- path. The scripts that include it read and write, because their keys must be literal.
 
--- The rules in a reply to HMGET of `rules` and `holds`: nil if units are held open, which a refund must leave.
+-- The rules in a reply to HMGET of `rules`, `holds` and `withdrawn`: nil if units are held open, which a refund must leave, or withdrawn.
 local function rules_without_holds(found)
-  if found.err or found[2] and found[2] ~= '0' then return nil end
+  if found.err or found[3] or found[2] and found[2] ~= '0' then return nil end
   return found[1]
 end
 

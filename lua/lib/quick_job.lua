@@ -15,7 +15,7 @@ local function quick_job(op)
     if op == 'deduct' then
       rules = redis.pcall('HGET', KEYS[2], 'rules')
     else
-      rules = rules_without_holds(redis.pcall('HMGET', KEYS[2], 'rules', 'holds'))
+      rules = rules_without_holds(redis.pcall('HMGET', KEYS[2], 'rules', 'holds', 'withdrawn'))
     end
     return redis.pcall('GET', KEYS[1]), rules, redis.pcall('XLEN', KEYS[4]),
       redis.pcall('HMGET', KEYS[3], unpack(fields)), redis.pcall('HMGET', KEYS[5], unpack(users))

@@ -36,9 +36,6 @@ const SKIPPED: [&str; 20] = [
     "watch::",
 ];
 const PATIENCE: Duration = Duration::from_secs(300);
-/// So many at once: tests wait most of their time.
-const WORKERS: usize = 4;
-
 pub struct Test {
     pub name: String,
     pub seconds: f64,
@@ -79,7 +76,7 @@ impl Coverage {
             names.iter().filter_map(|name| Some(((*name).to_owned(), (*known.get(name)?).to_owned()))).collect();
         let (todo, done) = (Arc::new(Mutex::new(new)), Mutex::new(&mut lines));
         std::thread::scope(|scope| {
-            for worker in 0..WORKERS {
+            for worker in 0..crate::running::at_once() {
                 let (todo, done, digest) = (todo.clone(), &done, &digest);
                 scope.spawn(move || {
                     loop {

@@ -5,6 +5,8 @@
 //!   mutate-lua BINARY TELLING TESTS COVERAGE [EVERY[+OFFSET]] [FILE]
 //!                                                    with EVERY = 20 only each twentieth change, 20+7 the seventh of twenty;
 //!                                                    FILE such as lua/refund.lua, or lua/refund.lua:90
+//!   mutate-lua BINARY TELLING TESTS COVERAGE survived
+//!                                                    those that survived until now, which are listed beside COVERAGE
 //!
 //! Nothing is built for a change: the scripts and their SHA-1 are replaced in a copy of the binary, which the tests run
 //! because `SECKILL_TEST_BINARY` names it. Comments make room for what is longer. Only the tests that run the changed line
@@ -12,17 +14,19 @@
 
 mod changes;
 mod coverage;
+mod memory;
 mod running;
 mod scripts;
 mod survivors;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use changes::{Mutant, mutants_of};
 use coverage::{Coverage, Test};
+use memory::{Seen, Survived, read_seen, write_seen};
 use scripts::{Binary, all_files, sha1, temporary};
 use survivors::Known;
 
@@ -41,6 +45,8 @@ fn main() {
 fn mutate(binary: &str, noting: &str, tests: &str, coverage: &str, options: &[String]) {
     // Tests run binaries from directories of their own.
     let noting = &fs::canonicalize(noting).expect("the binary that notes its lines");
+    let is_again = options.first().is_some_and(|option| option == "survived");
+    let options = if is_again { &[] } else { options };
     let (every, offset) = options.first().map_or(("1", "0"), |every| every.split_once('+').unwrap_or((every, "0")));
     let [every, offset]: [usize; 2] = [every, offset].map(|number| number.parse().expect("EVERY is a number"));
     let only = options.get(1).map(String::as_str);
@@ -48,6 +54,7 @@ fn mutate(binary: &str, noting: &str, tests: &str, coverage: &str, options: &[St
     let most = env::var("SECKILL_MUTANTS_SECONDS").map_or(60.0, |text| text.parse().expect("seconds"));
     let server = env::var("SECKILL_TEST_SERVER").expect("SECKILL_TEST_SERVER");
     let known = Known::read(Path::new("scripts/mutate-lua/survivors.md"));
+    let [survived_file, seen_file] = ["survived.txt", "seen.txt"].map(|name| Path::new(coverage).with_file_name(name));
     let coverage = Coverage::read(Path::new(coverage), tests, noting, &server);
     let binary = Binary::read(binary);
     let (copy, unchanged) = (temporary("binary"), temporary("unchanged"));
@@ -59,12 +66,14 @@ fn mutate(binary: &str, noting: &str, tests: &str, coverage: &str, options: &[St
         let file = mutant.file.display();
         only.is_none_or(|only| only == format!("{file}") || only == format!("{file}:{}", mutant.line + 1))
     };
+    let mut survived = Survived::read(survived_file, &mutants);
     let mut chosen: Vec<&Mutant> = mutants.iter().skip(offset).step_by(every).filter(is_wanted).collect();
+    chosen.retain(|mutant| !is_again || survived.contains(mutant));
     // The same order each time, in which the first hundred are of all files, so that a run may be ended early.
     chosen.sort_by_cached_key(|mutant| sha1(&format!("{}:{} {}", mutant.file.display(), mutant.line, mutant.after)));
     eprintln!("{} of {} changes", chosen.len(), mutants.len());
 
-    let (mut choice, mut sound) = (Choice::default(), HashSet::new());
+    let (mut choice, mut sound) = (Choice::with(read_seen(&seen_file)), HashSet::new());
     let (mut caught, mut equivalent, mut survivors) = (0, 0, 0);
     for mutant in &chosen {
         let Mutant { file, line, before, after } = mutant;
@@ -93,6 +102,8 @@ fn mutate(binary: &str, noting: &str, tests: &str, coverage: &str, options: &[St
             eprintln!("{name} fails without any change, and is left out");
             choice.left_out.insert(test);
         };
+        survived.note(mutant, matches!(outcome, Outcome::Passed(_)));
+        write_seen(&seen_file, &choice.seen);
         match outcome {
             Outcome::Failed(name) => {
                 caught += 1;
@@ -116,7 +127,9 @@ fn mutate(binary: &str, noting: &str, tests: &str, coverage: &str, options: &[St
         }
         eprintln!("{caught} caught, {survivors} survived, {equivalent} are known to, of {}", chosen.len());
     }
-    [copy, unchanged].iter().for_each(|file| fs::remove_file(file).unwrap());
+    for file in [copy, unchanged] {
+        let _ = fs::remove_file(file);
+    }
     let share = |part: usize| 100.0 * part as f64 / chosen.len().max(1) as f64;
     println!(
         "{} changes: {caught} are caught ({:.1} %), {equivalent} change nothing that matters ({:.1} %), {survivors} survived ({:.1} %)",
@@ -136,17 +149,32 @@ enum Outcome {
 /// Which test runs first: what the changes before have taught.
 #[derive(Default)]
 struct Choice {
-    /// By file and test: how often it ran, and how often it failed.
-    seen: HashMap<(PathBuf, usize), (f64, f64)>,
-    anywhere: HashMap<usize, (f64, f64)>,
+    seen: Seen,
+    /// The same of all files.
+    anywhere: HashMap<String, (f64, f64)>,
     left_out: HashSet<usize>,
 }
 
 impl Choice {
+    fn with(seen: Seen) -> Self {
+        let mut choice = Self::default();
+        seen.into_iter().for_each(|((file, test), (ran, failed))| choice.note(&file, &test, ran, failed));
+        choice
+    }
+
+    fn note(&mut self, file: &Path, test: &str, ran: f64, failed: f64) {
+        let of_file = self.seen.entry((file.to_owned(), test.to_owned())).or_default();
+        for counts in [of_file, self.anywhere.entry(test.to_owned()).or_default()] {
+            counts.0 += ran;
+            counts.1 += failed;
+        }
+    }
+
     fn order(&self, tests: &[Test], mut found: Vec<usize>, file: &Path) -> Vec<usize> {
         let value = |test: &usize| {
-            let (ran, failed) = self.seen.get(&(file.to_owned(), *test)).copied().unwrap_or_default();
-            let (all, fails) = self.anywhere.get(test).copied().unwrap_or_default();
+            let name = &tests[*test].name;
+            let (ran, failed) = self.seen.get(&(file.to_owned(), name.clone())).copied().unwrap_or_default();
+            let (all, fails) = self.anywhere.get(name).copied().unwrap_or_default();
             let usual = (fails + 0.2) / (all + 1.0);
             // One that runs little else was written for this file.
             (failed + usual * (0.3 + 3.0 * tests[*test].share_of(file))) / (ran + 1.0) / (tests[*test].seconds + 0.3)
@@ -185,12 +213,7 @@ impl Choice {
                 let has_failed = failed.as_ref().is_some_and(|name| *name == tests[test].name);
                 // Who else would have failed is not known.
                 if has_failed || failed.is_none() {
-                    for counts in
-                        [self.seen.entry((file.to_owned(), test)).or_default(), self.anywhere.entry(test).or_default()]
-                    {
-                        counts.0 += 1.0;
-                        counts.1 += f64::from(u8::from(has_failed));
-                    }
+                    self.note(file, &tests[test].name, 1.0, f64::from(u8::from(has_failed)));
                 }
             }
             if let Some(name) = failed {

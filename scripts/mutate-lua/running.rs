@@ -1,6 +1,5 @@
 //! Runs tests on a changed binary, until one fails.
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -8,8 +7,14 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+use std::{env, fs};
 
 use crate::scripts::temporary;
+
+/// So many tests run at once: they wait most of their time.
+pub fn at_once() -> usize {
+    env::var("SECKILL_MUTANTS_TESTS").map_or(3, |text| text.parse().expect("a number of tests"))
+}
 
 /// Ends the tests with the servers they started.
 pub fn end_group(group: u32) {
@@ -21,7 +26,7 @@ pub fn first_failure(tests: &str, binary: &Path, names: &[&str], patience: Durat
     let directory = temporary("t");
     fs::create_dir_all(&directory).unwrap();
     let mut command = Command::new(tests);
-    command.args(["--exact", "--test-threads", "3"]).args(names);
+    command.args(["--exact", "--test-threads", &at_once().to_string()]).args(names);
     command.env("SECKILL_TEST_BINARY", binary).env("TMPDIR", &directory).env("RUST_BACKTRACE", "0");
     let mut process = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the tests");
     let group = process.id();

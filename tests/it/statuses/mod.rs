@@ -11,6 +11,7 @@ mod mixed_orders;
 mod multi_deduct;
 mod multi_jobs;
 mod names;
+mod one_wrong;
 mod others;
 mod refund;
 mod repair;

@@ -7,6 +7,7 @@ use redis::{RedisResult, Value};
 use super::calls::Shape;
 use super::damage::Damage;
 use super::mixed;
+use super::outcome::{LUA_ERROR, READ_ALL, compared, is_left, lines, text};
 use crate::support::scripts::{SCRIPTS, commands, line, quick_only, reference_only, shown as script_text};
 use crate::support::{Layout, Scripts, TestRedis};
 
@@ -15,9 +16,17 @@ const MIXED: &str = "mixed_orders";
 
 /// What scripts take for the server's clock.
 const CLOCK: &str = "{'1795355857', '669123'}";
+/// The same in Unix ms, the next one, and the one before, as `preheat` takes the ends of a window.
+pub const NOW: &str = "=1795355857669";
+pub const SOON: &str = "=1795355857670";
+pub const JUST_OVER: &str = "=1795355857668";
 
 /// The keys of the activity as `DUMP` gives them.
-type Saved = Vec<(String, Option<Vec<u8>>)>;
+pub type Saved = Vec<(String, Option<Vec<u8>>)>;
+/// A script, its keys and arguments.
+pub type Call<'a> = (&'static str, &'a [String], &'a [Vec<u8>]);
+/// The words of a command.
+pub type Command = Vec<Vec<u8>>;
 
 pub struct Twins {
     activities: &'static [&'static str],
@@ -25,10 +34,10 @@ pub struct Twins {
     layout: Layout,
     scripts: Scripts,
     /// SHA-1 of each script's quick path alone, and of the script without it.
-    hashes: HashMap<&'static str, [String; 2]>,
-    can_check: bool,
+    pub hashes: HashMap<&'static str, [String; 2]>,
+    pub can_check: bool,
     users: HashMap<&'static str, redis::Connection>,
-    connection: redis::Connection,
+    pub connection: redis::Connection,
     /// How often the quick path replied, and how often it left a call to the reference path.
     replied: u32,
     left: u32,
@@ -44,10 +53,13 @@ impl Twins {
         for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || *name == MIXED) {
             let texts = [quick_only(name), reference_only(name)];
             let whole = |text: Option<String>| text.unwrap_or_else(|| script_text(name).to_owned());
-            // Both must make the same deadline of a hold.
-            let at_one_time =
-                |text: String| if name == MIXED { text } else { text.replace("redis.call('TIME')", CLOCK) };
-            hashes.insert(name, texts.map(|text| load(&at_one_time(whole(text)))));
+            // Both must make the same deadline of a hold, and find a window open or not.
+            let at_one_time = |text: String| {
+                text.replace("redis.call('TIME')", CLOCK).replace("= call('TIME')", &format!("= {CLOCK}"))
+            };
+            let texts = texts.map(|text| at_one_time(whole(text)));
+            assert!(texts.iter().all(|text| !text.contains("call('TIME')")), "{name} has a clock of its own");
+            hashes.insert(name, texts.map(|text| load(&text)));
             let mut rules = redis::cmd("ACL");
             rules.arg("SETUSER").arg(name).arg(&["reset", "on", "nopass", "~*", "+evalsha"]);
             for command in commands(name, layout.kind) {
@@ -126,7 +138,7 @@ impl Twins {
     /// Runs a call on equal data by both paths. An error says what differs.
     pub fn run(
         &mut self,
-        (script, keys, args): (&'static str, &[String], &[Vec<u8>]),
+        (script, keys, args): Call<'_>,
         damage: Option<&Damage>,
         denied: Option<usize>,
     ) -> Result<(), String> {
@@ -139,8 +151,7 @@ impl Twins {
         let unchanged = self.data();
         self.restore(&damaged);
         let (reference, reference_data, after_reference) = self.observe(script, 1, keys, args);
-        let is_error = quick.contains("ERROR");
-        let is_left = is_error && (denied.is_some() || quick.trim_end().ends_with("GENERAL"));
+        let is_left = is_left(&quick, denied);
         self.restore(if damage.is_some() || denied.is_some() {
             &before
         } else if is_left {
@@ -148,27 +159,45 @@ impl Twins {
         } else {
             &after
         });
+        self.count(is_left);
+        if reference.starts_with(LUA_ERROR) && denied.is_none() {
+            return Err(format!("a Lua error: {reference}"));
+        }
+        let expected = if is_left { (&*quick, &unchanged[..]) } else { (&*reference, &reference_data[..]) };
+        compared((&quick, &quick_data), expected, denied)
+    }
+
+    /// Runs a call by both paths on a state that some commands change before, without a right. An error says what differs. The
+    /// reference path runs only if the quick path replies, which else must write nothing.
+    pub fn run_after(
+        &mut self,
+        state: &Saved,
+        (script, keys, args): Call<'_>,
+        fault: &[Command],
+        denied: Option<&str>,
+    ) -> Result<(), String> {
+        self.restore_and(state, fault);
+        let unchanged = self.data();
+        self.allow(script, '-', denied);
+        let quick = self.reply(script, 0, keys, args);
+        self.allow(script, '+', denied);
+        let quick_data = self.data();
+        let is_left = is_left(&quick, denied);
+        self.count(is_left);
+        if is_left {
+            return compared((&quick, &quick_data), (&quick, &unchanged), denied);
+        }
+        self.restore_and(state, fault);
+        let reference = self.reply(script, 1, keys, args);
+        compared((&quick, &quick_data), (&reference, &self.data()), denied)
+    }
+
+    fn count(&mut self, is_left: bool) {
         if is_left {
             self.left += 1;
         } else {
             self.replied += 1;
         }
-        for reply in [&quick, &reference] {
-            if reply.starts_with(LUA_ERROR) && denied.is_none() {
-                return Err(format!("a Lua error: {reply}"));
-            }
-        }
-        if !is_left && quick != reference {
-            return Err(format!("the quick path replies\n  {quick}\nthe reference path\n  {reference}"));
-        }
-        let expected = if is_left { &unchanged } else { &reference_data };
-        if quick_data != *expected {
-            let lines = quick_data.iter().zip(expected).filter(|(wrote, expected)| wrote != expected);
-            let differs: Vec<String> =
-                lines.map(|(wrote, expected)| format!("{wrote}\n  expected {expected}")).collect();
-            return Err(format!("{quick}, and the quick path wrote\n  {}", differs.join("\n  ")));
-        }
-        Ok(())
     }
 
     /// Runs a call of `mixed_orders`, and then on equal data, one by one, those of its activities that it decided by the
@@ -208,13 +237,8 @@ impl Twins {
         }
         let expected = self.data();
         self.restore(if damage.is_some() || denied.is_some() { &before } else { &after });
-        if data != expected {
-            let lines = data.iter().zip(&expected).filter(|(wrote, expected)| wrote != expected);
-            let differs: Vec<String> =
-                lines.map(|(wrote, expected)| format!("{wrote}\n  expected {expected}")).collect();
-            return Err(format!("{}, and it wrote\n  {}", text(&reply), differs.join("\n  ")));
-        }
-        Ok(())
+        let reply = text(&reply);
+        compared((&reply, &data), (&reply, &expected), denied)
     }
 
     /// Whether the quick path replied to some calls, and left some.
@@ -237,19 +261,23 @@ impl Twins {
         keys: &[String],
         args: &[Vec<u8>],
     ) -> (String, Vec<String>, Saved) {
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&self.hashes[script][which]).arg(keys.len()).arg(keys).arg(args);
-        let reply = text(&command.query(self.users.get_mut(script).unwrap()));
+        let reply = self.reply(script, which, keys, args);
         let saved = self.saved();
         (reply, self.data(), saved)
     }
 
+    fn reply(&mut self, script: &'static str, which: usize, keys: &[String], args: &[Vec<u8>]) -> String {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&self.hashes[script][which]).arg(keys.len()).arg(keys).arg(args);
+        text(&command.query(self.users.get_mut(script).unwrap()))
+    }
+
     /// The keys of all activities.
-    fn keys(&self) -> Vec<String> {
+    pub fn keys(&self) -> Vec<String> {
         self.activities.iter().flat_map(|activity| self.layout.all_keys(activity)).collect()
     }
 
-    fn saved(&mut self) -> Saved {
+    pub fn saved(&mut self) -> Saved {
         let keys = self.keys();
         let mut pipeline = redis::pipe();
         for key in &keys {
@@ -260,13 +288,12 @@ impl Twins {
     }
 
     fn restore(&mut self, saved: &Saved) {
+        self.restore_and(saved, &[]);
+    }
+
+    pub fn restore_and(&mut self, saved: &Saved, commands: &[Command]) {
         let mut pipeline = redis::pipe();
-        for (key, bytes) in saved {
-            pipeline.cmd("DEL").arg(key).ignore();
-            if let Some(bytes) = bytes {
-                pipeline.cmd("RESTORE").arg(key).arg(0).arg(&bytes[..]).ignore();
-            }
-        }
+        add_state(&mut pipeline, saved, commands);
         pipeline.exec(&mut self.connection).unwrap();
     }
 
@@ -276,66 +303,21 @@ impl Twins {
         let mut command = redis::cmd("EVAL");
         command.arg(READ_ALL).arg(keys.len()).arg(&keys);
         let found: Vec<(String, Value)> = command.query(&mut self.connection).unwrap();
-        let mut lines: Vec<String> = found
-            .into_iter()
-            .map(|(kind, value)| match (&*kind, value) {
-                // Of the ledger the fields alone, because its ids are the clock's.
-                ("stream", Value::Array(entries)) => entries.iter().map(|entry| shown(&fields(entry))).collect(),
-                ("hash", Value::Array(items)) => sorted(items.chunks(2).map(|pair| pair.iter().map(shown).collect())),
-                ("set", Value::Array(items)) => sorted(items.iter().map(shown)),
-                (_, value) => shown(&value),
-            })
-            .collect();
+        let mut lines = lines(found);
         lines.push(redis::cmd("DBSIZE").query::<u64>(&mut self.connection).unwrap().to_string());
         lines
     }
 }
 
-/// Reads each of `KEYS` by its type.
-const READ_ALL: &str = "
-    local read = {string = {'GET'}, hash = {'HGETALL'}, set = {'SMEMBERS'}, list = {'LRANGE', 0, -1}, stream = {'XRANGE', '-', '+'},
-        zset = {'ZRANGE', 0, -1, 'WITHSCORES'}}
-    local found = {}
-    for i, key in ipairs(KEYS) do
-        local kind = redis.call('TYPE', key).ok
-        local command = read[kind]
-        found[i] = {kind, command and redis.call(command[1], key, unpack(command, 2)) or ''}
-    end
-    return found";
-
-fn sorted(texts: impl Iterator<Item = String>) -> String {
-    let mut texts: Vec<String> = texts.collect();
-    texts.sort();
-    texts.concat()
-}
-
-/// The fields of an entry of a stream.
-fn fields(entry: &Value) -> Value {
-    match entry {
-        Value::Array(parts) => parts[1].clone(),
-        other => panic!("{other:?} is no entry"),
-    }
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::BulkString(bytes) => format!("`{}` ", bytes.escape_ascii()),
-        Value::Array(values) => values.iter().map(shown).collect::<String>() + "; ",
-        other => format!("{other:?} "),
-    }
-}
-
-/// What a script raised, instead of replying.
-const LUA_ERROR: &str = "LUA";
-
-fn text(reply: &RedisResult<Value>) -> String {
-    match reply {
-        Ok(value) => line(value),
-        Err(error) => {
-            // An error that the server raised itself names the script and its line.
-            let text = format!("ERROR {} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default());
-            let what = text.split(" script: ").next().unwrap_or_default();
-            if text.contains("user_script") { format!("{LUA_ERROR} {what}") } else { what.to_owned() }
+/// Makes the data what it was, and changes it then.
+pub fn add_state(pipeline: &mut redis::Pipeline, saved: &Saved, commands: &[Command]) {
+    for (key, bytes) in saved {
+        pipeline.cmd("DEL").arg(key).ignore();
+        if let Some(bytes) = bytes {
+            pipeline.cmd("RESTORE").arg(key).arg(0).arg(&bytes[..]).ignore();
         }
+    }
+    for command in commands {
+        pipeline.add_command(redis::Cmd::new().arg(command).clone()).ignore();
     }
 }

@@ -1,0 +1,448 @@
+//! The steps that are tried.
+
+use super::{FEW, Trial, VALUES};
+use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU};
+
+const SHA: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+/// The first entry that a script of a trial writes, the second, and so on.
+const IDS: [&str; 4] = ["1795355857669-0", "1795355857669-1", "1795355857669-2", "1795355857669-3"];
+
+/// The same steps in every layout, with few values in all but one.
+fn in_every_layout(name: &str, steps: fn(&mut Trial, &str, &str)) {
+    for layout in [SECKILL, SKU, COUPON, PRODUCT] {
+        let values = if layout == SECKILL { &VALUES[..] } else { &FEW[..] };
+        let Some(mut trial) = Trial::of(layout, &["1"], values) else { return };
+        steps(&mut trial, layout.kind, if layout.records_once() { "1" } else { "2" });
+        trial.is_as_stored(&format!("{name}_{}", layout.name));
+    }
+}
+
+fn preheated(trial: &mut Trial, kind: &str, total: &str) {
+    let keys = trial.keys_of("preheat");
+    let limit = if ["set", "coupon"].contains(&kind) { "=1" } else { "=3" };
+    let args = [kind, "me", "", "create", "0", total, limit, "", "", "", ""];
+    trial.run("preheat", &keys, &args);
+}
+
+#[test]
+fn orders_and_refunds() {
+    in_every_layout("orders", |trial, kind, units| {
+        trial.step(
+            "preheat",
+            &[kind, "me", "why", "create", "0", "10", "=3", "=t", "=1000", "=9000000000000", "=1", ""],
+        );
+        trial.step("deduct", &[kind, "me", "7", units, "r1", "retry", "why", "3"]);
+        trial.step(
+            "deduct",
+            &[
+                kind,
+                "me",
+                r#"["8","9"]"#,
+                r#"["1","1"]"#,
+                "",
+                "",
+                "",
+                "",
+                "",
+                r#"["r2","r3"]"#,
+                "1",
+                "why",
+                r#"["a","b"]"#,
+                "",
+                "retry",
+            ],
+        );
+        trial.step("deduct", &[kind, "me", r#"["7","30"]"#, "1", "j", "d", "1", "0", "1-2", "", "1"]);
+        trial.step("refund", &[kind, "me", "7", "1", "b1", "retry", "why", "1"]);
+        trial.step(
+            "refund",
+            &[
+                kind,
+                "me",
+                r#"["8","9"]"#,
+                "1",
+                "j",
+                "d",
+                "1",
+                "0",
+                "2 4",
+                r#"["b2","b3"]"#,
+                "1",
+                "why",
+                r#"["a","b"]"#,
+                "1",
+                "retry",
+            ],
+        );
+        let all = if kind == "counter" { "1" } else { "all" };
+        trial.step("refund", &[kind, "me", "30", all, "", "dry", "", ""]);
+        trial.step("audit", &[kind, "", "10", "7", "8"]);
+        trial.step("audit", &[kind, "0", "10", "list"]);
+        trial.step("snapshot", &[kind, "7", "30"]);
+    });
+}
+
+#[test]
+fn what_an_operator_changes() {
+    in_every_layout("changes", |trial, kind, units| {
+        preheated(trial, kind, "10");
+        let keys = trial.keys_of("deduct");
+        for (user, request) in [("7", "r1"), ("8", "r2")] {
+            trial.run("deduct", &keys, &[kind, "me", user, units, request]);
+        }
+        trial.step(
+            "preheat",
+            &[kind, "me", "why", "update", "0", "12", "", "=t", "=1000", "=9000000000000", "=1", "10"],
+        );
+        trial.step("pause", &["paused", "me", "why", "0", "1"]);
+        trial.step("preheat", &[kind, "me", "why", "update", "0", "9", "", "", "", "", ""]);
+        trial.step("refund", &[kind, "me", "7", "1", "b1", "retry", "why"]);
+        if kind == "counter" {
+            trial.step("repair", &[kind, "me", "why", "0", "1", "0", "a", "", "5", "5", "1", "b", "", "5", "4", "-1"]);
+        } else {
+            trial.step(
+                "repair",
+                &[
+                    kind, "me", "why", "0", "1", "0", "a", "8", units, "1", "1", "b", "", "5", "5", "-1", "c", "30",
+                    "0", "1", "-1",
+                ],
+            );
+        }
+        trial.step("pause", &["live", "me", "why", "0"]);
+        trial.step("repair", &[kind, "me", "why", "0", "1", "1", "d", "", "5", "5", "1", "4", IDS[0]]);
+        trial.step("preheat", &[kind, "me", "why", "reset", "0", "5", "", "", "", "", "=0"]);
+    });
+}
+
+#[test]
+fn trimmed_ledgers() {
+    let Some(mut trial) = Trial::of(SECKILL, &["1"], &VALUES) else { return };
+    preheated(&mut trial, "hash", "10");
+    let keys = trial.keys_of("deduct");
+    for (user, request) in [("7", "r1"), ("8", "r2"), ("9", "r3")] {
+        trial.run("deduct", &keys, &["hash", "me", user, "1", request]);
+    }
+    trial.step("trim", &["plan", "", IDS[2]]);
+    trial.send(&["XGROUP", "CREATE", &SECKILL.ledger("1"), "feed", IDS[0]]);
+    trial.step("trim", &["plan", "1", IDS[3]]);
+    trial.step("trim", &["page", "1", "a", "0", "[]"]);
+    trial.step("trim", &["page", "1", "a", "1", "[]"]);
+    let sums = format!("{} {} 2 10 1", IDS[2], IDS[1]);
+    trial.step("trim", &["switch", "1", "a", "2", "", &sums, "me"]);
+    trial.step("trim", &["cut", "1", ""]);
+    trial.send(&["XGROUP", "SETID", &SECKILL.ledger("1"), "feed", "$"]);
+    trial.step("trim", &["cut", "1", ""]);
+    trial.step("trim", &["page", "1", "b", "0", "[]"]);
+    trial.step("trim", &["switch", "1", "b", "1", "a", &format!("{} {} 3 10 2", IDS[3], IDS[2]), "me"]);
+    trial.step("trim", &["clear", "1", ""]);
+    trial.is_as_stored("trim");
+}
+
+#[test]
+fn archives() {
+    in_every_layout("archives", |trial, kind, units| {
+        preheated(trial, kind, "10");
+        trial.run("deduct", &trial.keys_of("deduct"), &[kind, "me", "7", units, "r1"]);
+        trial.step("archive", &[kind, "plan"]);
+        trial.step("archive", &[kind, "mark", "a", "1"]);
+        trial.run("pause", &trial.keys_of("pause"), &["paused", "me", "", "0", ""]);
+        let left = 10 - units.parse::<u64>().unwrap();
+        let (buyers, of_set) = (u8::from(kind != "counter"), u8::from(kind == "set"));
+        let seen = format!("{left} {} 1 3 {buyers} {of_set} 0", IDS[2]);
+        trial.step("archive", &[kind, "plan"]);
+        trial.step("archive", &[kind, "remove", "a", "1", SHA, &seen, "me"]);
+        let rules = "paused 1 1 3 10 - -";
+        trial.step("restore", &[kind, "plan", SHA]);
+        trial.step("restore", &[kind, "begin", SHA, rules]);
+        trial.step("restore", &[kind, "undo", SHA]);
+        trial.run("restore", &trial.keys_of("restore"), &[kind, "begin", SHA, rules]);
+        trial.step("restore", &[kind, "page", SHA, "requests", "r1", "7"]);
+        trial.step("restore", &[kind, "page", SHA, "ledger", "5-1", "2", "op", "preheat", "5-2", "2", "op", "pause"]);
+        trial.step("restore", &[kind, "page", SHA, "ledger", "5-2", "2", "op", "pause", "16-0", "2", "op", "resume"]);
+        match kind {
+            "hash" => trial.step("restore", &[kind, "page", SHA, "participants", "7", "2"]),
+            "counter" => {}
+            _ => trial.step("restore", &[kind, "page", SHA, "participants", "7"]),
+        }
+        if kind == "set" {
+            trial.step("restore", &[kind, "page", SHA, "units", "7", "1"]);
+        }
+        let seen = format!("16-0 1 3 {buyers} {of_set}");
+        trial.step(
+            "restore",
+            &[kind, "switch", SHA, &seen, "me", "8", r#"["feed","5-1"]"#, "rules", rules, "title", "t"],
+        );
+        trial.step("restore", &[kind, "plan", SHA]);
+    });
+}
+
+#[test]
+fn adoptions() {
+    in_every_layout("adoptions", |trial, kind, units| {
+        let keys = trial.keys_of("adopt");
+        trial.send(&["SET", &keys[0], "10"]);
+        match kind {
+            "hash" => trial.send(&["HSET", &keys[4], "7", "2"]),
+            "counter" => {}
+            _ => trial.send(&["SADD", &keys[4], "7"]),
+        }
+        let held = if kind == "counter" { "0" } else { units };
+        let total = (10 + held.parse::<u64>().unwrap()).to_string();
+        let count = if kind == "counter" { "0" } else { "1" };
+        trial.step("adopt", &[kind, "plan", "me", "why"]);
+        trial.step("adopt", &[kind, "withdraw", "me", "why", "a", &total]);
+        trial.step("adopt", &[kind, "undo", "me", "why", "a"]);
+        trial.run("adopt", &keys, &[kind, "withdraw", "me", "why", "a", &total]);
+        trial.step("adopt", &[kind, "plan", "me", "why"]);
+        trial.run("trim", &keys, &["page", "1", "a", "0", r#"[["7","2"]]"#]);
+        let switch = [
+            kind,
+            "switch",
+            "me",
+            "why",
+            "a",
+            &total,
+            held,
+            "10",
+            count,
+            "",
+            "1",
+            "=3",
+            "=t",
+            "=1000",
+            "=9000000000000",
+            "live",
+            "0",
+        ];
+        trial.step("adopt", &switch);
+        trial.step("adopt", &switch);
+        // A ledger that lost its beginning.
+        trial.run("deduct", &keys, &[kind, "me", "8", "1", "r1"]);
+        trial.send(&["XTRIM", &keys[3], "MAXLEN", "1"]);
+        trial.step("adopt", &[kind, "withdraw", "you", "", "b", "20"]);
+    });
+}
+
+#[test]
+fn shards() {
+    let Some(mut trial) = Trial::of(CLUSTER, &["1"], &VALUES) else { return };
+    let rules = "=live 1 1 3 10 - -";
+    trial.step("parent", &["set", "", "", "", "", rules, "=t", "=3 9", "=start 3,9 -"]);
+    trial.step("parent", &["read"]);
+    trial.send(&["HSET", &CLUSTER.meta("1"), "other", "x"]);
+    trial.send(&["SET", &CLUSTER.stock("1"), "5"]);
+    trial.step("parent", &["clear", rules, "=t", "=3 9", "=start 3,9 -", rules, "=u", "=3 9", ""]);
+    trial.is_as_stored("parent");
+
+    let Some(mut trial) = Trial::of(CLUSTER, &["1#3"], &VALUES) else { return };
+    trial.step("preheat_shard", &["set", "me", "why", "2", "", "10", "3", "t", "1000", "9000000000000"]);
+    trial.step("preheat_shard", &["update", "me", "why", "2", "p1", "-3", "2", "u", "1000", "9000000000000"]);
+    trial.step("preheat_shard", &["update", "me", "why", "2", "p2", "4", "", "", "", ""]);
+    let id = "a".repeat(40);
+    trial.step("lend", &["me", &id, "2", "9", "4", "5", ""]);
+    let second = "b".repeat(40);
+    trial.step("lend", &["me", &second, "2", "9", "1", "9", &id]);
+    trial.step("lend", &["me", &second, "2", "9", "0", "0", ""]);
+    trial.step("peek", &[]);
+    let third = "c".repeat(40);
+    trial.step("borrow", &["me", &third, "2", "9", "3"]);
+    trial.run("pause", &CLUSTER.keys("1#3"), &["paused", "me", "", "0", "1"]);
+    trial.step("borrow", &["me", &"d".repeat(40), "2", "9", "3"]);
+    trial.step("preheat_shard", &["remove", "me", "why", "3", "", "", "", "", "", ""]);
+    trial.is_as_stored("shards");
+}
+
+#[test]
+fn orders_of_several_activities() {
+    for layout in [SECKILL, SKU, COUPON, PRODUCT] {
+        let values = if layout == SECKILL { &VALUES[..] } else { &FEW[..] };
+        let Some(mut trial) = Trial::of(layout, &["1", "2"], values) else { return };
+        let kind = layout.kind;
+        preheated(&mut trial, kind, "10");
+        let limit = if layout.records_once() { "=1" } else { "=3" };
+        trial.run("preheat", &layout.all_keys("2"), &[kind, "me", "", "create", "0", "5", limit, "", "", "", ""]);
+        let units = if layout.records_once() { "1" } else { "2" };
+        trial.step("multi_deduct", &[kind, "me", "retry", "why", "", "7", "r1", units, "1"]);
+        let users = r#"["7","8"]"#;
+        trial.step(
+            "multi_deduct",
+            &[
+                kind,
+                "me",
+                "first",
+                "why",
+                "j",
+                "d",
+                "1",
+                "1",
+                "0",
+                "1-2",
+                "1",
+                users,
+                r#"["",""]"#,
+                r#"["a","b"]"#,
+                "1",
+                "0",
+                "2",
+                units,
+                r#"["8"]"#,
+                "",
+                r#"["b"]"#,
+            ],
+        );
+        trial.step(
+            "multi_deduct",
+            &[
+                kind,
+                "me",
+                "first",
+                "",
+                "j",
+                "d",
+                "1",
+                "1",
+                "2",
+                "3 5",
+                r#"["1","1"]"#,
+                r#"["9","10"]"#,
+                "",
+                "",
+                "1",
+                "2",
+                "4-5",
+                "1",
+                r#"["30","10"]"#,
+                "",
+                "",
+            ],
+        );
+        trial.is_as_stored(&format!("multi_{}", layout.name));
+    }
+    let Some(mut trial) = Trial::of(SECKILL, &["1", "2"], &VALUES) else { return };
+    preheated(&mut trial, "hash", "10");
+    trial.run("preheat", &SECKILL.all_keys("2"), &["hash", "me", "", "create", "0", "5", "", "", "", "", ""]);
+    trial.step(
+        "mixed_orders",
+        &[
+            "deduct",
+            "me",
+            "why",
+            "j",
+            "d",
+            "1",
+            "1",
+            "0",
+            "1-2",
+            "1",
+            r#"["7","8"]"#,
+            r#"["r1","r2"]"#,
+            "1",
+            "0",
+            "3",
+            "2",
+            r#"["7"]"#,
+            "",
+        ],
+    );
+    trial.step(
+        "mixed_orders",
+        &[
+            "refund",
+            "me",
+            "",
+            "j",
+            "d",
+            "1",
+            "1",
+            "0",
+            "1-2",
+            r#"["1","2"]"#,
+            r#"["7","8"]"#,
+            "1",
+            "0",
+            "3 5",
+            "1",
+            r#"["7","7"]"#,
+        ],
+    );
+    trial.is_as_stored("mixed");
+}
+
+fn of_holds(layout: Layout, values: &'static [&'static str]) {
+    let Some(mut tried) = Trial::of(layout, &["1"], values) else { return };
+    let (trial, kind) = (&mut tried, layout.kind);
+    let units = if layout.records_once() { "1" } else { "2" };
+    preheated(trial, kind, "10");
+    trial.step("hold", &[kind, "me", "7", units, "h1", "retry", "why", "900000"]);
+    let (users, ids) = (r#"["8","9","10"]"#, r#"["h2","h3","h4"]"#);
+    trial.step(
+        "hold",
+        &[kind, "me", users, "1", "j", "d", "1", "0", "1-3", ids, "1", "why", r#"["a","b","c"]"#, "900000", "first"],
+    );
+    let digest = "multi_deduct abc";
+    trial.step("hold", &[kind, "me", "30", "1", "m1", "first", "", "900000", "m:other", digest, "2"]);
+    trial.step("settle", &[kind, "me", "m1", "confirm", "m:other", "first", "why"]);
+    trial.step(
+        "settle",
+        &[
+            kind,
+            "me",
+            r#"["h2","hx"]"#,
+            "confirm",
+            "j",
+            "d",
+            "1",
+            "0",
+            "1-2",
+            "",
+            "1",
+            "why",
+            r#"["a","b"]"#,
+            "",
+            "retry",
+        ],
+    );
+    trial.step("settle", &[kind, "me", "h3", "release", "", "first", "why"]);
+    trial.step("settle", &[kind, "me", "h3", "abort", "-", "first", "why"]);
+    // What is overdue.
+    let deadlines = layout.deadlines("1");
+    trial.send(&["ZADD", &deadlines, "1000", "h1"]);
+    trial.step("hold", &[kind, "me", "7", "2", "h5", "first", "", "900000"]);
+    trial.send(&["ZADD", &deadlines, "XX", "1000", "h4"]);
+    trial.step("settle", &[kind, "me", "2", "expire", "", "first", "why"]);
+    trial.step("settle", &[kind, "me", "h4", "confirm", "", "borrow", "why"]);
+    trial.step("settle", &[kind, "me", r#"["h1","h5"]"#, "abort", "", "", "", "", "", "", "1", "why"]);
+    // A count that is wrong.
+    trial.send(&["HSET", &layout.meta("1"), "holds", "7"]);
+    trial.step("settle", &[kind, "me", "10", "recount", "", "first", "why"]);
+    tried.is_as_stored(&format!("holds_{}", layout.name));
+}
+
+#[test]
+fn holds() {
+    of_holds(SECKILL, &VALUES);
+}
+
+#[test]
+fn holds_of_sets() {
+    of_holds(SKU, &FEW);
+    of_holds(COUPON, &FEW);
+}
+
+#[test]
+fn drop_ins() {
+    for (layout, script, args) in [
+        (SECKILL, "drop-in/seckill", &["7", "2", "3"][..]),
+        (SKU, "drop-in/sku", &["2", "7"]),
+        (COUPON, "drop-in/coupon", &["7"]),
+        (PRODUCT, "drop-in/product", &["2"]),
+        (SKU, "drop-in/sku-multi", &["2", "1"]),
+    ] {
+        let Some(mut trial) = Trial::of(layout, &["1"], &VALUES) else { return };
+        trial.send(&["SET", &layout.stock("1"), "5"]);
+        trial.send(&["SET", &layout.stock("2"), "5"]);
+        trial.step(script, args);
+        trial.step(script, args);
+        trial.is_as_stored(&script.replace('/', "_"));
+    }
+}
