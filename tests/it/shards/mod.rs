@@ -1,6 +1,6 @@
 //! Sharded activities: shards that lend each other units.
 
-mod admin_scripts;
+pub mod admin_scripts;
 mod audit;
 mod audit_live;
 mod cluster;
@@ -17,7 +17,7 @@ mod preheat;
 mod preheat_cut;
 mod sale;
 mod sharded;
-mod transfers;
+pub mod transfers;
 
 use crate::support::{CLUSTER, Scripts, TestRedis};
 

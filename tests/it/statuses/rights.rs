@@ -5,6 +5,7 @@
 
 use super::{adopt, archive, deduct, jobs, mixed_orders, multi_deduct, multi_jobs, others, refund, repair, trim};
 use crate::holds::transitions;
+use crate::shards::{admin_scripts, transfers};
 use crate::support::TestRedis;
 use crate::support::scripts::refused_without_each_right;
 
@@ -73,5 +74,16 @@ fn holds_without_a_right_write_nothing() {
     a_refused_call_writes_nothing(&[
         transitions::each_step_in_each_state_replies_and_writes_what_the_table_says,
         transitions::a_batch_is_decided_one_after_the_other_with_a_letter_each,
+    ]);
+}
+
+#[test]
+fn shards_without_a_right_write_nothing() {
+    a_refused_call_writes_nothing(&[
+        admin_scripts::a_parent_changes_only_from_what_was_read,
+        admin_scripts::a_shard_is_made_new_once_an_epoch,
+        admin_scripts::a_shard_is_updated_once_a_plan_and_gives_at_most_what_is_left,
+        transfers::units_move_once_however_often_each_step_is_repeated,
+        transfers::withdrawn_stock_is_not_lent_and_what_is_borrowed_meanwhile_is_withdrawn_too,
     ]);
 }
