@@ -77,13 +77,14 @@ for i, field in ipairs(FIELDS) do
   end
 end
 if mode == 'clear' then
-  redis.call('UNLINK', KEYS[1])
-  if meta_type ~= 'hash' then redis.call('UNLINK', KEYS[2]) end
+  -- Read before the first write.
   local known = {rules = true, title = true, shards = true, plan = true}
   local flat = meta_type == 'hash' and redis.call('HGETALL', KEYS[2]) or {}
   for i = 1, #flat, 2 do
     if not known[flat[i]] then gone[#gone + 1] = flat[i] end
   end
+  redis.call('UNLINK', KEYS[1])
+  if meta_type ~= 'hash' then redis.call('UNLINK', KEYS[2]) end
 end
 if #set > 0 then redis.call('HSET', KEYS[2], unpack(set)) end
 for from = 1, #gone, 1000 do

@@ -204,3 +204,15 @@ fn a_damaged_hold_keeps_what_is_still_to_be_counted() {
         redis.seckill(["reconcile", "1"]).code(0);
     }
 }
+
+#[test]
+fn holds_of_which_one_is_short_finish_what_a_cut_confirm_left_before_they_count() {
+    let confirm = [SECKILL.kind, "tester", "r", "confirm"];
+    let ids = r#"["u","v"]"#;
+    let holds = ["hash", "tester", r#"["7","8"]"#, r#"["1","100"]"#, "", "", "", "", "", ids, "", "", "", LONG];
+    check(SECKILL, "settle", &confirm, Some(LONG), |redis, scripts, context| {
+        redis.cmd(("ZADD", SECKILL.deadlines("1"), "XX", 1, "r"));
+        let reply = scripts.call("hold", &SECKILL.all_keys("1"), &holds);
+        assert!(reply.starts_with("os "), "{context}: {reply}");
+    });
+}

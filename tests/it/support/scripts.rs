@@ -158,6 +158,9 @@ impl Scripts {
             if reply.starts_with("ERROR ") {
                 let changes = before.changes_to(&Dump::of(&mut self.redis));
                 assert!(changes.is_empty(), "{name} {args:?} without {command}: {reply}, but\n{changes}");
+                let named = reply.split_once("may not run `").map(|(_, rest)| rest.split('`').next().unwrap());
+                let is_right = named.is_none_or(|named| named.to_lowercase().split(' ').any(|word| word == command));
+                assert!(is_right, "{name} {args:?} without {command}: {reply}");
                 REFUSED.set(REFUSED.get().map(|count| count + 1));
             }
         }

@@ -380,7 +380,7 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
         &[kind, "me", users, "1", "j", "d", "1", "0", "1-3", ids, "1", "why", r#"["a","b","c"]"#, "900000", "first"],
     );
     let digest = "multi_deduct abc";
-    trial.step("hold", &[kind, "me", "30", "1", "m1", "first", "", "900000", "m:other", digest, "2"]);
+    trial.step("hold", &[kind, "me", "30", "1", "m1", "first", "", "900000", "m:other", digest, "other"]);
     trial.step("settle", &[kind, "me", "m1", "confirm", "m:other", "first", "why"]);
     trial.step(
         "settle",
