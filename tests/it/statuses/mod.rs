@@ -4,6 +4,7 @@
 
 mod adopt;
 mod archive;
+mod bounds;
 mod deduct;
 mod headers;
 mod jobs;

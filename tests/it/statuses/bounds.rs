@@ -1,0 +1,162 @@
+//! The largest number, text and list that each script accepts, and the next one, which is a usage error.
+
+use super::scripts;
+use crate::support::{CLUSTER, SECKILL, Scripts};
+
+const MOST_UNITS: &str = "9007199254740991";
+
+fn list(count: usize, text: impl Fn(usize) -> String) -> String {
+    serde_json::to_string(&(0..count).map(text).collect::<Vec<_>>()).unwrap()
+}
+
+/// Whether a call is no usage error.
+fn is_accepted(scripts: &mut Scripts, script: &'static str, keys: &[String], args: &[&str]) -> bool {
+    let reply = scripts.call(script, keys, args);
+    assert!(!reply.starts_with("ERROR") || reply.starts_with("ERROR USAGE"), "{script}: {reply}");
+    !reply.starts_with("ERROR")
+}
+
+#[test]
+fn quantities_users_and_request_ids() {
+    let (_redis, mut scripts) = scripts(SECKILL);
+    scripts.preheat("1", "10");
+    let (keys, all_keys) = (SECKILL.keys("1"), SECKILL.all_keys("1"));
+    let (user, request) = ("u".repeat(256), "r".repeat(128));
+    let (long_user, long_request) = ("u".repeat(257), "r".repeat(129));
+    for (quantity, user, request, expected) in [
+        ("1000000000", &user, &request, true),
+        ("1000000001", &user, &request, false),
+        ("0", &user, &request, false),
+        ("1", &long_user, &request, false),
+        ("1", &user, &long_request, false),
+    ] {
+        for script in ["deduct", "refund"] {
+            let args = ["hash", "t", user, quantity, request, "dry"];
+            assert_eq!(is_accepted(&mut scripts, script, &keys, &args), expected, "{script} {args:?}");
+        }
+        let args = ["hash", "t", user, quantity, request, "dry", "", "1"];
+        assert_eq!(is_accepted(&mut scripts, "hold", &all_keys, &args), expected, "hold {args:?}");
+        let args = ["hash", "t", "dry", "", "", user, request, quantity];
+        assert_eq!(is_accepted(&mut scripts, "multi_deduct", &keys, &args), expected, "multi_deduct {args:?}");
+    }
+    for (duration, expected) in [("31536000000", true), ("31536000001", false), ("1", true), ("0", false)] {
+        let args = ["hash", "t", "7", "1", "r", "dry", "", duration];
+        assert_eq!(is_accepted(&mut scripts, "hold", &all_keys, &args), expected, "{duration}");
+    }
+    for (step, most, expected) in [
+        ("expire", "500", true),
+        ("expire", "501", false),
+        ("recount", "1000000", true),
+        ("recount", "1000001", false),
+        ("confirm", &request, true),
+        ("confirm", &long_request, false),
+    ] {
+        let args = ["hash", "t", most, step];
+        assert_eq!(is_accepted(&mut scripts, "settle", &all_keys, &args), expected, "{step} {most}");
+    }
+}
+
+#[test]
+fn orders_of_a_call() {
+    let (_redis, mut scripts) = scripts(SECKILL);
+    scripts.preheat("1", "10");
+    let (keys, all_keys) = (SECKILL.keys("1"), SECKILL.all_keys("1"));
+    for (count, expected) in [(2000, true), (2001, false)] {
+        let users = list(count, |nth| nth.to_string());
+        let job = ["", "", "", "", "", "", "", "", "", "", "dry"];
+        for script in ["deduct", "refund"] {
+            let args = [&["hash", "t", &users, "1"], &job[..]].concat();
+            assert_eq!(is_accepted(&mut scripts, script, &keys, &args), expected, "{script} {count}");
+        }
+        let lines = format!("1-{count}");
+        let args = ["hash", "t", "dry", "", "j", "d", "", "1", "0", &lines, "1", &users, "", ""];
+        assert_eq!(is_accepted(&mut scripts, "multi_deduct", &keys, &args), expected, "multi_deduct {count}");
+        let users: Vec<String> = (0..count).map(|nth| nth.to_string()).collect();
+        let users: Vec<&str> = users.iter().map(String::as_str).collect();
+        let args = [&["hash"], &users[..]].concat();
+        assert_eq!(is_accepted(&mut scripts, "snapshot", &keys, &args), expected, "snapshot {count}");
+        let args = [&["hash", "", "10"], &users[..]].concat();
+        assert_eq!(is_accepted(&mut scripts, "audit", &keys, &args), expected, "audit {count}");
+    }
+    for (count, expected) in [(1000, true), (1001, false)] {
+        let (users, ids) = (list(count, |nth| nth.to_string()), list(count, |nth| format!("r{nth}")));
+        let args = ["hash", "t", &users, "1", "", "", "", "", "", &ids, "", "", "", "1", "dry"];
+        assert_eq!(is_accepted(&mut scripts, "hold", &all_keys, &args), expected, "hold {count}");
+        let args = ["hash", "t", &ids, "confirm", "", "", "", "", "", "", "", "", "", "", "dry"];
+        assert_eq!(is_accepted(&mut scripts, "settle", &all_keys, &args), expected, "settle {count}");
+        let ids: Vec<String> = (0..count).map(|nth| format!("r{nth}")).collect();
+        let repairs: Vec<&str> = ids.iter().flat_map(|id| [id, "", "0", "0", "0"]).collect();
+        let args = [&["hash", "t", "", "1", "1", "0"], &repairs[..]].concat();
+        assert_eq!(is_accepted(&mut scripts, "repair", &keys, &args), expected, "repair {count}");
+    }
+}
+
+#[test]
+fn totals() {
+    let (_redis, mut scripts) = scripts(SECKILL);
+    scripts.preheat("1", "10");
+    assert!(scripts.preheat_as("update", "1", MOST_UNITS, &[]).starts_with("1 update 10 "));
+    assert!(scripts.preheat_as("update", "1", "9007199254740992", &[]).starts_with("ERROR USAGE"));
+    // Units that somebody added pass it.
+    scripts.preheat("2", "10");
+    scripts.send(&["INCRBY", &SECKILL.stock("2"), "1"]);
+    assert!(scripts.preheat_as("update", "2", "9007199254740990", &[]).starts_with("1 update 10 "));
+    assert!(scripts.preheat_as("update", "2", MOST_UNITS, &[]).starts_with("ERROR USAGE"));
+    // A shard, and what it borrows.
+    let keys = CLUSTER.all_keys("1#3");
+    let shard = |mode: &'static str, plan, units| [mode, "t", "", "1", plan, units, "", "", "", ""];
+    scripts.call("preheat_shard", &keys, &shard("set", "", "10"));
+    let id = "a".repeat(40);
+    for (units, expected) in [("9007199254740982", false), ("9007199254740971", true)] {
+        assert_eq!(is_accepted(&mut scripts, "borrow", &keys[..4], &["t", &id, "1", "9", units]), expected, "{units}");
+    }
+    for (plan, units, expected) in [("p1", "11", false), ("p2", "10", true), ("p3", "1", false)] {
+        assert_eq!(
+            is_accepted(&mut scripts, "preheat_shard", &keys, &shard("update", plan, units)),
+            expected,
+            "{plan}"
+        );
+    }
+}
+
+#[test]
+fn a_repair_that_raises_the_stock_looks_at_64_new_entries() {
+    for (count, expected) in [(64, "1 11 o"), (65, "1 10 c")] {
+        let (redis, mut scripts) = scripts(SECKILL);
+        scripts.preheat("1", "12");
+        scripts.send(&["DECRBY", &SECKILL.stock("1"), "2"]);
+        let (last, _) = redis.xrange(&SECKILL.ledger("1")).pop().unwrap();
+        for _ in 0..count {
+            scripts.send(&["XADD", &SECKILL.ledger("1"), "*", "op", "resume"]);
+        }
+        let args = ["hash", "t", "", "0", "1", "0", "a", "", "0", "0", "1", "10", &last];
+        assert_eq!(scripts.call("repair", &SECKILL.keys("1"), &args), expected, "{count}");
+    }
+}
+
+#[test]
+fn a_meta_of_any_number_of_fields_is_cleared() {
+    let (redis, mut scripts) = scripts(CLUSTER);
+    let meta = CLUSTER.meta("1");
+    let others: Vec<String> = (0..2500).flat_map(|nth| [format!("other{nth}"), "x".to_owned()]).collect();
+    let fill = |scripts: &mut Scripts| {
+        scripts.send(&[&["HSET", &meta], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+    };
+    scripts.preheat("1", "10");
+    fill(&mut scripts);
+    assert!(scripts.preheat_as("reset", "1", "10", &[]).starts_with("1 reset "));
+    assert_eq!(redis.hgetall(&meta).len(), 2, "rules and repairs");
+    fill(&mut scripts);
+    let keys = CLUSTER.keys("1");
+    scripts.call("pause", &keys, &["paused", "t", "", "0"]);
+    scripts.call("archive", &keys, &["hash", "mark", "a", "2"]);
+    let (last, _) = redis.xrange(&CLUSTER.ledger("1")).pop().unwrap();
+    let seen = format!("10 {last} 0 2 0 0 0");
+    assert_eq!(scripts.call("archive", &keys, &["hash", "remove", "a", "2", &"0".repeat(64), &seen, "t"]), "1");
+    assert_eq!(redis.hgetall(&meta).len(), 2, "rules and archive");
+    fill(&mut scripts);
+    let rules = format!("={}", redis.hget(&meta, "rules").unwrap());
+    let args = ["clear", &rules, "", "", "", "=live 1 1 - 12 - -", "", "=3 9", ""];
+    assert!(scripts.call("parent", &CLUSTER.all_keys("1"), &args).starts_with("1 live "));
+    assert_eq!(redis.hgetall(&meta).len(), 2, "rules and shards");
+}
