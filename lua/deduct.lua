@@ -65,41 +65,43 @@
 -- before it has written anything; helpers cost more than an order to define, so it comes before them.
 -- Texts are matched before they are numbers, and have up to 13 digits, because Lua's `..` writes sums of them as plain digits.
 if #ARGV == 5 and ARGV[1] == 'hash' and #KEYS == 5 then
-  local find, by, user, quantity_text, request = string.find, ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-  local is_plain = by ~= '' and #quantity_text < 10 and find(quantity_text, '^[1-9]%d*$') and #user <= 256 and #request <= 128
+  local find, call, ask = string.find, redis.call, redis.pcall
+  local by, user, quantity_text, request = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+  local is_plain = by ~= '' and (quantity_text == '1' or #quantity_text < 10 and find(quantity_text, '^[1-9]%d*$'))
+    and #user <= 256 and #request <= 128
     -- Most ids are letters and digits; what JSON escapes is left to the reference path.
     and (find(user, '^%w+$') or find(user, '^[^%s%c"\\\127][^%c"\\\127]*$') and not find(user, '%s$'))
     and find(request, '^[#-Z^-~%[%]]+$')
-  local stock_text = is_plain and redis.pcall('GET', KEYS[1])
+  local stock_text = is_plain and ask('GET', KEYS[1])
   local rules = type(stock_text) == 'string' and #stock_text < 14
-    and (stock_text == '0' or find(stock_text, '^[1-9]%d*$')) and redis.pcall('HGET', KEYS[2], 'rules')
+    and (stock_text == '0' or find(stock_text, '^[1-9]%d*$')) and ask('HGET', KEYS[2], 'rules')
   local limit_text, total_text, starts, ends =
     string.match(type(rules) == 'string' and rules or '', '^live 1 [1-9]%d?%d?%d?%d?%d?%d? (%S+) ([1-9]%d*) (%S+) (%S+)$')
   local is_open = starts == '-' and ends == '-'
   if limit_text and not is_open and (starts == '-' or #starts < 14 and find(starts, '^[1-9]%d*$'))
     and (ends == '-' or #ends < 14 and find(ends, '^[1-9]%d*$')) then
-    local clock = redis.call('TIME')
+    local clock = call('TIME')
     local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
     is_open = (starts == '-' or now >= starts + 0) and (ends == '-' or now < ends + 0)
   end
   if is_open and #total_text < 14 and (limit_text == '-' or #limit_text < 14 and find(limit_text, '^[1-9]%d*$')) then
-    local entries = redis.pcall('XLEN', KEYS[4])
-    if type(entries) == 'number' and entries > 0 and redis.pcall('HGET', KEYS[3], request) == false then
-      local stock, quantity, held_text, held = stock_text + 0, quantity_text + 0, redis.pcall('HGET', KEYS[5], user), nil
+    local entries = ask('XLEN', KEYS[4])
+    if type(entries) == 'number' and entries > 0 and ask('HGET', KEYS[3], request) == false then
+      local stock, quantity, held_text, held = stock_text + 0, quantity_text + 0, ask('HGET', KEYS[5], user), nil
       if held_text == false then
-        if total_text + 0 <= stock or redis.pcall('EXISTS', KEYS[5]) == 1 then held = 0 end
+        if total_text + 0 <= stock or ask('EXISTS', KEYS[5]) == 1 then held = 0 end
       elseif type(held_text) == 'string' and #held_text < 14 and find(held_text, '^[1-9]%d*$') then
         held = held_text + 0
       end
       if held then
-        local bought, left = held + quantity, stock - quantity
+        local bought, left, allowed = held + quantity, stock - quantity, redis.acl_check_cmd
         if limit_text ~= '-' and bought > limit_text + 0 then return {LIMIT_EXCEEDED, stock, held} end
         if left < 0 then return {OUT_OF_STOCK, stock, held} end
-        if not redis.acl_check_cmd or redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') then
-          redis.call('DECRBY', KEYS[1], quantity_text)
-          redis.call('HSET', KEYS[5], user, held == 0 and quantity_text or bought .. '')
-          redis.call('HSET', KEYS[3], request, quantity_text == '1' and user or quantity_text .. '\t' .. user)
-          redis.call('XADD', KEYS[4], '*', 'op', 'deduct', 'stock', left .. '', 'by', by, 'quantity', quantity_text,
+        if not allowed or allowed('HSET', KEYS[3], 'f', 'v') and allowed('XADD', KEYS[4], '*', 'f', 'v') then
+          call('DECRBY', KEYS[1], quantity_text)
+          call('HSET', KEYS[5], user, held == 0 and quantity_text or bought .. '')
+          call('HSET', KEYS[3], request, quantity_text == '1' and user or quantity_text .. '\t' .. user)
+          call('XADD', KEYS[4], '*', 'op', 'deduct', 'stock', left .. '', 'by', by, 'quantity', quantity_text,
             'users', '["' .. user .. '"]', 'requests', '["' .. request .. '"]')
           return {OK, left, bought}
         end
