@@ -207,12 +207,37 @@ fn a_damaged_hold_keeps_what_is_still_to_be_counted() {
 
 #[test]
 fn holds_of_which_one_is_short_finish_what_a_cut_confirm_left_before_they_count() {
-    let confirm = [SECKILL.kind, "tester", "r", "confirm"];
     let ids = r#"["u","v"]"#;
     let holds = ["hash", "tester", r#"["7","8"]"#, r#"["1","100"]"#, "", "", "", "", "", ids, "", "", "", LONG];
-    check(SECKILL, "settle", &confirm, Some(LONG), |redis, scripts, context| {
-        redis.cmd(("ZADD", SECKILL.deadlines("1"), "XX", 1, "r"));
-        let reply = scripts.call("hold", &SECKILL.all_keys("1"), &holds);
-        assert!(reply.starts_with("os "), "{context}: {reply}");
-    });
+    // The second leaves user 7 nothing open, which is a write of its own.
+    for confirm in [
+        &["hash", "tester", "r", "confirm"][..],
+        &["hash", "tester", r#"["r","t"]"#, "confirm", "night", "d", "1", "0", "1-2"],
+    ] {
+        check(SECKILL, "settle", confirm, Some(LONG), |redis, scripts, context| {
+            for id in ["r", "t"].iter().take(if confirm.len() > 4 { 2 } else { 1 }) {
+                redis.cmd(("ZADD", SECKILL.deadlines("1"), "XX", 1, id));
+            }
+            let reply = scripts.call("hold", &SECKILL.all_keys("1"), &holds);
+            assert!(reply.starts_with("os "), "{context}: {reply}");
+        });
+    }
+}
+
+#[test]
+fn a_dry_run_of_a_hold_counts_what_would_be_expired_first() {
+    let redis = TestRedis::start();
+    let mut scripts = Scripts::of(&redis, SECKILL);
+    scripts.preheat_with("1", "10", &[("per_user_limit", "2")]);
+    assert!(scripts.hold("r", LONG).starts_with("1 8 2 "));
+    redis.cmd(("ZADD", SECKILL.deadlines("1"), "XX", 1, "r"));
+    let before = redis.dump_all();
+    for mode in ["dry", "first"] {
+        let args = ["hash", "tester", "7", "2", "s", mode, "", LONG];
+        let reply = scripts.call("hold", &SECKILL.all_keys("1"), &args);
+        assert!(reply.starts_with("1 8 2 "), "{mode}: {reply}");
+        if mode == "dry" {
+            redis.assert_unchanged_since(&before);
+        }
+    }
 }
