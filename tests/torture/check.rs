@@ -159,7 +159,6 @@ impl Timeline<'_> {
             Some(0 | 3 | 7) => {}
             Some(1 | 5 | 6) if event.actor != "settle" && !event.stderr.trim().is_empty() => {}
             None if event.actor != "settle" => {}
-            Some(2) if self.is_spread(&event.what) && event.stderr.contains("slot") => {}
             Some(130) if is_feed => return Ok(()),
             other => return Err(format!("an exit code nobody expects: {other:?}")),
         }
@@ -305,13 +304,6 @@ impl Timeline<'_> {
             return Ok(());
         }
         Err("total and stock were never so".to_owned())
-    }
-
-    /// Whether an order's activities are in several slots, so that no script can decide it.
-    fn is_spread(&self, what: &What) -> bool {
-        let What::Order(order) = what else { return false };
-        let part = self.part(order.items[0].0);
-        order.items.iter().any(|(activity, _)| !part.activities.contains(activity))
     }
 
     /// Everything that was applied was asked for by a call that did not deny it.
