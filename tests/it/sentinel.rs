@@ -44,7 +44,7 @@ fn an_order_is_sent_to_the_new_primary_after_a_failover() {
     watched.wait_until_in_step();
     watched.wait_for_replica();
     watched.replica.kill9();
-    watched.sentinel.seckill(["deduct", "1", "--user", "8", "--timeout", "7s"]).code(0).stdout_has("ok");
+    watched.sentinel.seckill(["deduct", "1", "--user", "8", "--timeout", "60s"]).code(0).stdout_has("ok");
     assert!(watched.primary.hget("seckill:participants:1", "8").is_some());
 }
 

@@ -6,7 +6,9 @@ mod call;
 mod decode;
 mod encode;
 mod queue;
+mod reply;
 mod schedule;
+mod sharded;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -18,25 +20,22 @@ use redis::Value;
 
 use super::job::JobStates;
 use super::{HoldsWanted, Job, Limits, Operation, Orders, Run, Verdict};
-use crate::inventory::hold::{HoldFor, HoldRecord};
+use crate::inventory::hold::HoldFor;
 use crate::inventory::interner::Interner;
 use crate::inventory::layout::Kind;
 use crate::inventory::number::Limit;
-use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::inventory::time::Millis;
 use crate::store::error::ServerKind;
 use crate::store::pipeline::{Link, Pipeline};
-use crate::store::reply::Reply;
 use crate::store::scripts::{DEDUCT, HOLD, MIXED_ORDERS, REFUND, SETTLE, Script};
-use crate::store::shards::MEMORY;
 use crate::store::{Store, StoreError};
 use call::OrderCall;
-use decode::{Decoded, Packed, deadlines_of, decode_mixed, quantities_of};
 use encode::Encoder;
 use queue::{Batch, Queue, each};
 use schedule::Schedule;
-use window::{HoldDetails, Row, State, Window};
+use sharded::MOST_PLACED;
+use window::{State, Window};
 
 /// What is done with the orders of a file, and how.
 #[derive(Debug, Clone)]
@@ -57,19 +56,6 @@ pub struct OrderOptions {
     pub limits: Limits,
     /// The longest outage to wait out.
     pub retry_for: Duration,
-}
-
-/// Rows whose shards are looked for at once.
-const MOST_PLACED: usize = 1000;
-
-/// The records of holds in a reply to HMGET; none of what is no hash.
-fn records(reply: Value) -> Vec<Option<HoldRecord>> {
-    let Value::Array(values) = reply else { return Vec::new() };
-    let record = |value| match value {
-        Value::BulkString(record) => HoldRecord::read(&record),
-        _ => None,
-    };
-    values.into_iter().map(record).collect()
 }
 
 /// One order as the input has it.
@@ -268,153 +254,6 @@ impl SingleOrders {
         (0..states.count_u32()).for_each(|nth| self.schedule.use_lane(states.lane(nth)));
     }
 
-    /// The first orders of a batch, or all, were decided. Gives those that were not.
-    fn decided(
-        &mut self,
-        states: &mut JobStates,
-        batch: &Batch,
-        packed: &mut Packed<'_>,
-        users: Vec<String>,
-    ) -> Option<Batch> {
-        // What is left in a shard says little of the sale.
-        let is_shard = states.is_shard(batch.activity);
-        let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
-        let (operation, has_users) = (self.operation, self.has_users);
-        let extra = if operation == Operation::Hold || operation.settles() { packed.split_extra() } else { None };
-        let mut quantities = extra.filter(|_| operation.settles()).map(quantities_of);
-        let mut deadlines = extra.filter(|_| operation == Operation::Hold).map(deadlines_of);
-        let mut users = users.into_iter();
-        let mut number = batch.first;
-        for (status, takes_again, bought) in packed.orders() {
-            let row = self.window.row_mut(number);
-            if let Some(quantities) = &mut quantities {
-                row.quantity = quantities.next().unwrap_or_default();
-            }
-            if status == Status::Ok {
-                let quantity = u64::from(row.quantity);
-                stock = match operation {
-                    Operation::Refund | Operation::Release => stock.saturating_add(quantity),
-                    Operation::Confirm if !takes_again => stock,
-                    _ => stock.saturating_sub(quantity),
-                };
-            }
-            refused += u32::from(!status.is_done());
-            row.state = State::Decided(status);
-            last = row.line;
-            let next = number + u64::from(row.next);
-            let deadline = deadlines.as_mut().and_then(Iterator::next).flatten();
-            let user = users.next().unwrap_or_default();
-            // Nobody has a hold that does not exist.
-            let bought = bought.filter(|_| has_users && !(operation.settles() && user.is_empty()));
-            self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought);
-            if deadline.is_some() || !user.is_empty() {
-                self.window.set_hold(number, HoldDetails { deadline, user });
-            }
-            number = next;
-        }
-        let state = states.get_mut(batch.activity);
-        state.watermark = state.watermark.max(last);
-        state.refused = state.refused.max(u32::try_from(packed.refused).unwrap_or(u32::MAX));
-        state.refused_now += refused;
-        let count = batch.count - packed.count();
-        let before = if packed.count() > 0 { last } else { batch.before };
-        (count > 0).then_some(Batch { first: number, count, before, ..*batch })
-    }
-
-    /// The whole activity is refused, now and for the rest of the run. Lines up to the watermark were decided before.
-    fn refused(&mut self, states: &mut JobStates, batch: &Batch, status: Status, watermark: u64) {
-        each(batch, &mut self.window, |row: &mut Row| {
-            row.state = State::Decided(if row.line <= watermark { Status::Replayed } else { status });
-        });
-        let state = states.get_mut(batch.activity);
-        state.watermark = state.watermark.max(watermark);
-        state.refusal = Some(status);
-        self.queues[batch.activity as usize].refuse_all(status, &mut self.window);
-    }
-}
-
-impl SingleOrders {
-    /// Reads the reply to one batch of `deduct` or `refund`.
-    fn reply_alone(&mut self, states: &mut JobStates, batch: Batch, value: &Value) -> Result<Verdict, StoreError> {
-        let nth = batch.activity;
-        let reply = Reply::of(self.script);
-        match Decoded::decode(value, (batch.count, batch.borrows), &states.keys(nth), &reply)? {
-            Decoded::Decided(mut packed) => {
-                let users =
-                    if self.operation.settles() && self.has_rows { packed.split_users() } else { Some(Vec::new()) };
-                let users = users.ok_or_else(|| reply.invalid(value))?;
-                if let Some(rest) = self.decided(states, &batch, &mut packed, users) {
-                    self.held_up.insert(nth);
-                    self.put_batch_back(states, &rest);
-                    let quantity = u64::from(self.window.row(rest.first).quantity);
-                    return Ok(Verdict::Short { nth, quantity });
-                }
-            }
-            // A reset made it a sharded one, or gave it other shards.
-            Decoded::Refused { status, .. }
-                if status == Status::Sharded || status == Status::NotPreheated && states.is_shard(nth) =>
-            {
-                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
-            }
-            Decoded::Refused { status, line, corrupt } => {
-                self.refused(states, &batch, status, line);
-                return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
-            }
-            Decoded::Gap { line } => {
-                let is_overtaking = self.queues[nth as usize].has_before(&batch);
-                self.put_batch_back(states, &batch);
-                let state = states.get_mut(nth);
-                // An earlier batch was not decided, and waits again.
-                if state.refusal.is_some() || is_overtaking {
-                    return Ok(Verdict::Retry(None));
-                }
-                // The server has lost lines, or a batch before this one is still to be sent again.
-                if line < state.watermark {
-                    state.watermark = line;
-                    return Ok(Verdict::Rewind { nth, line });
-                }
-                return Ok(Verdict::Retry(Some(reply.invalid(value))));
-            }
-            Decoded::OtherEpoch => {
-                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
-            }
-            Decoded::OtherJob => return Err(states.other_job(nth)),
-        }
-        Ok(Verdict::Decided(Vec::new()))
-    }
-
-    /// Reads the reply to batches that share a call. Those that it left alone are sent again, each in a call of its own.
-    fn reply_mixed(&mut self, states: &mut JobStates, call: &OrderCall, value: &Value) -> Result<Verdict, StoreError> {
-        let mut replies = decode_mixed(value, call.batches.iter().map(|batch| batch.count))?;
-        let mut is_left = false;
-        for (batch, packed) in call.batches.iter().zip(&mut replies) {
-            match packed {
-                Some(packed) => drop(self.decided(states, batch, packed, Vec::new())),
-                None => {
-                    is_left = true;
-                    self.queues[batch.activity as usize].is_alone = true;
-                    self.put_batch_back(states, batch);
-                }
-            }
-        }
-        // What is left must not be overtaken by batches of the same activity that are in flight.
-        Ok(if is_left { Verdict::Retry(None) } else { Verdict::Decided(Vec::new()) })
-    }
-
-    /// A row that waits under the name of a sharded activity goes to a shard of it.
-    fn move_row(&mut self, states: &JobStates, number: u64, shard: u32) {
-        let row = self.window.row_mut(number);
-        (row.activity, row.next, row.state) = (shard, 0, State::Waiting);
-        self.schedule.put_back(states.lane(shard), number);
-        self.enqueue(states, shard, number);
-    }
-
-    /// Of a shard: fewer units than this exist in the whole activity, as was proved a moment ago.
-    fn fewer_than(&self, states: &JobStates, nth: u32) -> Option<u64> {
-        let (fewer, when) = self.short.get(&states.parent(nth))?;
-        (when.elapsed() < MEMORY).then_some(*fewer)
-    }
-
     fn put_batch_back(&mut self, states: &JobStates, batch: &Batch) {
         if let Some(status) = states.get(batch.activity).refusal {
             each(batch, &mut self.window, |row| row.state = State::Decided(status));
@@ -488,67 +327,15 @@ impl Orders for SingleOrders {
     }
 
     fn split(&mut self, states: &JobStates, parent: u32) {
-        self.queues.resize_with(states.count(), Queue::new);
-        let is_alone = self.queues[parent as usize].is_alone;
-        self.queues[parent as usize] = Queue::new();
-        for shard in states.shards(parent) {
-            self.queues[*shard as usize].is_alone = true;
-        }
-        let (first, end) = self.window.span();
-        for number in first..end {
-            let row = self.window.row(number);
-            if row.activity != parent || row.state != State::Waiting {
-                continue;
-            }
-            if self.operation.settles() {
-                self.queues[parent as usize].is_alone |= is_alone;
-                self.window.row_mut(number).state = State::Sent;
-                self.unplaced.push_back(number);
-            } else {
-                let [user, ..] = self.window.texts(row);
-                let shard = states.home(parent, user);
-                self.move_row(states, number, shard);
-            }
-        }
+        self.split_rows(states, parent);
     }
 
     fn wanted_holds(&self, states: &JobStates) -> Option<HoldsWanted> {
-        let first = self.unplaced.front()?;
-        let parent = self.window.row(*first).activity;
-        let rows = self.unplaced.iter().take(MOST_PLACED).map(|number| self.window.row(*number));
-        let rows: Vec<&Row> = rows.take_while(|row| row.activity == parent).collect();
-        let commands = states.shards(parent).iter().map(|shard| {
-            let keys = states.keys(*shard);
-            let mut command = redis::cmd("HMGET");
-            command.arg(&keys.requests);
-            for row in &rows {
-                let [request, ..] = self.window.texts(row);
-                command.arg([b"\th:", request].concat());
-            }
-            (keys.slot(), keys.requests, command)
-        });
-        Some(HoldsWanted { count: rows.len(), commands: commands.collect() })
+        self.unplaced_holds(states)
     }
 
     fn place_holds(&mut self, states: &JobStates, wanted: &HoldsWanted, replies: Vec<Value>) {
-        let found: Vec<Vec<Option<HoldRecord>>> = replies.into_iter().map(records).collect();
-        for nth in 0..wanted.count {
-            let Some(number) = self.unplaced.pop_front() else { return };
-            let row = self.window.row(number);
-            let shards = states.shards(row.activity);
-            let held = found.iter().enumerate().find_map(|(place, records)| {
-                let record = records.get(nth)?.as_ref()?;
-                Some((place, u32::try_from(record.quantity).unwrap_or(u32::MAX)))
-            });
-            // What nobody holds is for one shard to say, always the same.
-            let [request, ..] = self.window.texts(row);
-            let (shard, quantity) = match held {
-                Some((place, quantity)) => (shards[place], quantity),
-                None => (states.home(row.activity, request), 0),
-            };
-            self.window.row_mut(number).quantity = quantity;
-            self.move_row(states, number, shard);
-        }
+        self.place_rows(states, wanted, replies);
     }
 
     fn is_short(&mut self, states: &JobStates, nth: u32, quantity: u64) {
