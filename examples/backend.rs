@@ -89,6 +89,7 @@ fn buy(store: &mut Store, order: &Order, log: &mut impl Write) -> Result<()> {
         Status::Ok => "sold",
         Status::Replayed => "sold before, by the same request",
         Status::OutOfStock | Status::LimitExceeded => "refused",
+        Status::Reversed => "taken back by a repair: order anew with a new id",
         other => bail!("unexpected: {other}"),
     };
     writeln!(log, "deduct: {answer} ({}), stock {}", outcome.status, outcome.stock.unwrap_or_default())?;

@@ -6,7 +6,8 @@
   KEYS[1]  stock          string  units left; 0 while they are withdrawn. An expiry is removed from every key
   KEYS[2]  meta           hash    rules; adopt: `<state> <had>` from withdraw to switch, the state to return to (live, paused or
                                   withdrawn) and 1 if there was a meta before; adopted: the name of the last adoption
-  KEYS[3]  requests       hash    <tab>c:<name>:<n> -> page n of the checkpoint, which `trim` writes
+  KEYS[3]  requests       hash    <tab>c:<name>:<n> -> page n of the checkpoint, which `trim` writes; <tab>begun -> what a call that gives
+                                  units back is about to do: withdraw finishes one that was cut
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash; kind set only
@@ -44,14 +45,15 @@
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -23 stale          withdraw, switch: something changed since it was read, or another adoption runs
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS HLEN SCARD HEXISTS XLEN
-  XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL TYPE EXISTS HLEN SCARD HEXISTS XLEN
+  XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD; sets also SREM.
 ]]
 --- @include "codes"
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
+--- @include "finish_begun"
 
 -- Reference path.
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -60,6 +62,11 @@ if step ~= 'plan' and step ~= 'withdraw' and step ~= 'switch' and step ~= 'undo'
 if step ~= 'plan' and not find(name or '', '^[%w%-]+$') then return usage('adopt: ARGV[5] is no name') end
 local total = whole(total_text)
 if (step == 'withdraw' or step == 'switch') and not total then return usage('adopt: ARGV[6] is not a total') end
+
+-- A call that was cut is finished before anybody's units are counted.
+local begun = step == 'withdraw' and redis.pcall('HGET', KEYS[3], '\tbegun')
+local refusal = type(begun) == 'string' and finish_begun({kind = kind}, begun)
+if refusal then return refusal end
 
 -- Read, and check, everything.
 if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4]) == 0 then return {NOT_PREHEATED} end
@@ -105,7 +112,7 @@ if ledger_type == 'stream' then
   local oldest = redis.call('XRANGE', KEYS[4], '-', '+', 'COUNT', 1)[1]
   local fields = {}
   for i = 1, oldest and #oldest[2] or 0, 2 do fields[oldest[2][i]] = oldest[2][i + 1] end
-  if fields.op == 'preheat' then begins = whole(fields.epoch) end
+  if fields.op == 'preheat' and last ~= LAST_ID then begins = whole(fields.epoch) end
 end
 -- Whether the checkpoint of this epoch is there, with the entry that follows it and its first page.
 local function is_behind_checkpoint()
@@ -121,7 +128,7 @@ if meta.adopt then
 elseif not rules.total then
   stage = begins and 'ledger' or ledger_type == 'stream' and 'lost' or stock and 'foreign' or 'stock'
 elseif rules.ledger then
-  stage = (begins == rules.epoch or is_behind_checkpoint()) and 'whole' or stock and 'partial' or 'stock'
+  stage = last ~= LAST_ID and (begins == rules.epoch or is_behind_checkpoint()) and 'whole' or stock and 'partial' or 'stock'
 else
   stage = stock and 'whole' or 'stock'
 end
@@ -168,8 +175,7 @@ if step == 'withdraw' then
   local count = digits(rules.total and repairs or length)
   rules.state, rules.epoch, rules.total = 'paused', epoch, rules.total or total
   if kind == 'set' or kind == 'coupon' then rules.limit = 1 end
-  redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'repairs', count, 'adopt', adopt)
-  redis.call('HSET', KEYS[2], 'withdrawn', digits(units))
+  redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'repairs', count, 'adopt', adopt, 'withdrawn', digits(units))
   answer[2], answer[4], answer[11] = 'unfinished', digits(units), stock and '0' or false
   return answer
 end
@@ -208,7 +214,7 @@ end
 rules.limit = whole(given.per_user_limit) or rules.limit
 rules.starts, rules.ends = whole(given.starts_at) or rules.starts, whole(given.ends_at) or rules.ends
 if rules.starts and rules.ends and rules.starts >= rules.ends then return usage('adopt: the window ends before it starts') end
-if meta.adopted == name then return {REPLAYED, digits(units)} end
+if meta.adopted == name and not meta.adopt then return {REPLAYED, digits(units)} end
 if (last or '') ~= read_to then return {STALE} end
 if pages ~= '' then
   -- Nothing moved since the scan, the stock is still withdrawn, and all pages are there.
@@ -227,6 +233,7 @@ local fields = entry('adopt', by, reason, digits(after), 'total', total_text)
 fields[#fields + 1], fields[#fields + 2] = 'epoch', digits(epoch)
 rules.total, rules.ledger, rules.epoch = total, with_ledger, epoch
 rules.state = rules.state or ARGV[16] == 'paused' and 'paused' or 'live'
+if pages ~= '' and state ~= 'withdrawn' then rules.state = state end
 local set = {'rules', rules_text(rules), 'adopted', name}
 if not meta.holds and whole(ARGV[17]) then set[#set + 1], set[#set + 2] = 'holds', ARGV[17] end
 if given.title then set[#set + 1], set[#set + 2] = 'title', given.title end
@@ -235,27 +242,27 @@ local clock = redis.call('TIME')
 local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
 persist_keys()
 if with_ledger then
+  -- Behind the last id there is no next entry: the ledger begins anew.
+  local removed = last == LAST_ID and length or 0
+  if last == LAST_ID then redis.call('UNLINK', KEYS[4]) end
   local id = redis.call('XADD', KEYS[4], '*', unpack(fields))
   if pages ~= '' then
     -- The checkpoint ends right before this entry: all that came earlier is in its pages.
     local ms, n = string.match(id, '^(%d+)%-(%d+)$')
     local upto = n ~= '0' and ms .. '-' .. digits(whole(n) - 1) or digits(whole(ms) - 1) .. '-' .. digits(MOST_UNITS)
     set[#set + 1] = 'checkpoint'
-    set[#set + 1] = concat({'0', name, pages, digits(epoch), id, upto, digits(length), total_text, digits(held), now, by}, ' ')
+    set[#set + 1] = concat({digits(removed), name, pages, digits(epoch), id, upto, digits(length), total_text, digits(held), now, by}, ' ')
   end
 end
 -- Pages of a checkpoint that does not count any more are a draft that `trim` clears.
 local old, old_pages = string.match(meta.checkpoint or '', '^%d+ (%S+) (%d+) ')
 if state == 'withdrawn' then set[#set + 1], set[#set + 2] = 'withdrawn', digits(after) end
-redis.call('HDEL', KEYS[2], 'draft')
-if old and pages ~= '' then set[#set + 1], set[#set + 2] = 'draft', old .. ' ' .. old_pages .. ' 0' end
+if pages ~= '' then set[#set + 1], set[#set + 2] = 'draft', (old and old .. ' ' .. old_pages or 'none 0') .. ' 0' end
 redis.call('HSET', KEYS[2], unpack(set))
-redis.call('HDEL', KEYS[2], 'adopt')
-if state == 'withdrawn' then return {OK, digits(after)} end
-redis.call('HDEL', KEYS[2], 'withdrawn')
-if pages ~= '' then
-  rules.state = state
-  redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
-  if after > 0 or not stock then redis.call('INCRBY', KEYS[1], digits(after)) end
+if state == 'withdrawn' then
+  redis.call('HDEL', KEYS[2], 'adopt')
+  return {OK, digits(after)}
 end
+redis.call('HDEL', KEYS[2], 'adopt', 'withdrawn')
+if pages ~= '' and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end
 return {OK, digits(after)}

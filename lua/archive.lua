@@ -8,6 +8,7 @@
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash; kind set only
+  last key deadlines      sorted set of open holds: KEYS[6], of kind set KEYS[7]; not of a counter
 
   ARGV[1]  kind           hash, set, coupon or counter
   ARGV[2]  step           plan, mark or remove
@@ -45,6 +46,7 @@
 --- @include "meta"
 
 -- Reference path.
+KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
 local kind, step, name, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('archive: kind and number of keys do not fit') end
 if step ~= 'plan' and step ~= 'mark' and step ~= 'remove' then return usage('archive: ARGV[2] is no step') end
@@ -61,10 +63,24 @@ local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
 if not rules then return unfit(invalid, 2) end
 if not rules.total then return {NOT_PREHEATED} end
 local archive, holds = meta.archive or false, meta.holds or '0'
+-- All keys in one command, then all of meta but what is left of it.
+local function remove_rest()
+  redis.call('UNLINK', KEYS[1], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4], KEYS[7] or KEYS[4])
+  local left = {rules = true, title = true, archive = true}
+  local cleared = {}
+  for field in pairs(meta) do
+    if not left[field] then cleared[#cleared + 1] = field end
+  end
+  for from = 1, #cleared, 1000 do
+    redis.call('HDEL', KEYS[2], unpack(cleared, from, math.min(from + 999, #cleared)))
+  end
+end
 if rules.state == 'archived' then
   local is_this = step == 'remove' and archive and string.sub(archive, 1, #name + 66) == name .. ' ' .. sha256 .. ' '
-  if is_this then return {REPLAYED} end
-  return {ENDED, archive, digits(rules.epoch)}
+  if not is_this then return {ENDED, archive, digits(rules.epoch)} end
+  -- What a call that was cut left; not the pages of a restore.
+  if not meta.restore then remove_rest() end
+  return {REPLAYED}
 end
 local stock_text = redis.pcall('GET', KEYS[1])
 if not stock_text then return {step == 'plan' and NOT_PREHEATED or STALE} end
@@ -73,9 +89,10 @@ if not stock then return unfit(stock_text, 1) end
 local withdrawn = withdrawn_units(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
 if not whole(holds) then return unfit(holds, 2) end
-local requests_type, ledger_type = redis.call('TYPE', KEYS[3]).ok, redis.call('TYPE', KEYS[4]).ok
+local requests_type = redis.call('TYPE', KEYS[3]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
-local bad = ledger_unfit(ledger_type, rules)
+local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
+local bad = ledger_closed(stock_text, rules, entries, at_last_id)
 if bad then return bad end
 local participants, units = 0, 0
 if kind == 'hash' then
@@ -90,9 +107,8 @@ if kind == 'set' then
 end
 
 -- The ledger: its last entry, and whether each consumer group has read and acknowledged everything.
-local last, entries, groups, unread = '-', 0, 0, false
-if ledger_type == 'stream' then
-  entries = redis.call('XLEN', KEYS[4])
+local last, groups, unread = '-', 0, false
+if entries > 0 then
   local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
   last = newest and newest[1] or '-'
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[4])) do
@@ -134,18 +150,10 @@ local is_over = window == ENDED or rules.state == 'paused'
 if archive ~= name or expected ~= seen or unread or not is_over or holds ~= '0' then return {STALE} end
 local clock = redis.call('TIME')
 local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
--- All keys in one command: a user who may not run it changes nothing.
-redis.call('UNLINK', KEYS[1], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4])
+-- First what says that the files have it, so that the same call again removes what a cut left.
 rules.state = 'archived'
 local buyers = kind == 'counter' and '-' or digits(participants)
 redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'archive',
   concat({name, sha256, now, digits(units_left), buyers, digits(entries), by}, ' '))
-local left = {rules = true, title = true, archive = true}
-local cleared = {}
-for field in pairs(meta) do
-  if not left[field] then cleared[#cleared + 1] = field end
-end
-for from = 1, #cleared, 1000 do
-  redis.call('HDEL', KEYS[2], unpack(cleared, from, math.min(from + 999, #cleared)))
-end
+remove_rest()
 return {OK}

@@ -4,7 +4,7 @@
 
   KEYS[1]  stock     string  the home's units left
   KEYS[2]  meta      hash    rules, whose total this raises by as much; withdrawn
-  KEYS[3]  requests  hash    <tab>tb:<id> -> `units donor`
+  KEYS[3]  requests  hash    <tab>tb:<id> -> `units donor`; <tab>moving: a change of the total that was cut
   KEYS[4]  ledger    stream  one entry, `borrow`
 
   ARGV[1]  by        who runs this, for the ledger; may be empty
@@ -20,18 +20,19 @@
     -9 request_conflict  {-9, stock}: this id gave other units, or those of another donor
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -21 other epoch    {-21, epoch}: the activity was reset
-  The transfer is written first, then the total, the ledger, and last the stock: a cut leaves fewer units to sell, never more. While
-  the stock is withdrawn, meta's `withdrawn` grows instead of it. A pause refuses nothing here.
+  The transfer is written first, then the total, the ledger, and last the stock: a cut leaves fewer units to sell, never more. What is
+  cut before the ledger, the same call finishes, and whatever else changes the total. While the stock is withdrawn, meta's `withdrawn`
+  grows instead of it. A pause refuses nothing here.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE INCRBY HSET XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE XLEN XRANGE XREVRANGE INCRBY
+  HSET HDEL XADD.
 ]]
 --- @include "codes"
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
---- @include "stock"
---- @include "transfer"
+--- @include "moving"
 
 -- Reference path.
 local by, id, epoch, donor, units = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5])
@@ -48,20 +49,18 @@ local field, record = '\ttb:' .. id, ARGV[5] .. ' ' .. donor
 local found = redis.pcall('HGET', KEYS[3], field)
 if type(found) == 'table' then return unfit(found, 3) end
 if found and found ~= record then return {REQUEST_CONFLICT, shard.units} end
+local finished
+reply, finished = finish_move(shard)
+if reply then return reply end
 local total = shard.rules.total + units
 if total > MOST_UNITS then return usage('borrow: the total would pass 2^53 - 1') end
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
-    or not found and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-    or not found and not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
-  if denied then return forbidden(denied) end
-end
+local denied = denied_move(not found)
+if denied then return forbidden(denied) end
 
 -- Write: the stock last.
-redis.call('HSET', KEYS[3], field, record)
-if found then return {REPLAYED, shard.units} end
-shard.rules.total = total
-redis.call('HSET', KEYS[2], 'rules', rules_text(shard.rules))
-write_transfer('borrow', by, shard.units + units, total, id, donor, units)
-return_units(shard.withdrawn, units)
-return {OK, shard.units + units}
+if found then
+  redis.call('HSET', KEYS[3], field, record)
+  return {finished == id and OK or REPLAYED, shard.units}
+end
+begin_move(shard, {'borrow', id, digits(units), donor, digits(total), by, ''}, {field, record})
+return {OK, shard.units}

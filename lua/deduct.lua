@@ -3,7 +3,8 @@
 
   KEYS[1]  stock          string  units left
   KEYS[2]  meta           hash    rules, withdrawn; may be absent
-  KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:deduct:<job> -> line, refused, digest
+  KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:deduct:<job> -> line, refused, digest;
+                                  <tab>begun -> what a call that gives units back is about to do
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
@@ -45,8 +46,9 @@
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -15 sharded           {-15, false, shards}: the units are in activities of their own, of which these are the numbers
+   -16 reversed          a repair took it back: order anew with a new request id
   For many orders one string `letters stock refused [bought ...]`: a letter an order (o ok, r replayed, l limit_exceeded,
-  s out_of_stock, q request_conflict, c corrupt; without a job also p paused, n not_started, e ended), the stock before
+  s out_of_stock, q request_conflict, c corrupt, b reversed; without a job also p paused, n not_started, e ended), the stock before
   the call, how many the job refused so far, and, without a job always, what each user holds after the order. What
   refuses the whole activity is {status, stock, line}, with the last line the job decided; and with a job also
    -20 gap               {-20, line}: the line before is not the last one decided
@@ -54,10 +56,11 @@
    -22 other job         {-22}: the job's name was used with another digest
   In mode borrow many orders end before the first that the stock does not cover: the letters are those of the orders before it.
   Only ok, a refused retry, and the line of a job write; the stock first, so that a cut leaves fewer units to sell, never
-  more.
+  more. A refund, release or expiry that was cut is finished first, but for deadlines; not by a dry run.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY
-  HSET XADD; sets also SMISMEMBER SADD. Plain orders are quicker if XLEN is allowed too.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME XLEN
+  XREVRANGE DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if HDEL is allowed too.
+  INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
 ]]
 --- @include "codes"
 
@@ -85,8 +88,8 @@ if #ARGV == 5 and ARGV[1] == 'hash' and #KEYS == 5 then
     is_open = (starts == '-' or now >= starts + 0) and (ends == '-' or now < ends + 0)
   end
   if is_open and #total_text < 14 and (limit_text == '-' or #limit_text < 14 and find(limit_text, '^[1-9]%d*$')) then
-    local entries = ask('XLEN', KEYS[4])
-    if type(entries) == 'number' and entries > 0 and ask('HGET', KEYS[3], request) == false then
+    local entries, known = ask('XLEN', KEYS[4]), ask('HMGET', KEYS[3], request, '\tbegun')
+    if type(entries) == 'number' and entries > 0 and known[1] == false and known[2] == false then
       local stock, quantity, held_text, held = stock_text + 0, quantity_text + 0, ask('HGET', KEYS[5], user), nil
       if held_text == false then
         if total_text + 0 <= stock or ask('EXISTS', KEYS[5]) == 1 then held = 0 end
@@ -97,13 +100,21 @@ if #ARGV == 5 and ARGV[1] == 'hash' and #KEYS == 5 then
         local bought, left, allowed = held + quantity, stock - quantity, redis.acl_check_cmd
         if limit_text ~= '-' and bought > limit_text + 0 then return {LIMIT_EXCEEDED, stock, held} end
         if left < 0 then return {OUT_OF_STOCK, stock, held} end
-        if not allowed or allowed('HSET', KEYS[3], 'f', 'v') and allowed('XADD', KEYS[4], '*', 'f', 'v') then
+        if not allowed or allowed('HSET', KEYS[3], 'f', 'v') and allowed('HDEL', KEYS[3], 'f') then
+          -- Nothing was sold yet: `take_and_record` says why.
+          local marks = held_text == false and total_text + 0 <= stock and (not allowed or allowed('DECRBY', KEYS[1], '1'))
+          if marks then call('HSET', KEYS[3], '\tbegun', 'first') end
           call('DECRBY', KEYS[1], quantity_text)
           call('HSET', KEYS[5], user, held == 0 and quantity_text or bought .. '')
+          if marks then call('HDEL', KEYS[3], '\tbegun') end
           call('HSET', KEYS[3], request, quantity_text == '1' and user or quantity_text .. '\t' .. user)
-          call('XADD', KEYS[4], '*', 'op', 'deduct', 'stock', left .. '', 'by', by, 'quantity', quantity_text,
+          local added = ask('XADD', KEYS[4], '*', 'op', 'deduct', 'stock', left .. '', 'by', by, 'quantity', quantity_text,
             'users', '["' .. user .. '"]', 'requests', '["' .. request .. '"]')
-          return {OK, left, bought}
+          if type(added) == 'string' then return {OK, left, bought} end
+          -- A ledger at its last id, which is too dear to look for: all is as it was, and the reference path says why.
+          call('HDEL', KEYS[3], request)
+          if held == 0 then call('HDEL', KEYS[5], user) else call('HSET', KEYS[5], user, held_text) end
+          call('DECRBY', KEYS[1], '-' .. quantity_text)
         end
       end
     end
@@ -116,6 +127,7 @@ if quick_reply then return quick_reply end
 -- Includes.
 --- @include "values"
 --- @include "meta"
+--- @include "finish_begun"
 --- @include "orders"
 --- @include "columns"
 --- @include "call"
@@ -129,7 +141,7 @@ if not wanted then return usage('deduct: quantity of order ' .. invalid) end
 -- Read, and check, everything.
 reply = read_activity(call)
 if reply then return reply end
-local kind, rules, stock = call.kind, call.rules, call.stock
+local kind, rules = call.kind, call.rules
 local limit = rules.limit
 if call.extra ~= '' then
   local given = whole(call.extra)
@@ -142,7 +154,7 @@ if call.extra ~= '' then
 end
 reply = read_requests(call)
 if reply then return reply end
-local decided = call.decided or 0
+local stock, decided = call.stock, call.decided or 0
 local shut = closed(rules)
 if call.job and decided < call.count then
   if shut then return {shut, stock, call.line} end
@@ -168,7 +180,7 @@ for i = 1, call.count do
     if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
   end
   if i <= decided then
-    status = REPLAYED
+    status = decided_as(seen[request], digest)
   elseif not had then
     status = CORRUPT
   elseif request ~= '' then
@@ -196,7 +208,7 @@ for i = 1, call.count do
     end
     keep(call, request, digest, status, kept)
   end
-  if status < 0 then refused = refused + 1 end
+  if is_refusal(status) then refused = refused + 1 end
   if held then now[user] = had end
   letters[i], last = LETTERS[status], status
   if bought then bought[i] = shown_packed(held and had) end
@@ -211,8 +223,7 @@ if not call.dry then
         or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
       if denied then return forbidden(denied) end
     end
-    redis.call('DECRBY', KEYS[1], digits(stock - left))
-    if held then write_held(call, touched, now) end
+    take_and_record(call, stock - left, touched, now)
   end
   if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
   if #applied > 0 and rules.ledger then

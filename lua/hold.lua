@@ -5,7 +5,8 @@
   KEYS[1]  stock          string  units left
   KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
   KEYS[3]  requests       hash    request id -> digest of the order; <tab>h:<id> -> `state quantity deadline order user`;
-                                  <tab>o:<user> -> units held open; <tab>j:hold:<job> -> line, refused, digest
+                                  <tab>o:<user> -> units held open; <tab>j:hold:<job> -> line, refused, digest;
+                                  <tab>begun -> what a call that gives units back is about to do
   KEYS[4]  ledger         stream  one entry a call, and one for what is expired
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon); with what is held open
   KEYS[6]  units          hash    units of a set's members; kind set only
@@ -48,15 +49,18 @@
    -12 not_held          this request held them and was released
    -13 expired           this request held them and is past its deadline, or its multi-order was aborted
    -15 sharded           {-15, false, shards}: as for deduct
+   -16 reversed          a repair took it back: order anew with a new request id
   For many orders: `letters stock refused deadlines [bought ...]`, as deduct with the deadline of what it holds now before what
-  users hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired); without a job also p, n, e. If it says what users
+  users hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired), b (reversed); without a job also p, n, e. If it says what users
   hold, it has the deadline of the hold of each order, joined by commas, or one if all are equal (0: none).
-  If stock or limit are short, up to 16 overdue holds are expired first, as settle does it.
+  If stock or limit are short, up to 16 overdue holds are expired first, as settle does it; what it leaves is not postponed. A call
+  that gives units back and was cut is finished first; not by a dry run.
   Only ok, what is expired, a refused retry, and the line of a job write: first deadlines, which are nobody's without a hold; then
   the stock, so that a cut leaves fewer units to sell, never more; then participants, meta's `holds`, requests, ledger.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
-  ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if XLEN and ZMSCORE are allowed too.
+  ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if ZMSCORE is
+  allowed too.
 ]]
 --- @include "codes"
 
@@ -89,9 +93,11 @@ if #ARGV == 8 and ARGV[1] == 'hash' and #KEYS == 6 and ARGV[6] == 'first' and AR
     local now = clock[1] * 1000 + (micros - micros % 1000) / 1000
     local is_open = (starts == '-' or now >= starts + 0) and (ends == '-' or now < ends + 0)
     local entries = is_open and redis.pcall('XLEN', KEYS[4])
+    local at_last_id = is_open and redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', '1')
     local user_field = '\to:' .. user
-    local known = type(entries) == 'number' and entries > 0 and redis.pcall('HMGET', KEYS[3], request, user_field)
-    if known and known[1] == false then
+    local known = type(entries) == 'number' and entries > 0 and next(at_last_id) == nil
+      and redis.pcall('HMGET', KEYS[3], request, user_field, '\tbegun')
+    if known and known[1] == false and known[3] == false then
       local stock, quantity, held_text, held = stock_text + 0, quantity_text + 0, redis.pcall('HGET', KEYS[5], user), nil
       if held_text == false then
         if total_text + 0 <= stock or redis.pcall('EXISTS', KEYS[5]) == 1 then held = 0 end
@@ -113,8 +119,13 @@ if #ARGV == 8 and ARGV[1] == 'hash' and #KEYS == 6 and ARGV[6] == 'first' and AR
           local deadline_text = format('%d', deadline)
           if (not allowed or allowed('HSET', KEYS[3], 'f', 'v') and allowed('XADD', KEYS[4], '*', 'f', 'v'))
             and redis.pcall('ZADD', KEYS[6], 'NX', deadline_text, request) == 1 then
+            -- Nothing was sold yet: `take_and_record` says why.
+            local marks = held_text == false and total_text + 0 <= stock
+              and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
+            if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
             if type(redis.pcall('DECRBY', KEYS[1], quantity_text)) == 'number' then
               redis.call('HSET', KEYS[5], user, held == 0 and quantity_text or format('%d', bought))
+              if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
               redis.call('HSET', KEYS[2], 'holds', format('%d', holds_text + quantity))
               redis.call('HSET', KEYS[3], request, 'hold ' .. quantity_text .. '\t' .. user,
                 '\th:' .. request, 'held ' .. quantity_text .. ' ' .. deadline_text .. ' - ' .. user,
@@ -137,7 +148,7 @@ if quick_reply then return quick_reply end
 -- Includes.
 --- @include "values"
 --- @include "meta"
---- @include "stock"
+--- @include "finish_begun"
 --- @include "orders"
 --- @include "columns"
 --- @include "call"
@@ -160,6 +171,7 @@ end
 local duration = whole(call.extra)
 if not duration or duration < 1 or duration > MOST_MS then return usage('hold: the duration is not 1 to ' .. digits(MOST_MS) .. ' ms') end
 local kind, users = call.kind, call.users
+call.remove_deadlines = function(ids) remove_deadlines(kind, ids) end
 local order, order_digest, items = '-', nil, nil
 if #ARGV == 11 then
   order, order_digest, items = ARGV[9], ARGV[10], ARGV[11]
@@ -241,7 +253,7 @@ local function decide(returned)
       if had and had ~= UNKNOWN then had = had - (returned[user] or 0) end
     end
     if i <= (call.decided or 0) then
-      status = REPLAYED
+      status = decided_as(call.seen[request], digest)
     elseif not had then
       status = CORRUPT
     elseif first[request] then
@@ -278,7 +290,7 @@ local function decide(returned)
         it.kept[#it.kept + 1] = status == OK and digest or digits(status) .. '\t' .. digest
       end
     end
-    if status < 0 then it.refused = it.refused + 1 end
+    if is_refusal(status) then it.refused = it.refused + 1 end
     it.now[user] = had
     it.letters[i], it.last = LETTERS[status], status
     it.bought[i], it.deadlines[i] = shown_packed(had), digits(deadline_of(status, request, digest, first))
@@ -300,12 +312,13 @@ if it.is_short and call.holds > 0 then
   if call.dry then
     for _, hold in ipairs(overdue.holds) do returned[hold.user] = (returned[hold.user] or 0) + hold.quantity end
     call.stock = call.stock + overdue.units
-  elseif overdue.examined > 0 or overdue.is_finished then
-    write_overdue(call, overdue, now_ms)
+  elseif #overdue.ids > 0 or overdue.is_finished then
+    -- What is left for others is postponed by the step `expire` alone.
+    give_back_overdue(call, overdue)
     reply = read()
     if reply then return reply end
   end
-  if overdue.examined > 0 or overdue.is_finished then
+  if #overdue.ids > 0 or overdue.is_finished then
     it, reply = decide(returned)
     if not it then return reply end
   end
@@ -320,8 +333,7 @@ if not call.dry then
     for i = 1, #it.applied do due[2 * i - 1], due[2 * i] = digits(deadline), call.requests[it.applied[i]] end
     -- One that was there is of a call that was cut, which may have counted its units.
     local holds = set_deadlines(kind, due) < #it.applied and count_open(call, {}) or call.holds
-    redis.call('DECRBY', KEYS[1], digits(call.stock - it.left))
-    write_held(call, it.touched, it.now)
+    take_and_record(call, call.stock - it.left, it.touched, it.now)
     redis.call('HSET', KEYS[2], 'holds', digits(holds + it.moves.units))
     hold_fields(it.moves, it.kept)
   end

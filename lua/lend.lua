@@ -4,11 +4,13 @@
 
   KEYS[1]  stock     string  the donor's units left
   KEYS[2]  meta      hash    rules, whose total this lowers by as much
-  KEYS[3]  requests  hash    <tab>tt:<id> -> `units home ms`; <tab>lent -> ids of open transfers, joined by spaces
+  KEYS[3]  requests  hash    <tab>tt:<id> -> `units home ms`; <tab>lent -> ids of open transfers, joined by spaces; <tab>moving: a
+                             change of the total that was cut
   KEYS[4]  ledger    stream  one entry, `lend`
 
   ARGV[1]  by        who runs this, for the ledger; may be empty
-  ARGV[2]  id        of the transfer: 40 hexadecimal digits, of one donor and one home; empty: only ARGV[7] is of use
+  ARGV[2]  id        of the transfer: 40 hexadecimal digits, of one donor and one home; empty: only ARGV[7] is of use, and
+                     a change that was cut is finished
   ARGV[3]  epoch     of the activity
   ARGV[4]  home      the number of the home
   ARGV[5]  need      units that the home wants at least; 0 repeats a transfer that is known, and begins none
@@ -24,17 +26,19 @@
     -4 not_preheated  {-4, false}: this is no shard
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -21 other epoch    {-21, epoch}: the activity was reset
-  The stock is written first, then the total, the transfer, the ledger: a cut leaves fewer units to sell, never more. Finished ids are
-  removed whatever the reply. A pause refuses nothing here; withdrawn stock is not lent.
+  The stock is written first, then the transfer, the total, the ledger: a cut leaves fewer units to sell, never more. What is cut behind
+  the transfer, whatever changes the total next finishes. Finished ids are removed whatever the reply. A pause refuses nothing here;
+  withdrawn stock is not lent.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME DECRBY HSET HDEL XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME XLEN XRANGE XREVRANGE
+  DECRBY INCRBY HSET HDEL XADD.
 ]]
 --- @include "codes"
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
---- @include "transfer"
+--- @include "moving"
 
 -- Reference path.
 local by, id, epoch, home, need, want, finished = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5]), whole(ARGV[6]), ARGV[7]
@@ -67,6 +71,8 @@ if id ~= '' and found[2] then
   known_units = whole(known_units)
   if not known_units then return unfit(found[2], 3) end
 end
+reply = finish_move(shard)
+if reply then return reply end
 local units = 0
 if not known_units then
   local half = math.floor(shard.stock / 2)
@@ -74,23 +80,16 @@ if not known_units then
 end
 local total = shard.rules.total - units
 if total < 0 then return unfit(digits(shard.rules.total) .. ' in all, with ' .. digits(shard.stock) .. ' left', 2) end
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
-    or is_shorter and not redis.acl_check_cmd('HDEL', KEYS[3], 'f') and 'HDEL'
-    or units > 0 and not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
-    or units > 0 and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-  if denied then return forbidden(denied) end
-end
+local denied = (known_units or units > 0 or is_shorter) and denied_move(false)
+  or units > 0 and redis.acl_check_cmd and not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
+if denied then return forbidden(denied) end
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 -- Write: the stock first.
 local set = {}
 if known_units then set = {field, found[2]} end
 if units > 0 then
-  local clock = redis.call('TIME')
-  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  redis.call('DECRBY', KEYS[1], digits(units))
-  shard.rules.total = total
-  redis.call('HSET', KEYS[2], 'rules', rules_text(shard.rules))
   open[#open + 1] = id
   set = {field, digits(units) .. ' ' .. home .. ' ' .. digits(now)}
 end
@@ -98,9 +97,13 @@ if (units > 0 or is_shorter) and #open > 0 then
   set[#set + 1] = '\tlent'
   set[#set + 1] = concat(open, ' ')
 end
+if units > 0 then
+  redis.call('DECRBY', KEYS[1], digits(units))
+  shard.units = shard.units - units
+  begin_move(shard, {'lend', id, digits(units), home, digits(total), by, ''}, set)
+  return {OK, units, shard.stock - units}
+end
 if #set > 0 then redis.call('HSET', KEYS[3], unpack(set)) end
 if is_shorter and #open == 0 then redis.call('HDEL', KEYS[3], '\tlent') end
 if known_units then return {REPLAYED, known_units, known_home} end
-if units == 0 then return {OUT_OF_STOCK, shard.stock} end
-write_transfer('lend', by, shard.units - units, total, id, home, units)
-return {OK, units, shard.stock - units}
+return {OUT_OF_STOCK, shard.stock}

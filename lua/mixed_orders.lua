@@ -5,7 +5,8 @@
   KEYS for each of the activities, in turn (kind hash alone; each activity once, at most 512 of them):
     KEYS[at + 1]  stock          string  units left
     KEYS[at + 2]  meta           hash    rules, holds, withdrawn
-    KEYS[at + 3]  requests       hash    request id -> digest of the order; <tab>j:<op>:<job> -> line, refused, digest
+    KEYS[at + 3]  requests       hash    request id -> digest of the order; <tab>j:<op>:<job> -> line, refused, digest;
+                                         <tab>begun -> what a call that gives units back is about to do
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash    user -> units
 
@@ -24,15 +25,16 @@
      -   the activity is not plain, and nothing is done in it: deduct or refund decides the same orders in a call of its own.
          It is not live or not within its window, or has no rules; units are held open or withdrawn, and op is refund; a key or an
          argument of it is not what it should be; the line before is not the last one decided, some of the lines are decided, or the epoch or the job is another;
-         a request id is known, comes twice or is empty; a user or an id has white space or what JSON escapes; a
+         a call that gives units back was cut; a request id is known, comes twice or is empty; a user or an id has white space or what JSON escapes; a
          permission is missing; or the call has decided 2,000 orders before.
   All activities are read and checked before the first write. Then each is written as deduct and refund do, one after the
   other: a deduct takes the stock first, a refund returns it last, so that a cut leaves fewer units to sell, never more,
-  in one activity at most.
+  in one activity at most; of a refund KEYS[at + 3] says first what it will do, and deduct and refund finish it.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET XLEN EXISTS TIME DECRBY INCRBY
-  HSET HDEL XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET XLEN XREVRANGE EXISTS TIME
+  DECRBY INCRBY HSET HDEL XADD.
 ]]
+--- @include "codes"
 --- @include "batch"
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 2000
 
@@ -65,7 +67,8 @@ local function may_write(change)
     and (not change.applied or allowed('HSET', KEYS[at + 5], 'f', 'v'))
     and (not change.row or allowed('XADD', KEYS[at + 4], '*', 'f', 'v'))
     and (not change.taken or allowed('DECRBY', KEYS[at + 1], '1'))
-    and (not change.returned or allowed('INCRBY', KEYS[at + 1], '1') and allowed('HDEL', KEYS[at + 5], 'f'))
+    and (not change.returned or allowed('INCRBY', KEYS[at + 1], '1') and allowed('HDEL', KEYS[at + 5], 'f')
+      and allowed('HDEL', KEYS[at + 3], 'f') and (not change.row or allowed('XREVRANGE', KEYS[at + 4], '+', '-')))
 end
 local function read(fields, users)
   local rules
@@ -74,7 +77,7 @@ local function read(fields, users)
   else
     rules = rules_without_holds(ask('HMGET', KEYS[at + 2], 'rules', 'holds', 'withdrawn'))
   end
-  return ask('GET', KEYS[at + 1]), rules, ask('XLEN', KEYS[at + 4]),
+  return ask('GET', KEYS[at + 1]), rules, ask('XLEN', KEYS[at + 4]), ask('XREVRANGE', KEYS[at + 4], LAST_ID, LAST_ID, 'COUNT', 1),
     ask('HMGET', KEYS[at + 3], unpack(fields)), ask('HMGET', KEYS[at + 5], unpack(users))
 end
 local changes, replies = {}, {}
@@ -89,16 +92,29 @@ for which = 1, activities do
   changes[which], replies[which] = change or false, change and change.reply or '-'
 end
 
+-- Refunds are written as by refund, whose keys are those of one activity.
+local give_back
+local own = {}
+do
+  local KEYS = own
+--- @include "return_batch"
+  give_back = return_batch
+end
+
 -- Write.
 for which = 1, activities do
   local at, change = 5 * which - 5, changes[which]
-  if change then
+  if change and change.returned then
+    for n = 1, 5 do own[n] = KEYS[at + n] end
+    give_back(change)
+  elseif change then
+    local marks = change.is_first and (not allowed or allowed('HDEL', KEYS[at + 3], 'f'))
+    if marks then redis.call('HSET', KEYS[at + 3], '\tbegun', 'first') end
     if change.taken then redis.call('DECRBY', KEYS[at + 1], change.taken) end
     if change.sets > 0 then redis.call('HSET', KEYS[at + 5], unpack(change.set, 1, change.sets)) end
-    if #change.cleared > 0 then redis.call('HDEL', KEYS[at + 5], unpack(change.cleared)) end
+    if marks then redis.call('HDEL', KEYS[at + 3], '\tbegun') end
     redis.call('HSET', KEYS[at + 3], unpack(change.kept, 1, change.kept_size))
     if change.row then redis.call('XADD', KEYS[at + 4], '*', unpack(change.row)) end
-    if change.returned then redis.call('INCRBY', KEYS[at + 1], change.returned) end
   end
 end
 return replies

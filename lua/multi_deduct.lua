@@ -5,7 +5,8 @@
   KEYS for each of the activities, in turn (4, 5 or 6 of them, by kind):
     KEYS[at + 1]  stock          string  units left
     KEYS[at + 2]  meta           hash    rules, withdrawn; may be absent
-    KEYS[at + 3]  requests       hash    request id -> digest of the order; <tab>j:multi_deduct:<job> -> line, refused, digest
+    KEYS[at + 3]  requests       hash    request id -> digest of the order; <tab>j:multi_deduct:<job> -> line, refused, digest;
+                                         <tab>begun -> what a call that gives units back is about to do
     KEYS[at + 4]  ledger         stream  one entry a call
     KEYS[at + 5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
     KEYS[at + 6]  units          hash    units of a set's members; kind set only
@@ -45,9 +46,10 @@
     -9 request_conflict  the request id was used for something else, or only some of the activities know it
    -11 corrupt           one of its keys holds what it must not
    -15 sharded           its units are in activities of their own
+   -16 reversed          a repair took it back: order anew with a new request id
   Returns for a job one string an activity, `letters stock refused whole corrupt [bought ...]`: a letter an item (o ok,
   r replayed, d refused, l limit_exceeded, s out_of_stock, t not_preheated, k sharded, n not_started, e ended, p paused,
-  q request_conflict, c corrupt), the stock before the call (`-` without one), how many of its items the job has refused so
+  q request_conflict, c corrupt, b reversed), the stock before the call (`-` without one), how many of its items the job has refused so
   far, the status that refuses the whole activity or 0, `n,hex` of one thing that is corrupt or `-`, and what each user holds
   after the item. An order without a request id is decided, and replayed, if the job's lines in all its activities reached
   its line. An activity that refuses as a whole keeps no line, so that its orders are not decided. A call writes nothing if
@@ -56,10 +58,11 @@
    -21 other epoch       {-21, n, epoch}: activity n was reset since the job began
    -22 other job         {-22, n}: the job's name was used with another digest in activity n
   Only ok, a refused retry and the line of a job write, also that of a refused order; all stocks first, so that a cut leaves
-  fewer units to sell, never more.
+  fewer units to sell, never more. A refund, release or expiry that was cut is finished first, as by deduct.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY HSET
-  XADD; sets also SMISMEMBER SADD. The orders of a job are quicker if XLEN is allowed too.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME XLEN XREVRANGE
+  DECRBY HSET XADD; sets also SMISMEMBER SADD SREM.
+  INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
 ]]
 --- @include "codes"
 
@@ -75,6 +78,15 @@ if quick_reply then return quick_reply end
 --- @include "values"
 --- @include "meta"
 --- @include "columns"
+
+-- Finishes a call that was cut in one of the activities, whose keys `own` has then.
+local own = {}
+local finish_begun_of
+do
+  local KEYS = own
+--- @include "finish_begun"
+  finish_begun_of = finish_begun
+end
 
 -- Reference path.
 local MOST_ACTIVITIES, MOST_ITEMS, WIDTH = 512, 2000, 7
@@ -171,15 +183,16 @@ local function broken(sale, value, key)
   sale.status, sale.key, sale.value = CORRUPT, sale.at + key, type(value) ~= 'table' and tostring(value)
 end
 
--- Reads stock, rules and the ledger's type. Returns a fault of the call itself.
+-- Reads stock and rules, and whether the ledger takes an entry. Returns a fault of the call itself.
 local function read_activity(sale)
   local at = sale.at
   local stock_text, packed = redis.pcall('GET', KEYS[at + 1]), redis.pcall('HGET', KEYS[at + 2], 'rules')
   local rules, invalid = rules_of(packed, redis.call('TYPE', KEYS[at + 2]).ok ~= 'none')
   if not rules then return broken(sale, invalid, 2) end
   sale.rules = rules
-  local unfit_ledger = ledger_unfit(redis.call('TYPE', KEYS[at + 4]).ok, rules)
-  if unfit_ledger then return broken(sale, unfit_ledger[5] or {}, unfit_ledger[4]) end
+  local entries, at_last_id = redis.pcall('XLEN', KEYS[at + 4]), redis.pcall('XREVRANGE', KEYS[at + 4], LAST_ID, LAST_ID, 'COUNT', 1)
+  local unfit_ledger = ledger_closed(stock_text, rules, entries, at_last_id)
+  if unfit_ledger then return broken(sale, unfit_ledger.err and unfit_ledger or unfit_ledger[5] or {}, unfit_ledger[4] or 4) end
   if not stock_text then
     local is_sharded = rules.total and redis.call('HGET', KEYS[at + 2], 'shards')
     sale.status = rules.state == 'archived' and ENDED or is_sharded and SHARDED or NOT_PREHEATED
@@ -196,15 +209,25 @@ local function read_activity(sale)
   sale.left, sale.shut = sale.stock, closed(rules)
 end
 
--- Reads what is known of the requests and the job of an activity. Returns a fault of the call itself, or what refuses it.
+-- Reads what is known of the requests and the job of an activity. Returns a fault of the call itself, or what refuses it. A call
+-- that was cut there is finished first, and the activity read anew.
 local function read_requests(sale)
-  local fields = {}
-  for i, name in ipairs(sale.names) do fields[i] = name end
+  local fields = {'\tbegun'}
+  for i, name in ipairs(sale.names) do fields[i + 1] = name end
   if is_job then fields[#fields + 1] = '\tj:multi_deduct:' .. job end
-  if #fields == 0 then return nil end
   local found = redis.pcall('HMGET', KEYS[sale.at + 3], unpack(fields))
   if found.err then return broken(sale, found, 3) end
-  for i, name in ipairs(sale.names) do sale.seen[name] = found[i] end
+  sale.begun, sale.was_first = found[1], found[1] == 'first'
+  if found[1] and not sale.was_first and mode ~= 'dry' and not sale.has_finished then
+    sale.has_finished = true
+    for n = 1, stride do own[n] = KEYS[sale.at + n] end
+    local bad = finish_begun_of({kind = kind, op = 'deduct', users = sale.users}, found[1])
+    if bad and not bad.err then return broken(sale, found[1], 3) end
+    bad = bad or read_activity(sale)
+    if bad or sale.status then return bad end
+    return read_requests(sale)
+  end
+  for i, name in ipairs(sale.names) do sale.seen[name] = found[i + 1] end
   if not is_job then return nil end
   local record = found[#fields]
   if record then
@@ -240,7 +263,8 @@ local function read_held(sale)
     local text = held[i]
     if text then sale.now[user] = text == UNKNOWN and UNKNOWN or whole(text) or text else is_anybody_new = true end
   end
-  if is_anybody_new and sale.rules.total and sale.rules.total > sale.stock and redis.call('EXISTS', KEYS[at + 5]) == 0 then
+  sale.is_first = is_anybody_new and sale.rules.total and redis.call('EXISTS', KEYS[at + 5]) == 0
+  if sale.is_first and sale.rules.total > sale.stock and not sale.was_first then
     return broken(sale, 'nothing, though units were sold', 5)
   end
 end
@@ -279,14 +303,17 @@ end
 -- What the request id of an order says: a status, or nil if it is new.
 local function past(order)
   if order.request == '' then return nil end
-  local known, refused = 0, false
+  local known, refused, reversed = 0, false, false
   for _, item in ipairs(order.items) do
     local found = item.sale.seen[order.request]
     local status = found and settled(found, order.digest)
     if status == REQUEST_CONFLICT then return REQUEST_CONFLICT end
     if status == REPLAYED then known = known + 1 end
     refused = refused or status == REFUSED
+    item.is_reversed = status == REVERSED
+    reversed = reversed or item.is_reversed
   end
+  if reversed then return REVERSED end
   if known == #order.items then return REPLAYED end
   if known > 0 then return REQUEST_CONFLICT end
   return refused and REFUSED or nil
@@ -313,12 +340,15 @@ local function decide(order)
     item.status = refusal(item)
     is_refused = is_refused or item.status ~= nil
   end
-  local before = is_decided and REPLAYED or past(order)
+  local before = past(order)
+  if is_decided and before ~= REVERSED then before = REPLAYED end
   local status = before == REPLAYED and REPLAYED or (before or is_refused) and REFUSED or OK
   for _, item in ipairs(order.items) do
     local sale = item.sale
     if status ~= REFUSED then
       item.status = status
+    elseif before == REVERSED and not sale.status then
+      item.status = item.is_reversed and REVERSED or REFUSED
     elseif before == REQUEST_CONFLICT and item.status ~= NOT_PREHEATED and item.status ~= SHARDED and item.status ~= CORRUPT then
       item.status = REQUEST_CONFLICT
     else
@@ -328,7 +358,7 @@ local function decide(order)
       sale.left = sale.left - item.quantity
       if kind ~= 'counter' then sale.now[order.user] = sale.now[order.user] + item.quantity end
       sale.sold[#sale.sold + 1] = item
-    elseif status == REFUSED and is_open then
+    elseif status == REFUSED and is_open and before ~= REVERSED then
       sale.refused = sale.refused + 1
     end
     item.left, item.bought = sale.left, sale.now[order.user]
@@ -349,7 +379,7 @@ for _, order in ipairs(orders) do last = decide(order) end
 -- The reply.
 local LETTERS = {
   [OK] = 'o', [REPLAYED] = 'r', [REFUSED] = 'd', [LIMIT_EXCEEDED] = 'l', [OUT_OF_STOCK] = 's', [NOT_PREHEATED] = 't',
-  [SHARDED] = 'k', [NOT_STARTED] = 'n', [ENDED] = 'e', [PAUSED] = 'p', [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c',
+  [SHARDED] = 'k', [NOT_STARTED] = 'n', [ENDED] = 'e', [PAUSED] = 'p', [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c', [REVERSED] = 'b',
 }
 local function hex(text)
   if not text then return '-' end
@@ -438,6 +468,12 @@ for _, sale in ipairs(sales) do
   end
 end
 for _, sale in ipairs(sales) do
+  -- The first user is recorded behind a mark, if the caller may remove it.
+  sale.marks = #sale.sold > 0 and (sale.was_first or sale.is_first and not sale.begun)
+    and (not redis.acl_check_cmd or redis.acl_check_cmd('HDEL', KEYS[sale.at + 3], 'f'))
+  if sale.marks then redis.call('HSET', KEYS[sale.at + 3], '\tbegun', 'first') end
+end
+for _, sale in ipairs(sales) do
   if #sale.sold > 0 then redis.call('DECRBY', KEYS[sale.at + 1], digits(sale.stock - sale.left)) end
 end
 for _, sale in ipairs(sales) do
@@ -456,6 +492,7 @@ for _, sale in ipairs(sales) do
     if kind == 'set' then redis.call('HSET', KEYS[at + 6], unpack(units)) end
     if kind ~= 'hash' then redis.call('SADD', KEYS[at + 5], unpack(users)) end
   end
+  if sale.marks then redis.call('HDEL', KEYS[at + 3], '\tbegun') end
   if #sale.kept > 0 then redis.call('HSET', KEYS[at + 3], unpack(sale.kept)) end
   if #sale.sold > 0 and sale.rules.ledger then
     redis.call('XADD', KEYS[at + 4], '*', unpack(sold_entry(sale)))

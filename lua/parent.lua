@@ -21,11 +21,11 @@
   Returns {status, rules, title, shards, plan, others}: what it says afterwards, false for what is absent, and how many other
   keys of the activity are there
      1 ok
-     2 replayed           it says so already
+     2 replayed           it says so already; its rules are written again, so that a WAIT that follows covers all of it
    -10 exists             set: other keys are there, so it is an activity without shards
    -11 corrupt            read, set: {-11, false, false, n, value}: KEYS[n] is of the wrong type
    -23 stale              it says neither what the caller read nor what it should: somebody else changed it
-  Clear takes a meta of the wrong type for an absent one. Only ok writes, in mode set and clear.
+  Clear takes a meta of the wrong type for an absent one. Only ok and replayed write, in mode set and clear.
 
   Commands it needs (checked before the first write from Redis 7.0 on): TYPE EXISTS HMGET HGETALL HSET HDEL UNLINK.
 ]]
@@ -57,8 +57,8 @@ local function is(texts)
   end
   return true
 end
-if is(after) and others == 0 then return {REPLAYED, after[1], after[2], after[3], after[4], 0} end
-if not is(before) then return {STALE, found[1], found[2], found[3], found[4], others} end
+local is_replayed = is(after) and others == 0
+if not is_replayed and not is(before) then return {STALE, found[1], found[2], found[3], found[4], others} end
 if mode == 'set' and others > 0 then return {EXISTS, found[1], found[2], found[3], found[4], others} end
 
 if redis.acl_check_cmd then
@@ -66,6 +66,10 @@ if redis.acl_check_cmd then
     or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
     or not redis.acl_check_cmd('UNLINK', KEYS[1]) and 'UNLINK'
   if denied then return forbidden(denied) end
+end
+if is_replayed then
+  if after[1] then redis.call('HSET', KEYS[2], 'rules', after[1]) end
+  return {REPLAYED, after[1], after[2], after[3], after[4], 0}
 end
 local set, gone = {}, {}
 for i, field in ipairs(FIELDS) do

@@ -5,9 +5,9 @@
   KEYS[1]  stock   string  units left; 0 while they are withdrawn
   KEYS[2]  meta    hash    rules, whose state this changes; withdrawn: units of the stock, present only while it is
                            withdrawn; adopt: present until an adoption of the activity is finished
-  KEYS[3]  requests, of which nothing is read
+  KEYS[3]  requests  hash  <tab>begun, while units move and nobody is recorded in KEYS[5]
   KEYS[4]  ledger  stream  one entry if something changed; `withdrawn` in it: units that moved
-  further keys of the activity may be given
+  KEYS[5]  participants, and further keys of the activity: may be left out
 
   ARGV[1]  state     paused or live
   ARGV[2]  by        who runs this, for the ledger; may be empty
@@ -25,20 +25,22 @@
    -15 sharded           {-15, false, shards}: its units are in activities of their own, of which these are the numbers (false if a
                          preheat of them is unfinished)
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-   -16 paused_here_only  it is paused, but it was preheated without a ledger because a backend sells it with a script of
+   -17 paused_here_only  it is paused, but it was preheated without a ledger because a backend sells it with a script of
                          its own, and that one continues: its stock is not withdrawn
 
   To withdraw, the stock goes first and `withdrawn` comes last; to return it, `withdrawn` goes first and the stock comes
   last, by a difference. A cut leaves fewer units for sale, never more, and the same call again neither withdraws nor
   returns units twice. What a backend refunds meanwhile stays in KEYS[1], until the next pause withdraws that too.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME DECRBY INCRBY HSET HDEL XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME XLEN XREVRANGE DECRBY
+  INCRBY HSET HDEL XADD. EXISTS HGET are for a cut before anybody bought, which leaves the activity corrupt without them.
 ]]
 --- @include "codes"
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
+--- @include "first"
 
 -- Reference path.
 local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
@@ -51,9 +53,10 @@ if fields[4] or fields[5] then return {SHARDED, false, fields[4]} end
 local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
 if not rules then return unfit(invalid, 2) end
 if rules.state == 'archived' then return {ENDED, 'archived', 0} end
-local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
-if bad then return bad end
 local stock_text = redis.pcall('GET', KEYS[1])
+local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
+local bad = ledger_closed(stock_text, rules, entries, at_last_id)
+if bad then return bad end
 if not rules.total then return {NOT_PREHEATED, false, type(stock_text) == 'string' and stock_text} end
 local stock = whole(stock_text)
 if stock_text and not stock then return unfit(stock_text, 1) end
@@ -87,6 +90,7 @@ if redis.acl_check_cmd then
   if denied then return forbidden(denied) end
 end
 -- All of it, by a difference: an expiry that a backend set stays.
+local marks = moved and mark_first()
 if moved and state == 'paused' then redis.call('DECRBY', KEYS[1], digits(moved)) end
 if moved and state == 'live' then redis.call('HDEL', KEYS[2], 'withdrawn') end
 if rules.state ~= state then
@@ -99,4 +103,5 @@ if rules.ledger then
 end
 if moved and state == 'paused' then redis.call('HSET', KEYS[2], 'withdrawn', digits((withdrawn or 0) + moved)) end
 if moved and state == 'live' then redis.call('INCRBY', KEYS[1], digits(moved)) end
+if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
 return reply

@@ -12,7 +12,7 @@
     -4 not_preheated  {-4, false}: this is no shard
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
 
-  Commands it needs: GET HGET HMGET TYPE TIME XREVRANGE.
+  Commands it needs: GET HGET HMGET TYPE TIME XLEN XREVRANGE.
 ]]
 --- @include "codes"
 
@@ -41,7 +41,6 @@ for from = 1, #ids, 1000 do
     for _, text in ipairs({ids[i], units, home, ms}) do transfers[#transfers + 1] = text end
   end
 end
-local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
 local clock = redis.call('TIME')
-return {OK, digits(shard.units), newest[1] and newest[1][1] or false, digits(shard.rules.epoch),
+return {OK, digits(shard.units), shard.last or false, digits(shard.rules.epoch),
   digits(clock[1] * 1000 + math.floor(clock[2] / 1000)), transfers}

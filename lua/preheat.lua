@@ -2,8 +2,9 @@
   preheat: makes one activity what it should be, or reports how it differs.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash    rules, title, repairs; whatever else it has belongs to a sale that a reset ends
-  KEYS[3]  requests       hash
+  KEYS[2]  meta           hash    rules, title, repairs; `update`, the units that an update which is unfinished has still to add
+                                  to the stock; whatever else it has belongs to a sale that a reset ends
+  KEYS[3]  requests       hash    <tab>begun, while an update moves units and nobody is recorded
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash; kind set only
@@ -21,7 +22,7 @@
   ARGV[12] if_total       update only: nothing is done unless this is the total before; may be empty or left out
 
   Returns {status, action, total before, total, stock before, stock, limit, field, before, after, ...} with the
-  fields that differ; numbers are texts, false if there is none. Stock includes withdrawn units; limit is the one
+  fields that differ (of a reset those of ARGV[7] to ARGV[11]); numbers are texts, false if there is none. Stock includes withdrawn units; limit is the one
   that is in force afterwards.
      1 ok                action create (also of a reset if none of the keys exists), update, reset, or unchanged
     -3 out_of_stock      update: the stock would go below zero
@@ -32,18 +33,19 @@
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -15 sharded           {-15, false, shards}: its units are in activities of their own, of which these are the numbers, or a
                          preheat that makes it so is unfinished (then shards may be false). Whatever the mode, nothing is done
-  An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last if it grows and
+  The same update again completes one that was cut. An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last if it grows and
   first if it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
   changes meta's `withdrawn` instead. A reset keeps nothing of the old meta but the epoch, which it raises.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS SET DECRBY
-  INCRBY HSET HDEL UNLINK XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL TYPE EXISTS XLEN XREVRANGE SET
+  DECRBY INCRBY HSET HDEL UNLINK XADD.
 ]]
 --- @include "codes"
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
+--- @include "first"
 
 -- Reference path.
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
@@ -87,13 +89,18 @@ if meta.shards or meta.plan then return {SHARDED, false, meta.shards or false} e
 local stock_text = redis.pcall('GET', KEYS[1])
 local stock = whole(stock_text)
 local withdrawn = meta.withdrawn and whole(meta.withdrawn)
+-- Units that an update which was cut did not add to the stock.
+local pending = 0
 if mode ~= 'reset' then
   if meta_type ~= 'none' and meta_type ~= 'hash' then return {CORRUPT, false, false, 2, false} end
   local invalid
   old, invalid = rules_of(meta.rules, next(meta) ~= nil)
   if not old then return unfit(invalid, 2) end
   if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
-  local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, old)
+  pending = whole(meta.update or '0')
+  if not pending then return unfit(meta.update, 2) end
+  local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
+  local bad = ledger_closed(stock_text, old, entries, at_last_id)
   if bad then return bad end
   if stock_text and not stock then return unfit(stock_text, 1) end
   local requests_type = redis.call('TYPE', KEYS[3]).ok
@@ -126,6 +133,11 @@ local function differ(field, was, will_be)
   differences[#differences + 1] = was or ''
   differences[#differences + 1] = will_be or ''
 end
+local function differ_in_fields()
+  for _, field in ipairs(FIELDS) do
+    if (before[field] or '') ~= (plan[field] or '') then differ(field, before[field], plan[field]) end
+  end
+end
 -- Units for sale before, wherever they are.
 local units = stock and stock + (withdrawn or 0)
 local stock_after = total
@@ -133,12 +145,12 @@ if not there and if_total then
   action, status, stock_after = 'refused', NOT_PREHEATED, nil
 elseif not there then
   action = 'create'
-elseif mode ~= 'reset' then
+elseif mode == 'reset' then
+  if total_before then differ_in_fields() end
+else
   if old.total then
     if old.total ~= total then differ('stock', total_before, total_text) end
-    for _, field in ipairs(FIELDS) do
-      if (before[field] or '') ~= (plan[field] or '') then differ(field, before[field], plan[field]) end
-    end
+    differ_in_fields()
     if old.state == 'archived' then
       differ('state', 'archived', 'live')
     elseif not stock then
@@ -149,16 +161,17 @@ elseif mode ~= 'reset' then
     differ('preheated', 'by another system', 'by seckill')
   end
   stock_after = units
+  local more = old.total and total - old.total + pending
   local is_other = if_total and old.total and if_total ~= total_before
   if is_other then differ('if_total', total_before, if_total) end
-  if #differences == 0 then
+  if #differences == 0 and (mode == 'create' or not meta.update) then
     action = 'unchanged'
   elseif mode == 'create' or is_other or not old.total or not stock or meta.adopt or old.state == 'archived' or before.ledger ~= plan.ledger then
     action, status = 'refused', EXISTS
-  elseif units + (total - old.total) < 0 then
+  elseif units + more < 0 then
     action, status = 'refused', OUT_OF_STOCK
   else
-    stock_after = units + (total - old.total)
+    stock_after = units + more
     if stock_after > MOST_UNITS then return usage('preheat: the stock would pass 2^53 - 1') end
   end
 end
@@ -192,17 +205,21 @@ local stock_digits = digits(stock_after)
 if action == 'update' then
   rules.state, rules.epoch = old.state, old.epoch
   put('rules', rules_text(rules))
-  local more = total - old.total
+  local more = stock_after - units
   -- What is withdrawn shrinks before the stock does, and grows instead of it.
   local moved = withdrawn and math.max(more, -withdrawn) or 0
   if withdrawn then put('withdrawn', digits(withdrawn + moved)) end
   local of_stock = more - moved
+  put('update', digits(math.max(of_stock, 0)))
+  local marks = of_stock ~= 0 and mark_first()
   if of_stock < 0 then redis.call('DECRBY', KEYS[1], digits(-of_stock)) end
   redis.call('HSET', KEYS[2], unpack(set))
   if plan.ledger == '1' then
     redis.call('XADD', KEYS[4], '*', unpack(entry('update', by, reason, stock_digits, 'total', total_text)))
   end
+  redis.call('HDEL', KEYS[2], 'update')
   if of_stock > 0 then redis.call('INCRBY', KEYS[1], digits(of_stock)) end
+  if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
   return reply
 end
 -- The third word of the rules, even if the others are damaged.

@@ -4,12 +4,14 @@
 
   KEYS[1]  stock          string
   KEYS[2]  meta           hash    rules, title, repairs, withdrawn
-  KEYS[3]  requests       hash    `\tu:<plan>`: by how many units an update changed the shard, such as `-3`
+  KEYS[3]  requests       hash    `\tu:<plan>`: by how many units an update changed the shard, such as `-3`; <tab>moving: a change
+                                  of the total that was cut
   KEYS[4]  ledger         stream  an entry `preheat` or `update`, as the script preheat writes them
   KEYS[5]  participants   hash
   KEYS[6]  deadlines      sorted set
 
-  ARGV[1]  mode           set: the shard becomes new, whatever it was; update; or remove
+  ARGV[1]  mode           set: the shard becomes new, whatever it was; update; or remove: nothing is left of it but its epoch, in
+                          rules that are archived, without ledger and units: for every other script it is not there
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  reason         why, for the ledger; may be empty
   ARGV[4]  epoch          of the whole sale: set gives it to the shard, update requires it, remove spares a shard that has it
@@ -20,28 +22,32 @@
 
   Returns {status, units, stock, total}: by how many units it changed, and what is left and the total afterwards, all as texts
      1 ok                 done
-     2 replayed           done before: set: it has this epoch; update: it has a record of this plan; remove: nothing is there
-    -4 not_preheated      update: KEYS[1] or KEYS[2] is absent
-   -11 corrupt            update: {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-   -21 other epoch        {-21, epoch}: set: it has a later one; remove: this or a later one; update: any other
+     2 replayed           done before: set: it has this epoch, and its stock; update: it has a record of this plan; remove: it was
+                          removed from the sale of this epoch
+    -4 not_preheated      {-4, false}: update: KEYS[1] or KEYS[2] is absent, or it was removed
+   -11 corrupt            {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type, or of set: the stock of
+                          this epoch is gone, though it was sold from)
+   -21 other epoch        {-21, epoch}: set: it has a later one, or was removed from this one; remove: this or a later one; update:
+                          any other
   Stock includes withdrawn units, and what an update changes is withdrawn while the stock is.
 
   Units that are sold meanwhile: an update that lowers the total takes no more units than are left here at that instant, and says
   how many. The rest is for the caller to take from other shards; if all of them have too few, it returns what it took, by another
   plan, and reports out_of_stock. Between the two, buyers find fewer units, never more.
 
-  Only ok writes, and replayed of an update, which writes its record again: a caller that waits for replicas has something to wait
-  for. The stock comes last if it grows and first if it shrinks, so that a cut leaves fewer units to sell, never more.
+  Only ok writes, and replayed, which writes record or rules again: a caller that waits for replicas has something to wait for. The stock comes last if it grows and first if it shrinks, so that a cut leaves fewer units to sell, never more. The same call
+  again does what a cut left: all of a set without its stock, of an update what comes behind its record. Units that an update took
+  before it, or did not add behind its entry, an audit finds.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS SET DECRBY INCRBY HSET HDEL
-  UNLINK XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XRANGE XREVRANGE XLEN SET
+  DECRBY INCRBY HSET HDEL UNLINK XADD.
 ]]
 --- @include "codes"
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
---- @include "stock"
+--- @include "moving"
 
 -- Reference path.
 local mode, by, reason, plan = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
@@ -79,24 +85,35 @@ local function denied()
 end
 
 -- A set and a removal look only for the epoch, which is the third word of the rules, even if the others are damaged.
-local meta_type = redis.call('TYPE', KEYS[2]).ok
 if mode ~= 'update' then
-  local rules_text_before = meta_type == 'hash' and redis.call('HGET', KEYS[2], 'rules') or ''
-  local has = whole(string.match(rules_text_before, '^%S+ %S+ (%d+) '))
-  if mode == 'set' and has == epoch then
-    local known, stock = parse_rules(rules_text_before), redis.pcall('GET', KEYS[1])
-    return {REPLAYED, '0', type(stock) == 'string' and stock, known and digits(known.total) or false}
-  end
-  if has and (has > epoch or (mode == 'remove' and has == epoch)) then return {OTHER_EPOCH, digits(has)} end
-  local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]) > 0
-  if mode == 'remove' and not there then return {REPLAYED, '0', false, false} end
+  local is_meta = redis.call('TYPE', KEYS[2]).ok == 'hash'
+  local text = is_meta and redis.call('HGET', KEYS[2], 'rules') or ''
+  local has = whole(string.match(text, '^%S+ %S+ (%d+) '))
+  local is_removed = find(text, REMOVED) ~= nil
+  if has and (has > epoch or has == epoch and is_removed ~= (mode == 'remove')) then return {OTHER_EPOCH, digits(has)} end
   local refused = denied()
   if refused then return refused end
-  if there then redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]) end
-  if mode == 'remove' then return {OK, '0', false, false} end
+  if has == epoch then
+    local known, stock = parse_rules(text), redis.pcall('GET', KEYS[1])
+    if stock or is_removed then
+      redis.call('HSET', KEYS[2], 'rules', text)
+      if is_removed then return {REPLAYED, '0', false, false} end
+      return {REPLAYED, '0', type(stock) == 'string' and stock, known and digits(known.total) or false}
+    end
+    -- The stock is what a set writes last: without it nobody can have bought.
+    local is_sold = redis.call('EXISTS', KEYS[3], KEYS[5], KEYS[6]) > 0
+      or redis.call('TYPE', KEYS[4]).ok == 'stream' and redis.call('XLEN', KEYS[4]) > 1
+    if is_sold then return {CORRUPT, false, false, 1, false} end
+  end
+  redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6])
+  if mode == 'remove' then
+    redis.call('HSET', KEYS[2], 'rules', rules_text({state = 'archived', ledger = false, epoch = epoch, total = 0}))
+    return {OK, '0', false, false}
+  end
   local rules = {state = 'live', ledger = true, epoch = epoch, limit = given.limit, total = units, starts = given.starts, ends = given.ends}
-  redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'repairs', '0')
-  if title ~= '' then redis.call('HSET', KEYS[2], 'title', title) end
+  local set = {'rules', rules_text(rules), 'repairs', '0'}
+  if title ~= '' then set[5], set[6] = 'title', title end
+  redis.call('HSET', KEYS[2], unpack(set))
   local total = digits(units)
   local fields = entry('preheat', by, reason, total, 'total', total)
   fields[#fields + 1] = 'epoch'
@@ -107,40 +124,29 @@ if mode ~= 'update' then
 end
 
 -- An update: read what there is.
-if meta_type ~= 'none' and meta_type ~= 'hash' then return {CORRUPT, false, false, 2, false} end
-local fields = redis.call('HMGET', KEYS[2], 'rules', 'withdrawn')
-local rules, invalid = rules_of(fields[1], meta_type ~= 'none')
-if not rules then return unfit(invalid, 2) end
-local withdrawn = withdrawn_units(fields[2])
-if fields[2] and not withdrawn then return unfit(fields[2], 2) end
-local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
-if bad then return bad end
-local stock_text = redis.pcall('GET', KEYS[1])
-local stock = whole(stock_text)
-if stock_text and not stock then return unfit(stock_text, 1) end
+local shard, reply = read_shard(digits(epoch))
+if not shard then return reply end
 local record_key = '\tu:' .. plan
 local record = redis.pcall('HGET', KEYS[3], record_key)
 if type(record) == 'table' then return unfit(record, 3) end
-if not rules.total or not stock or rules.state == 'archived' then return {NOT_PREHEATED, false, false, false} end
-if rules.epoch ~= epoch then return {OTHER_EPOCH, digits(rules.epoch)} end
-local left = stock + (withdrawn or 0)
 local refused = denied()
 if refused then return refused end
+reply = finish_move(shard)
+if reply then return reply end
 if record then
   redis.call('HSET', KEYS[3], record_key, record)
-  return {REPLAYED, record, digits(left), digits(rules.total)}
+  return {REPLAYED, record, digits(shard.units), digits(shard.rules.total)}
 end
 
 -- Write.
 -- Without a minus before a zero.
-units = math.max(units, -left, -rules.total) + 0
-if left + units > MOST_UNITS or rules.total + units > MOST_UNITS then return usage('preheat_shard: the stock would pass 2^53 - 1') end
-rules.total, rules.limit, rules.starts, rules.ends = rules.total + units, given.limit, given.starts, given.ends
-local change, total, left_after = digits(units), digits(rules.total), digits(left + units)
-if units < 0 then take_units(withdrawn, -units) end
-redis.call('HSET', KEYS[3], record_key, change)
-redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
-if title ~= '' then redis.call('HSET', KEYS[2], 'title', title) else redis.call('HDEL', KEYS[2], 'title') end
-redis.call('XADD', KEYS[4], '*', unpack(entry('update', by, reason, left_after, 'total', total)))
-if units > 0 then return_units(withdrawn, units) end
-return {OK, change, left_after, total}
+units = math.max(units, -shard.units, -shard.rules.total) + 0
+if shard.units + units > MOST_UNITS or shard.rules.total + units > MOST_UNITS then return usage('preheat_shard: the stock would pass 2^53 - 1') end
+local change, total = digits(units), digits(shard.rules.total + units)
+if units < 0 then
+  take_units(shard.withdrawn, -units)
+  shard.units = shard.units + units
+end
+begin_move(shard, {'update', plan, digits(math.max(units, 0)), '', total, by, reason, '', ARGV[7], ARGV[9], ARGV[10], title},
+  {record_key, change})
+return {OK, change, digits(shard.units), total}

@@ -5,7 +5,8 @@
   KEYS[1]  stock          string  units left
   KEYS[2]  meta           hash    rules, withdrawn, holds; may be absent
   KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:refund:<job> -> line, refused, digest;
-                                  <tab>o:<user> -> units held open
+                                  <tab>o:<user> -> units held open;
+                                  <tab>begun -> what a call that gives units back is about to do, see below
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
@@ -39,23 +40,25 @@
   For many orders: as deduct, with the letters o, r, x (exceeds_bought), q, c.
   While the stock is withdrawn, units go to meta's `withdrawn` instead; every stock above includes that.
   Only ok, a refused retry, and the line of a job write; the stock comes last, so that a cut leaves fewer units to sell,
-  never more.
+  never more. What it is about to do is written down first, in KEYS[3], and removed before the call ends: if it was cut, the
+  same call again, or any other that changes what users hold, finishes it before it decides its own orders. A dry run does not.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS INCRBY HSET HDEL
-  XADD; sets also SMISMEMBER SADD SREM. The orders of a job are quicker if XLEN is allowed too.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
+  INCRBY HSET HDEL XADD; sets also SMISMEMBER SREM.
 ]]
 --- @include "codes"
+--- @include "return_batch"
 
 -- Quick path: the plain orders of a job. It replies, or leaves the call to the reference path before it has written
 -- anything; helpers cost more than an order to define, so it comes before them.
 --- @include "quick_job"
-local quick_reply = quick_job('refund')
+local quick_reply = quick_job('refund', return_batch)
 if quick_reply then return quick_reply end
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
---- @include "stock"
+--- @include "finish_begun"
 --- @include "orders"
 --- @include "columns"
 --- @include "call"
@@ -75,9 +78,9 @@ end
 -- Read, and check, everything.
 reply = read_activity(call)
 if reply then return reply end
-local kind, rules, stock = call.kind, call.rules, call.stock
 reply = read_requests(call)
 if reply then return reply end
+local kind, rules, stock = call.kind, call.rules, call.stock
 local decided = call.decided or 0
 if decided < call.count and leaves_gap(call) then return {GAP, call.line} end
 reply = read_held(call)
@@ -132,26 +135,16 @@ end
 
 -- Write: the stock last.
 if not call.dry then
+  keep_line(call, kept, refused)
   if #applied > 0 then
-    if redis.acl_check_cmd then
-      local denied = not call.withdrawn and not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
-        or call.withdrawn and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-        or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
-        or kind == 'hash' and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
-        or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-        or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[6], 'f') and 'HDEL'
-        or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
-        or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
-      if denied then return forbidden(denied) end
-    end
-    if held then write_held(call, touched, now) end
-  end
-  if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
-  if #applied > 0 then
-    if rules.ledger then
-      redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, left, applied, quantities)))
-    end
-    return_units(call.withdrawn, left - stock)
+    local it = {units = digits(left - stock), set = kept, cleared = {}, ids = {}}
+    it.users, it.gone = part_users(touched, now)
+    if rules.ledger then it.entry = order_entry(call, left, applied, quantities) end
+    local denied = may_not_return(kind, call.withdrawn, it)
+    if denied then return forbidden(denied) end
+    give_units_back(call, it)
+  elseif #kept > 0 and (decided < call.count or not call.job) then
+    redis.call('HSET', KEYS[3], unpack(kept))
   end
 end
 if call.single then

@@ -2,8 +2,10 @@
   repair: corrects what an audit found, each repair only if everything still is as it was found.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash    rules, repairs, withdrawn, holds; may be absent
-  KEYS[3]  requests       hash    id of a repair -> digest of it; <tab>o:<user> -> units held open
+  KEYS[2]  meta           hash    rules, repairs, withdrawn, holds, update; may be absent
+  KEYS[3]  requests       hash    id of a repair -> digest of it; <tab>o:<user> -> units held open; request id -> digest of
+                                  the order; <tab>h:<id> -> `state quantity deadline order user` of a hold;
+                                  <tab>begun -> what a call that gives units back is about to do
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
@@ -19,49 +21,58 @@
                           member of a set without units, and, of the stock alone, for a KEYS[1] that is absent: it is
                           created
   ARGV[12..]              further repairs; at most 1,000. Their order does not matter
+  after them              may be left out: the request ids that each repair takes back, purchases of its user (kind counter: of anybody)
+                          that hold nothing any more. One text, with a line for each repair, empty for none, and tabs between ids; at most 10,000 ids.
+                          Each is `reversed` from then on, and its hold is void
   last two                may be left out: the stock, and the id of the ledger's last entry (empty: none), as they were
                           audited. What raises the stock alone requires that the stock moved since only as the ledger
                           says, by 64 entries at most
 
   Returns {status, stock, letters}, with the stock after it and a letter a repair
      1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
-                       by now, KEYS[1] is there again, or the stock moved past the ledger), s out_of_stock (fewer are left than must be taken),
+                       by now, a request id is no purchase of the user or is held open, KEYS[1] is there again, or the
+                       stock moved past the ledger), s out_of_stock (fewer are left than must be taken),
                        b exceeds_bought (the user would hold less than what is held open),
                        x exceeds_total (the stock would pass the total), t stale (it raises the stock, and a repair
                        of the call that does not was refused), q request_conflict (the id was used for something else)
     -4 not_preheated   KEYS[1] is absent, and no repair creates it
    -11 corrupt         {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-   -23 stale           {-23, epoch, repairs, letters}: it was reset or repaired since it was audited; letters only if
+   -23 stale           {-23, epoch, repairs, letters}: it was reset or repaired since it was audited, or this call
+                     finished one that gives units back and was cut; letters only if
                        some of these repairs were applied before: r, q, and t for the others
-  Only `o` writes. The stock is taken first and given last, so that a cut leaves fewer units to sell, never more; a
-  call that is not stale raises the count of repairs, so that nobody else repairs by the same audit.
+  Only `o` writes. Request ids are reversed first, then participants change. The stock is taken first and given last, so that a cut
+  leaves fewer units to sell, never more; a call that is not stale raises the count of repairs, so that nobody else repairs by the
+  same audit. One that raises the stock and is cut is finished by the next script, as a refund is.
 
   While the stock is withdrawn, units move to and from meta's `withdrawn` first; the stock includes that.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE XRANGE DECRBY INCRBY
-  HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
+  DECRBY INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @include "codes"
 
 -- Includes.
 --- @include "values"
 --- @include "meta"
---- @include "stock"
+--- @include "finish_begun"
 --- @include "orders"
 --- @include "holds"
 
 -- Reference path.
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
-local WIDTH, MOST_REPAIRS = 5, 1000
+local WIDTH, MOST_REPAIRS, MOST_REVERSED, AT_ONCE = 5, 1000, 10000, 1000
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('repair: kind and number of keys do not fit') end
 local seen_stock, seen_last
-if (#ARGV - 6) % WIDTH == 2 then seen_stock, seen_last = ARGV[#ARGV - 1], ARGV[#ARGV] end
+local more = (#ARGV - 6) % WIDTH
+if more > 3 then return usage('repair: the repairs are not complete') end
+if more > 1 then seen_stock, seen_last = ARGV[#ARGV - 1], ARGV[#ARGV] end
 if seen_stock and not whole(seen_stock) then return usage('repair: the stock as audited') end
-local count = (#ARGV - 6 - (seen_stock and 2 or 0)) / WIDTH
-if count < 1 or count ~= math.floor(count) then return usage('repair: the repairs are not complete') end
+local reversed_text = more % 2 == 1 and ARGV[#ARGV - more + 1]
+local count = (#ARGV - 6 - more) / WIDTH
+if count < 1 then return usage('repair: the repairs are not complete') end
 if count > MOST_REPAIRS then return usage('repair: more than ' .. MOST_REPAIRS .. ' in one call') end
 if repairs ~= '' and not whole(repairs) then return usage('repair: ARGV[6] is no count') end
-local call = {kind = kind, count = count, users = {}, requests = {}, single = false}
+local call = {kind = kind, count = count, users = {}, requests = {}, single = false, dry = dry}
 local wanted = {}
 for i = 1, count do
   local at = 6 + (i - 1) * WIDTH
@@ -79,11 +90,28 @@ for i = 1, count do
     digest = digest_of('repair', concat({ARGV[at + 3], ARGV[at + 4], change}, ' '), user)}
   call.users[i], call.requests[i] = user, id
 end
+-- Request ids that are taken back, each once, with the number of its repair; and what they store.
+local taken_back, repair_of, stored = {}, {}, {}
+if reversed_text then
+  local number = 0
+  for line in string.gmatch(reversed_text .. '\n', '(.-)\n') do
+    number = number + 1
+    for id in string.gmatch(line, '[^\t]+') do
+      if number > count or wanted[number].user == '' and kind ~= 'counter' or not is_request(id) or repair_of[id] then
+        return usage('repair: request ids of repair ' .. number)
+      end
+      taken_back[#taken_back + 1], repair_of[id] = id, number
+    end
+  end
+  if number ~= count then return usage('repair: request ids are not of as many repairs') end
+  if #taken_back > MOST_REVERSED then return usage('repair: more than ' .. MOST_REVERSED .. ' request ids in one call') end
+end
 
 -- Read, and check, everything.
 local reply = read_activity(call)
 if reply then return reply end
-local repairs_text = redis.call('HGET', KEYS[2], 'repairs') or '0'
+local counted = redis.call('HMGET', KEYS[2], 'repairs', 'update')
+local repairs_text = counted[1] or '0'
 local repaired = whole(repairs_text)
 if not repaired or repaired == MOST_UNITS then return unfit(repairs_text, 2) end
 local its_epoch = call.rules.epoch and digits(call.rules.epoch) or ''
@@ -91,6 +119,7 @@ reply = read_requests(call)
 if reply then return reply end
 reply = read_held(call)
 if reply then return reply end
+call.is_first = kind ~= 'counter' and redis.call('EXISTS', KEYS[5]) == 0
 local open
 open, reply = read_open(call, call.users)
 if not open then return reply end
@@ -100,10 +129,41 @@ for i = 1, count do
   letters[i] = status and LETTERS[status]
   fresh = fresh or not status
 end
-if fresh and (its_epoch ~= epoch or (repairs ~= '' and repairs_text ~= repairs)) then
+-- What a call that was cut has left was finished: then nothing is as it was audited.
+if fresh and (call.has_finished or its_epoch ~= epoch or (repairs ~= '' and repairs_text ~= repairs)) then
   if next(letters) == nil then return {STALE, its_epoch, repairs_text} end
   for i = 1, count do letters[i] = letters[i] or 't' end
   return {STALE, its_epoch, repairs_text, concat(letters)}
+end
+
+-- What a request id that is taken back stores from then on: nil if it is no purchase of the user, or of a counter of anybody, that
+-- holds units.
+local function reversed_record(text, hold_text, user)
+  if text and kind == 'counter' then user = string.match(text, '[^\t]*$') end
+  if not text or user ~= '' and string.sub(text, -#user) ~= user then return nil end
+  local what = string.sub(text, 1, #text - #user)
+  local record = digits(REVERSED) .. '\t'
+  if string.sub(what, 1, #record) == record then return text end
+  if not (what == '' or find(what, '^%d+\t$') or find(what, '^hold %d+\t$') or find(what, '^multi_deduct %x+\t$')) then return nil end
+  local hold = hold_text and parse_hold(hold_text)
+  if find(what, '^hold') and not hold or hold and (hold.state ~= 'confirmed' or hold.user ~= user) then return nil end
+  return record .. text
+end
+-- The repairs of which a request id is something else by now.
+local is_other = {}
+for from = 1, #taken_back, AT_ONCE do
+  local fields = {}
+  for i = from, math.min(from + AT_ONCE - 1, #taken_back) do
+    fields[#fields + 1] = taken_back[i]
+    fields[#fields + 1] = '\th:' .. taken_back[i]
+  end
+  local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
+  if found.err then return unfit(found, 3) end
+  for i = 1, #fields, 2 do
+    local number = repair_of[fields[i]]
+    stored[fields[i]] = {reversed_record(found[i], found[i + 1], wanted[number].user), found[i + 1]}
+    is_other[number] = is_other[number] or not stored[fields[i]][1]
+  end
 end
 
 -- Whether the stock moved since the audit otherwise than the ledger says: a backend may sell past it. Entries that are
@@ -176,7 +236,7 @@ for i = 1, count do
       held = call.held[i] == true and '?' or call.held[i] or '0'
     end
     local is_late = moved and repair.raises and repair.user == '' and not repair.restores
-    if held ~= repair.from_text or is_late then
+    if held ~= repair.from_text or is_late or is_other[i] then
       letters[i] = 'c'
       is_short = is_short or not repair.raises
     elseif repair.to < (open[repair.user] or 0) then
@@ -217,6 +277,7 @@ if fresh and not dry then
     local denied = not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
       or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
       or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
+      or left > call.stock and not redis.acl_check_cmd('HDEL', KEYS[3], 'f') and 'HDEL'
       or kind == 'hash' and not redis.acl_check_cmd('HSET', KEYS[5], 'f', 'v') and 'HSET'
       or kind == 'hash' and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
       or call.rules.total and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
@@ -227,18 +288,45 @@ if fresh and not dry then
       or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
     if denied then return forbidden(denied) end
   end
-  if call.rules.total then redis.call('HSET', KEYS[2], 'repairs', digits(repaired + 1)) end
+  -- What an update that was cut did not add to the stock is in what was audited.
+  local set = {'repairs', digits(repaired + 1)}
+  if counted[2] then set[3], set[4] = 'update', '0' end
+  if call.rules.total then redis.call('HSET', KEYS[2], unpack(set)) end
   if applied > 0 then
-    if left < call.stock then take_units(call.withdrawn, call.stock - left) end
-    if kind ~= 'counter' and #touched > 0 then write_held(call, touched, now) end
-    redis.call('HSET', KEYS[3], unpack(kept))
+    local reversed = {}
+    for i = 1, #taken_back do
+      if letters[repair_of[taken_back[i]]] == 'o' then reversed[#reversed + 1] = taken_back[i] end
+    end
+    for first = 1, #reversed, AT_ONCE do
+      local fields = {}
+      for i = first, math.min(first + AT_ONCE - 1, #reversed) do
+        local id = reversed[i]
+        local hold = stored[id][2] and parse_hold(stored[id][2])
+        fields[#fields + 1] = id
+        fields[#fields + 1] = stored[id][1]
+        if hold then
+          fields[#fields + 1] = '\th:' .. id
+          fields[#fields + 1] = hold_text(hold, 'void')
+        end
+      end
+      redis.call('HSET', KEYS[3], unpack(fields))
+    end
+    local row
     if call.rules.ledger then
-      local row = entry('repair', by, reason, digits(left), 'stock_change', digits(left - call.stock))
+      row = entry('repair', by, reason, digits(left), 'stock_change', digits(left - call.stock))
       for _, part in ipairs({'users', column(users), 'from', column(from), 'to', column(to)}) do row[#row + 1] = part end
-      redis.call('XADD', KEYS[4], '*', unpack(row))
+      if #reversed > 0 then row[#row + 1], row[#row + 2] = 'reversed', column(reversed) end
     end
     if restored then redis.call('INCRBY', KEYS[1], '0') end
-    if left > call.stock then return_units(call.withdrawn, left - call.stock) end
+    if left > call.stock then
+      local it = {units = digits(left - call.stock), entry = row, set = kept, cleared = {}, ids = {}}
+      it.users, it.gone = part_users(touched, now)
+      give_units_back(call, it)
+    else
+      take_and_record(call, call.stock - left, touched, now)
+      redis.call('HSET', KEYS[3], unpack(kept))
+      if row then redis.call('XADD', KEYS[4], '*', unpack(row)) end
+    end
   end
 end
 return {OK, digits(left), concat(letters)}

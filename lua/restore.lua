@@ -2,7 +2,7 @@
   restore: writes the keys of an archived activity from its files. One step a call: a million participants fit into no
   single one, and each step may be the last that runs. Run again from the beginning, it resumes.
 
-  KEYS[1]  stock          string  written last
+  KEYS[1]  stock          string  written before the rules
   KEYS[2]  meta           hash    rules, whose state is archived until switch; restore: `<sha256> <had>` from begin to switch, 1
                                   if there was a meta before; restored: `<sha256> <ms> <by>` of the last restore
   KEYS[3]  requests       hash
@@ -23,8 +23,8 @@
            follow, fields and values
 
   Steps: `plan` only reads. `begin` makes a meta in the state archived, so that nobody buys and nobody refunds. Pages are
-  written only behind it, and each may be sent twice. `switch` compares what is there with what the files have, makes
-  meta what it was, and writes the stock last. `undo` removes the pages; a meta that was there before stays.
+  written only behind it, and each may be sent twice. `switch` compares what is there with what the files have, writes
+  the stock, and makes meta what it was. `undo` removes the pages; a meta that was there before stays.
 
   Returns {status, ...}
      1 ok             plan: {1, stage, total, stock}: absent, archived (this archive was made of it) or unfinished; texts
@@ -115,7 +115,11 @@ elseif there or rules.total then
 end
 
 if step == 'plan' or step == 'begin' then
-  if was_restored then return {REPLAYED, 'restored', total, stock_digits} end
+  if was_restored then
+    -- Of a switch that was cut.
+    if step == 'begin' and meta.restore then redis.call('HDEL', KEYS[2], 'restore', 'archive') end
+    return {REPLAYED, 'restored', total, stock_digits}
+  end
   if refused then return {EXISTS, refused, total, stock_digits} end
   if step == 'plan' or is_under_way then return {OK, stage, total, stock_digits} end
 end
@@ -178,15 +182,16 @@ if type(units) == 'table' then return unfit(units, 6) end
 local requests = redis.pcall('HLEN', KEYS[3])
 if type(requests) == 'table' then return unfit(requests, 3) end
 local seen = concat({last, digits(requests), digits(entries), digits(participants), digits(units)}, ' ')
--- A stock that somebody made meanwhile, as a plain refund does, is not ours to replace.
-if stock_text or seen ~= expected then return {STALE, seen .. (stock_text and ' stock' or '')} end
+-- A stock that somebody made meanwhile, as a plain refund does, is not ours to replace. The same one is of a call that was cut.
+if stock_text and stock_text ~= ARGV[6] or seen ~= expected then return {STALE, seen .. (stock_text and ' stock' or '')} end
 local clock = redis.call('TIME')
 local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
 for i = 1, #listed, 2 do
   local made = redis.pcall('XGROUP', 'CREATE', KEYS[4], listed[i], listed[i + 1])
   if type(made) == 'table' and made.err and not find(made.err, 'BUSYGROUP', 1, true) then return made end
 end
-redis.call('HDEL', KEYS[2], 'restore', 'archive')
-redis.call('HSET', KEYS[2], 'restored', concat({sha256, now, by}, ' '), unpack(fields))
+-- Nobody buys or refunds until the rules are there, with which it is restored.
 redis.call('SET', KEYS[1], ARGV[6])
+redis.call('HSET', KEYS[2], 'restored', concat({sha256, now, by}, ' '), unpack(fields))
+redis.call('HDEL', KEYS[2], 'restore', 'archive')
 return {OK}

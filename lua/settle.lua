@@ -5,13 +5,14 @@
   KEYS[1]  stock          string  units left
   KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
   KEYS[3]  requests       hash    <tab>h:<id> -> `state quantity deadline order user`; <tab>o:<user> -> units held open;
-                                  <tab>j:<step>:<job> -> line, refused, digest; request id -> digest of the order
+                                  <tab>j:<step>:<job> -> line, refused, digest; request id -> digest of the order;
+                                  <tab>begun -> what a call that gives units back is about to do
   KEYS[4]  ledger         stream  one entry a call, of confirm up to two
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon); with what is held open
   KEYS[6]  units          hash    units of a set's members; kind set only
   last key deadlines      sorted set  request id by deadline, Unix ms: KEYS[6], of kind set KEYS[7]
 
-  One hold has 4 to 7 arguments:
+  One hold has 4 to 8 arguments:
   ARGV[1]  kind           hash, set or coupon
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  request id     of the hold; of the step expire: how many are expired at most, 1 to 500; of the step recount: nothing is
@@ -24,11 +25,12 @@
   ARGV[6]  mode           `first`, `retry` (the same), `borrow` (confirm: an expired hold that the stock does not cover is
                           out_of_stock, which decides nothing) or `dry` (nothing is written); may be left out
   ARGV[7]  reason         why, for the ledger; may be empty or left out
+  ARGV[8]  user           of confirm and release: whose hold it is, or there is none; may be empty (whoever's) or left out
 
   Many holds, at most 1,000, have 9 to 15, as for deduct:
   ARGV[3]  request ids (a JSON array), ARGV[4] step (confirm, release or abort), ARGV[5..9] job, its digest, epoch, the line
            before, lines
-  ARGV[10] empty; ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons, ARGV[14] order, ARGV[15] mode: may be empty or left out
+  ARGV[10] users, as ARGV[8], of confirm and release; ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons, ARGV[14] order, ARGV[15] mode: may be empty or left out
 
   What the steps do, by the state of the hold (`-12`, `-13` and `-14` are refusals; a state alone: ok):
                 confirm                                          release     abort
@@ -49,14 +51,15 @@
     -6 ended             archived
     -9 request_conflict  the hold belongs to another order, or the id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-   -12 not_held          no open hold has this id
+   -12 not_held          no open hold has this id, or it is another user's
    -13 expired           its units are gone
    -14 confirmed         it was confirmed: a refund returns the units
    -15 sharded           {-15, false, shards}: as for deduct
   For many holds: `letters stock refused quantities [bought ... users]`: quantities are those of the holds, joined by commas, or one
   if all are equal (0: there is no such hold); users are a JSON array. Letters are o, O (ok: units of an
-  expired hold were taken again), r, q, c, h (not_held), v (expired),
-  f (confirmed). In mode borrow they end before the first that is out_of_stock. What refuses the whole activity is {status, stock, line}; and with a job also
+  expired hold were taken again), r, q, c, h (not_held), v (expired), V (expired: a repair took back what the job had confirmed),
+  f (confirmed). In mode borrow they end before the first that is out_of_stock, whose quantity is the last. What refuses the whole
+  activity is {status, stock, line}; and with a job also
    -20 gap, -21 other epoch, -22 other job: as for deduct
   Returns for expire {1, stock, holds, units, more, id, order, ...}: how many holds and units returned; more is 1 if the next
   call may find others; then ids that were overdue and are left, with their order (false: their record is not what it should
@@ -64,12 +67,14 @@
   Returns for recount {1, stock, holds, units, user, units, units, ...}: what meta says is held open, and what the holds say
   (false if there are too many); then of each user what is stored as held open, and what the holds say.
   A pause or the window refuses nothing here. While the stock is withdrawn, units move to and from meta's `withdrawn`.
+  A confirm is corrupt if the user holds fewer units than are open.
   If units return, the stock comes last, and if they are taken it comes first, so that a cut leaves fewer units to sell,
-  never more. What a cut left of a hold that is not open any more (`holds`, the user's open units, the deadline, the entry of a
-  confirm) is finished by the same call again, whatever its step, by expire once the deadline is over, and by recount.
+  never more. A call that returns units writes down first what it will do, as refund does it, and any call but a dry run finishes
+  one that was cut. What a cut left of a confirm (`holds`, the user's open units, the deadline, the entry) is finished by the same call
+  again, whatever its step, by expire once the deadline is over, and by recount.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
-  ZADD ZREM ZRANGEBYSCORE XADD; sets also SMISMEMBER SADD SREM. Plain ones are quicker if XLEN is allowed too.
+  ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @include "codes"
 
@@ -77,7 +82,7 @@
 -- it has written anything; helpers cost more than a confirmation to define, so it comes before them.
 -- Texts are matched before they are numbers, and have up to 13 digits. `%d` writes a number in less than half of the time of Lua's
 -- `..`.
-if ARGV[4] == 'confirm' and #ARGV < 8 and ARGV[1] == 'hash' and #KEYS == 6 and (ARGV[5] or '') == '' and (ARGV[6] or 'first') == 'first'
+if ARGV[4] == 'confirm' and #ARGV < 9 and ARGV[1] == 'hash' and #KEYS == 6 and (ARGV[5] or '') == '' and (ARGV[6] or 'first') == 'first'
   and (ARGV[7] or '') == '' then
   local find, format = string.find, string.format
   local by, request = ARGV[2], ARGV[3]
@@ -94,15 +99,18 @@ if ARGV[4] == 'confirm' and #ARGV < 8 and ARGV[1] == 'hash' and #KEYS == 6 and (
     and (ends == '-' or #ends < 14 and find(ends, '^[1-9]%d*$'))
     and #holds_text < 14 and find(holds_text, '^[1-9]%d*$') then
     local field, entries = '\th:' .. request, redis.pcall('XLEN', KEYS[4])
-    local record = type(entries) == 'number' and entries > 0 and redis.pcall('HGET', KEYS[3], field)
+    local at_last_id = redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', '1')
+    local known = type(entries) == 'number' and entries > 0 and next(at_last_id) == nil and redis.pcall('HMGET', KEYS[3], field, '\tbegun')
+    local record = known and known[2] == false and known[1] or ''
     local quantity_text, deadline, user =
-      string.match(type(record) == 'string' and record or '', '^held ([1-9]%d*) ([1-9]%d*) %- ([^%c"\\\127]+)$')
-    local quantity = user and #quantity_text < 14 and #deadline < 14 and quantity_text + 0
+      string.match(record, '^held ([1-9]%d*) ([1-9]%d*) %- ([^%c"\\\127]+)$')
+    local quantity = user and (ARGV[8] or user) == user and #quantity_text < 14 and #deadline < 14 and quantity_text + 0
     local user_field = quantity and '\to:' .. user
     local open_text = quantity and redis.pcall('HGET', KEYS[3], user_field)
     local held_text = type(open_text) == 'string' and #open_text < 14 and find(open_text, '^[1-9]%d*$') and redis.pcall('HGET', KEYS[5], user)
     local allowed = redis.acl_check_cmd
     if type(held_text) == 'string' and #held_text < 14 and find(held_text, '^[1-9]%d*$') and quantity <= open_text + 0
+      and open_text + 0 <= held_text + 0
       and quantity <= holds_text + 0 and redis.pcall('TYPE', KEYS[6]).ok == 'zset'
       and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('ZREM', KEYS[6], 'm') and allowed('XADD', KEYS[4], '*', 'f', 'v')) then
       local text = 'confirmed' .. string.sub(record, 5)
@@ -127,7 +135,7 @@ if quick_reply then return quick_reply end
 -- Includes.
 --- @include "values"
 --- @include "meta"
---- @include "stock"
+--- @include "finish_begun"
 --- @include "orders"
 --- @include "columns"
 --- @include "call"
@@ -146,14 +154,14 @@ if not KEYS_OF[kind] then return usage('settle: ARGV[1] is not hash, set or coup
 if #KEYS ~= KEYS_OF[kind] then return usage('settle: kind ' .. kind .. ' has ' .. KEYS_OF[kind] .. ' keys, not ' .. #KEYS) end
 if #ARGV < 4 or #ARGV > 15 then return usage('settle: 4 to 15 arguments are wanted, not ' .. #ARGV) end
 if not STEPS[step] then return usage('settle: ARGV[4] is not confirm, release, expire, abort or recount') end
-local call = {op = step, kind = kind, by = ARGV[2], single = #ARGV < 8}
+local call = {op = step, kind = kind, by = ARGV[2], single = #ARGV < 9}
 if call.single then
   call.count, call.users, call.mode, call.reason, call.extra = 1, {ARGV[3]}, ARGV[6] or 'first', ARGV[7] or '', ARGV[5] or ''
+  if (ARGV[8] or '') ~= '' then call.requests = {ARGV[8]} end
 else
   if #ARGV < 9 or step == 'expire' or step == 'recount' then return usage('settle: arguments of many holds') end
   local wrong = read_columns(call)
   if wrong then return wrong end
-  if call.requests then return usage('settle: ARGV[10] is not empty') end
   if call.count > MOST_HOLDS then return usage('settle: more than ' .. MOST_HOLDS .. ' holds in one call') end
 end
 call.dry, call.borrows = call.mode == 'dry', call.mode == 'borrow' and step == 'confirm'
@@ -162,7 +170,9 @@ if call.mode ~= 'first' and call.mode ~= 'retry' and not call.borrows and not ca
 end
 local order = call.extra == '' and '-' or call.extra
 if order ~= '-' and not is_order(order) then return usage('settle: the order is not m:<primary>') end
-local ids, fields, most = call.users, {}, nil
+call.remove_deadlines = function(ids) remove_deadlines(kind, ids) end
+local ids, fields, most, owners = call.users, {}, nil, call.requests or {}
+if call.requests and step ~= 'confirm' and step ~= 'release' then return usage('settle: users are for confirm and release') end
 if step == 'expire' or step == 'recount' then
   local bound = step == 'expire' and MOST_EXPIRED or MOST_COUNTED
   most = whole(ids[1])
@@ -178,8 +188,10 @@ end
 local reply = read_activity(call)
 if reply then return reply end
 if not call.rules.total then return {NOT_PREHEATED, call.stock, false} end
-reply = deadlines_unfit(kind)
+if step ~= 'expire' and step ~= 'recount' then call.requests = fields end
+reply = deadlines_unfit(kind) or read_requests(call)
 if reply then return reply end
+call.requests = nil
 
 if step == 'recount' then return recount(call, most) end
 if step == 'expire' then
@@ -190,17 +202,16 @@ if step == 'expire' then
   local denied = not call.dry and moves.examined > 0 and may_not_give_back(call)
   if denied then return forbidden(denied) end
   call.expiry_reason = call.reason
-  if not call.dry then write_overdue(call, moves, now) end
+  if not call.dry then
+    postpone(call, moves, now)
+    give_back_overdue(call, moves)
+  end
   local left = call.stock + moves.units
   local answer = {OK, digits(left), #moves.ids, digits(moves.units), moves.examined == most and 1 or 0}
   for i = 1, #moves.left do answer[4 + 2 * i], answer[5 + 2 * i] = moves.left[i], moves.orders[i] end
   return answer
 end
 
-call.requests = fields
-reply = read_requests(call)
-if reply then return reply end
-call.requests = nil
 local decided = call.decided or 0
 if decided < call.count and leaves_gap(call) then return {GAP, call.line} end
 -- Holds by number; their users, each once, with the number of the first hold.
@@ -211,8 +222,10 @@ for i = 1, call.count do
   if text then
     local hold = parse_hold(text)
     if not hold and call.single then return unfit(text, 3) end
-    holds[i] = hold or CORRUPT
-    if hold then
+    local owner = owners[i] or ''
+    local is_wanted = not hold or owner == '' or owner == hold.user
+    if is_wanted then holds[i] = hold or CORRUPT end
+    if hold and is_wanted then
       is_late = is_late or hold.state == 'expired'
       if not is_known[hold.user] and hold.user ~= '' then users[#users + 1], is_known[hold.user] = hold.user, #users + 1 end
     end
@@ -220,9 +233,8 @@ for i = 1, call.count do
 end
 reply = not call.dry and finish_cut(call, ids, holds, decided + 1)
 if reply then return reply end
-local moves_units = step ~= 'confirm' or is_late
-local view = {kind = kind, users = users, count = #users, held = {}, rules = call.rules, stock = call.stock}
-if #users > 0 and (moves_units or call.single or call.rows) then
+local view = {kind = kind, users = users, count = #users, held = {}, rules = call.rules, stock = call.stock, withdrawn = call.withdrawn, was_first = call.was_first, seen = call.seen}
+if #users > 0 then
   reply = read_held(view)
   if reply then return reply end
   if step == 'confirm' and is_late and records_lost(view) then return unfit('nothing, though units were sold', 5) end
@@ -255,9 +267,11 @@ local function close(i, hold)
   local user, quantity = hold.user, hold.quantity
   if call.holds - closed_moves.units < quantity then return CORRUPT, 2, digits(call.holds) .. ' units held' end
   if (open[user] or 0) < quantity then return CORRUPT, 3, 'no open units of the user' end
+  -- What is not there was returned, and sold again.
+  local had = had_by(user)
+  local is_covered = had and had >= (step == 'confirm' and open[user] or quantity) and (step == 'confirm' or had ~= UNKNOWN)
+  if not is_covered then return CORRUPT, kind == 'set' and 6 or 5, view.held[is_known[user]] or 'nothing' end
   if step ~= 'confirm' then
-    local had = had_by(user)
-    if not had or had == UNKNOWN or had < quantity then return CORRUPT, kind == 'set' and 6 or 5, view.held[is_known[user]] or 'nothing' end
     if left + quantity > call.rules.total then return CORRUPT, 1, digits(call.stock) end
     now[user], left = had - quantity, left + quantity
     move_units(closed_moves, user, had, -quantity)
@@ -313,11 +327,22 @@ local function settle(i, hold, state)
   return step == 'abort' and REPLAYED or EXPIRED
 end
 
+-- Ids of holds that the job confirmed and a repair took back.
+local reversed, void = {}, {}
+for i = 1, step == 'confirm' and decided or 0 do
+  if holds[i] and holds[i] ~= CORRUPT and holds[i].state == 'void' then void[#void + 1] = ids[i] end
+end
+if #void > 0 then
+  local found = redis.pcall('HMGET', KEYS[3], unpack(void))
+  if found.err then return unfit(found, 3) end
+  for i = 1, #void do reversed[void[i]] = found[i] and find(found[i], '^%-16\t') end
+end
+
 local again = {}
 for i = 1, call.count do
   local hold, status, key, value, was = holds[i], nil, nil, nil, nil
   if i <= decided then
-    status = REPLAYED
+    status = reversed[ids[i]] and EXPIRED or REPLAYED
   elseif hold == CORRUPT then
     status = CORRUPT
   elseif states[ids[i]] == 'void' and not hold then
@@ -329,6 +354,7 @@ for i = 1, call.count do
     -- So that a WAIT that follows covers what was decided before.
     if order ~= '-' and (status == REPLAYED or status == CONFIRMED) then again[#again + 1] = i end
     if status == OUT_OF_STOCK and not call.single then
+      quantities[i] = digits(hold.quantity)
       stop_before(call, i)
       break
     end
@@ -336,8 +362,8 @@ for i = 1, call.count do
     if status ~= CORRUPT and value then states[ids[i]] = value end
   end
   if hold == CORRUPT then hold = nil end
-  if status < 0 then refused = refused + 1 end
-  letters[i], last = status == OK and step == 'confirm' and was == 'expired' and 'O' or LETTERS[status], status
+  if status < 0 and i > decided then refused = refused + 1 end
+  letters[i], last = status == OK and step == 'confirm' and was == 'expired' and 'O' or i <= decided and status < 0 and 'V' or LETTERS[status], status
   quantities[i] = hold and digits(hold.quantity) or '0'
   if call.rows or call.single then
     bought[i] = hold and is_known[hold.user] and had_by(hold.user) or 0
@@ -352,7 +378,9 @@ if not call.dry then
     local denied = #taken.ids > 0 and not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY' or may_not_give_back(call)
     if denied then return forbidden(denied) end
   end
-  local kept = {}
+  -- The job's line comes with what gives units back, and after a confirm, so that the same call again finishes one that was cut.
+  local kept, line = {}, {}
+  if decided < call.count then keep_line(call, step == 'confirm' and line or kept, refused) end
   for n = 1, #again do
     kept[#kept + 1] = fields[again[n]]
     kept[#kept + 1] = hold_text(holds[again[n]], states[ids[again[n]]] or holds[again[n]].state)
@@ -370,8 +398,7 @@ if not call.dry then
   end
   if step == 'confirm' then
     if #taken.ids > 0 then
-      take_units(call.withdrawn, taken.units)
-      write_held(call, taken.touched, taken.now)
+      take_and_record(view, taken.units, taken.touched, taken.now)
       hold_fields(taken, kept)
     end
     local cleared
@@ -391,11 +418,7 @@ if not call.dry then
   elseif #kept > 0 then
     redis.call('HSET', KEYS[3], unpack(kept))
   end
-  -- The job's line comes last, so that the same call again finishes one that was cut.
-  if call.job and decided < call.count then
-    redis.call('HSET', KEYS[3], '\tj:' .. step .. ':' .. call.job,
-      digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest)
-  end
+  if #line > 0 then redis.call('HSET', KEYS[3], unpack(line)) end
 end
 if call.single then
   local hold = holds[1]
@@ -403,7 +426,7 @@ if call.single then
   return {last, left, shown(bought[1]), quantities[1], shown_users[1]}
 end
 local common = quantities[1]
-for i = 2, call.count do
+for i = 2, #quantities do
   if quantities[i] ~= common then common = nil end
 end
 local text = concat(letters) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused) .. ' ' .. (common or concat(quantities, ','))

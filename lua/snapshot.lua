@@ -19,7 +19,7 @@
     -4 not_preheated  KEYS[1] is absent: nobody can buy (what else there is, is replied all the same)
    -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
 
-  Commands it needs: GET HGETALL TYPE TIME HLEN HMGET XREVRANGE; sets also SCARD SMISMEMBER.
+  Commands it needs: GET HGETALL TYPE TIME HLEN HMGET XLEN XREVRANGE; sets also SCARD SMISMEMBER.
 ]]
 --- @include "codes"
 
@@ -50,11 +50,11 @@ if not rules then return corrupt(invalid, 2) end
 if meta.withdrawn and not withdrawn_units(meta.withdrawn) then return corrupt(meta.withdrawn, 2) end
 local requests_type = redis.call('TYPE', KEYS[3]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return corrupt({}, 3) end
-local ledger_type = redis.call('TYPE', KEYS[4]).ok
-local bad = ledger_unfit(ledger_type, rules)
-if bad then return {CORRUPT, now, false, bad[4], bad[5]} end
+local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
+local bad = ledger_closed(stock_text, rules, entries, at_last_id)
+if bad then return bad.err and bad or {CORRUPT, now, false, bad[4], bad[5]} end
 local last = false
-if ledger_type == 'stream' then
+if entries > 0 then
   local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
   last = newest[1] and newest[1][1] or false
 end

@@ -4,7 +4,7 @@
 
   KEYS[1]  stock     of which nothing is read
   KEYS[2]  meta      hash    rules; checkpoint: what counts now; draft: pages that do not count, of the next or the last one
-  KEYS[3]  requests  hash    <tab>c:<name>:<n> -> page n of a checkpoint: JSON pairs of user and `units`, or `units open`
+  KEYS[3]  requests  hash    <tab>begun -> what a call that was cut began, of which the entries stay; <tab>c:<name>:<n> -> page n of a checkpoint: JSON pairs of user and `units`, or `units open`
                              if some are held open, from 0 on; last those of transfers between
                              shards: `lend` or `borrow`, the id, and `units shard ms`
   KEYS[4]  ledger    stream
@@ -21,7 +21,7 @@
   meta's checkpoint is `<removed> <name> <pages> <epoch> <first kept> <last removed> <entries> <total> <sum> <ms> <by>`: how
   many entries were removed since the preheat; where its pages are; and, of all entries before the first kept one: the
   last, how many they were, the total they left, the units their users hold, when that was written down, and by whom.
-  meta's draft is `<name> <pages> <open>`; only an open one (1) takes pages.
+  meta's draft is `<name> <pages> <open>`; only an open one (1) takes pages. `none 0 0` is one that has nothing.
 
   The order that is safe wherever it ends: pages into a draft, which nobody reads; switch, at which instant the draft
   is the checkpoint, and the old checkpoint a draft that is not open; cut, again and again, which takes entries that
@@ -38,7 +38,7 @@
    -23 stale          it was reset, or somebody else trims it
    -24 unread         cut: {-24, removed, group}: a consumer group has not read and acknowledged all that would go
 
-  Commands it needs (checked before the first write from Redis 7.0 on): HMGET TYPE TIME XRANGE XREVRANGE XINFO XPENDING
+  Commands it needs (checked before the first write from Redis 7.0 on): HGET HMGET TYPE TIME XRANGE XREVRANGE XINFO XPENDING
   HSET HDEL XTRIM.
 ]]
 --- @include "codes"
@@ -115,6 +115,10 @@ if step == 'plan' then
     -- The last entry is always kept: its id shows whether a tail was lost.
     from = first_of(name) or redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1][1]
     from, holder = held_back(from)
+    -- By what came since, a call that was cut is finished.
+    local last = string.match(redis.call('HGET', KEYS[3], '\tbegun') or '', '^begun (%d+%-%d+) ')
+    local needed = last and first_of('(' .. last)
+    if needed and earlier(needed, from) then from = needed end
   end
   return {OK, its_epoch, from, holder or false, first, fields[2] and active ~= '' and fields[2], fields[3]}
 end
@@ -133,8 +137,8 @@ if step == 'page' then
   if not (number and text) then return usage('trim: a page has a number and a text') end
   if not draft and number == 0 then draft, draft_pages, open = name, 0, '1' end
   if draft ~= name or open ~= '1' then return {STALE} end
-  if number == draft_pages - 1 then return {OK} end
-  if number ~= draft_pages then return {STALE} end
+  -- One that was counted before may not be there.
+  if number ~= draft_pages and number ~= draft_pages - 1 then return {STALE} end
   -- Counted first: what is counted and not there is cleared like the rest.
   redis.call('HSET', KEYS[2], 'draft', name .. ' ' .. digits(number + 1) .. ' 1')
   redis.call('HSET', KEYS[3], '\tc:' .. name .. ':' .. ARGV[4], text)
@@ -153,28 +157,28 @@ if step == 'switch' then
   local clock = redis.call('TIME')
   local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
   local words = concat({digits(removed), name, digits(pages), its_epoch, sums, now, by}, ' ')
-  if active ~= '' then
-    redis.call('HSET', KEYS[2], 'checkpoint', words, 'draft', active .. ' ' .. active_pages .. ' 0')
-  else
-    redis.call('HSET', KEYS[2], 'checkpoint', words)
-    redis.call('HDEL', KEYS[2], 'draft')
-  end
+  -- In one write: a draft that is the checkpoint too would be cleared.
+  local old = active ~= '' and active .. ' ' .. active_pages or 'none 0'
+  redis.call('HSET', KEYS[2], 'checkpoint', words, 'draft', old .. ' 0')
   return {OK}
 end
 
 if step == 'cut' then
   if not rest or ledger_type ~= 'stream' then return {OK, removed, 0} end
-  local from = string.match(rest, '^%d+ (%d+%-%d+)')
-  local first = first_of('-')
-  if not first or not earlier(first, from) then return {OK, removed, 0} end
-  local _, holder = held_back(from)
-  if holder then return {UNREAD, removed, holder} end
-  -- Whole nodes, as long as there are any; then what is left of one.
-  local count, more = redis.call('XTRIM', KEYS[4], 'MINID', '~', from, 'LIMIT', MOST_ENTRIES), 1
-  if count == 0 then count, more = redis.call('XTRIM', KEYS[4], 'MINID', from), 0 end
-  removed = removed + count
-  redis.call('HSET', KEYS[2], 'checkpoint', concat({digits(removed), active, active_pages, rest}, ' '))
-  return {OK, removed, more}
+  local from, entries = string.match(rest, '^%d+ (%d+%-%d+) %d+%-%d+ (%d+) ')
+  local first, count, more = first_of('-'), 0, 0
+  if not (first and whole(entries)) then return {OK, removed, 0} end
+  if earlier(first, from) then
+    local _, holder = held_back(from)
+    if holder then return {UNREAD, removed, holder} end
+    -- Whole nodes, as long as there are any; then what is left of one.
+    count, more = redis.call('XTRIM', KEYS[4], 'MINID', '~', from, 'LIMIT', MOST_ENTRIES), 1
+    if count == 0 then count, more = redis.call('XTRIM', KEYS[4], 'MINID', from), 0 end
+  end
+  -- In the end all that the checkpoint has are gone, also those of a call that ended before it counted them.
+  count = more == 1 and removed + count or whole(entries)
+  if count ~= removed then redis.call('HSET', KEYS[2], 'checkpoint', concat({digits(count), active, active_pages, rest}, ' ')) end
+  return {OK, count, more}
 end
 
 if step == 'clear' then

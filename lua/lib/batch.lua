@@ -11,10 +11,11 @@ end
 
 -- Decides a batch. `job` is what batches have in common: op, by, reason, name, digest, field (where its record is kept) and
 -- rows (whether the reply says what users hold); then come the batch's arguments. `read`, called with fields of the
--- requests and with users, gives the replies to GET of the stock, the rules, XLEN of the ledger, HMGET of those
+-- requests and with users, gives the replies to GET of the stock, the rules, XLEN of the ledger, what it has at LAST_ID, HMGET of those
 -- fields and HMGET of those users, in protocol 3, in which what is absent is nil.
 -- Returns nil, or what is to be written: `taken` and `returned` of the stock, `set` and `cleared` of participants, `kept` of
--- requests, `row` of the ledger; whether anything is `applied`; `needs_records` if participants must exist; and the reply.
+-- requests, `row` of the ledger; whether anything is `applied`; `needs_records` if participants must exist, `is_first` if
+-- nothing was sold before; and the reply.
 -- Of holds also the columns, `letters`, empty if no order was refused, what users hold, `bought`, and the `head` of the reply.
 local function decide_batch(job, read, epoch, before, lines, quantity, users_text, requests_text)
   -- The batch.
@@ -30,10 +31,10 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
   before = small(before)
   if not first or not before then return nil end
 
-  -- What is there. The job's record comes after the request ids.
+  -- What is there. The job's record comes after the request ids, then a call that was cut.
   local at, fields = requests and count + 1 or 1, requests or {}
-  fields[at] = job.field
-  local stock_text, rules, entries, found, held = read(fields, users)
+  fields[at], fields[at + 1] = job.field, '\tbegun'
+  local stock_text, rules, entries, at_last_id, found, held = read(fields, users)
   local ledger, its_epoch, limit_text, total_text, starts_text, ends_text =
     match(type(rules) == 'string' and rules or '', '^live ([01]) (%d+) (%S+) (%d+) (%S+) (%S+)$')
   local stock, total, limit, starts, ends = small(stock_text), small(total_text), small(limit_text), small(starts_text), small(ends_text)
@@ -45,9 +46,11 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
     local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
     if starts and now < starts or ends and now >= ends then return nil end
   end
-  if type(entries) ~= 'number' or ledger == '1' and entries == 0 then return nil end
-  -- A table of nothing but the job's record is recognized at once.
-  if found.err or held.err or (next(found) or at) ~= at then return nil end
+  if type(entries) ~= 'number' or ledger == '1' and (entries == 0 or next(at_last_id) ~= nil) then return nil end
+  -- Nothing but the job's record may be there. Which key of a table comes first is not said.
+  if found.err or held.err then return nil end
+  local known = next(found)
+  if known and (known ~= at or next(found, at) ~= nil) then return nil end
   local line, refused_text, digest = '0', '0', job.digest
   if found[at] then line, refused_text, digest = match(found[at], '^(%d+) (%d+) (.*)$') end
   line = small(line)
@@ -179,10 +182,10 @@ local function decide_batch(job, read, epoch, before, lines, quantity, users_tex
   end
   reply = reply .. ' ' .. stock_text .. ' ' .. refused_text
   return {
-    count = count, applied = ok > 0,
+    count = count, stock = stock, applied = ok > 0,
     -- Units were sold, and nobody of these is recorded: limits would start over if no record of them is left.
-    needs_records = takes and not any and total > stock,
-    taken = takes and ok > 0 and (stock - left) .. '', returned = not takes and ok > 0 and (left - stock) .. '',
+    needs_records = takes and not any and total > stock, is_first = takes and ok > 0 and total <= stock,
+    taken = takes and ok > 0 and (stock - left) .. '', returned = not takes and ok > 0 and (left - stock) .. '', short = left < total,
     set = set, sets = sets, cleared = cleared, kept = kept, kept_size = kept_at + 2, row = row,
     reply = bought and reply .. ' ' .. concat(bought, ' ') or reply,
     head = reply, letters = letters, users = users, requests = requests, quantities = quantities, bought = bought,

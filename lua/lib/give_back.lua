@@ -96,19 +96,13 @@ local function may_not_give_back(call)
     or nil
 end
 
--- Writes what was open and is not any more: participants, requests (with `fields` before), holds, deadlines, the entry, and
--- the stock last.
+-- Writes what was open and is not any more, with `fields` of the requests.
 local function give_back(call, op, moves, fields)
-  local left = call.stock + moves.units
-  write_held(call, moves.touched, moves.now)
-  local set, cleared = hold_fields(moves, fields)
-  redis.call('HSET', KEYS[3], unpack(set))
-  if #cleared > 0 then redis.call('HDEL', KEYS[3], unpack(cleared)) end
-  redis.call('HSET', KEYS[2], 'holds', digits(call.holds - moves.units))
-  remove_deadlines(call.kind, moves.ids)
-  if call.rules.ledger then redis.call('XADD', KEYS[4], '*', unpack(hold_entry(call, op, left, moves))) end
-  return_units(call.withdrawn, moves.units)
-  return left
+  local it = {units = digits(moves.units), holds = digits(call.holds - moves.units), ids = moves.ids}
+  it.users, it.gone = part_users(moves.touched, moves.now)
+  it.set, it.cleared = hold_fields(moves, fields)
+  if call.rules.ledger then it.entry = hold_entry(call, op, call.stock + moves.units, moves) end
+  give_units_back(call, it)
 end
 
 -- The server's clock in Unix ms.
@@ -176,15 +170,23 @@ end
 
 -- Ends what has a deadline and is not held, and writes to the ledger what of it was confirmed.
 local function end_stale(call, stale, holds)
-  local moves = new_moves({})
-  for i = 1, #stale do
-    if holds[i] and holds[i].state == 'confirmed' then add_move(moves, nil, stale[i], holds[i], 'confirmed') end
-  end
   remove_deadlines(call.kind, stale)
-  if #moves.ids > 0 and call.rules.ledger then
-    local alone = {by = call.by, reason = ''}
-    redis.call('XADD', KEYS[4], '*', unpack(hold_entry(alone, 'confirm', call.stock, moves)))
+  local moves = new_moves({})
+  local function write()
+    if #moves.ids == 0 then return end
+    redis.call('XADD', KEYS[4], '*', unpack(hold_entry({by = call.by, reason = ''}, 'confirm', call.stock, moves)))
+    moves = new_moves({})
   end
+  for i = 1, call.rules.ledger and #stale or 0 do
+    if holds[i] and holds[i].state == 'confirmed' then
+      -- An item of an order over several slots has an entry of its own, which names the primary.
+      local is_item = holds[i].order ~= '-'
+      if is_item then write() end
+      add_move(moves, nil, stale[i], holds[i], 'confirmed')
+      if is_item then write() end
+    end
+  end
+  write()
 end
 
 -- Finishes calls that were cut: what has a deadline and is not held was ended by one, of which the counters may not know. `stale`

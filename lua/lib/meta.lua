@@ -22,10 +22,14 @@ local function rules_text(rules)
     optional(rules.starts), optional(rules.ends)}, ' ')
 end
 
--- The rules in meta's field `rules`, of which `text` is the reply: an empty table if there is no meta. Otherwise nil and the
--- value that is no rules: `no rules` if a meta, which `has_meta` says is there, has none, as data of version 0.1.
+-- The rules of a shard that a reset removed: its epoch is kept, so that what comes late cannot make it again.
+local REMOVED = '^archived 0 %d+ %- 0 %- %-$'
+
+-- The rules in meta's field `rules`, of which `text` is the reply: an empty table if there is no meta, or that of a removed shard.
+-- Otherwise nil and the value that is no rules: `no rules` if a meta, which `has_meta` says is there, has none, as data of version 0.1.
 local function rules_of(text, has_meta)
   if type(text) == 'table' then return nil, text end
+  if text and find(text, REMOVED) then return {} end
   if text then return parse_rules(text), text end
   if has_meta then return nil, 'no rules' end
   return {}
@@ -50,12 +54,23 @@ local function closed(rules)
   if rules.ends and now >= rules.ends then return ENDED end
 end
 
--- The refusal if KEYS[4], whose TYPE is given, cannot take an entry: it must be a stream or nothing, and a ledger
--- beside no meta means that the limit was lost.
+-- The refusal of who reads KEYS[4], whose TYPE is given: it must be a stream or nothing, and a ledger beside no meta means that
+-- the limit was lost.
 local function ledger_unfit(kind, rules)
   if kind == 'none' or (kind == 'stream' and rules.total) then return nil end
   if kind == 'stream' then return unfit('nothing, beside a ledger', 2) end
   return {CORRUPT, false, false, 4, false}
+end
+
+-- The refusal if KEYS[4] takes no entry, from its XLEN and what it has at LAST_ID, both asked by pcall. A stock and a meta
+-- beside no ledger mean that its entries were lost: the next one would begin another.
+local function ledger_closed(stock, rules, entries, at_last_id)
+  if type(entries) == 'table' then return unfit(entries, 4) end
+  if not rules.total then return entries > 0 and unfit('nothing, beside a ledger', 2) or nil end
+  if not (stock and rules.ledger) or rules.state == 'archived' then return nil end
+  if entries == 0 then return unfit('nothing, though meta has a ledger', 4) end
+  if at_last_id.err then return unfit(at_last_id, 4) end
+  if #at_last_id > 0 then return unfit(LAST_ID, 4) end
 end
 
 -- The arguments of one ledger entry after its id; empty ones are left out.

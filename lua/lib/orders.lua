@@ -5,13 +5,13 @@
 local LETTERS = {
   [OK] = 'o', [REPLAYED] = 'r', [LIMIT_EXCEEDED] = 'l', [OUT_OF_STOCK] = 's', [EXCEEDS_BOUGHT] = 'x',
   [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c', [PAUSED] = 'p', [NOT_STARTED] = 'n', [ENDED] = 'e',
-  [NOT_HELD] = 'h', [EXPIRED] = 'v', [CONFIRMED] = 'f',
+  [NOT_HELD] = 'h', [EXPIRED] = 'v', [CONFIRMED] = 'f', [REVERSED] = 'b',
 }
 
 -- What a member of a set holds if no units are recorded, as a plain script leaves it: more than any number.
 local UNKNOWN = math.huge
 
--- Reads stock, meta and the ledger's type. Returns nil, or the reply that refuses the whole activity. Afterwards
+-- Reads stock and meta, and whether the ledger takes an entry. Returns nil, or the reply that refuses the whole activity. Afterwards
 -- `call.stock` is the units for sale, with those that are withdrawn; a purchase from a live activity looks for none.
 -- `call.holds` is the units held open; a deduct does not look for them.
 local function read_activity(call)
@@ -20,7 +20,8 @@ local function read_activity(call)
   local text = redis.pcall('HGET', KEYS[2], 'rules')
   local rules, invalid = rules_of(text, not text and redis.call('TYPE', KEYS[2]).ok ~= 'none')
   if not rules then return unfit(invalid, 2) end
-  local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
+  local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
+  local bad = ledger_closed(stock_text or call.restores, rules, entries, at_last_id)
   if bad then return bad end
   -- Whatever a plain script may have made of its keys since.
   if rules.state == 'archived' then return {call.op and call.op ~= 'refund' and ENDED or NOT_PREHEATED, false, false} end
@@ -53,17 +54,22 @@ local function digest_of(op, quantity, user)
   return quantity == '1' and user or quantity .. '\t' .. user
 end
 
--- Reads what is known of the request ids and the job. Returns nil, or the reply that refuses the call.
+-- Reads what is known of the request ids and the job. Returns nil, or the reply that refuses the call. A call that was cut is
+-- finished first, unless this is a dry run, and the activity is read anew; then `call.has_finished`.
 local function read_requests(call)
-  local fields = {}
+  local fields = {'\tbegun'}
   for i = 1, call.requests and call.count or 0 do
     if call.requests[i] ~= '' then fields[#fields + 1] = call.requests[i] end
   end
   if call.job then fields[#fields + 1] = '\tj:' .. call.op .. ':' .. call.job end
-  call.seen = {}
-  if #fields == 0 then return nil end
   local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
   if found.err then return unfit(found, 3) end
+  call.was_first = found[1] == 'first'
+  if found[1] and not call.was_first and not call.dry and not call.has_finished then
+    call.has_finished = true
+    return finish_begun(call, found[1]) or read_activity(call) or read_requests(call)
+  end
+  call.seen = {}
   for i = 1, #fields do call.seen[fields[i]] = found[i] end
   if not call.job then return nil end
 
@@ -85,6 +91,16 @@ end
 -- Whether orders before those of this call were not decided yet: they must not be overtaken.
 local function leaves_gap(call)
   return call.job and call.before > call.line
+end
+
+-- The status of an order that a job decided before, with what its request id, if it has one, stores.
+local function decided_as(found, digest)
+  return found and settled(found, digest) == REVERSED and REVERSED or REPLAYED
+end
+
+-- Whether a status is a refusal of the job's own: an order that a repair took back was applied before.
+local function is_refusal(status)
+  return status < 0 and status ~= REVERSED
 end
 
 -- Ends a call before one of its orders, which waits until units are borrowed.
@@ -138,14 +154,16 @@ local function shown_packed(units)
   return units == UNKNOWN and '?' or digits(units or 0)
 end
 
--- Whether units were sold and no record of it is left: limits would start over.
+-- Whether units were sold and no record of it is left: limits would start over. A purchase that was cut before it recorded the
+-- first user left none either, but wrote down that nobody was. If nobody is, the call `is_first`.
 local function records_lost(call)
   local total = call.rules.total
-  if not total or total <= call.stock or call.kind == 'counter' then return false end
+  if not total or call.kind == 'counter' then return false end
   for i = 1, call.count do
     if call.held[i] then return false end
   end
-  return redis.call('EXISTS', KEYS[5]) == 0
+  call.is_first = redis.call('EXISTS', KEYS[5]) == 0
+  return call.is_first and total > call.stock and not call.was_first
 end
 
 -- Records what a request id did: what was applied, and a refusal only of a retry, because the first try, arriving late,
@@ -159,10 +177,9 @@ local function keep(call, request, digest, status, kept)
   kept[#kept + 1] = record
 end
 
--- Writes what the users in `touched` hold now. Who holds nothing is no participant.
-local function write_held(call, touched, now)
-  local kind = call.kind
-  local set, joined, left = {}, {}, {}
+-- The users in `touched` who hold something now, with their units, and those who hold nothing; and the first ones alone.
+local function part_users(touched, now)
+  local set, left, joined = {}, {}, {}
   for i = 1, #touched do
     local user = touched[i]
     local units = now[user]
@@ -174,6 +191,13 @@ local function write_held(call, touched, now)
       left[#left + 1] = user
     end
   end
+  return set, left, joined
+end
+
+-- Writes what the users in `touched` hold now. Who holds nothing is no participant.
+local function write_held(call, touched, now)
+  local kind = call.kind
+  local set, left, joined = part_users(touched, now)
   if kind == 'hash' then
     if #set > 0 then redis.call('HSET', KEYS[5], unpack(set)) end
     if #left > 0 then redis.call('HDEL', KEYS[5], unpack(left)) end
@@ -186,12 +210,26 @@ local function write_held(call, touched, now)
   if kind == 'set' and #left > 0 then redis.call('HDEL', KEYS[6], unpack(left)) end
 end
 
--- Keeps request ids and the job's line. `kept` is a list of fields and values.
+-- Takes units, and records whose they are. The first user is recorded behind a mark, if the caller may remove it.
+local function take_and_record(call, units, touched, now)
+  local allowed = redis.acl_check_cmd
+  local marks = (call.was_first or call.is_first and not call.seen['\tbegun']) and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
+  if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+  take_units(call.withdrawn, units)
+  if call.kind ~= 'counter' then write_held(call, touched, now) end
+  if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
+end
+
+-- Adds the job's line to what is kept, a list of fields and values.
+local function keep_line(call, kept, refused)
+  if not call.job then return end
+  kept[#kept + 1] = '\tj:' .. call.op .. ':' .. call.job
+  kept[#kept + 1] = digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest
+end
+
+-- Keeps request ids and the job's line.
 local function write_requests(call, kept, refused)
-  if call.job then
-    kept[#kept + 1] = '\tj:' .. call.op .. ':' .. call.job
-    kept[#kept + 1] = digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest
-  end
+  keep_line(call, kept, refused)
   if #kept > 0 then redis.call('HSET', KEYS[3], unpack(kept)) end
 end
 

@@ -70,15 +70,19 @@ local function find_overdue(call, now, most)
   return moves, reply
 end
 
--- Writes what was found.
-local function write_overdue(call, moves, now)
+-- Postpones what is left.
+local function postpone(call, moves, now)
   if #moves.left > 0 then
     local later = {}
     for i = 1, #moves.left do later[2 * i - 1], later[2 * i] = digits(now + POSTPONED_MS), moves.left[i] end
     set_deadlines(call.kind, later)
   end
+end
+
+-- Returns the units of what was found.
+local function give_back_overdue(call, moves)
   if #moves.ids > 0 then give_back({
     kind = call.kind, by = call.by, reason = call.expiry_reason, stock = call.stock, holds = call.holds, rules = call.rules,
-    withdrawn = call.withdrawn,
+    withdrawn = call.withdrawn, remove_deadlines = call.remove_deadlines,
   }, 'expire', moves, {}) end
 end

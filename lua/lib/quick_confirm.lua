@@ -12,7 +12,7 @@ end
 
 -- The holds of a job that are confirmed, in the common case: these are the job's next lines, and each hold is open, or not there.
 -- Returns the reply; or nil before any write, and the reference path decides. No participant changes, so that a coupon's holds
--- are like a hash's.
+-- are like a hash's; their counters are only looked at.
 local function quick_confirm()
   local given, sub = ARGV, string.sub
   local kind, by, ids_text, name, job_digest = given[1], given[2], given[3], given[5], given[6]
@@ -24,7 +24,7 @@ local function quick_confirm()
   local before = small(given[8])
   if not first or not before then return nil end
 
-  -- What is there. The job's record comes after the holds.
+  -- What is there. The job's record comes after the holds, then a call that was cut.
   local fields = {unpack(ids)}
   for i = 1, count do
     local id = ids[i]
@@ -32,7 +32,7 @@ local function quick_confirm()
     fields[i] = '\th:' .. id
   end
   local record_at = count + 1
-  fields[record_at] = '\tj:confirm:' .. name
+  fields[record_at], fields[record_at + 1] = '\tj:confirm:' .. name, '\tbegun'
   local stock_text = redis.pcall('GET', KEYS[1])
   local meta = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn', 'holds')
   local ledger, its_epoch, limit_text, total_text, starts_text, ends_text =
@@ -41,10 +41,10 @@ local function quick_confirm()
   if not (stock and small(total_text) and units) or its_epoch ~= given[7] or not small(its_epoch)
     or limit_text ~= '-' and not small(limit_text) or starts_text ~= '-' and not small(starts_text)
     or ends_text ~= '-' and not small(ends_text) then return nil end
-  local entries = redis.pcall('XLEN', KEYS[4])
-  if type(entries) ~= 'number' or ledger == '1' and entries == 0 or redis.pcall('TYPE', KEYS[6]).ok ~= 'zset' then return nil end
+  local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
+  if type(entries) ~= 'number' or ledger == '1' and (entries == 0 or next(at_last_id) ~= nil) or redis.pcall('TYPE', KEYS[6]).ok ~= 'zset' then return nil end
   local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
-  if found.err then return nil end
+  if found.err or found[record_at + 1] then return nil end
   local line, refused_text = '0', '0'
   if found[record_at] then
     local digest
@@ -98,11 +98,17 @@ local function quick_confirm()
   -- What users have open. Nobody is asked for if nothing is.
   local open = asked > 0 and units > 0 and redis.pcall('HMGET', KEYS[3], unpack(name_fields, 1, asked)) or {}
   if open.err then return nil end
+  -- Which what they hold must cover.
+  local held = {}
+  if asked > 0 and kind == 'hash' then held = redis.pcall('HMGET', KEYS[5], unpack(names, 1, asked)) end
+  if asked > 0 and kind == 'coupon' then held = redis.pcall('SMISMEMBER', KEYS[5], unpack(names, 1, asked)) end
+  if held.err then return nil end
   local cleared, clears, numbers = {}, 0, {}
   for i = 1, asked do
     local text, ends = open[i] or '0', closing[names[i]]
     local has = numbers[text] or small(text)
-    if not has or has < ends then return nil end
+    local covers = kind == 'coupon' and held[i] or numbers[held[i]] or small(held[i])
+    if not has or has < ends or not covers or covers < has then return nil end
     numbers[text] = has
     if has == ends then
       clears = clears + 1

@@ -18,14 +18,15 @@ local function quick_hold()
   local function read(fields, users)
     local count = #users
     local stock_text, meta = redis.pcall('GET', KEYS[1]), redis.pcall('HMGET', KEYS[2], 'rules', 'holds')
-    local entries, found = redis.pcall('XLEN', KEYS[4]), redis.pcall('HMGET', KEYS[3], unpack(fields))
+    local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
+    local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
     local held, deadlines = redis.pcall('HMGET', KEYS[5], unpack(users)), redis.pcall('ZMSCORE', KEYS[6], unpack(fields, 1, count))
     units, user_fields = not meta.err and small(meta[2] or '0'), {unpack(users)}
     for i = 1, count do user_fields[i] = '\to:' .. users[i] end
     -- Nobody is asked for if nothing is open.
     open = (units or 0) > 0 and redis.pcall('HMGET', KEYS[3], unpack(user_fields)) or {}
     if not units or deadlines.err or next(deadlines) ~= nil or open.err then return nil end
-    return stock_text, meta[1], entries, found, held
+    return stock_text, meta[1], entries, at_last_id, found, held
   end
   redis.setresp(3)
   local change = decide_batch(job, read, given[7], given[8], given[9], given[4], given[3], given[10])
@@ -88,8 +89,11 @@ local function quick_hold()
       and (not change.row or allowed('XADD', KEYS[4], '*', 'f', 'v'))) then return nil end
     -- Write: deadlines, which are nobody's without a hold, then the stock. The first one shows whether KEYS[6] can take it.
     if type(redis.pcall('ZADD', KEYS[6], unpack(due, 1, dues))) ~= 'number' then return nil end
+    local marks = change.is_first and (not allowed or allowed('HDEL', KEYS[3], 'f'))
+    if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
     redis.call('DECRBY', KEYS[1], change.taken)
     redis.call('HSET', KEYS[5], unpack(change.set, 1, change.sets))
+    if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
     redis.call('HSET', KEYS[2], 'holds', (units + taken) .. '')
   end
   redis.call('HSET', KEYS[3], unpack(set, 1, at))

@@ -56,12 +56,13 @@ local function quick_multi()
 
     -- The activity.
     local stock_text, rules, entries = ask('GET', KEYS[at + 1]), ask('HGET', KEYS[at + 2], 'rules'), ask('XLEN', KEYS[at + 4])
+    local at_last_id = ask('XREVRANGE', KEYS[at + 4], LAST_ID, LAST_ID, 'COUNT', 1)
     local ledger, epoch, limit_text, total_text, starts_text, ends_text =
       match(type(rules) == 'string' and rules or '', '^live ([01]) (%d+) (%S+) (%d+) (%S+) (%S+)$')
     local stock, total, limit, starts, ends = small(stock_text), small(total_text), small(limit_text), small(starts_text), small(ends_text)
     if not (stock and total and before) or epoch ~= given[from + 1] or not small(epoch) or limit_text ~= '-' and not limit
       or starts_text ~= '-' and not starts or ends_text ~= '-' and not ends
-      or type(entries) ~= 'number' or ledger == '1' and entries == 0 then return nil end
+      or type(entries) ~= 'number' or ledger == '1' and (entries == 0 or next(at_last_id) ~= nil) then return nil end
     if starts or ends then
       if not now_ms then
         local clock = call('TIME')
@@ -71,8 +72,9 @@ local function quick_multi()
     end
 
     -- The job, and what the users hold. In protocol 3 what is absent is nil.
-    local record, held = ask('HGET', KEYS[at + 3], field), ask('HMGET', KEYS[at + 5], unpack(users))
-    if held.err or type(record) == 'table' then return nil end
+    local known, held = ask('HMGET', KEYS[at + 3], field, '\tbegun'), ask('HMGET', KEYS[at + 5], unpack(users))
+    if held.err or known.err or known[2] then return nil end
+    local record = known[1]
     local line, refused = '0', '0'
     if record then
       local its_digest
@@ -136,7 +138,9 @@ local function quick_multi()
       row[size + 1], row[size + 2], row[size + 3], row[size + 4] = 'job', job, 'lines', lines
       row[size + 5], row[size + 6], row[size + 7], row[size + 8] = 'quantity', quantity, 'users', users_text
     end
-    todo[which] = {(stock - left) .. '', set, column.last_text .. ' ' .. refused .. ' ' .. digest, row}
+    -- Nothing was sold yet: `take_and_record` says why.
+    local marks = total <= stock and (not allowed or allowed('HDEL', KEYS[at + 3], 'f'))
+    todo[which] = {(stock - left) .. '', set, column.last_text .. ' ' .. refused .. ' ' .. digest, row, marks}
     replies[which] = string.rep('o', count) .. ' ' .. stock_text .. ' ' .. refused .. ' 0 -' .. (given[7] == '1' and bought or '')
   end
 
@@ -153,10 +157,14 @@ local function quick_multi()
   end
 
   -- Write: all stocks first.
+  for which = 1, activities do
+    if todo[which][5] then call('HSET', KEYS[5 * which - 2], '\tbegun', 'first') end
+  end
   for which = 1, activities do call('DECRBY', KEYS[5 * which - 4], todo[which][1]) end
   for which = 1, activities do
     local at, set, row = 5 * which - 5, todo[which][2], todo[which][4]
     call('HSET', KEYS[at + 5], unpack(set))
+    if todo[which][5] then call('HDEL', KEYS[at + 3], '\tbegun') end
     call('HSET', KEYS[at + 3], field, todo[which][3])
     if row then call('XADD', KEYS[at + 4], '*', unpack(row)) end
   end

@@ -12,7 +12,7 @@ local function is_shard(text)
   return whole(text) ~= nil and #text < 10
 end
 
--- Reads the shard that KEYS are of: stock, withdrawn units (nil: none are), rules. Returns nil and the reply that refuses the call
+-- Reads the shard that KEYS are of: stock, withdrawn units (nil: none are), rules, the ledger's last id. Returns nil and the reply that refuses the call
 -- if it is none, or none of this epoch (nil: of any).
 local function read_shard(epoch)
   local stock_text = redis.pcall('GET', KEYS[1])
@@ -20,19 +20,14 @@ local function read_shard(epoch)
   if fields.err then return nil, unfit(fields, 2) end
   local rules, invalid = rules_of(fields[1], not fields[1] and redis.call('TYPE', KEYS[2]).ok ~= 'none')
   if not rules then return nil, unfit(invalid, 2) end
-  local bad = ledger_unfit(redis.call('TYPE', KEYS[4]).ok, rules)
+  local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
+  local bad = ledger_closed(stock_text, rules, entries, at_last_id)
   if bad then return nil, bad end
   if not (stock_text and rules.total and rules.ledger) then return nil, {NOT_PREHEATED, false} end
   local stock, withdrawn = whole(stock_text), withdrawn_units(fields[2])
   if not stock then return nil, unfit(stock_text, 1) end
   if fields[2] and not withdrawn then return nil, unfit(fields[2], 2) end
   if epoch and digits(rules.epoch) ~= epoch then return nil, {OTHER_EPOCH, digits(rules.epoch)} end
-  return {stock = stock, withdrawn = withdrawn, units = stock + (withdrawn or 0), rules = rules}
-end
-
--- Writes the entry of a transfer, which sets the total as an update does.
-local function write_transfer(op, by, stock, total, id, other, units)
-  local fields = entry(op, by, '', digits(stock), 'total', digits(total))
-  for _, text in ipairs({'transfer', id, 'shard', other, 'units', digits(units)}) do fields[#fields + 1] = text end
-  redis.call('XADD', KEYS[4], '*', unpack(fields))
+  local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
+  return {stock = stock, withdrawn = withdrawn, units = stock + (withdrawn or 0), rules = rules, last = newest and newest[1]}
 end

@@ -114,6 +114,7 @@ impl From<StoreError> for Failure {
             _ => "",
         };
         let hint = match advice(&error) {
+            Some(advice) if matches!(error, StoreError::NoUnits { .. }) => Some(format!("nothing was taken; {advice}")),
             Some(advice) if error.is_refusal() => Some(format!("nothing was changed; {advice}{again}")),
             advice => advice,
         };
@@ -134,6 +135,7 @@ fn exit_of(error: &StoreError) -> Exit {
         | StoreError::Server { kind: ServerKind::Usage, .. }
         | StoreError::SpreadLayout { .. }
         | StoreError::SpreadOrder { .. }
+        | StoreError::NoUser { .. }
         | StoreError::OtherJob { .. }
         | StoreError::OtherLimit { .. } => Exit::Usage,
         StoreError::Unreachable { .. } | StoreError::Timeout { .. } | StoreError::Tls { .. } => Exit::Unreachable,
@@ -149,6 +151,7 @@ fn exit_of(error: &StoreError) -> Exit {
         | StoreError::Oversized { .. }
         | StoreError::Reply { .. }
         | StoreError::NoUnits { .. }
+        | StoreError::Unfinished { .. }
         | StoreError::GaveUp(_) => Exit::Failed,
         StoreError::Unknown { .. } | StoreError::Unsettled { .. } | StoreError::Lost { .. } => Exit::Unknown,
     }
@@ -203,6 +206,7 @@ pub fn advice(error: &StoreError) -> Option<String> {
             });
         }
         StoreError::OtherLimit { .. } => "leave `--per-user-limit` out, or change the limit by `preheat --update`",
+        StoreError::NoUser { .. } => "give `--user USER`, in a file the column `user`, in a fixture the field `user`",
         StoreError::Reset { .. } => {
             "the rest was not applied; the same command again would apply the whole input to the new sale"
         }
@@ -213,9 +217,9 @@ pub fn advice(error: &StoreError) -> Option<String> {
         StoreError::Oversized { .. } => "is it the right server? its reply was not read to the end",
         StoreError::Reply { .. } => "does another version of the scripts run there?",
         StoreError::NoUnits { .. } => {
-            "nothing was taken; send it again, or give it longer with `--timeout 30s`; `seckill reconcile` names transfers \
-             that somebody left"
+            "send it again, or give it longer with `--timeout 30s`; `seckill reconcile` names transfers that somebody left"
         }
+        StoreError::Unfinished { .. } => "the same command continues: nothing is done twice",
         StoreError::GaveUp(_) => "fewer clients get in each other's way less: `--clients`",
     };
     Some(advice.to_owned())

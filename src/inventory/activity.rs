@@ -167,10 +167,33 @@ pub struct Preheated {
     pub corrupt: Option<super::order::Corrupt>,
 }
 
+impl FieldDifference {
+    /// Whether it is of the window in which the activity sells.
+    fn is_of_window(&self) -> bool {
+        matches!(self.field.as_str(), "starts_at" | "ends_at")
+    }
+}
+
 impl Preheated {
-    /// What was done. If a try may have done it whose reply was lost, that is what was planned.
+    /// What a reset removes because its plan does not say it, the window first.
+    pub fn removed(&self) -> Vec<&FieldDifference> {
+        let is_removed = |it: &&FieldDifference| self.action == Action::Reset && !it.is_given && !it.before.is_empty();
+        let mut removed: Vec<&FieldDifference> = self.differences.iter().filter(is_removed).collect();
+        removed.sort_by_key(|it| !it.is_of_window());
+        removed
+    }
+
+    /// Whether a reset removes its window, so that it sells at once and for good.
+    pub fn loses_window(&self) -> bool {
+        self.removed().iter().any(|it| it.is_of_window())
+    }
+
+    /// What was done. If a try may have done it whose reply was lost, that is what was planned; and so is what a reset removed.
     #[must_use]
     pub fn of_plan(self, planned: &Self) -> Self {
+        if self.action == Action::Reset {
+            return Self { differences: planned.differences.clone(), ..self };
+        }
         if self.status != Status::Replayed {
             return self;
         }
@@ -275,6 +298,11 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// Whether it is of a shard that a reset removed.
+    pub fn is_removed(&self) -> bool {
+        self.stored_state == StoredState::Archived && !self.ledger && self.total == 0
+    }
+
     /// Where the activity is in its life at an instant. A pause hides an open window, but not its end.
     pub fn state(&self, now: Millis) -> State {
         if self.stored_state == StoredState::Archived {
@@ -339,6 +367,11 @@ impl Snapshot {
             Some(shards) => shards.home_of(&self.activity, user),
             None => self.activity.clone(),
         }
+    }
+
+    /// Whether it is a shard that a reset removed: only its epoch is left.
+    pub fn is_removed(&self) -> bool {
+        self.meta.as_ref().is_some_and(Meta::is_removed)
     }
 
     /// Whether its keys are in files, and only its meta is left.

@@ -10,6 +10,8 @@ names! {
         Conservation = "conservation",
         /// A shard got units of which no ledger of another one says that it lent them.
         UnbackedTransfer = "unbacked_transfer",
+        /// A transfer that a shard began to write, and that its ledger does not have.
+        CutTransfer = "cut_transfer",
         /// A shard lent units long ago that no other one got.
         StuckTransfer = "stuck_transfer",
         /// Of an order of activities in several slots, one item is bought and another one is not.

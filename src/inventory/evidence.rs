@@ -1,7 +1,5 @@
 //! Audit evidence: what was found of one activity, before anybody judges it.
 
-use std::collections::HashMap;
-
 use super::checkpoint::Checkpoint;
 use super::hold::{OpenCounts, Recounted};
 use super::id::ActivityId;
@@ -12,6 +10,7 @@ use super::mismatch::{Holding, Mismatch};
 use super::number::signed;
 use super::order::Corrupt;
 use super::order_parts::SplitOrder;
+use super::purchases::Purchases;
 use super::time::Millis;
 
 /// What preheat wrote, as far as an audit needs it.
@@ -120,6 +119,8 @@ pub struct Evidence {
     pub damaged_hold: Option<Corrupt>,
     /// The units held open by the holds themselves, if they were counted.
     pub open: Option<OpenCounts>,
+    /// What the request ids did of users who hold more than they should.
+    pub purchases: Purchases,
     /// Orders of activities in several slots that are bought in part.
     pub split_orders: Vec<SplitOrder>,
     /// Warnings.
@@ -148,6 +149,7 @@ impl Evidence {
             mismatches: Vec::new(),
             damaged_hold: None,
             open: None,
+            purchases: Purchases::default(),
             split_orders: Vec::new(),
             notes: Vec::new(),
         }
@@ -179,9 +181,9 @@ impl Evidence {
         }
     }
 
-    /// Takes over what counting the open units came to. What the ledger says of them is corrected by it: the entry of a
-    /// confirmation may have been lost.
-    pub fn take_open(&mut self, recounted: Recounted) {
+    /// Takes over what counting the open units came to, and corrects what the ledger says of them: an entry may have been lost.
+    /// `is_later`: the sale went on since the ledger's end.
+    pub fn take_open(&mut self, recounted: Recounted, is_later: bool) {
         match recounted {
             Recounted::Counts(counts) => {
                 // Read at one instant, the two differ only if an entry was lost.
@@ -194,9 +196,7 @@ impl Evidence {
                             counts.counted
                         ));
                     }
-                    let users: HashMap<&[u8], u64> =
-                        counts.users.iter().map(|(user, _, counted)| (user.as_bytes(), *counted)).collect();
-                    self.ledger.limit_open(|user| users.get(user).copied().unwrap_or_default());
+                    self.ledger.count_open(&counts.by_user(), is_later);
                 }
                 self.open = Some(counts);
             }

@@ -1,5 +1,6 @@
 //! Holds: units that are taken with a deadline, and what becomes of them.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -86,6 +87,21 @@ names! {
     }
 }
 
+/// A wish to end an open hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldEnd {
+    /// What is sold.
+    pub activity: ActivityId,
+    /// Names the hold.
+    pub request: RequestId,
+    /// Whose hold it is: nobody else's is ended. A sharded activity needs it, because a request id belongs to its user there.
+    pub user: Option<StoredUser>,
+    /// What becomes of the hold.
+    pub step: Step,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+}
+
 /// How the end of a hold ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
@@ -158,6 +174,11 @@ pub struct OpenCounts {
 }
 
 impl OpenCounts {
+    /// What the holds say of each user who has one.
+    pub fn by_user(&self) -> HashMap<&[u8], u64> {
+        self.users.iter().map(|(user, _, counted)| (user.as_bytes(), *counted)).collect()
+    }
+
     /// Users of whom the two differ.
     pub fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, u64, u64)> {
         self.users.iter().filter(|(_, stored, counted)| stored != counted)

@@ -105,7 +105,7 @@ fn proof(evidence: &Evidence, bought: Option<i64>) -> Proof {
 }
 
 /// What a bare counter sold, as if it were one user; `None` if order records and ledger say the same.
-fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
+pub fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
     let nobody = evidence.ledger.user(b"");
     let sold = evidence.sold().and_then(|sold| u64::try_from(sold).ok())?;
     let ledger = evidence.by_ledger.then(|| evidence.ledger.units(nobody)).filter(|ledger| *ledger != signed(sold));
@@ -178,8 +178,7 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
 /// Orders that are bought in part.
 fn split_orders(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
     let text = |of: &dyn std::fmt::Display, state: &str| Some(Held::Text(format!("{of}: {state}")));
-    for order in std::mem::take(&mut evidence.split_orders) {
-        let SplitOrder { request, user, is_bought, other, state } = &order;
+    for SplitOrder { request, user, is_bought, other, state } in &evidence.split_orders {
         let here = if *is_bought { HoldState::Confirmed.name() } else { "returned" };
         let there = state.map_or("absent", HoldState::name);
         evidence.notes.push(format!(
@@ -187,7 +186,7 @@ fn split_orders(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
              of it; sell what is missing, or refund what is bought, by hand"
         ));
         let (redis, ledger) = (text(other, there), text(request, here));
-        let (user, class) = (Some(order.user), Class::SplitOrder);
+        let (user, class) = (Some(user.clone()), Class::SplitOrder);
         differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
     }
 }

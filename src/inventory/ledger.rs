@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use super::id::StoredUser;
 use super::names::names;
 use super::number::whole;
 use super::time::Millis;
@@ -24,6 +25,9 @@ pub struct EntryId {
 impl EntryId {
     /// Before all entries.
     pub const ZERO: Self = Self { millis: 0, number: 0 };
+
+    /// The last that a stream can have: no entry comes behind it.
+    pub const LAST: Self = Self { millis: u64::MAX, number: u64::MAX };
 
     /// When it was written.
     pub fn at(self) -> Millis {
@@ -140,6 +144,8 @@ pub struct Entry {
     pub from: Option<Vec<u8>>,
     /// Units held after each repair: a JSON array of texts.
     pub to: Option<Vec<u8>>,
+    /// Request ids that a repair took back: a JSON array of texts.
+    pub reversed: Option<Vec<u8>>,
     /// The job of a file of orders.
     pub job: Option<Vec<u8>>,
     /// The file's lines of these orders: `first-last`, or each of them.
@@ -213,6 +219,11 @@ impl Entry {
         lines(&named, count).into_iter().map(|line| format!("{job}:{line}")).collect()
     }
 
+    /// Request ids that a repair took back; none if they cannot be read.
+    pub fn reversed_ids(&self) -> Vec<String> {
+        self.reversed.as_deref().and_then(|ids| serde_json::from_slice(ids).ok()).unwrap_or_default()
+    }
+
     /// Its orders, one after the other: user, quantity, request, reason; of a repair user, from, to.
     ///
     /// # Errors
@@ -242,6 +253,23 @@ impl Entry {
         fill(&mut rows, 2, "to", self.to.as_deref())?;
         Ok(rows)
     }
+}
+
+/// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so.
+pub fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
+    let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
+    let between = entries.windows(2).filter_map(|pair| {
+        // What is no order says itself where the stock begins anew.
+        let expected = after(&pair[1])? + pair[0].stock_change()?;
+        Some(after(&pair[0])? - expected)
+    });
+    between.filter(|units| *units != 0).collect()
+}
+
+/// The users of a column, a JSON array of texts in any encoding; `None` if it is none.
+pub fn users_of_column(json: &[u8]) -> Option<Vec<StoredUser>> {
+    let users = column("users", json).ok()?;
+    Some(users.into_iter().map(|Text(user)| StoredUser::new(user)).collect())
 }
 
 /// The lines that a text names: `first-last`, or each of them; nothing if they are not that many.

@@ -4,7 +4,7 @@
 
 mod compared;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::checkpoint::Checkpoint;
 use super::column::Column;
@@ -149,13 +149,16 @@ impl LedgerState {
         self.open.iter().map(|(_, [open])| open).sum()
     }
 
-    /// Lowers what the ledger says users hold open to what is known of them.
-    pub fn limit_open(&mut self, known: impl Fn(&[u8]) -> u64) {
-        let open: Vec<(u32, i64)> =
-            self.open.iter().filter(|(_, [open])| *open > 0).map(|(user, [open])| (user, open)).collect();
-        for (user, open) in open {
-            let known = signed(known(self.users.name(user)));
-            self.set_open(user, open.min(known));
+    /// Takes over what users hold open by the holds themselves; those who are not among them hold nothing. Counted at a later
+    /// instant than the ledger ends at, it only adds: what was open then may be bought by now.
+    pub fn count_open(&mut self, counted: &HashMap<&[u8], u64>, is_later: bool) {
+        let open: Vec<u32> = self.open.iter().filter(|(_, [open])| *open > 0).map(|(user, _)| user).collect();
+        for user in open.into_iter().filter(|_| !is_later) {
+            self.set_open(user, 0);
+        }
+        for (name, counted) in counted {
+            let user = self.user(name);
+            self.set_open(user, self.open(user).max(signed(*counted)));
         }
     }
 

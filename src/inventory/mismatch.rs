@@ -47,13 +47,22 @@ impl Mismatch {
     }
 
     /// What the order records say, with what the ledger has that is newer. Where they may have what is held open or not, what
-    /// is nearer to the units held.
+    /// is nearer to the units held; what is held open at least.
     pub fn ordered_now(&self) -> Option<i64> {
         let recorded = self.recorded_now()?;
         match self.holds {
-            Holding::Units(units) => Some(signed(units).clamp(recorded, recorded.saturating_add(self.open.max(0)))),
+            Holding::Units(units) => {
+                let open = self.open.max(0);
+                Some(signed(units).clamp(recorded, recorded.saturating_add(open)).max(open))
+            }
             _ => Some(recorded),
         }
+    }
+
+    /// Whether the user holds more than order records, or else the ledger, say: a repair may take some of it.
+    pub fn loses_units(&self) -> bool {
+        let to = self.ordered_now().or(self.ledger);
+        to.is_some_and(|to| self.units().is_none_or(|units| to < units))
     }
 
     /// By how much the counter is above the ledger; `None` if either is unknown.
@@ -69,6 +78,10 @@ impl Mismatch {
             Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
             _ => self.units()?,
         };
+        // What is held open was promised, and was returned past the scripts.
+        if units < self.open {
+            return Some(Class::QuantityMismatch);
+        }
         if orders == units || (units - self.open..=units).contains(&orders) {
             return None;
         }

@@ -32,8 +32,10 @@ pub mod order_parts;
 #[doc(hidden)]
 pub mod order_sums;
 pub mod plan;
+pub mod purchases;
 pub mod reason;
 pub mod repair;
+pub mod request_record;
 pub mod rules;
 pub mod sales;
 pub mod shard_plan;

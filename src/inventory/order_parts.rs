@@ -67,6 +67,10 @@ impl OrderParts {
     /// # Errors
     /// What cannot be read.
     pub fn add(&mut self, op: Op, entry: &Entry, user: u32) -> Result<(), String> {
+        if op == Op::Repair {
+            let reversed = entry.reversed_ids();
+            self.ended.retain(|part| !reversed.iter().any(|request| **request == *part.request));
+        }
         let Some(primary) = &entry.primary else { return Ok(()) };
         let rows = entry.rows()?;
         let request = rows.first().and_then(|row| row.text(2)).ok_or("an item of an order without a request id")?;
@@ -159,6 +163,17 @@ mod tests {
         parts.add(Op::Confirm, &alone, 0).unwrap();
         let damaged = Entry { requests: None, ..entry("2-0", Op::Confirm, None) };
         assert!(parts.add(Op::Confirm, &damaged, 0).is_err());
+        assert!(parts.take_ended().is_empty());
+    }
+
+    #[test]
+    fn an_item_that_a_repair_took_back_is_compared_with_nothing() {
+        let mut parts = OrderParts::default();
+        parts.add(Op::Confirm, &entry("1-0", Op::Confirm, None), 0).unwrap();
+        let repair = |ids: &str| Entry { reversed: Some(ids.into()), ..Entry::new("2-0".parse().unwrap()) };
+        parts.add(Op::Repair, &repair(r#"["other"]"#), 0).unwrap();
+        assert_eq!(parts.ended.len(), 1);
+        parts.add(Op::Repair, &repair(r#"["other","r"]"#), 0).unwrap();
         assert!(parts.take_ended().is_empty());
     }
 

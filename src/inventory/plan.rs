@@ -64,6 +64,9 @@ pub fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrd
     }
     let Changes { mut plan, changes, .. } = changes;
     plan.name(evidence, changes);
+    for _ in &evidence.split_orders {
+        plan.keep(Class::SplitOrder, "sell what is missing, or refund what is bought, by hand");
+    }
     if evidence.lost_tail() && plan.repairs.is_empty() {
         plan.keep(Class::LostTail, "nothing restores entries; the order records show what was lost");
     }
@@ -111,6 +114,7 @@ impl RepairPlan {
             from: change.from,
             to: change.to,
             stock_change: change.stock_change,
+            reversed: change.reversed,
             after: None,
             epoch: rules.map(|rules| rules.epoch),
             repairs: rules.map(|rules| rules.repairs),

@@ -37,6 +37,8 @@ pub struct Repair {
     pub to: u64,
     /// By how much the stock moves.
     pub stock_change: i64,
+    /// Request ids of the user that hold nothing any more: their orders are reversed, for good.
+    pub reversed: Vec<String>,
     /// Of a repair that raises the stock: the [`gate`] of the plan's other repairs of the activity, which must be in
     /// force before it. Without them more would be for sale than is left.
     pub after: Option<String>,
@@ -113,6 +115,11 @@ impl Repair {
         (self.layout, &self.activity, self.epoch, self.repairs)
     }
 
+    /// Whether a user holds less after it.
+    pub fn takes_units(&self) -> bool {
+        self.user.is_some() && self.from.is_none_or(|from| self.to < from)
+    }
+
     /// Whether more is for sale after it: such repairs come last.
     pub fn raises_stock(&self) -> bool {
         self.stock_change > 0 || self.restores_stock()
@@ -127,7 +134,7 @@ impl Repair {
     /// without meta, whose repairs nothing counts. Ids are stored: a test pins the text that they are made from.
     pub fn named(mut self, at: u64) -> Self {
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
-        let text = [
+        let mut text = vec![
             "repair".to_owned(),
             self.layout.name().to_owned(),
             self.activity.clone(),
@@ -139,9 +146,10 @@ impl Repair {
             number(self.epoch),
             number(self.repairs),
             at.to_string(),
-        ]
-        .join(" ");
-        self.id = format!("repair:{}", &blake3::hash(text.as_bytes()).to_hex()[..32]);
+        ];
+        // An id may hold a space, and no tab.
+        text.extend((!self.reversed.is_empty()).then(|| self.reversed.join("\t")));
+        self.id = format!("repair:{}", &blake3::hash(text.join(" ").as_bytes()).to_hex()[..32]);
         self
     }
 }
@@ -160,6 +168,7 @@ mod tests {
             from: Some(2),
             to: 1,
             stock_change: 1,
+            reversed: Vec::new(),
             after: None,
             audited: None,
             epoch: Some(3),
@@ -183,6 +192,9 @@ mod tests {
         // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7' | b3sum`
         assert_eq!(repair().named(7).id, "repair:59c7c72279707a932ae32a107145d8a9");
         assert_ne!(repair().named(8).id, repair().named(7).id);
+        // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7 o 1\to2' | b3sum`
+        let reversed = ["o 1", "o2"].map(str::to_owned).to_vec();
+        assert_eq!(Repair { reversed, ..repair() }.named(7).id, "repair:a9e365322baed7a95d9c122e28aa6530");
         assert_eq!(gate(["b", "a"]), gate(["a", "b"]));
         assert_eq!(gate(["a", "b"]).as_deref(), Some("e1220d74c5179666f88b611a728a8b84"));
         assert_eq!(gate([]), None);

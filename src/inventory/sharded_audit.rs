@@ -15,10 +15,16 @@ use super::judgement::judge;
 use super::number::signed;
 use super::plan::{MissingOrders, RepairPlan};
 use super::shards::Shards;
-use super::transfers::{BrokenTransfer, TransferEntry, Transfers};
+use super::transfers::{BrokenTransfer, CutChange, Direction, TransferEntry, Transfers};
 
 /// A transfer is stuck when it is older than this, in milliseconds by the donor's clock: whoever began it is gone.
 pub const STUCK_AFTER: u64 = 5000;
+
+/// How old a transfer is, in milliseconds by the donor's clock. One of the future is as old: the clock was set back, and may need
+/// hours to get there again.
+pub fn transfer_age(now_ms: u64, lent_ms: u64) -> u64 {
+    now_ms.abs_diff(lent_ms)
+}
 
 /// All that was found of a sharded activity.
 pub struct ShardedEvidence {
@@ -40,6 +46,8 @@ pub struct ShardedEvidence {
     pub archived: Vec<ActivityId>,
     /// Of each shard the transfers that it has and that were written after it was read, as far as somebody looked for them.
     pub later: Vec<Transfers>,
+    /// Of each shard the change of its total that a cut left, if there is one.
+    pub cut: Vec<Option<CutChange>>,
 }
 
 impl ShardedEvidence {
@@ -68,6 +76,18 @@ impl ShardedEvidence {
             found.by_ledger && found.settled && found.rules().is_some_and(|rules| rules.epoch == self.epoch)
         };
         self.evidence.iter().all(has)
+    }
+
+    /// The transfers that a shard, by its place in the list, began to write and whose entry it lacks.
+    fn cut_transfers(&self) -> impl Iterator<Item = (usize, Direction, &CutChange)> {
+        let changes = self.cut.iter().enumerate().filter_map(|(shard, cut)| {
+            let cut = cut.as_ref()?;
+            Some((shard, cut.direction?, cut))
+        });
+        changes.filter(|(shard, direction, cut)| {
+            let has = |transfers: &Transfers| transfers.has(*direction, &cut.id);
+            !has(&self.evidence[*shard].ledger.transfers) && !has(&self.later[*shard])
+        })
     }
 
     /// Each entry of a transfer, with the shard that has the other one.
@@ -113,6 +133,20 @@ impl Matched {
     fn new(found: &ShardedEvidence) -> Self {
         let mut matched = Self::default();
         let names: Vec<ActivityId> = found.shards.ids(&found.activity).collect();
+        let mut cut_borrows = Vec::new();
+        for (shard, direction, cut) in found.cut_transfers() {
+            let (own, other) = (names[shard].clone(), found.activity.shard(cut.shard));
+            let (donor, home) = match direction {
+                Direction::Lend => (own, other),
+                Direction::Borrow => (other, own),
+            };
+            match direction {
+                Direction::Lend => matched.in_transit += cut.units,
+                Direction::Borrow => cut_borrows.push(&cut.id),
+            }
+            let (id, units, epoch) = (cut.id.clone(), cut.units, found.epoch);
+            matched.cut(BrokenTransfer { class: Class::CutTransfer, id, donor, home, units, epoch }, direction);
+        }
         for side in found.sides() {
             let Side { id, shard, is_lent, entry, other } = side;
             let units = entry.units;
@@ -146,8 +180,8 @@ impl Matched {
                 None if is_lent => {
                     matched.in_transit += units;
                     let read_at = found.evidence[shard].end.as_ref().map_or(0, |end| end.at.get());
-                    let age = read_at.saturating_sub(entry.at.get());
-                    if age > STUCK_AFTER {
+                    let age = transfer_age(read_at, entry.at.get());
+                    if age > STUCK_AFTER && !cut_borrows.contains(&id) {
                         matched.stuck(broken(), age);
                     }
                 }
@@ -166,6 +200,21 @@ impl Matched {
             units - lent
         ));
         self.differ(Class::UnbackedTransfer, home.clone(), *units, lent);
+        self.broken.push(transfer);
+    }
+
+    /// The shard of one side began to write it, and was cut.
+    fn cut(&mut self, transfer: BrokenTransfer, direction: Direction) {
+        let BrokenTransfer { id, donor, home, units, .. } = &transfer;
+        let (shard, redis, ledger) = match direction {
+            Direction::Lend => (donor, *units, 0),
+            Direction::Borrow => (home, 0, *units),
+        };
+        self.notes.push(format!(
+            "{units} units on their way from `{donor}` to `{home}` by the transfer `{id}` are in no stock: `{shard}` began to write it and \
+             was cut off; `reconcile --fix` finishes it"
+        ));
+        self.differ(Class::CutTransfer, shard.clone(), redis, ledger);
         self.broken.push(transfer);
     }
 
@@ -207,6 +256,12 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     }
     notes.extend(misplaced(&found));
     let planned = planned(&found);
+    let is_cut: Vec<bool> = (0..found.shards.count())
+        .map(|shard| {
+            found.cut_transfers().any(|(cut, ..)| cut == shard)
+                || found.cut[shard].as_ref().is_some_and(|cut| cut.direction.is_none())
+        })
+        .collect();
     let given = found.given;
     let parts = judge_each(&mut found, missing_orders);
     let mut whole = Sums::of(&parts);
@@ -248,7 +303,12 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     let proof = parts.iter().map(|(_, part)| part.proof).max_by_key(|proof| *proof as usize).unwrap_or(Proof::None);
     let mut missing = Vec::new();
     let mut said: Vec<(String, Vec<ActivityId>)> = Vec::new();
-    for (shard, part) in parts {
+    for ((shard, mut part), is_cut) in parts.into_iter().zip(is_cut) {
+        // What a change lacks that is not finished is no loss yet: to finish it and to return the units would sell them twice.
+        if is_cut {
+            part.differences.retain(|difference| difference.class != Class::Conservation);
+            part.plan = RepairPlan::default();
+        }
         if part.verdict == Verdict::NotPreheated && verdict != Verdict::NotPreheated && !found.archived.contains(&shard)
         {
             differences.push(gone(&shard));

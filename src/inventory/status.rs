@@ -40,6 +40,8 @@ names! {
         Confirmed = "confirmed",
         /// The units are in shards, activities of their own. Commands find them.
         Sharded = "sharded",
+        /// A repair took the units of this request id back, for good.
+        Reversed = "reversed",
         /// Pause: purchases are refused here, but a backend still sells with a script of its own.
         PausedHereOnly = "paused_here_only",
     }
@@ -66,7 +68,8 @@ impl Status {
             Self::Expired => -13,
             Self::Confirmed => -14,
             Self::Sharded => -15,
-            Self::PausedHereOnly => -16,
+            Self::Reversed => -16,
+            Self::PausedHereOnly => -17,
         }
     }
 

@@ -32,10 +32,10 @@ pub struct TransferEntry {
     pub at: Millis,
 }
 
-/// A transfer that has one side only: it is stuck or unbacked.
+/// A transfer that has one side only, or a side only in part: it is stuck, unbacked or cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenTransfer {
-    /// Which of the two.
+    /// Which of the three.
     pub class: Class,
     /// Names it.
     pub id: String,
@@ -47,6 +47,19 @@ pub struct BrokenTransfer {
     pub units: u64,
     /// The epoch of both.
     pub epoch: u64,
+}
+
+/// A change of a shard's total that a cut left: what the field `<tab>moving` of its `requests` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutChange {
+    /// Which side of a transfer it is; `None` for an update.
+    pub direction: Option<Direction>,
+    /// The id of the transfer, or the name of the plan.
+    pub id: String,
+    /// Units that move.
+    pub units: u64,
+    /// The number of the other shard.
+    pub shard: u32,
 }
 
 /// All transfers of one ledger, by id.
@@ -83,11 +96,31 @@ impl TransferEntry {
     }
 }
 
+impl CutChange {
+    /// Reads the field; `None` if no script writes this.
+    pub fn read(text: &[u8]) -> Option<Self> {
+        // Only the names of people may be other bytes.
+        let words: Vec<String> = serde_json::from_str(&String::from_utf8_lossy(text)).ok()?;
+        let [op, id, units, shard, ..] = &words[..] else { return None };
+        let (direction, units) = (Direction::named(op), whole(units)?);
+        let shard = if direction.is_some() { u32::try_from(whole(shard)?).ok()? } else { 0 };
+        Some(Self { direction, id: id.clone(), units, shard })
+    }
+}
+
 impl Transfers {
     /// Adds a transfer. False if its id is known with other units or another shard: nothing is changed then.
     pub fn add(&mut self, direction: Direction, id: String, transfer: TransferEntry) -> bool {
         let known = self.of(direction).entry(id).or_insert_with(|| transfer.clone());
         (known.units, known.shard) == (transfer.units, transfer.shard)
+    }
+
+    /// Whether it has this side of a transfer.
+    pub fn has(&self, direction: Direction, id: &str) -> bool {
+        match direction {
+            Direction::Lend => self.lent.contains_key(id),
+            Direction::Borrow => self.borrowed.contains_key(id),
+        }
     }
 
     fn of(&mut self, direction: Direction) -> &mut HashMap<String, TransferEntry> {

@@ -212,7 +212,7 @@ impl Store {
             found.seen.clone(),
             by,
         ];
-        let names: Vec<&str> = keys.in_order().collect();
+        let names: Vec<&str> = keys.all().collect();
         // Without the transaction nothing would hold back the script, so that begins first.
         connection.request(&redis::cmd("MULTI"))?;
         let call = evaluate("EVAL", ARCHIVE.text, &names, &arguments).get_packed_command();
@@ -232,17 +232,24 @@ impl Store {
             Err(error) => return Err(self.servers.explained(error)),
         };
         if removed == Removed::Done {
-            // Nothing is held, so what a cut left there is of no use. No script writes it any more.
-            if let Some(deadlines) = self.keys(activity).deadlines {
-                self.servers.command(&deadlines, redis::cmd("UNLINK").arg(&deadlines))?;
-            }
             self.changed(activity);
         }
         Ok(removed)
     }
 
+    /// Removes what a removal that was cut left of an archived activity.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn remove_rest(&mut self, activity: &ActivityId, found: &Archivable) -> Result<(), StoreError> {
+        let words: Vec<&str> = found.archive.iter().flat_map(|archive| archive.splitn(3, ' ')).collect();
+        let [name, sha256, _] = words[..] else { return Ok(()) };
+        let arguments = [name, &found.epoch.to_string(), sha256, "-"].map(str::to_owned);
+        self.archive(&self.keys(activity), Again::Safe, "remove", &arguments).map(|_| ())
+    }
+
     fn archive(&mut self, keys: &Keys, again: Again, step: &str, more: &[String]) -> Result<Value, StoreError> {
-        let names: Vec<&str> = keys.in_order().collect();
+        let names: Vec<&str> = keys.all().collect();
         let kind = self.kind();
         self.servers.run(&ARCHIVE, &names, again, Some(Settle::SameCall), |_| {
             [kind.clone(), step.to_owned()].into_iter().chain(more.iter().cloned()).collect()

@@ -5,6 +5,7 @@
 //! ledger says. Order records are read beside that, and compared at the end with what the ledger says then. Without a
 //! ledger, scans are repeated until two are equal.
 
+use std::collections::HashSet;
 use std::hash::BuildHasher;
 use std::sync::mpsc::Receiver;
 
@@ -14,13 +15,17 @@ use super::held_by::holding;
 use super::keys::Keys;
 use super::page_reader::NextPage;
 use super::participants::{PageRequest, ParticipantsPage};
+use super::reply::corrupt;
 use super::throttle::Throttle;
 use super::{Store, StoreError};
 use crate::inventory::evidence::{ActivityView, Evidence, Tally, limit};
+use crate::inventory::hold::OpenCounts;
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::EntryId;
 use crate::inventory::ledger_state::Compared;
 use crate::inventory::mismatch::Holding;
+use crate::inventory::number::signed;
+use crate::inventory::order::Corrupt;
 use crate::inventory::order_sums::OrderRows;
 use crate::inventory::status::Status;
 
@@ -72,6 +77,7 @@ impl AuditRun<'_> {
             let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
             if is_done {
                 self.compare_order_parts()?;
+                self.store.read_purchases(&self.keys, &mut self.evidence)?;
                 self.evidence.note_orders_too_old();
                 return Ok(());
             }
@@ -85,8 +91,11 @@ impl AuditRun<'_> {
 
     /// The first page; `None` if there is nothing to audit.
     fn first_page(&mut self) -> Result<Option<ParticipantsPage>, StoreError> {
-        let page = self.store.read_participants(&self.keys, &PageRequest::Page("0"))?;
-        Ok(self.evidence.take(&page).then_some(page))
+        let mut page = self.store.read_participants(&self.keys, &PageRequest::Page("0"))?;
+        let is_there = self.evidence.take(&page);
+        // An adoption, which begins another ledger, scans by the same script.
+        self.evidence.corrupt = page.corrupt.take().or_else(|| closed_ledger(&page.view, &self.keys));
+        Ok((is_there && self.evidence.corrupt.is_none()).then_some(page))
     }
 
     /// Folds the ledger from its checkpoint, or else its beginning, up to an instant. False if it is not whole.
@@ -190,29 +199,47 @@ impl AuditRun<'_> {
         let limit = limit(self.evidence.kind, page.view.rules);
         let ledger = &mut self.evidence.ledger;
         for (user, value) in users.iter().zip(page.held.units()) {
-            let holds = match value {
-                Value::BulkString(units) => holding(units),
-                _ => Holding::Units(0),
-            };
             ledger.see(*user);
-            self.evidence.mismatches.extend(ledger.against_ledger(*user, holds, limit));
+            self.evidence.mismatches.extend(ledger.against_ledger(*user, holding_of(value), limit));
         }
         Ok(true)
     }
 
-    /// Asks what users who differ from the order records hold open, which no ledger says, and compares them again.
+    /// Compares users who differ from the order records, or have holds, again with what they hold open, which no ledger says: by
+    /// the holds, if they were counted.
     fn look_up_open(&mut self) -> Result<(), StoreError> {
         if !self.evidence.ledger.lists_users() || !self.evidence.kind.has_users() {
             return Ok(());
         }
         let limit = limit(self.evidence.kind, self.evidence.rules());
-        for found in std::mem::take(&mut self.evidence.mismatches).chunks(MAX_USERS_PER_CALL) {
+        let counts = self.evidence.open.as_ref().map(OpenCounts::by_user);
+        let mut found: Vec<(u32, Holding)> = std::mem::take(&mut self.evidence.mismatches)
+            .into_iter()
+            .map(|mismatch| (mismatch.user, mismatch.holds))
+            .collect();
+        let known: HashSet<u32> = found.iter().map(|(user, _)| *user).collect();
+        let names: Vec<Vec<u8>> = counts.iter().flatten().map(|(name, _)| name.to_vec()).collect();
+        for names in names.chunks(MAX_USERS_PER_CALL) {
+            let page = self.store.read_participants(&self.keys, &PageRequest::Users(names))?;
+            for (name, value) in names.iter().zip(page.held.units()) {
+                let user = self.evidence.ledger.user(name);
+                if !known.contains(&user) {
+                    found.push((user, holding_of(value)));
+                }
+            }
+        }
+        for found in found.chunks(MAX_USERS_PER_CALL) {
             let ledger = &mut self.evidence.ledger;
-            let names: Vec<&[u8]> = found.iter().map(|mismatch| ledger.users.name(mismatch.user)).collect();
-            let open = self.store.open_units(&self.keys, &names)?;
-            for (mismatch, open) in found.iter().zip(open) {
-                ledger.set_open(mismatch.user, open);
-                self.evidence.mismatches.extend(ledger.mismatch(mismatch.user, mismatch.holds.clone(), limit, false));
+            let names: Vec<&[u8]> = found.iter().map(|(user, _)| ledger.users.name(*user)).collect();
+            let open = match &counts {
+                Some(counts) => {
+                    names.iter().map(|name| signed(counts.get(name).copied().unwrap_or_default())).collect()
+                }
+                None => self.store.open_units(&self.keys, &names)?,
+            };
+            for ((user, holds), open) in found.iter().zip(open) {
+                ledger.set_open(*user, open);
+                self.evidence.mismatches.extend(ledger.mismatch(*user, holds.clone(), limit, false));
             }
         }
         Ok(())
@@ -240,8 +267,11 @@ impl AuditRun<'_> {
         self.store.throttle.wait();
         let recounted = self.store.recount(&activity, most, true);
         self.store.throttle.took();
+        let seen = self.evidence.end.as_ref().map(|end| (end.last, end.rules));
+        let now = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?.view;
+        let is_later = seen != Some((now.last, now.rules));
         match recounted {
-            Ok(recounted) => self.evidence.take_open(recounted),
+            Ok(recounted) => self.evidence.take_open(recounted, is_later),
             // Who may only read what an audit needs is audited all the same.
             Err(StoreError::Permission { why }) => {
                 self.evidence.notes.push(format!("units held open were not compared with the holds: {why}"));
@@ -340,10 +370,29 @@ impl AuditRun<'_> {
         for user in self.evidence.ledger.unseen() {
             self.evidence.mismatches.extend(self.evidence.ledger.mismatch(user, Holding::Units(0), None, false));
         }
-        self.look_up_open()?;
         self.read_open()?;
+        self.look_up_open()?;
         self.evidence.note_scans(lost_beginning);
         Ok(true)
+    }
+}
+
+/// A ledger that takes no entry, as `ledger_closed` of the scripts has it: it is lost, or at its last id.
+fn closed_ledger(view: &ActivityView, keys: &Keys) -> Option<Corrupt> {
+    view.rules.filter(|rules| rules.ledger && view.stock.is_some())?;
+    let value = match view.last {
+        None => "nothing, though meta has a ledger".to_owned(),
+        Some(EntryId::LAST) => EntryId::LAST.to_string(),
+        Some(_) => return None,
+    };
+    Some(corrupt(keys, 4, Some(&value)))
+}
+
+/// What a user holds, as a lookup has it.
+fn holding_of(value: &Value) -> Holding {
+    match value {
+        Value::BulkString(units) => holding(units),
+        _ => Holding::Units(0),
     }
 }
 

@@ -7,12 +7,11 @@ use super::reply::Reply;
 use super::{Store, StoreError};
 use crate::inventory::activity::{Meta, Snapshot};
 use crate::inventory::id::ActivityId;
+use crate::inventory::ledger::EntryId;
 use crate::inventory::ledger_state::Compared;
-use crate::inventory::number::whole;
 use crate::inventory::sharded_audit::ShardedEvidence;
 use crate::inventory::shards::Shards;
-use crate::inventory::time::Millis;
-use crate::inventory::transfers::{Direction, TransferEntry, Transfers};
+use crate::inventory::transfers::{CutChange, Direction, TransferEntry, Transfers};
 
 /// What must not change during an audit.
 #[derive(PartialEq)]
@@ -52,12 +51,15 @@ impl Store {
             evidence,
             archived: Vec::new(),
             later: vec![Transfers::default(); shards.count()],
+            cut: Vec::with_capacity(shards.count()),
         };
         // Whoever has one side of a transfer was read before the other side is looked for here, so what was lent is found.
         for (at, (lent, borrowed)) in found.missing().into_iter().enumerate() {
-            let shard = activity.shard(shards.numbers()[at]);
-            self.look_for(&shard, Direction::Lend, &lent, &mut found.later[at])?;
-            self.look_for(&shard, Direction::Borrow, &borrowed, &mut found.later[at])?;
+            let after = found.evidence[at].ledger.end;
+            self.look_for(&activity.shard(shards.numbers()[at]), after, &lent, &borrowed, &mut found.later[at])?;
+        }
+        for shard in shards.ids(activity) {
+            found.cut.push(self.cut_change(&shard)?);
         }
         let names = shards.ids(activity).zip(&found.evidence);
         let gone: Vec<ActivityId> = names.filter(|(_, part)| part.end.is_none()).map(|(shard, _)| shard).collect();
@@ -87,44 +89,44 @@ impl Store {
         Ok(meta.map(|Meta { total, epoch, shards, .. }| Sale { total, epoch, shards, plan }))
     }
 
-    /// Adds those of some transfers that a shard has a record of: it is written together with the entry of the ledger, and is there
-    /// until a reset, whatever is trimmed.
+    /// Adds transfers that a shard's ledger has behind an entry, until these are among them or it ends. A record of a transfer would
+    /// not do: it proves only that something was begun.
     fn look_for(
         &mut self,
         shard: &ActivityId,
-        direction: Direction,
-        ids: &[String],
+        mut after: EntryId,
+        lent: &[String],
+        borrowed: &[String],
         found: &mut Transfers,
     ) -> Result<(), StoreError> {
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let key = self.keys(shard).requests;
-        let prefix = match direction {
-            Direction::Lend => "\ttt:",
-            Direction::Borrow => "\ttb:",
+        let is_found = |found: &Transfers| {
+            let has = |direction| move |id: &String| found.has(direction, id);
+            lent.iter().all(has(Direction::Lend)) && borrowed.iter().all(has(Direction::Borrow))
         };
-        let mut command = redis::cmd("HMGET");
-        command.arg(&key);
-        for id in ids {
-            command.arg(format!("{prefix}{id}"));
-        }
-        let reply = Reply::of_command("HMGET");
-        let records = reply.array(self.servers.command(&key, &command)?)?;
-        for (id, record) in ids.iter().zip(records) {
-            if let Value::BulkString(record) = record {
-                let transfer = read(&record).ok_or_else(|| reply.invalid(String::from_utf8_lossy(&record)))?;
-                found.add(direction, id.clone(), transfer);
+        while !is_found(found) {
+            let page = self.ledger(shard, after)?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            for entry in &page {
+                if let Some(direction) = entry.known_op().and_then(Direction::of)
+                    && let Ok((id, transfer)) = TransferEntry::read(entry)
+                {
+                    found.add(direction, id, transfer);
+                }
             }
         }
         Ok(())
     }
-}
 
-/// A record: `units home ms` of a lend, `units donor` of a borrow.
-fn read(record: &[u8]) -> Option<TransferEntry> {
-    let mut words = std::str::from_utf8(record).ok()?.split(' ').map(whole);
-    let (units, shard) = (words.next()??, u32::try_from(words.next()??).ok()?);
-    let at = words.next().map_or(Some(0), |ms| ms)?;
-    Some(TransferEntry { units, shard, at: Millis::new(at) })
+    /// The change of a shard's total that a cut left, if there is one.
+    fn cut_change(&mut self, shard: &ActivityId) -> Result<Option<CutChange>, StoreError> {
+        let key = self.keys(shard).requests;
+        let reply = Reply::of_command("HGET");
+        match self.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tmoving"))? {
+            Value::BulkString(text) => {
+                CutChange::read(&text).map(Some).ok_or_else(|| reply.invalid(String::from_utf8_lossy(&text)))
+            }
+            _ => Ok(None),
+        }
+    }
 }

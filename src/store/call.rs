@@ -95,7 +95,8 @@ impl Attempts {
     fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<(), StoreError> {
         let timeout = servers.target().timeout * 3;
         let most = if servers.waits_for_failover() { timeout.max(FAILOVER) } else { timeout };
-        if self.began.elapsed() + self.pause >= most {
+        // What sends a reply that no sale has is no server of ours, now or later.
+        if matches!(error, StoreError::Oversized { .. }) || self.began.elapsed() + self.pause >= most {
             return Err(servers.explained(error));
         }
         sleep(self.pause);

@@ -2,8 +2,8 @@
 //! that was not asked for.
 
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs};
-use std::path::Path;
+use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +35,13 @@ pub struct Target {
     pub shown: String,
     /// How long to wait for a connection, and for each reply.
     pub timeout: Duration,
+    /// What opens sockets instead of the system, in a simulation.
+    opener: Option<Opener>,
 }
+
+/// Opens a socket.
+#[doc(hidden)]
+pub type Opener = fn() -> io::Result<Box<dyn Socket>>;
 
 /// Who knows where a primary is.
 #[derive(Debug, Clone)]
@@ -79,6 +85,7 @@ impl Target {
             tls: encryption(info.addr()),
             shown,
             timeout,
+            opener: None,
             address: bare(info),
             others,
         })
@@ -160,6 +167,7 @@ impl Target {
             tls: None,
             shown,
             timeout,
+            opener: None,
         })
     }
 
@@ -230,8 +238,28 @@ impl Target {
         self.address.addr() == other.address.addr()
     }
 
+    /// Whether two URLs name the same data: a server in common, and the same database and primary. Login and TLS do not matter.
+    pub fn is_same_server(&self, other: &Self) -> bool {
+        let servers = |target: &Self| -> Vec<Place> {
+            std::iter::once(&target.address).chain(&target.others).map(|address| Place::of(address.addr())).collect()
+        };
+        let (own, others) = (servers(self), servers(other));
+        (self.database, self.primary_name()) == (other.database, other.primary_name())
+            && own.iter().any(|place| others.contains(place))
+    }
+
+    /// The same server, whose sockets are opened by `opener`: a simulated one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn simulated_by(self, opener: Opener) -> Self {
+        Self { opener: Some(opener), ..self }
+    }
+
     /// Opens a socket, each step within the timeout.
     pub(super) fn open(&self) -> io::Result<Box<dyn Socket>> {
+        if let Some(open) = self.opener {
+            return open();
+        }
         match self.address.addr() {
             ConnectionAddr::Tcp(host, port) => Ok(Box::new(self.dial(host, *port)?)),
             ConnectionAddr::TcpTls { host, port, .. } => match &self.tls {
@@ -333,6 +361,29 @@ fn why(error: &RedisError) -> String {
     match text.find(" (os error") {
         Some(at) => text[..at].trim_start_matches("Io: ").to_lowercase(),
         None => text,
+    }
+}
+
+/// Where a server is, whichever way that is written.
+#[derive(PartialEq)]
+enum Place {
+    Host(String, u16),
+    Socket(PathBuf),
+    Other(String),
+}
+
+impl Place {
+    fn of(address: &ConnectionAddr) -> Self {
+        match address {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                let host = host.trim_end_matches('.').to_lowercase();
+                let is_own = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+                Self::Host(if is_own { "localhost".to_owned() } else { host }, *port)
+            }
+            ConnectionAddr::Unix(path) => Self::Socket(path.canonicalize().unwrap_or_else(|_| path.clone())),
+            // redis-rs may learn to reach servers in other ways.
+            other => Self::Other(other.to_string()),
+        }
     }
 }
 

@@ -101,7 +101,7 @@ impl Connection {
             Ok(()) => self.value(),
             // A server that accepts no more clients says so, and closes.
             Err(closed @ StoreError::Unreachable { .. }) => match self.value() {
-                Err(said @ StoreError::Server { .. }) => Err(said),
+                Err(said @ (StoreError::Server { .. } | StoreError::Login { .. })) => Err(said),
                 _ => Err(closed),
             },
             Err(error) => Err(error),

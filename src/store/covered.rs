@@ -1,7 +1,7 @@
 //! Calls that a replica must have before anything else is done: `WAIT` behind them, on the same connection, in one write.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{Cmd, Value};
 
@@ -99,27 +99,57 @@ impl Servers {
                             return Ok(Covered { replies, is_covered, was_broken: broken.is_some() });
                         }
                         Err(error) if self.may_recover(&error) || matches!(error, StoreError::Redirected(_)) => error,
-                        Err(error) => return Err(error),
+                        Err(error) => return Err(self.in_doubt(error, broken, settle)),
                     }
                 }
                 Err(error) if error.is_connection() => {
                     broken = Some(error.why());
                     error
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.in_doubt(error, broken, settle)),
             };
-            self.recover(&mut attempts, slot, node, failure).map_err(|failure| match (&broken, settle) {
-                (Some(why), Some(settle)) => {
-                    let server = self.target().shown.clone();
-                    StoreError::Unknown { server, why: why.clone(), settle: Some(settle.clone()) }
-                }
-                _ => failure,
-            })?;
+            self.recover(&mut attempts, slot, node, failure)
+                .map_err(|failure| self.in_doubt(failure, broken.clone(), settle))?;
+        }
+    }
+
+    /// The error that ends calls; if a connection broke before, what became of them is not known.
+    fn in_doubt(&self, error: StoreError, broken: Option<String>, settle: Option<&Settle>) -> StoreError {
+        match (broken, settle) {
+            (Some(why), Some(settle)) => {
+                StoreError::Unknown { server: self.target().shown.clone(), why, settle: Some(settle.clone()) }
+            }
+            _ => error,
         }
     }
 }
 
 impl Servers {
+    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica; `None` if none has it after so long.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(super) fn run_until_covered(
+        &mut self,
+        call: &SafeCall,
+        settle: &Settle,
+        at_most: Duration,
+    ) -> Result<Option<Value>, StoreError> {
+        let began = Instant::now();
+        loop {
+            let patience = self.target().timeout / 2;
+            let mut covered = self.run_covered(std::slice::from_ref(call), patience, Some(settle))?;
+            if covered.is_covered
+                && let Some(value) = covered.replies.pop()
+            {
+                return Ok(Some(value));
+            }
+            if began.elapsed() >= at_most {
+                return Ok(None);
+            }
+        }
+    }
+
     /// Sends calls of several slots once, to all nodes side by side, with a `WAIT` of at most `patience` behind those of each node if
     /// one is given. `None` says nothing of what became of a call: it is to be sent again.
     pub(super) fn try_side_by_side(&mut self, calls: &[SafeCall], patience: Option<Duration>) -> Vec<Option<Value>> {

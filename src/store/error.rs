@@ -56,6 +56,9 @@ pub enum StoreError {
     /// The caller's limit is not the activity's own.
     #[error("the given limit per user is not the activity's own, which is {limit}")]
     OtherLimit { limit: String },
+    /// A request id of a sharded activity says nothing without its user.
+    #[error("{}`{activity}` is sharded, where a request id belongs to its user, and no user is given", at_line(line))]
+    NoUser { activity: String, line: Option<u64> },
     /// The activity was reset while a job was being applied to it.
     #[error("activity `{activity}` was reset after this run began, so the run stopped")]
     Reset { activity: String },
@@ -76,6 +79,9 @@ pub enum StoreError {
     /// The home of an order was out of stock, and no units came to it in time.
     #[error("no units of `{activity}` came to the user's shard within {waited}: {why}")]
     NoUnits { activity: String, waited: String, why: String },
+    /// The preheat of a sharded activity cannot continue now.
+    #[error("`{activity}` is not preheated: {why}")]
+    Unfinished { activity: String, why: String },
     /// An order of a load test that others kept from being decided: why.
     #[error("gave up: {0}")]
     GaveUp(String),
@@ -249,12 +255,15 @@ impl StoreError {
         let code = error.code().unwrap_or_default();
         let detail = error.detail().unwrap_or_default();
         let why = if detail.is_empty() { error.to_string() } else { detail.to_owned() };
-        // A call of more than ten arguments is refused before NOAUTH would be: `unauthenticated multibulk length`.
-        let login = matches!(code, "NOAUTH" | "WRONGPASS")
+        // A call of more than ten arguments, or of a long one, is refused before NOAUTH would be, as a `Protocol error:
+        // unauthenticated multibulk length` or `bulk length`.
+        let is_missing = code == "NOAUTH" || why.contains("unauthenticated");
+        let login = is_missing
+            || code == "WRONGPASS"
             || error.kind() == ErrorKind::AuthenticationFailed
-            || why.contains("AUTH")
-            || why.contains("unauthenticated");
+            || why.contains("AUTH");
         if login {
+            let why = if is_missing { "a password is required".to_owned() } else { why };
             return Some(Self::Login { server: server.to_owned(), why });
         }
         // A script's own call that is refused says so in its text: the code is then ERR.
@@ -311,6 +320,11 @@ impl StoreError {
             _ => false,
         }
     }
+}
+
+/// What an error of one line of a file begins with.
+fn at_line(line: &Option<u64>) -> String {
+    line.map_or_else(String::new, |line| format!("line {line}: "))
 }
 
 /// `1001` in 5649, `1002` in 1234.

@@ -9,6 +9,7 @@ use super::several::Unanswered;
 use super::slot::slot;
 use super::{Store, StoreError};
 use crate::inventory::checkpoint::Checkpoint;
+use crate::inventory::hold::HoldRecord;
 use crate::inventory::id::ActivityId;
 use crate::inventory::ledger::{Entry, EntryId};
 
@@ -31,6 +32,8 @@ pub enum Carried {
 pub struct Known {
     /// The digest that is stored under the id itself.
     pub record: Option<Vec<u8>>,
+    /// The hold of that id.
+    pub hold: Option<HoldRecord>,
     /// Whether the job of a name `<job>:<line>` decided that line.
     pub is_decided: bool,
 }
@@ -118,7 +121,7 @@ impl Store {
     pub fn known_requests(&mut self, activities: &[ActivityId], request: &str) -> Result<Vec<Known>, StoreError> {
         const AT_ONCE: usize = 500;
         let line = request.rsplit_once(':').and_then(|(job, line)| Some((job, crate::inventory::number::whole(line)?)));
-        let mut fields = vec![request.to_owned()];
+        let mut fields = vec![request.to_owned(), format!("\th:{request}")];
         if let Some((job, _)) = line {
             fields.extend(JOB_OPERATIONS.iter().map(|operation| format!("\tj:{operation}:{job}")));
         }
@@ -138,10 +141,11 @@ impl Store {
                     }
                 };
                 let mut values = reply.array(value)?.into_iter();
-                let record = match values.next() {
-                    Some(Value::BulkString(record)) => Some(record),
+                let mut text = || match values.next() {
+                    Some(Value::BulkString(text)) => Some(text),
                     _ => None,
                 };
+                let (record, hold) = (text(), text().and_then(|record| HoldRecord::read(&record)));
                 let reached = |value: &Value| match value {
                     Value::BulkString(text) => std::str::from_utf8(text)
                         .ok()
@@ -150,7 +154,7 @@ impl Store {
                 };
                 let is_decided =
                     line.is_some_and(|(_, line)| values.any(|value| reached(&value).is_some_and(|upto| upto >= line)));
-                all.push(Known { record, is_decided });
+                all.push(Known { record, hold, is_decided });
             }
         }
         Ok(all)

@@ -13,9 +13,9 @@ use super::single_call::{SingleCall, same_request};
 use super::{Settle, Store, StoreError};
 use crate::inventory::activity::Snapshot;
 use crate::inventory::hold::{
-    Expired, Held, Hold, HoldRecord, HoldState, LeftHold, OpenCounts, OpenHold, Recounted, Settled, Step,
+    Expired, Held, Hold, HoldEnd, HoldRecord, HoldState, LeftHold, OpenCounts, OpenHold, Recounted, Settled,
 };
-use crate::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::inventory::id::{ActivityId, StoredUser, UserId};
 use crate::inventory::number::{Quantity, signed};
 use crate::inventory::order::Outcome;
 use crate::inventory::shards::Shards;
@@ -47,16 +47,13 @@ impl Store {
     }
 
     /// The call that ends the hold of a request id.
-    pub(super) fn settle_call<'a>(
-        &self,
-        request: &'a RequestId,
-        step: Step,
-        reason: Option<&'a str>,
-    ) -> SingleCall<'a> {
+    pub(super) fn settle_call<'a>(&self, end: &'a HoldEnd) -> SingleCall<'a> {
         let (kind, by) = (self.kind(), self.operator.clone());
         SingleCall::new(&SETTLE, Settle::SameCall, move |mode| {
-            let arguments = [&kind, &by, request.as_str(), step.name(), "", mode, reason.unwrap_or_default()];
-            arguments.map(|text| text.as_bytes().to_vec()).into()
+            let reason = end.reason.as_deref().unwrap_or_default();
+            let arguments = [&kind, &by, end.request.as_str(), end.step.name(), "", mode, reason];
+            let user = end.user.as_ref().map(StoredUser::as_bytes);
+            arguments.into_iter().map(str::as_bytes).chain(user).map(<[u8]>::to_vec).collect()
         })
     }
 

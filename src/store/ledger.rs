@@ -291,6 +291,7 @@ pub(super) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError
             b"to" => entry.to = Some(text),
             b"job" => entry.job = Some(text),
             b"lines" => entry.lines = Some(text),
+            b"reversed" => entry.reversed = Some(text),
             b"transfer" => entry.transfer = Some(text),
             b"shard" => entry.shard = Some(text),
             b"units" => entry.units = Some(text),

@@ -43,6 +43,7 @@ mod pause_sharded;
 mod pipeline;
 mod preheat;
 mod preheat_sharded;
+mod purchases;
 mod redirection;
 mod repair;
 mod replicas;
@@ -62,7 +63,8 @@ pub mod shards;
 mod single_call;
 mod slot;
 mod snapshot;
-mod socket;
+#[doc(hidden)]
+pub mod socket;
 mod spread_orders;
 pub mod stats;
 mod throttle;

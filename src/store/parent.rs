@@ -3,6 +3,7 @@
 use redis::Value;
 
 use super::call::Again;
+use super::covered::SafeCall;
 use super::keys::Keys;
 use super::reply::Reply;
 use super::scripts::PARENT;
@@ -116,7 +117,9 @@ impl Store {
         }
     }
 
-    /// Makes the meta of an activity say something else, if it is as it was read. `clears` makes a parent of whatever was there.
+    /// Makes the meta of an activity say something else, if it is as it was read. `clears` makes a parent of whatever was there. What it
+    /// plans a replica has afterwards, if there is one: a failover that lost the plan, and nothing of what was done by it, would have
+    /// it done again. [`look_for_replicas`](super::cluster::Servers::look_for_replicas) first.
     pub(super) fn change_parent(
         &mut self,
         activity: &ActivityId,
@@ -132,8 +135,11 @@ impl Store {
             .chain(before.texts.clone().map(given))
             .chain(after.texts().map(given))
             .collect();
-        let settle = Some(Settle::SameCall);
-        let value = self.servers.run(&PARENT, &names, Again::Safe, settle, |_| arguments.clone())?;
+        let value = if after.plan.is_some() {
+            self.call_covered(SafeCall::new(&PARENT, names, arguments), activity)?
+        } else {
+            self.servers.run(&PARENT, &names, Again::Safe, Some(Settle::SameCall), |_| arguments.clone())?
+        };
         let reply = Reply::of(&PARENT);
         let values = reply.array(value)?;
         if values.first() == Some(&Value::Int(call_code::STALE)) {
@@ -147,6 +153,24 @@ impl Store {
             Status::Exists | Status::Corrupt => Ok(Changed::Stale),
             _ => Err(reply.invalid(&values)),
         }
+    }
+}
+
+impl Store {
+    /// Makes a call that may be sent again until a replica has what it wrote, if there is one.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; no replica said in time that it has it.
+    pub(super) fn call_covered(&mut self, call: SafeCall, activity: &ActivityId) -> Result<Value, StoreError> {
+        let at_most = self.servers.target().timeout;
+        let value = self.servers.run_until_covered(&call, &Settle::SameCall, at_most)?;
+        value.ok_or_else(|| StoreError::Unfinished {
+            activity: activity.to_string(),
+            why: format!(
+                "no replica of `{activity}` confirmed within {} that it has this step",
+                humantime::format_duration(at_most)
+            ),
+        })
     }
 }
 

@@ -13,12 +13,32 @@ use crate::inventory::evidence::Evidence;
 use crate::inventory::hold::Recounted;
 use crate::inventory::id::{ActivityId, StoredUser};
 use crate::inventory::number::signed;
+use crate::inventory::purchases::MOST_REVERSED;
 use crate::inventory::repair::{Audited, Repair, Repaired};
 use crate::inventory::status::Status;
 use crate::inventory::status::call_code::STALE;
 
 /// Repairs a call; all of them are one entry of the ledger.
 const CHUNK: usize = 500;
+
+/// Divides repairs among calls, in their order: what a call may take of repairs, and of request ids that they end.
+fn divide(order: &[usize], repairs: &[&Repair]) -> Vec<Vec<usize>> {
+    let mut calls: Vec<Vec<usize>> = Vec::new();
+    let mut ids = 0;
+    for at in order {
+        let more = repairs[*at].reversed.len();
+        match calls.last_mut() {
+            Some(call) if call.len() < CHUNK && ids + more <= MOST_REVERSED => call.push(*at),
+            _ => {
+                ids = 0;
+                calls.push(vec![*at]);
+            }
+        }
+        ids += more;
+    }
+    calls
+}
+
 /// How often repairs that only raise the stock are tried while others buy.
 const TRIES: usize = 20;
 
@@ -75,9 +95,9 @@ impl Store {
         if let Some(since) = audited {
             audited = self.since_audit(activity, since)?.or(audited);
         }
-        for chunk in order.chunks(CHUNK) {
+        for chunk in divide(&order, repairs) {
             let chunk: Vec<usize> =
-                chunk.iter().copied().filter(|at| all_in_force || !repairs[*at].raises_stock()).collect();
+                chunk.into_iter().filter(|at| all_in_force || !repairs[*at].raises_stock()).collect();
             if chunk.is_empty() {
                 break;
             }
@@ -165,6 +185,10 @@ impl Store {
                 arguments.push(user.to_owned());
                 arguments
                     .extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
+            }
+            if repairs.iter().any(|repair| !repair.reversed.is_empty()) {
+                let lines: Vec<String> = repairs.iter().map(|repair| repair.reversed.join("\t")).collect();
+                arguments.push(lines.join("\n").into_bytes());
             }
             if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited.is_some())) {
                 let last = audited.last.map(|last| last.to_string()).unwrap_or_default();

@@ -5,6 +5,7 @@ use redis::Value;
 use super::error::StoreError;
 use super::keys::Keys;
 use super::scripts::Script;
+use crate::inventory::ledger::EntryId;
 use crate::inventory::order::{Bought, Corrupt};
 use crate::inventory::shards::Shards;
 use crate::inventory::status::Status;
@@ -114,6 +115,14 @@ pub fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
         }
         Some(value @ "nothing, though units were sold") => {
             format!("holds {value}: it was lost; `seckill reconcile --fix` restores it from a whole ledger")
+        }
+        Some(value @ "nothing, though meta has a ledger") => {
+            format!("holds {value}: its entries were lost; `seckill preheat --adopt` begins another")
+        }
+        Some(value) if number == 4 && value == EntryId::LAST.to_string() => {
+            "holds the last id that there is, so that no entry can follow: `seckill preheat --adopt` begins another, and \
+             `seckill ledger` exports this one before"
+                .to_owned()
         }
         Some("no rules") => {
             "holds no field `rules`, as data of version 0.1: `seckill preheat --reset` starts the sale over".to_owned()

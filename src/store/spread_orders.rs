@@ -2,7 +2,7 @@
 //! id, of which the primary decides. The order is bought once the primary is confirmed, and not bought once that is void.
 //! `tests/it/spread/model.rs` goes through every interleaving of these steps.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redis::Value;
 
@@ -119,6 +119,10 @@ impl Store {
         let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
         let decision = if is_refused { self.abort(order, &mut outcomes)? } else { self.commit(order, &mut outcomes)? };
         let Decision::Bought { again } = decision else { return Ok(refused_if(true, outcomes)) };
+        if outcomes.iter().any(|outcome| outcome.status == Status::Reversed) {
+            // It was bought, and a repair took this item back. The others are the user's.
+            return Ok(refused_if(true, outcomes));
+        }
         for (nth, settled) in self.settle_others(order, "confirm")? {
             if !settled.outcome.status.is_done() {
                 // Only a server that lost what a replica had does that.
@@ -152,13 +156,19 @@ impl Store {
             return Ok(Some((Step::Release, decided)));
         }
         let is_bought = decided.outcome.status == Status::Confirmed;
-        if !is_bought && !is_given_up(decided.outcome.status) {
+        if !is_bought && !is_given_up(decided.outcome.status) && !self.is_removed(&primary)? {
             return Ok(None);
         }
         let step = if is_bought { Step::Confirm } else { Step::Release };
         let keys = self.keys(activity);
         let name_of_step = if is_bought { "confirm" } else { "abort" };
         Ok(Some((step, self.settle_covered(&keys, &request, name_of_step, name)?)))
+    }
+
+    /// Whether a reset removed this shard, with all that was bought there: it never says how an order was decided, and nothing is
+    /// decided there any more.
+    fn is_removed(&mut self, shard: &ActivityId) -> Result<bool, StoreError> {
+        Ok(shard.parent().is_some() && self.snapshot(shard)?.is_removed())
     }
 
     /// Holds all items side by side, each at its home. What became of one without a reply, the same call replies.
@@ -295,20 +305,9 @@ impl Store {
 
     /// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
     fn run_until_covered(&mut self, call: &SafeCall, request: &RequestId) -> Result<Value, StoreError> {
-        let began = Instant::now();
-        let timeout = self.servers.target().timeout;
-        let settle = same_request(request);
-        loop {
-            let mut covered = self.servers.run_covered(std::slice::from_ref(call), timeout / 2, Some(&settle))?;
-            if covered.is_covered
-                && let Some(value) = covered.replies.pop()
-            {
-                return Ok(value);
-            }
-            if began.elapsed() >= SHORTEST_HOLD.max(timeout * 3) {
-                return Err(unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()));
-            }
-        }
+        let at_most = SHORTEST_HOLD.max(self.servers.target().timeout * 3);
+        let value = self.servers.run_until_covered(call, &same_request(request), at_most)?;
+        value.ok_or_else(|| unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
     }
 }
 

@@ -80,6 +80,18 @@ impl Store {
         Ok(arrived)
     }
 
+    /// Finishes a change of a shard's total that a cut left; of any other activity it does nothing.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(super) fn finish_change(&mut self, shard: &ActivityId, epoch: &str) -> Result<(), StoreError> {
+        if shard.parent().is_some() {
+            let arguments = [&*self.operator, "", epoch, "0", "0", "0", ""].map(str::to_owned);
+            self.shard_call(&LEND, shard, &arguments)?;
+        }
+        Ok(())
+    }
+
     /// Calls a script of transfers, which may be sent again, until a replica has what it wrote.
     fn shard_call(
         &mut self,

@@ -47,10 +47,12 @@ impl Trim {
         self.from > begins
     }
 
-    /// Whether entries or pages are left that no audit reads: an earlier trim did not come to its end.
+    /// Whether entries or pages are left that no audit reads, or entries that are gone were not counted: an earlier trim did
+    /// not come to its end.
     pub fn is_unfinished(&self) -> bool {
-        self.has_draft
-            || self.checkpoint.as_ref().zip(self.first).is_some_and(|(checkpoint, first)| first < checkpoint.from)
+        let is_cut =
+            |checkpoint: &Checkpoint, first| first >= checkpoint.from && checkpoint.removed == checkpoint.entries;
+        self.has_draft || self.checkpoint.as_ref().zip(self.first).is_some_and(|(known, first)| !is_cut(known, first))
     }
 }
 
@@ -149,6 +151,8 @@ impl Store {
     ) -> Result<Result<(), Untrimmed>, StoreError> {
         let keys = self.keys(activity);
         let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
+        // A change of a shard's total that a cut left looks for its entry behind one that may go now.
+        self.finish_change(activity, &trim.epoch)?;
         self.clear(&keys, &trim.epoch)?;
         let name = uuid::Uuid::now_v7().to_string();
         let pages = pages(&sums.state);

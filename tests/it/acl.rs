@@ -346,7 +346,9 @@ fn the_same_users_work_on_every_node_of_a_cluster() {
     let sale = "layout: cluster\nactivities:\n  - {id: 5, stock: 8, shards: 4}\n";
     call("operator", "preheat -").stdin(sale).code(0);
     call("operator", "multi-deduct --user 6 1=1 2=1 3=1 5=3").code(0);
-    for line in ["deduct 5 --user 7 --quantity 3", "hold 5 --user 8 --for 1h --request h", "confirm 5 --request h"] {
+    for line in
+        ["deduct 5 --user 7 --quantity 3", "hold 5 --user 8 --for 1h --request h", "confirm 5 --user 8 --request h"]
+    {
         call("operator", line).code(0);
     }
     for line in ["inspect 5", "inspect 5 --shards", "inspect 5 --user 7", "reconcile 5", "ledger 5", "report 5"] {

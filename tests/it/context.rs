@@ -276,8 +276,92 @@ fn a_protected_context_is_changed_only_by_its_name() {
     home.seckill(["deduct", "1", "--user", "7", "--confirm", "sale"]).code(0);
     home.seckill(["preheat", "--id", "1", "--stock", "5", "--reset", "--confirm", "sale"]).code(2).stderr_has("--yes");
     // Another server is not that of the context.
-    home.seckill(["deduct", "1", "--user", "7", "-u", &redis.url()]).code(0);
-    let elsewhere = home.seckill(["deduct", "1", "--user", "7", "-u", &redis.url(), "--confirm", "sale"]).code(2);
+    let other = TestRedis::start();
+    home.seckill(["preheat", "--id", "1", "--stock", "5", "-u", &other.url()]).code(0);
+    let elsewhere = home.seckill(["deduct", "1", "--user", "7", "-u", &other.url(), "--confirm", "sale"]).code(2);
     elsewhere.stderr_has("no context is in use");
     home.seckill(["inspect", "1"]).code(0);
+}
+
+#[test]
+fn protection_is_of_the_server_whatever_names_it() {
+    let (home, redis) = (Home::new(), TestRedis::with_tcp([]));
+    let address = redis.url().replace("redis://", "");
+    let port = address.rsplit(':').next().unwrap();
+    let write = |url: &str| {
+        home.write(
+            &format!("current: free\ncontexts:\n  free: {{url: 'h:1'}}\n  sale: {{url: '{url}', protected: true}}\n"),
+            0o600,
+        );
+    };
+    let order = |args: &[&str]| home.seckill(["preheat", "--id", "1", "--stock", "5"]).args(args);
+    let before = redis.dump_all();
+    for (protected, named, is_same) in [
+        ("redis://ADDRESS", "redis://ADDRESS", true),
+        ("ADDRESS", "redis://ops@localhost:PORT/0", true),
+        ("redis://LOCALHOST:PORT", "redis://127.0.0.1:PORT", true),
+        ("redis://n1.invalid,ADDRESS", "redis://ADDRESS", true),
+        ("redis://ADDRESS", "redis://ADDRESS,n1.invalid", true),
+        ("rediss://ADDRESS", "redis://ADDRESS", true),
+        ("redis://ADDRESS/1", "redis://ADDRESS", false),
+        ("redis://127.0.0.1:1", "redis://ADDRESS", false),
+        ("redis+sentinel://s1:1,s2:2/shop", "redis+sentinel://s2:2,s3:3/shop", true),
+        ("redis+sentinel://s1:1,s2:2/shop", "redis+sentinel://s2:2/other", false),
+    ] {
+        let real = |url: &str| url.replace("ADDRESS", &address).replace("PORT", port);
+        write(&real(protected));
+        let url = real(named);
+        for call in [order(&["-u", &url]), order(&[]).env("SECKILL_URL", &url), order(&[]).env("REDIS_URL", &url)] {
+            let outcome = call.args(["--yes", "--timeout", "100ms"]).run();
+            let is_asked = outcome.stderr.contains("`sale` is protected") && outcome.stderr.contains("--confirm sale");
+            assert_eq!(is_asked, is_same, "{protected} and {named}: {outcome:?}");
+        }
+        if is_same {
+            redis.assert_unchanged_since(&before);
+        } else {
+            redis.cmd("FLUSHALL");
+        }
+    }
+    write(&redis.url());
+    order(&["-u", &redis.url(), "--dry-run"]).code(0);
+    order(&["-u", &redis.url(), "--confirm", "free"]).code(2).stderr_has("`sale`");
+    order(&["-u", &redis.url()]).at_terminal("free\n").code(1).stdout_has("Type `sale` to change it");
+    order(&["-u", &redis.url(), "--confirm", "sale"]).code(0);
+    // So does another context of the same server, and a socket by any path.
+    let link = home.path("link", "");
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(redis.socket(), &link).unwrap();
+    write(&format!("unix://{}", redis.socket().display()));
+    home.seckill(["context", "add", "mine", "-u", &format!("unix://{link}")]).code(0);
+    order(&["--context", "mine"]).code(2).stderr_has("`sale` is protected");
+    order(&["--context", "mine", "--confirm", "mine"]).code(2).stderr_has("`sale`");
+    order(&["--context", "mine", "--confirm", "sale"]).code(0);
+    // Who can be protected is not known.
+    home.write("contexts: {a: {url: 'h:1', layot: sku}}\n", 0o600);
+    order(&["-u", &redis.url()]).code(2).stderr_has("layot");
+}
+
+#[test]
+fn each_change_says_if_the_environment_overrides_a_context() {
+    let (home, redis) = (Home::new(), TestRedis::start());
+    home.seckill(["context", "add", "sale", "-u", "unix:///nonexistent/sale"]).code(0);
+    let order = || home.seckill(["preheat", "--id", "1", "--stock", "5"]);
+    let url = redis.url();
+    let (on, overrides) = (format!("{url} (layout seckill)"), "overrides the context `sale`");
+    let (by_first, by_second) = (format!("{on}: `SECKILL_URL` {overrides}"), format!("{on}: `REDIS_URL` {overrides}"));
+    order().env("SECKILL_URL", &url).code(0).on(&on);
+    order().env("SECKILL_URL", &url).env("SECKILL_CONTEXT", "sale").code(0).on(&by_first);
+    home.seckill(["context", "use", "sale"]).code(0);
+    order().env("SECKILL_URL", &url).code(0).on(&by_first);
+    order().env("REDIS_URL", &url).code(0).on(&by_second);
+    let refused = order().args(["--reset", "-o", "json"]).env("SECKILL_URL", &url).code(2);
+    assert_eq!(refused.error_json()["on"], *by_first);
+    // A flag is what was meant.
+    order().args(["-u", &url]).env("SECKILL_URL", "h:1").code(0).on(&on);
+    order()
+        .args(["--context", "sale"])
+        .env("SECKILL_URL", &url)
+        .code(5)
+        .on("sale (unix:///nonexistent/sale, layout seckill)");
+    home.seckill(["inspect"]).env("SECKILL_URL", &url).code(0).stderr("");
 }

@@ -100,6 +100,9 @@ fn ledger_entries_have_the_fields_that_the_contract_names() {
     wait_until("a hold is overdue", || redis.seckill(["expire", "1", "-o", "json"]).code(0).json()[0]["holds"] == 1);
     redis.cmd(("HINCRBY", "seckill:participants:1", "9", 1));
     redis.seckill(["reconcile", "1", "--fix", "--yes"]).run();
+    run("preheat --id 3 --stock 5");
+    run("deduct 3 --user 7");
+    redis.seckill(["reconcile", "3", "--fix", "--yes", "--expect-rows", "0", "--orders-cmd", "echo user"]).code(0);
     redis.cmd(("SET", "seckill:stock:2", 5));
     run("preheat --id 2 --adopt --total 5 --yes");
     let mut scripts = Scripts::of(&redis, SECKILL);
@@ -108,7 +111,7 @@ fn ledger_entries_have_the_fields_that_the_contract_names() {
     assert_eq!(scripts.call("lend", &keys("1"), &["", &id, "1", "2", "1", "1", ""]).split(' ').next(), Some("1"));
     assert_eq!(scripts.call("borrow", &keys("2"), &["", &id, "1", "1", "1"]).split(' ').next(), Some("1"));
     let mut seen = BTreeMap::<String, BTreeSet<String>>::new();
-    for (id, mut entry) in [redis.xrange("seckill:ledger:1"), redis.xrange("seckill:ledger:2")].concat() {
+    for (id, mut entry) in ["1", "2", "3"].map(|id| redis.xrange(&SECKILL.ledger(id))).concat() {
         let op = entry.remove("op").unwrap();
         assert!(entry.remove("stock").is_some(), "{id}: {op}");
         entry.retain(|name, _| name != "by" && name != "reason");

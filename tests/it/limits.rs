@@ -145,7 +145,7 @@ fn in_the_cluster_layout_no_id_ends_in_a_number_sign_and_digits() {
         (&["run", "-"], plan),
         (&["preheat", "-l", "cluster", "--from", "-"], list),
     ] {
-        redis.seckill([]).args(args).stdin(stdin).code(2).stderr_has("activity `sku#12`: in the layout `cluster`");
+        redis.seckill([]).args(args).stdin(stdin).code(2).stderr_has("`sku#12` is a shard of `sku`: name the activity");
     }
     assert!(redis.dump_all().is_empty());
     redis.seckill(["preheat", "-l", "cluster", "--id", "sku#", "--stock", "5"]).code(0);

@@ -13,6 +13,7 @@ mod orders;
 mod plans;
 mod proof;
 mod repair;
+mod reversed;
 
 use crate::support::{TestRedis, backend};
 use serde_json::{Value, json};

@@ -190,6 +190,60 @@ fn an_order_is_found_by_its_request_id_in_every_layout() {
     }
 }
 
+#[test]
+fn a_hold_that_ended_says_how_and_when_and_by_whom() {
+    for layout in [SECKILL, SKU, COUPON] {
+        let redis = TestRedis::start();
+        json_call(&redis, layout, "preheat --id 1 --stock 50").code(0);
+        let find = |id: &str| json_call(&redis, layout, "inspect --request").args([id]).code(0).json()[0].clone();
+        for (request, duration) in [("open", "1h"), ("paid", "1h"), ("left", "1h"), ("late", "1ms"), ("void", "1ms")] {
+            let line = format!("hold 1 --user {request} --request {request} --for {duration}");
+            json_call(&redis, layout, &line).code(0);
+        }
+        let by = |name: &'static str, line: &str| json_call(&redis, layout, line).env("SECKILL_OPERATOR", name).run();
+        by("cashier", "confirm 1 --request paid").code(0);
+        let file = json_call(&redis, layout, "release --from -").stdin("activity,request\n1,left\n");
+        file.env("SECKILL_OPERATOR", "desk").code(0);
+        crate::support::wait_until("both are expired", || {
+            by("timer", "expire 1").code(0);
+            ["late", "void"]
+                .iter()
+                .all(|id| redis.hget(&layout.requests("1"), &format!("\th:{id}")).unwrap().starts_with("expired"))
+        });
+        let ended = |id: &str| {
+            let row = find(id);
+            assert_eq!((&row["op"], &row["status"], &row["by"]), (&json!("hold"), &json!("ok"), &json!("tester@test")));
+            assert!(row["ended_at"].is_string() == row["ended_by"].is_string(), "{row}");
+            assert!(row["ended_at"].as_str().is_none_or(|end| end >= row["time"].as_str().unwrap()), "{row}");
+            (row["state"].as_str().unwrap().to_owned(), row["ended_by"].as_str().unwrap_or_default().to_owned())
+        };
+        let is = |state: &str, by: &str| (state.to_owned(), by.to_owned());
+        assert_eq!(ended("open"), is("held", ""), "{layout:?}");
+        assert_eq!(ended("paid"), is("confirmed", "cashier"), "{layout:?}");
+        assert_eq!(ended("left"), is("released", "desk"), "{layout:?}");
+        assert_eq!(ended("late"), is("expired", "timer"), "{layout:?}");
+        by("cashier", "confirm 1 --request late").code(0);
+        assert_eq!(ended("late"), is("confirmed", "cashier"), "{layout:?}");
+        by("desk", "release 1 --request void").code(3);
+        assert_eq!(ended("void"), is("void", "timer"), "{layout:?}");
+        let table = redis.seckill(["-l", layout.name, "inspect", "--request", "left"]).env("COLUMNS", "200").code(0);
+        table.stdout_has("released").stderr_has("the hold `left` was released in `1` at ").stderr_has(" by desk");
+        // Who is no hold has none of it.
+        json_call(&redis, layout, "deduct 1 --user 7 --request plain").code(0);
+        assert!(find("plain").get("state").is_none() && find("plain").get("ended_at").is_none());
+    }
+    // Without a ledger, its record says how it ended.
+    let redis = TestRedis::start();
+    redis.seckill(["preheat", "-"]).stdin("activities: [{id: 1, stock: 5, ledger: false}]").code(0);
+    for line in ["hold 1 --user 7 --for 1h --request h", "release 1 --request h"] {
+        redis.seckill([]).args(line.split(' ')).code(0);
+    }
+    let found = json_call(&redis, SECKILL, "inspect --request h").code(0);
+    let row = found.json()[0].clone();
+    assert_eq!((&row["state"], &row["time"], row.get("ended_at")), (&json!("released"), &Value::Null, None));
+    found.stderr_has("when and by whom is not recorded");
+}
+
 /// Entries of single orders, as backends write them: more than a page, and more orders of one user than are kept.
 #[test]
 fn a_long_ledger_is_read_in_pages_and_the_newest_orders_are_kept() {

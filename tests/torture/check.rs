@@ -349,8 +349,10 @@ impl<'a> Part<'a> {
                         (What::File { file, .. }, Some(of)) => *file == of,
                         (What::Order(order), None) => {
                             let request = request_of(event, order).unwrap_or_default();
-                            // A late first try ends a hold that its retry did not find yet.
-                            let is_early = order.operation.ends() && event.stdout.contains("not_held");
+                            // A late first try ends a hold that its retry did not find yet; or what it held is over when its
+                            // retry comes.
+                            let is_early = order.operation.ends() && event.stdout.contains("not_held")
+                                || order.operation == Operation::Hold && event.stdout.contains("expired");
                             let may_say_so = matches!(event.code, Some(0 | 6) | None)
                                 || is_early
                                 || event.code == Some(3) && self.is_forgotten(&it.order, (nth, it.at), &event.to);

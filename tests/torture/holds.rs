@@ -72,6 +72,20 @@ impl Sale {
         is_free && hold.units <= self.stock
     }
 
+    /// The same behind late confirmations of the same call, of which a call writes its records after those of void holds.
+    fn has_room_behind(&self, layout: Layout, hold: &Hold, written: &[Transition], activity: usize) -> bool {
+        let mut sale = self.clone();
+        for it in written.iter().filter(|it| it.activity == activity && it.new.starts_with("confirmed ")) {
+            if let Some(other) = sale.holds.get(it.request.as_str()).filter(|other| other.state == "expired").cloned()
+                && sale.has_room(layout, &other)
+                && sale.shift(&other, false).is_err()
+            {
+                return false;
+            }
+        }
+        sale.has_room(layout, hold)
+    }
+
     /// What a confirm or a release must be answered.
     pub fn end(&self, layout: Layout, order: &Order) -> &'static str {
         let Some(hold) = self.holds.get(order.request.as_str()) else { return "not_held" };
@@ -179,7 +193,12 @@ impl Model<'_> {
                     (None, "expire", Some(true))
                 }
                 ("expired", "confirmed") if has_room => (Some(confirm), "deduct", Some(false)),
-                ("expired", "void") if release.is_some() || confirm.is_some() && !has_room => (None, "", None),
+                ("expired", "void") if release.is_some() => (None, "", None),
+                ("expired", "void")
+                    if confirm.is_some() && !sale.has_room_behind(self.layout, hold, &written.holds, *activity) =>
+                {
+                    (None, "", None)
+                }
                 _ => return Err(wrong("that is never so")),
             };
             if order == Some(None) {
@@ -292,5 +311,30 @@ impl Timeline<'_> {
             rows.filter(|row| row.op == "expire" && row.by == by).count() as u64
         });
         if found.max().unwrap_or(0) >= count { Ok(()) } else { Err(format!("{count} holds, which no entry has")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::SECKILL;
+
+    #[test]
+    fn a_late_confirm_finds_no_room_behind_another_of_the_same_call() {
+        let hold = |user: &str| Hold { state: "expired".to_owned(), user: user.into(), units: 2 };
+        let mut sale = Sale { stock: 3, total: 3, ..Sale::default() };
+        sale.holds = [("a".into(), hold("7")), ("b".into(), hold("8"))].into();
+        let becomes = |request: &str, state: &str| Transition {
+            activity: 0,
+            request: request.to_owned(),
+            old: Some("expired 2 9 - 7".to_owned()),
+            new: format!("{state} 2 9 - 7"),
+        };
+        let (void, confirmed) = (becomes("b", "void"), becomes("a", "confirmed"));
+        assert!(!sale.has_room_behind(SECKILL, &hold("8"), &[void, confirmed], 0), "one unit is left");
+        assert!(sale.has_room_behind(SECKILL, &hold("8"), &[becomes("b", "void")], 0));
+        assert!(sale.has_room_behind(SECKILL, &hold("8"), &[becomes("a", "confirmed")], 1), "of another activity");
+        sale.stock = 4;
+        assert!(sale.has_room_behind(SECKILL, &hold("8"), &[becomes("a", "confirmed")], 0));
     }
 }

@@ -42,28 +42,13 @@ mod verdicts;
 
 use std::time::{Duration, Instant};
 
-/// The seconds and the seed of `make test`.
-const FIXED: (u64, u64) = (15, 1);
-/// The same on a cluster: primaries and replicas.
-const FIXED_ON_CLUSTER: (u64, u64, usize) = (12, 1, 6);
-/// How long a second look at one of its seeds may take.
-const AGAIN: Duration = Duration::from_secs(10);
-
+/// What breaks at random may show a fault in one run and not in the next: it is no part of a plain `cargo test`.
 #[test]
 fn whatever_breaks_every_answer_agrees_with_the_rules() {
-    let (seconds, seed) = FIXED;
-    if number("SECKILL_TORTURE_NODES").is_none() {
-        torture(seconds, seed, 0);
-    }
-}
-
-#[test]
-fn whatever_fails_over_every_answer_agrees_with_the_rules() {
-    let (seconds, seed, nodes) = FIXED_ON_CLUSTER;
-    match number("SECKILL_TORTURE_NODES") {
-        Some(nodes) => torture(seconds, seed, usize::try_from(nodes).unwrap()),
-        None if number("SECKILL_TORTURE_SEED").is_none() => torture(seconds, seed, nodes),
-        None => {}
+    let nodes = number("SECKILL_TORTURE_NODES").unwrap_or(0);
+    match number("SECKILL_TORTURE_SECONDS") {
+        Some(seconds) => torture(seconds, usize::try_from(nodes).unwrap()),
+        None => eprintln!("left out: `make torture`, or SECKILL_TORTURE_SECONDS, plays it"),
     }
 }
 
@@ -72,11 +57,9 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Plays one round after the other, until the time is over.
-fn torture(seconds: u64, first: u64, nodes: usize) {
+fn torture(seconds: u64, nodes: usize) {
     assert!(nodes == 0 || nodes >= 6 && nodes.is_multiple_of(2), "three primaries or more, each with a replica");
-    let seconds = number("SECKILL_TORTURE_SECONDS").unwrap_or(seconds);
-    let first = number("SECKILL_TORTURE_SEED").unwrap_or(first);
-    let is_fixed = number("SECKILL_TORTURE_SEED").is_none();
+    let first = number("SECKILL_TORTURE_SEED").unwrap_or(1);
     let goes_on = number("SECKILL_TORTURE_GO_ON").is_some();
     let begun = Instant::now();
     let deadline = begun + Duration::from_secs(seconds);
@@ -86,13 +69,6 @@ fn torture(seconds: u64, first: u64, nodes: usize) {
             Ok(summary) => {
                 calls += summary.calls;
                 eprintln!("seed {seed}: ok, {summary}");
-            }
-            // The fixed seeds stand for rules that hold in every interleaving. What a second look at the same seed does
-            // not show again is printed with its history, for `make torture` to hunt, and fails nobody's build.
-            Err((problems, file))
-                if is_fixed && (0..2).all(|_| round::run(seed, nodes, Instant::now() + AGAIN).is_ok()) =>
-            {
-                eprintln!("seed {seed}: not seen again: {}\nhistory: {}", problems.join("\n"), file.display());
             }
             Err((problems, file)) => {
                 let shown = problems.iter().take(3).map(String::as_str).collect::<Vec<_>>().join("\n");

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use super::hints;
 use super::rows::warn_of_corrupt;
+use super::session::Changing;
 use super::sharded::{expand, find};
 use crate::cli::Mutating;
 use crate::cli::error::{Error, Result};
@@ -50,9 +51,13 @@ pub struct ArchiveArgs {
     mutating: Mutating,
 }
 
-impl ArchiveArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for ArchiveArgs {
+    fn mutating(&self) -> &Mutating {
         &self.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.activities.iter()
     }
 }
 
@@ -179,6 +184,9 @@ impl<'a> Run<'a> {
                 match Archive::open(&folder) {
                     Ok(archive) if Some(archive.sealed.sha256.as_str()) == found.sha256() => {
                         archive.verify(|_| {})?;
+                        if !self.args.mutating.dry_run {
+                            self.store.remove_rest(activity, &found)?;
+                        }
                         Refused::Done(Box::new(archive.sealed.manifest), folder)
                     }
                     _ => Refused::Archived(found.archive),

@@ -17,23 +17,31 @@ impl<'a> Consent<'a> {
         Self { dry_run: mutating.dry_run, confirm: mutating.confirm.as_deref() }
     }
 
-    /// Checks the name, or asks for it. `context` is the one whose server is changed; `shown` names that server.
+    /// Checks the name, or asks for it. `context` is the one in use; `protected_by` are the protected contexts of its server,
+    /// which `shown` names.
     ///
     /// # Errors
     /// The name is another one, or nobody is there to ask. Nothing was changed.
-    pub fn given(self, context: Option<&str>, is_protected: bool, shown: &str, out: &Output) -> Result<(), Failure> {
-        if let Some(name) = self.confirm {
-            return match context {
-                Some(context) if context == name => Ok(()),
-                Some(context) => Err(Failure::usage(format!("`--confirm {name}`, but the context is `{context}`"))
-                    .hint("nothing was changed; `--context NAME` chooses another")),
-                None => Err(Failure::usage(format!("`--confirm {name}`, but no context is in use: this is {shown}"))
-                    .hint("nothing was changed; `--context NAME` chooses one")),
+    pub fn given(
+        self,
+        context: Option<&str>,
+        protected_by: &[String],
+        shown: &str,
+        out: &Output,
+    ) -> Result<(), Failure> {
+        let protection = protected_by.first().map(String::as_str);
+        let Some(name) = self.confirm else {
+            return match protection {
+                Some(protection) if !self.dry_run => out.terminal().confirm_name(protection, shown),
+                _ => Ok(()),
             };
-        }
-        match context {
-            Some(name) if is_protected && !self.dry_run => out.terminal().confirm_name(name, shown),
-            _ => Ok(()),
+        };
+        match protection.or(context) {
+            Some(context) if context == name || protected_by.iter().any(|protection| protection == name) => Ok(()),
+            Some(context) => Err(Failure::usage(format!("`--confirm {name}`, but the context is `{context}`"))
+                .hint("nothing was changed; `--context NAME` chooses another")),
+            None => Err(Failure::usage(format!("`--confirm {name}`, but no context is in use: this is {shown}"))
+                .hint("nothing was changed; `--context NAME` chooses one")),
         }
     }
 }

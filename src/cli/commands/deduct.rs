@@ -2,6 +2,7 @@
 
 use super::bulk::{self, BulkArgs, Task};
 use super::rows::{OutcomeRow, required_user, show};
+use super::session::Changing;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
@@ -45,9 +46,13 @@ pub struct DeductArgs {
     bulk: BulkArgs,
 }
 
-impl DeductArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for DeductArgs {
+    fn mutating(&self) -> &Mutating {
         &self.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.activity.iter()
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::hints;
 use super::hold::records_users;
+use super::session::Changing;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
@@ -37,9 +38,13 @@ pub struct ExpireArgs {
     mutating: Mutating,
 }
 
-impl ExpireArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for ExpireArgs {
+    fn mutating(&self) -> &Mutating {
         &self.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.activities.iter()
     }
 }
 

@@ -58,6 +58,13 @@ pub fn warn_of_replica(store: &mut Store, out: &Output) {
     }
 }
 
+/// Says what to do about an order that a repair took back.
+pub fn reversed(mut statuses: impl Iterator<Item = Status>, out: &Output) {
+    if statuses.any(|status| status == Status::Reversed) {
+        out.note("a repair took it back; order anew with a new id");
+    }
+}
+
 /// Says when the window of an activity opens or closed, or that it is archived, if that refused an order. A server that does
 /// not let us ask is not worth an error.
 pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Output) {

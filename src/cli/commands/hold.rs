@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::bulk::{self, BulkArgs, Task};
 use super::rows::{OutcomeRow, show};
+use super::session::Changing;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -48,9 +49,13 @@ pub struct HoldArgs {
     bulk: BulkArgs,
 }
 
-impl HoldArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for HoldArgs {
+    fn mutating(&self) -> &Mutating {
         &self.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.activity.iter()
     }
 }
 

@@ -55,6 +55,8 @@ pub struct InspectArgs {
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
     /// Show what a user holds and may still buy; repeatable
+    ///
+    /// With --request: whose order it is, which a sharded activity needs.
     #[arg(long, value_name = "USER", conflicts_with_all = ["top", "all"])]
     user: Vec<UserId>,
     /// Show this many of the largest buyers [default: 10]
@@ -82,7 +84,7 @@ pub struct InspectArgs {
     /// Find an order by its request id, or <job>:<line>
     ///
     /// Without ACTIVITY, in all preheated activities. An order of several activities has a row for each.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["user", "top", "all", "scan", "alert_below", "state", "sort"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["top", "all", "scan", "alert_below", "state", "sort"])]
     request: Option<RequestId>,
     /// List open holds, by deadline
     ///
@@ -137,7 +139,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     }
     let activities = chosen(args, store, out)?;
     if let Some(request) = &args.request {
-        return request::run(request, &activities, store, out);
+        return request::run(request, &args.user, &activities, store, out);
     }
     if args.holds {
         return holds::run(&activities, args.overdue, store, out);

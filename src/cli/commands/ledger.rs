@@ -5,12 +5,11 @@ mod feed;
 mod read;
 pub mod rows;
 mod sources;
-mod trim;
+pub mod trim;
 
 use std::str::FromStr;
 
 use super::hints;
-use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
@@ -47,9 +46,9 @@ pub struct LedgerArgs {
 }
 
 impl LedgerArgs {
-    /// The flags of what changes data; showing does not.
-    pub fn mutating(&self) -> Option<&Mutating> {
-        self.command.as_ref().map(|LedgerCommand::Trim(args)| args.mutating())
+    /// What changes data; showing does not.
+    pub fn trim(&self) -> Option<&trim::TrimArgs> {
+        self.command.as_ref().map(|LedgerCommand::Trim(args)| args)
     }
 }
 
@@ -132,14 +131,6 @@ fn group(text: &str) -> Result<String, String> {
     }
 }
 
-/// Shows ledgers, or does with one what is asked for.
-pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    match &args.command {
-        Some(LedgerCommand::Trim(args)) => trim::run(args, store, out),
-        None => show(&args.shown, store, out),
-    }
-}
-
 /// The names of `--map`; `None` if it is not given.
 fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
     if map.is_empty() {
@@ -155,7 +146,9 @@ fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
     Renaming::joined(map, &fields).map(Some).map_err(|why| Failure::usage(format!("`--map`: {why}")))
 }
 
-fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+/// Shows ledgers.
+pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let args = &args.shown;
     let names = names(&args.map, out)?;
     out.set_names(names.clone());
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;

@@ -70,29 +70,27 @@ fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -
 fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
     match command {
         Command::Preheat(args) => preheat::run(&args, session),
-        Command::Deduct(args) => session.change(args.mutating(), |store, out| deduct::run(&args, store, out)),
-        Command::MultiDeduct(args) => {
-            session.change(args.mutating(), |store, out| multi_deduct::run(&args, store, out))
-        }
-        Command::Refund(args) => session.change(args.mutating(), |store, out| refund::run(&args, store, out)),
-        Command::Hold(args) => session.change(args.mutating(), |store, out| hold::run(&args, store, out)),
-        Command::Confirm(args) => session.change(args.mutating(), |store, out| settle::confirm(&args, store, out)),
-        Command::Release(args) => session.change(args.mutating(), |store, out| settle::release(&args, store, out)),
-        Command::Expire(args) => session.change(args.mutating(), |store, out| expire::run(&args, store, out)),
+        Command::Deduct(args) => session.change(&args, deduct::run),
+        Command::MultiDeduct(args) => session.change(&args, multi_deduct::run),
+        Command::Refund(args) => session.change(&args, refund::run),
+        Command::Hold(args) => session.change(&args, hold::run),
+        Command::Confirm(args) => session.change(&args, settle::confirm),
+        Command::Release(args) => session.change(&args, settle::release),
+        Command::Expire(args) => session.change(&args, expire::run),
         Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
         Command::Reconcile(args) => reconcile::run(&args, session),
         Command::Repair(args) => repair::run(&args, session),
-        Command::Ledger(args) => match args.mutating() {
-            Some(mutating) => session.change(mutating, |store, out| ledger::run(&args, store, out)),
+        Command::Ledger(args) => match args.trim() {
+            Some(trim) => session.change(trim, ledger::trim::run),
             None => session.with(|store, out| ledger::run(&args, store, out)),
         },
         Command::Doctor(args) => doctor::run(&args, session),
         Command::Report(args) => session.with(|store, out| report::run(&args, store, out)),
         Command::Run(args) => run::run(&args, session),
         Command::Bench(args) => bench::run(&args, session),
-        Command::Pause(args) => session.change(args.mutating(), |store, out| pause::pause(&args, store, out)),
-        Command::Archive(args) => session.change(args.mutating(), |store, out| archive::run(&args, store, out)),
-        Command::Resume(args) => session.change(args.mutating(), |store, out| pause::resume(&args, store, out)),
+        Command::Pause(args) => session.change(&args, pause::pause),
+        Command::Archive(args) => session.change(&args, archive::run),
+        Command::Resume(args) => session.change(&args, pause::resume),
         Command::Script(command) => script::run(&command, session),
         // It was run before a context was looked for.
         Command::Context(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),

@@ -6,6 +6,7 @@ use super::bulk::{self, MultiBulkArgs};
 use super::hints;
 use super::multi_rows::{ItemRow, MultiDocument};
 use super::rows::{exit_of, required_user, warn_of_corrupt};
+use super::session::Changing;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -41,9 +42,13 @@ pub struct MultiDeductArgs {
     bulk: MultiBulkArgs,
 }
 
-impl MultiDeductArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for MultiDeductArgs {
+    fn mutating(&self) -> &Mutating {
         &self.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.items.iter().map(|item| &item.activity)
     }
 }
 
@@ -86,6 +91,7 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
     show(&order, request, &outcome, out)?;
     let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|((activity, _), _)| activity), store, out);
+    hints::reversed(outcome.items.iter().map(|item| item.status), out);
     for ((activity, _), item) in order.items.iter().zip(&outcome.items) {
         hints::window(activity, item.status, store, out);
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::hints;
+use super::session::Changing;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
@@ -45,15 +46,23 @@ struct Which {
     mutating: Mutating,
 }
 
-impl PauseArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for PauseArgs {
+    fn mutating(&self) -> &Mutating {
         &self.which.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.which.activities.iter()
     }
 }
 
-impl ResumeArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for ResumeArgs {
+    fn mutating(&self) -> &Mutating {
         &self.which.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.which.activities.iter()
     }
 }
 

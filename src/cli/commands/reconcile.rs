@@ -110,7 +110,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     let plan_file = args.fix.plan_file(&inputs)?;
     let layout = session.layout(of_fixture)?;
     let mut store = match args.fix.fix {
-        true => session.store_to_change(layout, args.fix.consent())?,
+        true => session.store_to_change(layout, args.fix.consent(), wanted.iter().map(|it| &it.activity))?,
         false => session.store(layout)?,
     };
     store.require_replicas(args.fix.wait_replicas);

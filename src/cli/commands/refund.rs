@@ -2,6 +2,7 @@
 
 use super::bulk::{self, BulkArgs, Task};
 use super::rows::{HexOutcomeRow, OutcomeRow, required_user, show};
+use super::session::Changing;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -53,9 +54,13 @@ pub struct RefundArgs {
     bulk: BulkArgs,
 }
 
-impl RefundArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for RefundArgs {
+    fn mutating(&self) -> &Mutating {
         &self.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.activity.iter()
     }
 }
 
@@ -103,7 +108,8 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     }
 }
 
-fn user_hex(hex: &str) -> Result<StoredUser, String> {
+/// Reads the bytes of a user id.
+pub(super) fn user_hex(hex: &str) -> Result<StoredUser, String> {
     let user = StoredUser::of_hex(hex).ok_or("expected the bytes of a user id, two hexadecimal digits each")?;
     match user.fits() {
         true => Ok(user),

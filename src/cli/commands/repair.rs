@@ -58,9 +58,9 @@ impl RepairRow {
     /// The row of a transfer between shards: of the one whose stock moves.
     pub fn of_transfer(transfer: &BrokenTransfer, status: Repaired, format: Format) -> Self {
         let BrokenTransfer { class, id, donor, home, .. } = transfer;
-        let is_stuck = *class == Class::StuckTransfer;
+        let arrives = *class != Class::UnbackedTransfer;
         Self {
-            activity: if is_stuck { home } else { donor }.to_string(),
+            activity: if arrives { home } else { donor }.to_string(),
             user: None,
             class: *class,
             from: Some(0),
@@ -125,7 +125,9 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
         .hint("apply those of each layout by themselves")
         .into());
     }
-    let mut store = session.store_to_change(session.layout(Some(first.layout))?, Consent::of(&args.mutating))?;
+    let layout = session.layout(Some(first.layout))?;
+    // An audit of a sharded activity names the shards to repair.
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
     store.require_replicas(args.mutating.wait_replicas);
     let repairs: Vec<&Repair> = repairs.iter().collect();
     let is_dry_run = args.mutating.dry_run;
@@ -239,7 +241,7 @@ fn show_plan(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -
 
 /// By how much the repair of a transfer moves a stock.
 fn transfer_change(transfer: &BrokenTransfer) -> i64 {
-    if transfer.class == Class::StuckTransfer { signed(transfer.units) } else { -signed(transfer.units) }
+    if transfer.class == Class::UnbackedTransfer { -signed(transfer.units) } else { signed(transfer.units) }
 }
 
 /// What repairs do to stocks, in words.

@@ -76,7 +76,7 @@ columns!(row: OutcomeRow<'_> {
     request;
 }, changed if row.status == Status::Ok);
 
-/// An order of a user who was given as bytes: csv has a column for them.
+/// An order of a user who was given as bytes, or is no text: csv has a column for them.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub struct HexOutcomeRow<'a>(pub OutcomeRow<'a>);
@@ -119,6 +119,7 @@ pub fn show<T: Row>(
     if outcome.status == Status::NotPreheated {
         hints::other_layouts([activity], store, out);
     }
+    hints::reversed([outcome.status].into_iter(), out);
     hints::window(activity, outcome.status, store, out);
     Ok(exit_of(outcome.status))
 }

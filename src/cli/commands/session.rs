@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use super::consent::Consent;
-use super::target::{self, Chosen, InUse};
+use super::target::{self, Chosen, InUse, Standing};
 use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -13,10 +13,19 @@ use crate::cli::input::password;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
 use crate::cli::{Global, Mutating};
+use seckill::inventory::id::ActivityId;
 use seckill::inventory::layout::Layout;
 use seckill::store::connect::Target;
 use seckill::store::embedded::{Address, Embedded, EmbeddedError, Wait};
 use seckill::store::{Replicated, Store};
+
+/// Arguments of a command that changes data.
+pub trait Changing {
+    fn mutating(&self) -> &Mutating;
+
+    /// The activities that the command line names.
+    fn activities(&self) -> impl Iterator<Item = &ActivityId>;
+}
 
 /// The options every command takes, and what follows from them.
 pub struct Session {
@@ -48,22 +57,31 @@ impl Session {
         self.store_at(target, layout)
     }
 
-    /// The same for a command that changes data: it names its server on standard error, and if the server is that of a
-    /// protected context, asks for the context's name before anything else.
+    /// The same for a command that changes data, and names these activities: it names its server on standard error, and if the
+    /// server is that of a protected context, whichever way it was named, asks for the context's name before anything else.
     ///
     /// # Errors
-    /// Nobody gave the name, or `--confirm` has another one.
-    pub fn store_to_change(&mut self, layout: Layout, consent: Consent<'_>) -> Result<Store> {
+    /// Nobody gave the name, or `--confirm` has another one; the layout cannot keep an activity of such an id.
+    pub fn store_to_change<'a>(
+        &mut self,
+        layout: Layout,
+        consent: Consent<'_>,
+        activities: impl IntoIterator<Item = &'a ActivityId>,
+    ) -> Result<Store> {
+        activities.into_iter().try_for_each(|activity| layout.check_id(activity)).map_err(Failure::usage)?;
         let (target, context) = self.target()?;
         let name = context.map(|context| context.name.clone());
-        let protected = context.filter(|context| context.protected).map(|context| context.name.clone());
+        let Standing { protected_by, overrides } = target::standing(&self.global, self.in_use.as_ref(), &target)?;
         let shown = match (&name, &self.global.embedded) {
             (Some(name), _) => format!("{name} ({}, layout {})", target.shown, layout.name()),
             (None, Some(_)) => format!("a private server (layout {})", layout.name()),
             (None, None) => format!("{} (layout {})", target.shown, layout.name()),
         };
-        self.out.set_target(&shown);
-        consent.given(name.as_deref(), protected.is_some(), &shown, &self.out)?;
+        self.out.set_target(&match overrides {
+            Some((variable, context)) => format!("{shown}: `{variable}` overrides the context `{context}`"),
+            None => shown.clone(),
+        });
+        consent.given(name.as_deref(), &protected_by, &shown, &self.out)?;
         self.store_at(target, layout)
     }
 
@@ -120,13 +138,13 @@ impl Session {
     }
 
     /// Runs a command that changes data and needs no fixture.
-    pub fn change(
+    pub fn change<A: Changing>(
         &mut self,
-        mutating: &Mutating,
-        command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>,
+        args: &A,
+        command: impl FnOnce(&A, &mut Store, &mut Output) -> Result<Exit>,
     ) -> Result<Exit> {
-        let mut store = self.store_to_change(self.layout(None)?, Consent::of(mutating))?;
-        command(&mut store, &mut self.out)
+        let mut store = self.store_to_change(self.layout(None)?, Consent::of(args.mutating()), args.activities())?;
+        command(args, &mut store, &mut self.out)
     }
 
     /// Starts a private server or cluster, which stops at exit.

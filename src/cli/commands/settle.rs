@@ -2,13 +2,15 @@
 
 use super::bulk::{self, BulkArgs, Task};
 use super::hold::records_users;
-use super::rows::{OutcomeRow, show};
+use super::refund::user_hex;
+use super::rows::{HexOutcomeRow, OutcomeRow, show};
+use super::session::Changing;
 use crate::cli::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
-use seckill::inventory::hold::{Settled, Step};
-use seckill::inventory::id::{ActivityId, RequestId};
+use seckill::inventory::hold::{HoldEnd, Settled, Step};
+use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 use seckill::store::bulk::Operation;
@@ -35,7 +37,8 @@ pub struct ReleaseArgs {
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("from", |from| from.long_help(
     "File of holds to settle; - is standard input\n\n\
-     Each row is settled exactly once; the same command resumes. Columns: activity, request and, if wanted, reason."
+     Each row is settled exactly once; the same command resumes. Columns: activity, request and, if wanted, user and reason. \
+     Rows of a sharded activity need the user."
 )))]
 struct Which {
     /// Activity whose units are held
@@ -44,21 +47,37 @@ struct Which {
     /// Request id of the hold
     #[arg(long, value_name = "ID", required_unless_present = "from", conflicts_with = "from")]
     request: Option<RequestId>,
+    /// User whose hold it is; a sharded activity needs it
+    ///
+    /// Another user's hold is `not_held`.
+    #[arg(long, conflicts_with = "from")]
+    user: Option<UserId>,
+    /// User whose id is not UTF-8, in hexadecimal
+    #[arg(long, value_name = "HEX", value_parser = user_hex, conflicts_with_all = ["user", "from"])]
+    user_hex: Option<StoredUser>,
     #[command(flatten)]
     mutating: Mutating,
     #[command(flatten)]
     bulk: BulkArgs,
 }
 
-impl ConfirmArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for ConfirmArgs {
+    fn mutating(&self) -> &Mutating {
         &self.which.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.which.activity.iter()
     }
 }
 
-impl ReleaseArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for ReleaseArgs {
+    fn mutating(&self) -> &Mutating {
         &self.which.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.which.activity.iter()
     }
 }
 
@@ -86,13 +105,20 @@ fn settle(which: &Which, step: Step, store: &mut Store, out: &mut Output) -> Res
     }
     which.bulk.all_fit()?;
     // clap has refused a command line without either.
-    let Some((activity, request)) = which.activity.as_ref().zip(which.request.as_ref()) else {
+    let Some((activity, request)) = which.activity.clone().zip(which.request.clone()) else {
         return Ok(Exit::Usage);
     };
-    let settled = store.settle_hold(activity, request, step, reason, dry_run)?;
-    let row = OutcomeRow::stored(activity, settled.user.as_ref(), (!dry_run).then_some(request), &settled.outcome);
+    let user = which.user_hex.clone().or_else(|| which.user.as_ref().map(StoredUser::from));
+    let end = HoldEnd { activity, request, user, step, reason: which.mutating.reason.clone() };
+    let settled = store.settle_hold(&end, dry_run)?;
+    let HoldEnd { activity, request, .. } = &end;
+    let user = settled.user.as_ref().or(end.user.as_ref());
+    let row = OutcomeRow::stored(activity, user, (!dry_run).then_some(request), &settled.outcome);
     explain(activity, request, &settled, step, out);
-    show(&row, activity, &settled.outcome, dry_run, store, out)
+    match settled.user.as_ref().is_some_and(|user| user.text().is_none()) {
+        true => show(&HexOutcomeRow(row), activity, &settled.outcome, dry_run, store, out),
+        false => show(&row, activity, &settled.outcome, dry_run, store, out),
+    }
 }
 
 /// What a status means for the payment.
@@ -103,8 +129,12 @@ fn explain(activity: &ActivityId, request: &RequestId, settled: &Settled, step: 
         }
         (Status::Expired, Step::Release) => out.note("its units returned at the deadline"),
         (Status::Confirmed, _) => {
-            let user = settled.user.as_ref().map(ToString::to_string).unwrap_or_default();
-            out.hint(format!("it was bought: `seckill refund {activity} --user {user}` returns units"));
+            let user = settled.user.as_ref().map(|user| match user.text() {
+                Some(text) => format!("--user {text}"),
+                None => format!("--user-hex {}", user.hex()),
+            });
+            let user = user.unwrap_or_default();
+            out.hint(format!("it was bought: `seckill refund {activity} {user}` returns units"));
         }
         (Status::NotHeld, _) if settled.user.is_some() => out.note(format!("the hold `{request}` was released")),
         _ => {}

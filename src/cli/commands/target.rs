@@ -186,6 +186,43 @@ pub fn target<'a>(
     Ok(Chosen { target, context: of })
 }
 
+/// What the file of contexts says of a server that is to be changed.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// The protected contexts of that server, the one in use first: the name of any of them allows a change.
+    pub protected_by: Vec<String>,
+    /// The variable that has the URL, and the context that would be in use without it.
+    pub overrides: Option<(&'static str, String)>,
+}
+
+/// Finds out, whatever named the server.
+///
+/// # Errors
+/// The file cannot be used.
+pub fn standing(global: &Global, in_use: Option<&InUse>, target: &Target) -> Result<Standing> {
+    if global.embedded.is_some() {
+        return Ok(Standing::default());
+    }
+    let file = config_file();
+    let Some(contexts) = file.as_deref().map(contexts::read).transpose()?.flatten() else {
+        return Ok(Standing::default());
+    };
+    let is_same = |context: &&Context| {
+        let other = context.target(global.timeout());
+        context.protected && other.is_some_and(|other| other.is_same_server(target))
+    };
+    let mut protected_by: Vec<String> =
+        contexts.all.iter().filter(is_same).map(|context| context.name.clone()).collect();
+    protected_by.sort_by_key(|name| in_use.is_none_or(|it| it.context.name != *name));
+    let is_flag = global.url.is_some() || in_use.is_some_and(|it| it.is_flag);
+    let overridden = in_use.map(|it| it.context.name.clone()).or(contexts.current);
+    let overrides = match url_of_environment()? {
+        Some((_, variable)) if !is_flag => overridden.map(|name| (variable, name)),
+        _ => None,
+    };
+    Ok(Standing { protected_by, overrides })
+}
+
 fn of_context(context: &Context) -> String {
     format!("the URL of context `{}`", context.name)
 }

@@ -59,7 +59,7 @@ pub struct Context {
     pub cacert: Option<PathBuf>,
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
-    /// Whether each change asks for the context's name.
+    /// Whether each change of its server asks for the context's name.
     pub protected: bool,
 }
 

@@ -55,7 +55,7 @@ fn repair(text: &str) -> Result<Repair, (usize, String)> {
 }
 
 /// Fields and what each must be, for errors.
-const FIELDS: [(&str, &str); 11] = [
+const FIELDS: [(&str, &str); 12] = [
     ("id", "a text"),
     ("layout", "a layout, such as \"seckill\""),
     ("activity", "a text"),
@@ -65,6 +65,7 @@ const FIELDS: [(&str, &str); 11] = [
     ("from", "a whole number of units, without leading zero, or null"),
     ("to", "a whole number of units, without leading zero"),
     ("stock_change", "a whole number of units, such as 5 or -5"),
+    ("reversed", "an array of request ids"),
     ("epoch", "a whole number or null"),
     ("repairs", "a whole number or null"),
 ];

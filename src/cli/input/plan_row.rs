@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use seckill::inventory::class::Class;
-use seckill::inventory::id::StoredUser;
+use seckill::inventory::id::{RequestId, StoredUser};
 use seckill::inventory::layout::Layout;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::repair::{Audited, Repair};
@@ -21,6 +21,8 @@ pub struct PlanRow {
     from: Option<u64>,
     to: u64,
     stock_change: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reversed: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,6 +46,7 @@ impl From<&Repair> for PlanRow {
             from: repair.from,
             to: repair.to,
             stock_change: repair.stock_change,
+            reversed: repair.takes_units().then(|| repair.reversed.clone()),
             after: repair.after.clone(),
             audited_stock: repair.audited.map(|audited| audited.stock),
             audited_entry: repair.audited.and_then(|audited| audited.last).map(|last| last.to_string()),
@@ -75,7 +78,8 @@ impl TryFrom<PlanRow> for Repair {
                 "audited_stock is missing: a repair that raises the stock needs the stock as it was audited".to_owned()
             );
         }
-        Ok(Self {
+        let is_missing = row.reversed.is_none();
+        let repair = Self {
             user,
             audited,
             id: row.id,
@@ -85,10 +89,20 @@ impl TryFrom<PlanRow> for Repair {
             from: row.from,
             to: row.to,
             stock_change: row.stock_change,
+            reversed: row.reversed.unwrap_or_default(),
             after: row.after,
             epoch: row.epoch,
             repairs: row.repairs,
-        })
+        };
+        if is_missing && repair.takes_units() {
+            return Err("reversed is missing: a repair that takes units from a user ends the request ids behind them; write the \
+                        plan again with `seckill reconcile --plan FILE`"
+                .to_owned());
+        }
+        if let Some(request) = repair.reversed.iter().find(|request| !RequestId::fits(request)) {
+            return Err(format!("reversed: `{}` is not {}", request.escape_debug(), RequestId::EXPECTED));
+        }
+        Ok(repair)
     }
 }
 
@@ -114,6 +128,7 @@ mod tests {
             from: Some(2),
             to: 1,
             stock_change: 1,
+            reversed: vec!["order-1".to_owned()],
             after: None,
             audited: None,
             epoch: Some(3),

@@ -299,6 +299,9 @@ fn read(
         batch_index = index;
         let entry: Option<EntryId> = row.get(Column::Ledger).and_then(|text| text.parse().ok());
         batch.push(user, row.quantity(), entry);
+        if let Some(request) = row.get(Column::Request) {
+            batch.name_request(request);
+        }
     }
     hand_over(batch_index, &mut batch);
     summary.ignored = columns::ignored(rows.ignored());
@@ -308,12 +311,12 @@ fn read(
 
 /// The columns of order records. If one activity is wanted, they need not name it.
 fn shape(reading: &Reading) -> Shape {
-    const ALL: [Column; 4] = [Column::Activity, Column::User, Column::Quantity, Column::Ledger];
+    const ALL: [Column; 5] = [Column::Activity, Column::User, Column::Quantity, Column::Request, Column::Ledger];
     let (required, optional): (&[Column], &[Column]) = match (reading.wanted.len(), reading.has_users) {
-        (1, true) => (&[Column::User], &[Column::Activity, Column::Quantity, Column::Ledger]),
+        (1, true) => (&[Column::User], &[Column::Activity, Column::Quantity, Column::Request, Column::Ledger]),
         (1, false) => (&[], &ALL),
         (_, true) => (&ALL[..2], &ALL[2..]),
         (_, false) => (&ALL[..1], &ALL[1..]),
     };
-    Shape { required, optional, quantities: Quantities::Records }
+    Shape { required, optional, quantities: Quantities::Records, layout: None }
 }

@@ -76,15 +76,25 @@ impl Layout {
         }
     }
 
-    /// Checks that it can keep an activity of this id.
+    /// The activity of which this id names a shard; the same id if it names none.
+    pub fn whole(self, activity: &ActivityId) -> ActivityId {
+        let parent = if self == Self::Cluster { activity.parent() } else { None };
+        parent.map_or_else(|| activity.clone(), |(parent, _)| parent)
+    }
+
+    /// Checks that it can keep an activity of this id. A shard's own name is for reading alone: what is sold there would be sold past
+    /// the activity.
     ///
     /// # Errors
     /// Why not.
     pub fn check_id(self, activity: &ActivityId) -> Result<(), String> {
         match self {
-            Self::Cluster if activity.is_part() => Err(format!(
-                "activity `{activity}`: in the layout `cluster` no id ends in `#` and digits, which are for parts of an activity"
-            )),
+            Self::Cluster if activity.is_part() => Err(match activity.parent() {
+                Some((parent, _)) => format!("`{activity}` is a shard of `{parent}`: name the activity"),
+                None => {
+                    format!("activity `{activity}`: in the layout `cluster` no id ends in `#` and digits: shards do")
+                }
+            }),
             Self::Custom(custom) => match custom.taken(activity) {
                 Some(key) => Err(format!(
                     "activity `{activity}`: in the layout `{}` its key `{key}` would be one of another activity",

@@ -73,6 +73,16 @@ impl LedgerState {
         self.orders.as_ref().and_then(|orders| orders.newest)
     }
 
+    /// The order records that the users are compared with.
+    pub fn records(&self) -> Option<&OrderSums> {
+        self.orders.as_ref()
+    }
+
+    /// The first ledger entry that the order records cannot know.
+    pub fn newer_from(&self) -> Option<EntryId> {
+        self.newer_from
+    }
+
     /// What the order records say a user bought; `None` if there are none.
     pub fn ordered(&self, user: u32) -> Option<i64> {
         self.orders.as_ref().filter(|_| !self.orders_too_old).map(|orders| orders.of(user))

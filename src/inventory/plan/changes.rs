@@ -25,6 +25,7 @@ pub(super) struct Change {
     pub(super) from: Option<u64>,
     pub(super) to: u64,
     pub(super) stock_change: i64,
+    pub(super) reversed: Vec<String>,
 }
 
 /// The changes so far.
@@ -47,7 +48,14 @@ impl<'a> Changes<'a> {
     pub(super) fn open_counts(&mut self) {
         if let Some(open) = self.evidence.open.as_ref().filter(|open| !open.is_right()) {
             let (from, to) = (Some(open.stored), open.counted);
-            self.changes.push(Change { class: Class::OpenCount, user: None, from, to, stock_change: 0 });
+            self.changes.push(Change {
+                class: Class::OpenCount,
+                user: None,
+                from,
+                to,
+                stock_change: 0,
+                reversed: Vec::new(),
+            });
         }
     }
 
@@ -75,7 +83,15 @@ impl<'a> Changes<'a> {
         match (class, recorded, ledger) {
             (Some(_), Some(to), _) if to < sold && self.missing_orders == MissingOrders::Emit => (),
             (Some(class), Some(to), ledger) => {
-                self.add(class, None, Some(ledger.unwrap_or(sold.max(0))), to, sold - to);
+                let from = Some(ledger.unwrap_or(sold.max(0)));
+                let reversed = match mismatch.filter(|_| to < sold) {
+                    Some(mismatch) => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
+                    None => Ok(Vec::new()),
+                };
+                match reversed {
+                    Ok(reversed) => self.add_reversing(class, None, (from, to), sold - to, reversed),
+                    Err(why) => self.plan.keep(class, why),
+                }
             }
             (None, _, Some(ledger)) if mismatch.is_some_and(Mismatch::is_of_ledger_alone) => {
                 self.add(Class::CounterDrift, None, Some(ledger), sold, 0);
@@ -119,7 +135,14 @@ impl<'a> Changes<'a> {
                     _ => None,
                 };
                 let change = base(mismatch).map_or(0, |base| base.saturating_sub(to));
-                self.add(class, Some(user), from, to, change);
+                let reversed = match from.is_none_or(|from| to < from) {
+                    true => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
+                    false => Ok(Vec::new()),
+                };
+                match reversed {
+                    Ok(reversed) => self.add_reversing(class, Some(user), (from, to), change, reversed),
+                    Err(why) => self.plan.keep(class, why),
+                }
             }
         }
         self.whole(explained);
@@ -253,13 +276,25 @@ impl<'a> Changes<'a> {
     }
 
     fn add(&mut self, class: Class, user: Option<StoredUser>, from: Option<i64>, to: i64, stock_change: i64) {
+        self.add_reversing(class, user, (from, to), stock_change, Vec::new());
+    }
+
+    /// The same, which also ends request ids of the user.
+    fn add_reversing(
+        &mut self,
+        class: Class,
+        user: Option<StoredUser>,
+        (from, to): (Option<i64>, i64),
+        stock_change: i64,
+        reversed: Vec<String>,
+    ) {
         let count = |units: i64| u64::try_from(units).ok().filter(|units| *units <= MOST_UNITS);
         let (is_valid, from) = match from.map(count) {
             None => (true, None),
             Some(from) => (from.is_some(), from),
         };
         match count(to).filter(|_| is_valid && stock_change.unsigned_abs() <= MOST_UNITS) {
-            Some(to) => self.changes.push(Change { class, user, from, to, stock_change }),
+            Some(to) => self.changes.push(Change { class, user, from, to, stock_change, reversed }),
             None => {
                 self.is_complete = false;
                 self.plan.keep(class, "the sums are below zero or past 9007199254740991");

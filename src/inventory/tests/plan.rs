@@ -1,7 +1,9 @@
 //! Plans of repairs, and what is kept.
 
 use super::*;
+use crate::inventory::id::StoredUser;
 use crate::inventory::number::signed;
+use crate::inventory::order_parts::SplitOrder;
 use crate::inventory::plan::plan;
 use crate::inventory::repair::{Audited, gate};
 
@@ -231,6 +233,23 @@ fn units_past_the_limit_stay_and_block_nothing_else() {
     // Every counter is what the whole ledger says, so the stock is corrected.
     let withheld = Sale { stock: Some(5), ..over };
     assert_eq!(repairs(withheld), (vec!["conservation - 0 0 +2".to_owned()], vec![(Class::OverLimit, 1)]));
+}
+
+#[test]
+fn an_order_that_is_split_stays_whatever_else_is_repaired() {
+    let withheld = Sale { stock: Some(5), ..sale(Layout::Seckill) };
+    let mut evidence = withheld.evidence();
+    let (request, user) = ("r".to_owned(), StoredUser::new("a"));
+    let other = "1002".parse().unwrap();
+    evidence.split_orders = vec![SplitOrder { request, user, is_bought: true, other, state: None }];
+    let audit = judge(evidence, MissingOrders::Repair);
+    assert_eq!(shown(&audit), ["conservation - 0 0 +2"]);
+    assert_eq!(
+        audit.plan.kept.iter().map(|(class, count, _)| (*class, *count)).collect::<Vec<_>>(),
+        [(Class::SplitOrder, 1)]
+    );
+    let classes: Vec<Class> = audit.differences.iter().map(|difference| difference.class).collect();
+    assert_eq!(classes, [Class::Conservation, Class::SplitOrder]);
 }
 
 #[test]

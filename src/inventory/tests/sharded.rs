@@ -108,6 +108,7 @@ fn found(evidence: [Evidence; 2]) -> ShardedEvidence {
         evidence: evidence.into(),
         archived: Vec::new(),
         later: vec![Transfers::default(); 2],
+        cut: vec![None; 2],
     }
 }
 

@@ -1,6 +1,7 @@
 //! A job, and what is stored of it in each activity: the watermark, and the epoch that it is bound to.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use redis::Value;
 
@@ -18,6 +19,8 @@ use crate::store::keys::Keys;
 use crate::store::pipeline::Call;
 use crate::store::reply::Reply;
 
+/// How long the proof that fewer units than a number existed is remembered.
+const SOLD_OUT_TTL: Duration = Duration::from_secs(1);
 /// Activities whose states are loaded in one round trip.
 const PAGE: usize = 500;
 
@@ -79,6 +82,8 @@ pub struct JobState {
     pub(super) refused_now: u32,
     /// What refuses the whole activity for the rest of the run.
     pub(super) refusal: Option<Status>,
+    /// Whether it was ever repaired: an order that was applied may be reversed.
+    pub(super) is_repaired: bool,
     /// The lane of its calls.
     lane: u16,
 }
@@ -90,6 +95,15 @@ pub(super) struct Check {
     pub(super) checked: usize,
     /// The first of which it has less, and the last line that it has.
     pub(super) lost: Option<(u32, u64)>,
+}
+
+/// The proof that fewer units than this existed in all shards of an activity together.
+#[derive(Debug)]
+struct Shortage {
+    fewer_than: u64,
+    /// The stock of each shard then, in the order of the list.
+    stocks: Vec<u64>,
+    since: Instant,
 }
 
 /// A job's state in each activity of its input, by number. There may be a million of them.
@@ -112,6 +126,8 @@ pub struct JobStates {
     parents: HashMap<u32, (u32, usize)>,
     /// Sharded activities that were found since somebody asked.
     found: Vec<u32>,
+    /// Sharded activities of which too few units were left.
+    shortages: HashMap<u32, Shortage>,
 }
 
 impl JobStates {
@@ -135,6 +151,7 @@ impl JobStates {
             sharded,
             parents,
             found: Vec::new(),
+            shortages: HashMap::new(),
         }
     }
 
@@ -177,21 +194,19 @@ impl JobStates {
         self.parents.contains_key(&nth)
     }
 
-    /// Whether an activity is known to be sharded.
-    pub(super) fn is_sharded(&self, nth: u32) -> bool {
-        self.sharded.contains_key(&nth)
-    }
-
     /// The shards of a sharded activity.
     pub(super) fn shards(&self, parent: u32) -> &[u32] {
         self.sharded.get(&parent).map_or(&[], |(_, shards)| shards)
     }
 
-    /// Where the orders of a user go: the activity, or a shard of it.
-    pub(super) fn home(&self, nth: u32, user: &[u8]) -> u32 {
+    /// Where the order of a line goes: the activity, or the shard of it that is the user's home.
+    pub(super) fn home(&self, nth: u32, user: &[u8], line: u64) -> Result<u32, StoreError> {
         match self.sharded.get(&nth) {
-            Some((list, shards)) => shards[list.home(user)],
-            None => nth,
+            Some(_) if user.is_empty() => {
+                Err(StoreError::NoUser { activity: self.name(nth).to_owned(), line: Some(line) })
+            }
+            Some((list, shards)) => Ok(shards[list.home(user)]),
+            None => Ok(nth),
         }
     }
 
@@ -200,6 +215,26 @@ impl JobStates {
         let (parent, place) = self.parents.get(&nth)?;
         let (shards, _) = self.sharded.get(parent)?;
         Some((ActivityId::validated(self.names.name(*parent)), shards.clone(), *place))
+    }
+
+    /// Of a shard: fewer units than this existed in the whole activity a moment ago.
+    pub(super) fn fewer_than(&self, shard: u32) -> Option<u64> {
+        let shortage = self.shortages.get(&self.parent(shard))?;
+        (shortage.since.elapsed() < SOLD_OUT_TTL).then_some(shortage.fewer_than)
+    }
+
+    /// Fewer units than this existed in the activity of a shard just now, with these in the stocks of its shards.
+    pub(super) fn set_fewer_than(&mut self, shard: u32, fewer_than: u64, stocks: Vec<u64>) {
+        self.shortages.insert(self.parent(shard), Shortage { fewer_than, stocks, since: Instant::now() });
+    }
+
+    /// A call found so many units in the stock of a shard. If they are more than there were, units have returned, as overdue holds do
+    /// by a call of hold.
+    pub(super) fn found_stock(&mut self, shard: u32, stock: u64) {
+        let Some((parent, place)) = self.parents.get(&shard) else { return };
+        if self.shortages.get(parent).is_some_and(|shortage| stock > shortage.stocks[*place]) {
+            self.shortages.remove(parent);
+        }
     }
 
     /// Sharded activities that were found since this was called last.
@@ -321,10 +356,7 @@ impl JobStates {
             let keys = self.keys(nth as u32);
             let slot = if lanes.is_cluster() { keys.slot() } else { None };
             // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
-            let meta = match self.layout {
-                Layout::Cluster => redis::cmd("HMGET").arg(&keys.meta).arg(&["rules", "shards"]).to_owned(),
-                _ => redis::cmd("HGET").arg(&keys.meta).arg("rules").to_owned(),
-            };
+            let meta = redis::cmd("HMGET").arg(&keys.meta).arg(&["rules", "repairs", "shards"]).to_owned();
             commands.push((slot, keys.meta.clone(), meta));
             commands.push((slot, keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
@@ -332,12 +364,14 @@ impl JobStates {
         for (nth, pair) in page.zip(replies.chunks(2)) {
             #[allow(clippy::cast_possible_truncation)]
             let nth = nth as u32;
-            let (rules, shards) = match pair.first() {
-                Some(Value::Array(fields)) => (fields.first(), text(fields.get(1))?),
-                rules => (rules, None),
+            let fields = match pair.first() {
+                Some(Value::Array(fields)) => &fields[..],
+                _ => &[],
             };
+            self.get_mut(nth).is_repaired = text(fields.get(1))?.is_some_and(|repairs| repairs != "0");
+            let shards = text(fields.get(2))?;
             // Rules that are corrupt are for the script to report.
-            let rules = text(rules)?.and_then(|text| text.parse::<PackedRules>().ok());
+            let rules = text(fields.first())?.and_then(|text| text.parse::<PackedRules>().ok());
             let epoch = rules.map(|rules| rules.epoch.to_string()).unwrap_or_default();
             let record = text(pair.get(1))?;
             if let Some(record) = record {

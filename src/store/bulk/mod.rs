@@ -14,7 +14,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use super::error::ServerKind;
 pub use super::pipeline::Limits;
@@ -80,15 +80,6 @@ pub enum Verdict {
     },
 }
 
-/// Where records of holds are, each command with its slot and key.
-#[derive(Debug)]
-pub struct HoldsWanted {
-    /// How many holds.
-    count: usize,
-    /// One for each shard.
-    commands: Vec<(Option<u16>, String, Cmd)>,
-}
-
 /// Orders that wait, are in flight or are decided: what differs between kinds of runs.
 pub trait Orders {
     /// Orders that are sent together.
@@ -130,18 +121,12 @@ pub trait Orders {
     fn distributed(&mut self, states: &JobStates, lanes: usize);
 
     /// An activity is known to be sharded now: its orders that wait go to the shards.
-    fn split(&mut self, _states: &JobStates, _parent: u32) {}
-
-    /// What must be read before orders that end holds can be sent to the shards that have them; `None` if nothing must.
-    fn wanted_holds(&self, _states: &JobStates) -> Option<HoldsWanted> {
-        None
+    ///
+    /// # Errors
+    /// An order has no user whose home it could go to.
+    fn split(&mut self, _states: &JobStates, _parent: u32) -> Result<(), StoreError> {
+        Ok(())
     }
-
-    /// That was read.
-    fn place_holds(&mut self, _states: &JobStates, _wanted: &HoldsWanted, _replies: Vec<Value>) {}
-
-    /// Fewer units than this existed a moment ago in all shards together, of which this is one.
-    fn is_short(&mut self, _states: &JobStates, _nth: u32, _quantity: u64) {}
 
     /// The orders of a shard that was short may be sent again.
     fn release(&mut self, _states: &JobStates, _nth: u32) {}
@@ -211,7 +196,7 @@ impl<O: Orders> Run<O> {
         }
         self.states.load(&mut self.lanes)?;
         for parent in self.states.take_found() {
-            self.orders.split(&self.states, parent);
+            self.orders.split(&self.states, parent)?;
         }
         if self.states.are_loaded() && self.lanes.is_cluster() {
             self.orders.distributed(&self.states, self.lanes.count());
@@ -267,9 +252,6 @@ impl<O: Orders> Run<O> {
             return Ok(Step::Continue);
         }
         self.distribute();
-        if self.place_holds()? {
-            return Ok(Step::Continue);
-        }
         if self.end_shortage(flush)? {
             return Ok(Step::Continue);
         }
@@ -305,18 +287,6 @@ impl<O: Orders> Run<O> {
         }
     }
 
-    /// Finds out in which shards holds are that are to be ended; false if there is nothing to find out now.
-    fn place_holds(&mut self) -> Result<bool, StoreError> {
-        if !self.states.are_loaded() || !self.lanes.can_read() {
-            return Ok(false);
-        }
-        let Some(wanted) = self.orders.wanted_holds(&self.states) else { return Ok(false) };
-        if let Some(replies) = self.lanes.read(&wanted.commands)? {
-            self.orders.place_holds(&self.states, &wanted, replies);
-        }
-        Ok(true)
-    }
-
     /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
     fn end_shortage(&mut self, flush: bool) -> Result<bool, StoreError> {
         if self.shorts.is_empty() || !self.lanes.are_idle() {
@@ -334,6 +304,9 @@ impl<O: Orders> Run<O> {
 
     /// Gets units for a shard, or proves that there are too few.
     fn get_units(&mut self, nth: u32, quantity: u64) -> Result<(), StoreError> {
+        if self.states.fewer_than(nth).is_some_and(|fewer| quantity >= fewer) {
+            return Ok(());
+        }
         let Some((activity, shards, home)) = self.states.place(nth) else { return Ok(()) };
         let (request, stop) = (RequestId::unique(), Arc::clone(&self.stop));
         let need = Need {
@@ -353,8 +326,8 @@ impl<O: Orders> Run<O> {
         match supplied? {
             // Its orders are sent again, or whoever asked to stop is heard.
             Supplied::Here | Supplied::Decided(_) | Supplied::Stopped => Ok(()),
-            Supplied::SoldOut { .. } => {
-                self.orders.is_short(&self.states, nth, quantity);
+            Supplied::SoldOut { stocks, .. } => {
+                self.states.set_fewer_than(nth, quantity, stocks);
                 Ok(())
             }
             Supplied::Changed => Err(StoreError::Reset { activity: activity.to_string() }),

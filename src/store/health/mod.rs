@@ -91,11 +91,12 @@ impl Node {
     }
 }
 
-/// A reply to a command; one that was refused is not known, and the connection is as good as before.
+/// A reply to a command; one that was refused is not known, and the connection is as good as before. Without a login nothing
+/// is.
 fn known(server: &Server, command: &str, reply: Value) -> Result<Known<Value>, StoreError> {
     match server.checked(reply) {
         Ok(value) => Ok(Ok(value)),
-        Err(error) if error.is_connection() => Err(error),
+        Err(error) if error.is_connection() || matches!(error, StoreError::Login { .. }) => Err(error),
         Err(error) => Ok(Err(reason(command, &error))),
     }
 }

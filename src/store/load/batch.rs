@@ -25,7 +25,7 @@ trait Batches {
     type Orders: Orders;
 
     /// Adds an order.
-    fn push(&mut self, line: u64, basket: &Basket, user: &str);
+    fn push(&mut self, line: u64, basket: &Basket, user: &str) -> Result<(), StoreError>;
 
     /// How the first order ended, once it did.
     fn front(&self) -> Option<(Status, Option<Corrupt>)>;
@@ -39,11 +39,11 @@ struct Singles(OrderRun);
 impl Batches for Singles {
     type Orders = crate::store::bulk::SingleOrders;
 
-    fn push(&mut self, line: u64, basket: &Basket, user: &str) {
+    fn push(&mut self, line: u64, basket: &Basket, user: &str) -> Result<(), StoreError> {
         let (activity, quantity) = &basket.items[0];
         let quantity = u32::try_from(quantity.get()).unwrap_or(u32::MAX);
         let activity = activity.as_str();
-        self.0.push(&BulkOrder { line, activity, user, quantity, request: "", reason: "" });
+        self.0.push(&BulkOrder { line, activity, user, quantity, request: "", reason: "" })
     }
 
     fn front(&self) -> Option<(Status, Option<Corrupt>)> {
@@ -65,10 +65,11 @@ struct Multis {
 impl Batches for Multis {
     type Orders = crate::store::bulk::MultiOrders;
 
-    fn push(&mut self, line: u64, basket: &Basket, user: &str) {
+    fn push(&mut self, line: u64, basket: &Basket, user: &str) -> Result<(), StoreError> {
         let (request, reason) = (self.request.clone(), self.reason.clone());
         let order = MultiOrder { user: user.parse().ok(), items: basket.items.clone(), request, reason };
         self.run.push(BulkMultiOrder { line, order, has_request: false, activities: Arc::default() });
+        Ok(())
     }
 
     fn front(&self) -> Option<(Status, Option<Corrupt>)> {
@@ -163,7 +164,7 @@ fn drive<B: Batches>(
             let basket = (number % sale.baskets.len() as u64) as usize;
             number += 1;
             pushed += 1;
-            batches.push(number, &sale.baskets[basket], if has_users { &user } else { "" });
+            batches.push(number, &sale.baskets[basket], if has_users { &user } else { "" })?;
         }
         if started.is_empty() && !pace.has_more(now) {
             break;

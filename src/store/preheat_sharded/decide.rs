@@ -243,6 +243,9 @@ fn create(
 }
 
 fn is_there(shard: &Snapshot) -> bool {
+    if shard.is_removed() {
+        return false;
+    }
     shard.status != Status::NotPreheated
         || shard.meta.is_some()
         || shard.ledger_last.is_some()
@@ -348,9 +351,15 @@ fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, 
     let old: Vec<u32> = shards.into_iter().chain(old).filter(|number| !chosen.contains(number)).collect();
     let is_new = found.is_absent && !found.shards.iter().any(is_there);
     let action = if is_new { Action::Create } else { Action::Reset };
-    let before = match &found.other {
-        Some(other) => Preheated { total_before: other.total_before, stock_before: other.stock_before, ..refused },
-        None => refused,
+    let before = match (&found.other, &found.says) {
+        (Some(other), _) => Preheated {
+            total_before: other.total_before,
+            stock_before: other.stock_before,
+            differences: other.differences.clone(),
+            ..refused
+        },
+        (None, Some(says)) => Preheated { differences: of(says, found, plan, Preheat::Reset, target), ..refused },
+        (None, None) => refused,
     };
     (begun(before, action, &target.0), Todo::Begin(Box::new(start(target, chosen, old))))
 }

@@ -14,16 +14,18 @@
 
 mod decide;
 
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
 use redis::Value;
 
-use super::call::{Again, evaluate};
+use super::covered::SafeCall;
 use super::keys::Keys;
 use super::parent::{Changed, Parent, Says};
 use super::reply::Reply;
-use super::scripts::{PREHEAT_SHARD, Script};
-use super::several::Unanswered;
-use super::{Settle, Store, StoreError};
-use crate::inventory::activity::{Action, Plan, Preheat, Preheated};
+use super::scripts::PREHEAT_SHARD;
+use super::{Store, StoreError};
+use crate::inventory::activity::{Action, Meta, Plan, Preheat, Preheated, Snapshot};
 use crate::inventory::id::ActivityId;
 use crate::inventory::number::{signed, whole};
 use crate::inventory::order::Corrupt;
@@ -37,6 +39,8 @@ use decide::{Decision, Found, Todo, decide};
 
 /// How often others may change the activity before this gives up.
 const TRIES: usize = 100;
+/// How long transfers are finished before an update is refused because the totals of the shards are not that of the sale.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// How a plan of the parent ended.
 enum Ended {
@@ -71,6 +75,10 @@ impl Store {
         other: Option<&Preheated>,
     ) -> Result<Option<Preheated>, StoreError> {
         let mut planned: Option<Preheated> = None;
+        let began = Instant::now();
+        if !dry_run {
+            self.servers.look_for_replicas()?;
+        }
         for _ in 0..TRIES {
             let parent = self.read_parent(&plan.id)?;
             let is_ordinary = !parent.is_parent() && !parent.is_absent();
@@ -83,6 +91,13 @@ impl Store {
                 return Ok(Some(result));
             }
             let says = match (todo, found.says) {
+                (Todo::Begin(says), Some(before))
+                    if matches!(says.plan, Some(ShardPlan::Update { .. }))
+                        && totals(&found.shards) != before.rules.total =>
+                {
+                    self.add_up(&plan.id, totals(&found.shards), before.rules.total, began)?;
+                    continue;
+                }
                 (Todo::Begin(says), _) => {
                     self.add_to_index([&plan.id])?;
                     let clears = how == Preheat::Reset && !parent.is_absent();
@@ -94,6 +109,10 @@ impl Store {
                 }
                 (Todo::Resume, Some(says)) => {
                     self.add_to_index([&plan.id])?;
+                    // The client that planned it may have died before a replica had it.
+                    if self.change_parent(&plan.id, &parent, &says, false)? == Changed::Stale {
+                        continue;
+                    }
                     says
                 }
                 // Somebody else may have finished what this began.
@@ -122,6 +141,29 @@ impl Store {
         Err(StoreError::GaveUp(format!("others keep changing `{}`", plan.id)))
     }
 
+    /// Finishes transfers: an update begins only when the totals of all shards are the total of the sale. Else it would add to what a
+    /// failover left of another one, or take no unit that is in transit.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; the totals still differ.
+    fn add_up(&mut self, activity: &ActivityId, totals: u64, total: u64, began: Instant) -> Result<(), StoreError> {
+        let finished = self.finish_transfers(activity, true)?.unwrap_or_default();
+        // Shards are read one after the other, so a transfer may be seen at one of them only.
+        if began.elapsed() < SETTLING {
+            sleep(Duration::from_millis(50));
+            return Ok(());
+        }
+        let why = match total.checked_sub(totals) {
+            Some(units) if finished.left > 0 => {
+                format!(
+                    "{units} units are in transit between its shards, and no replica confirmed that it has these transfers"
+                )
+            }
+            _ => format!("its shards have {totals} units in all, and it has {total}: `reconcile {activity}` says why"),
+        };
+        Err(StoreError::Unfinished { activity: activity.to_string(), why })
+    }
+
     /// What there is of the activity.
     fn find(
         &mut self,
@@ -141,7 +183,9 @@ impl Store {
         let numbers = decide::named(found.says.as_ref(), plan);
         let ids: Vec<ActivityId> = numbers.iter().map(|number| plan.id.shard(*number)).collect();
         found.shards = self.snapshots(&ids)?;
-        let epochs = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.epoch);
+        // A removed shard is made again by a later epoch only.
+        let epoch = |meta: &Meta| meta.epoch + u64::from(meta.is_removed());
+        let epochs = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(epoch);
         found.epoch = epochs.max().unwrap_or_default().max(parent.epoch());
         if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && how != Preheat::Reset) {
             found.epoch = says.rules.epoch;
@@ -276,43 +320,31 @@ impl Store {
         arguments
     }
 
-    /// One call for each of some shards, and what they said.
+    /// One call for each of some shards, and what they said. Replicas have all of it then: the plan may go.
     fn of_each_shard(&mut self, calls: &[(ActivityId, Vec<String>)]) -> Result<Vec<Shard>, StoreError> {
         let keys: Vec<Keys> = calls.iter().map(|(shard, _)| self.keys(shard)).collect();
-        let all: Vec<_> = keys.iter().zip(calls).map(|(keys, (_, arguments))| (keys, &arguments[..])).collect();
-        let values = self.run_each(&PREHEAT_SHARD, &all)?;
+        let call = |(keys, (_, arguments)): (&Keys, &(ActivityId, Vec<String>))| {
+            SafeCall::new(&PREHEAT_SHARD, keys.all(), arguments.iter().cloned())
+        };
+        let all: Vec<SafeCall> = keys.iter().zip(calls).map(call).collect();
+        let patience = self.servers.target().timeout / 2;
+        let replies = self.servers.try_side_by_side(&all, Some(patience));
         let mut said = Vec::with_capacity(calls.len());
-        for ((keys, (shard, _)), value) in keys.iter().zip(calls).zip(values) {
+        for (((keys, (shard, _)), call), reply) in keys.iter().zip(calls).zip(all).zip(replies) {
+            let value = match reply {
+                Some(value) => value,
+                None => self.call_covered(call, shard)?,
+            };
             said.push(read(keys, value)?);
             self.changed(shard);
         }
         Ok(said)
     }
+}
 
-    /// Calls of a script that may be sent again, each for an activity: many at once.
-    fn run_each(&mut self, script: &'static Script, calls: &[(&Keys, &[String])]) -> Result<Vec<Value>, StoreError> {
-        let commands: Vec<_> = calls
-            .iter()
-            .map(|(keys, arguments)| {
-                let names: Vec<&str> = keys.all().collect();
-                (keys.slot(), evaluate("EVALSHA", script.sha1, &names, arguments))
-            })
-            .collect();
-        let mut values = Vec::with_capacity(calls.len());
-        for ((keys, arguments), answer) in calls.iter().zip(self.servers.each_reply(&commands)) {
-            values.push(match answer {
-                Ok(value) => value,
-                Err(Unanswered::Refused(error)) => return Err(error),
-                // Another node, one without the script, or one that is gone.
-                Err(Unanswered::NotRun | Unanswered::Lost(_)) => {
-                    let names: Vec<&str> = keys.all().collect();
-                    let settle = Some(Settle::SameCall);
-                    self.servers.run(script, &names, Again::Safe, settle, |_| arguments.to_vec())?
-                }
-            });
-        }
-        Ok(values)
-    }
+/// Units that shards were preheated with, in all.
+fn totals(shards: &[Snapshot]) -> u64 {
+    shards.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.total).sum()
 }
 
 /// Reads the reply of the script.

@@ -101,6 +101,6 @@ mod tests {
         assert_eq!(REFUND.arguments(), [&single[..], &["unsaid"]].concat());
         assert_eq!(MULTI_DEDUCT.arguments(), ["kind", "by", "mode", "reason", "job", "user", "request id"]);
         assert_eq!(HOLD.arguments(), [&single[..], &["duration"]].concat());
-        assert_eq!(SETTLE.arguments(), ["kind", "by", "request id", "step", "order", "mode", "reason"]);
+        assert_eq!(SETTLE.arguments(), ["kind", "by", "request id", "step", "order", "mode", "reason", "user"]);
     }
 }

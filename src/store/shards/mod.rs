@@ -15,4 +15,4 @@ mod transfer;
 pub(super) use directory::Directory;
 pub(super) use need::{Need, Supplied};
 pub use supply::Finished;
-pub(super) use supply::{MEMORY, Supply};
+pub(super) use supply::Supply;

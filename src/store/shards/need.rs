@@ -70,9 +70,10 @@ pub(in crate::store) enum Supplied {
     Decided(Value),
     /// The home has the units, or had them a moment ago.
     Here,
-    /// There was an instant at which fewer existed. In total there were so many, unless that is not known any more.
+    /// There was an instant at which fewer existed: in total so many, and so many in the stock of each shard.
     SoldOut {
-        left: Option<u64>,
+        left: u64,
+        stocks: Vec<u64>,
     },
     /// The activity was reset, or has other shards by now.
     Changed,

@@ -3,13 +3,11 @@
 //! An activity of which nothing is known is asked as if it had its units itself; one that is sharded replies its shards. So a plain
 //! order is one round trip, and an order of a sharded activity is two, or one if the shards are known.
 
-use redis::Value;
-
 use super::need::STUCK;
 use super::peek::{Peeked, peek};
-use super::send::{Place, Replied, Wanted, plain};
+use super::send::Wanted;
 use super::supply::Finished;
-use crate::inventory::hold::{Expired, Held, Hold, HoldRecord, HoldState, Settled, Step};
+use crate::inventory::hold::{Expired, Held, Hold, HoldEnd, Settled, Step};
 use crate::inventory::id::{ActivityId, RequestId, StoredUser};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Order, Outcome, Refund, RefundOf};
@@ -29,11 +27,11 @@ impl Store {
     /// Any of [`StoreError`]; refusals are statuses of the outcome.
     pub fn deduct(&mut self, order: &Order, dry_run: bool) -> Result<Outcome, StoreError> {
         let call = self.deduct_call(order);
-        let wanted = Wanted { quantity: order.quantity.get(), request: &order.request };
+        let wanted = Wanted { quantity: Some(order.quantity), request: &order.request };
         let user = user_text(order.user.as_ref()).as_bytes();
-        let replied = self.send_home(&order.activity, user, &call, Some(wanted), dry_run)?;
+        let replied = self.send_home(&order.activity, Some(user), &call, Some(wanted), dry_run)?;
         let read = |value, keys: &Keys| read_outcome(&DEDUCT, value, keys).map(|outcome| (outcome, ()));
-        let (mut outcome, _) = self.outcome(replied, order.quantity, dry_run, read)?;
+        let (mut outcome, _) = self.outcome(replied, dry_run, read)?;
         outcome.quantity = Some(order.quantity.get());
         Ok(outcome)
     }
@@ -45,9 +43,9 @@ impl Store {
     pub fn refund(&mut self, refund: &Refund, dry_run: bool) -> Result<Outcome, StoreError> {
         let call = self.refund_call(refund);
         let user = refund.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
-        let replied = self.send_home(&refund.activity, user, &call, None, dry_run)?;
+        let replied = self.send_home(&refund.activity, Some(user), &call, None, dry_run)?;
         let read = |value, keys: &Keys| read_outcome(&REFUND, value, keys).map(|outcome| (outcome, ()));
-        let (mut outcome, _) = self.outcome(replied, Quantity::ONE, dry_run, read)?;
+        let (mut outcome, _) = self.outcome(replied, dry_run, read)?;
         match refund.of {
             RefundOf::Quantity(quantity) => outcome.quantity = Some(quantity.get()),
             RefundOf::Default => outcome.quantity = Some(Quantity::ONE.get()),
@@ -74,9 +72,9 @@ impl Store {
         (quantity, request): (Quantity, &RequestId),
         dry_run: bool,
     ) -> Result<Held, StoreError> {
-        let wanted = Wanted { quantity: quantity.get(), request };
-        let replied = self.send_home(activity, user, call, Some(wanted), dry_run)?;
-        let (outcome, deadline) = self.outcome(replied, quantity, dry_run, |value, keys| {
+        let wanted = Wanted { quantity: Some(quantity), request };
+        let replied = self.send_home(activity, Some(user), call, Some(wanted), dry_run)?;
+        let (outcome, deadline) = self.outcome(replied, dry_run, |value, keys| {
             read_held(value, keys, quantity).map(|held| (held.outcome, held.deadline))
         })?;
         Ok(Held { outcome, deadline: deadline.flatten() })
@@ -85,45 +83,17 @@ impl Store {
     /// Ends the hold of a request id. With `dry_run` nothing is written.
     ///
     /// # Errors
-    /// Any of [`StoreError`]; refusals are statuses of the outcome.
-    pub fn settle_hold(
-        &mut self,
-        activity: &ActivityId,
-        request: &RequestId,
-        step: Step,
-        reason: Option<&str>,
-        dry_run: bool,
-    ) -> Result<Settled, StoreError> {
-        let call = self.settle_call(request, step, reason);
-        let read = |value, keys: &Keys| read_settled(value, keys).map(|settled| (settled.outcome, settled.user));
-        // Nobody says whose hold it is, so all shards are asked for it.
-        let mut missing: Option<Shards> = None;
-        loop {
-            let Some(shards) = self.directory.get(activity).cloned() else {
-                let value = self.send_single(&call, activity, plain(dry_run))?;
-                if self.learn(activity, &call, &value)? {
-                    continue;
-                }
-                let replied = Replied::Reply { value, at: activity.clone(), of_shard: false };
-                let (outcome, user) = self.outcome(replied, Quantity::ONE, dry_run, read)?;
-                return Ok(Settled { outcome, user: user.flatten() });
-            };
-            let found = self.find_hold(activity, &shards, request)?;
-            // What nobody holds is any shard's to say.
-            let (place, quantity) = found.as_ref().map_or((0, 0), |(place, record)| (*place, record.quantity));
-            let is_expired = found.is_some_and(|(_, record)| record.state == HoldState::Expired);
-            let takes = step == Step::Confirm && (is_expired || !dry_run);
-            let wanted = takes.then_some(Wanted { quantity, request });
-            let Some(replied) = self.send_to(activity, &shards, Place::At(place), &call, wanted, dry_run)? else {
-                if let Some(broken) = self.missing(activity, &shards, &mut missing) {
-                    return Ok(Settled { outcome: Outcome::corrupt(broken), user: None });
-                }
-                continue;
-            };
-            let quantity = Quantity::new(quantity).unwrap_or(Quantity::ONE);
-            let (outcome, user) = self.outcome(replied, quantity, dry_run, read)?;
-            return Ok(Settled { outcome, user: user.flatten() });
-        }
+    /// Any of [`StoreError`], [`StoreError::NoUser`] if the activity is sharded; refusals are statuses of the outcome.
+    pub fn settle_hold(&mut self, end: &HoldEnd, dry_run: bool) -> Result<Settled, StoreError> {
+        let call = self.settle_call(end);
+        // The hold says how many.
+        let wanted = (end.step == Step::Confirm).then_some(Wanted { quantity: None, request: &end.request });
+        let user = end.user.as_ref().map(StoredUser::as_bytes);
+        let replied = self.send_home(&end.activity, user, &call, wanted, dry_run)?;
+        let (outcome, user) = self.outcome(replied, dry_run, |value, keys| {
+            read_settled(value, keys).map(|settled| (settled.outcome, settled.user))
+        })?;
+        Ok(Settled { outcome, user: user.flatten() })
     }
 
     /// Returns the units of overdue holds, of a page of them, or of a page a shard. With `dry_run` nothing is written.
@@ -183,27 +153,5 @@ impl Store {
             Peeked::Absent => Err(StoreError::Reset { activity: activity.to_string() }),
             Peeked::Corrupt(corrupt) => Err(StoreError::Reply { what: corrupt.key, reply: corrupt.what }),
         }
-    }
-
-    /// The shard that has the hold of a request id, and its record.
-    fn find_hold(
-        &mut self,
-        activity: &ActivityId,
-        shards: &Shards,
-        request: &RequestId,
-    ) -> Result<Option<(usize, HoldRecord)>, StoreError> {
-        let commands = shards.ids(activity).map(|id| {
-            let requests = self.keys(&id).requests;
-            let command = redis::cmd("HGET").arg(&requests).arg(format!("\th:{request}")).to_owned();
-            (requests, command)
-        });
-        let commands = commands.collect();
-        self.servers.discover()?;
-        let values = self.servers.read_each(commands)?;
-        let records = values.iter().enumerate().filter_map(|(place, value)| match value {
-            Value::BulkString(record) => Some((place, HoldRecord::read(record)?)),
-            _ => None,
-        });
-        Ok(records.into_iter().next())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use redis::Value;
 
 use super::need::{Need, Supplied, is_out_of_stock, patient};
+use crate::inventory::hold::{HoldRecord, HoldState};
 use crate::inventory::id::{ActivityId, RequestId};
 use crate::inventory::number::Quantity;
 use crate::inventory::order::{Bought, Corrupt, Outcome};
@@ -20,10 +21,10 @@ use crate::store::{Store, StoreError};
 pub(super) enum Replied {
     /// Of this activity, or of this shard of it.
     Reply { value: Value, at: ActivityId, of_shard: bool },
-    /// A shard says that it has not enough, and all others together have not, either: so many units are left, if that is known.
-    SoldOut { value: Value, at: ActivityId, left: Option<u64> },
-    /// A dry run: a shard says that it has not enough, and others have.
-    WouldBorrow { value: Value, at: ActivityId },
+    /// Neither a shard nor all others together have enough: the units that are left.
+    SoldOut { value: Value, at: ActivityId, left: u64 },
+    /// A dry run: the shard has too few units, and others have enough.
+    WouldBorrow { value: Value, at: ActivityId, units: u64 },
     /// A shard is missing, or damaged.
     Broken(Corrupt),
 }
@@ -31,32 +32,20 @@ pub(super) enum Replied {
 /// What an order needs of the stock.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    pub(super) quantity: u64,
+    /// How many units; `None` for a hold that expired, whose reply says it.
+    pub(super) quantity: Option<Quantity>,
     pub(super) request: &'a RequestId,
-}
-
-/// Which shard an order goes to: the home of a user, or the one with this place in the list.
-#[derive(Clone, Copy)]
-pub(super) enum Place<'a> {
-    HomeOf(&'a [u8]),
-    At(usize),
-}
-
-impl Place<'_> {
-    fn among(self, shards: &Shards) -> usize {
-        match self {
-            Self::HomeOf(user) => shards.home(user),
-            Self::At(place) => place,
-        }
-    }
 }
 
 impl Store {
     /// Sends an order to where the units of its user are. One that is `wanted` takes units, and gets them from other shards.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; there is no user, and the activity is sharded.
     pub(super) fn send_home(
         &mut self,
         activity: &ActivityId,
-        user: &[u8],
+        user: Option<&[u8]>,
         call: &SingleCall<'_>,
         wanted: Option<Wanted<'_>>,
         dry_run: bool,
@@ -70,7 +59,9 @@ impl Store {
                 }
                 return Ok(Replied::Reply { value, at: activity.clone(), of_shard: false });
             };
-            match self.send_to(activity, &shards, Place::HomeOf(user), call, wanted, dry_run)? {
+            let nobody = || StoreError::NoUser { activity: activity.to_string(), line: None };
+            let home = shards.home(user.ok_or_else(nobody)?);
+            match self.send_to(activity, &shards, home, call, wanted, dry_run)? {
                 Some(replied) => return Ok(replied),
                 None => {
                     if let Some(broken) = self.missing(activity, &shards, &mut missing) {
@@ -82,12 +73,7 @@ impl Store {
     }
 
     /// Remembers the shards of an activity that replied them; false if it replied anything else.
-    pub(super) fn learn(
-        &mut self,
-        activity: &ActivityId,
-        call: &SingleCall<'_>,
-        value: &Value,
-    ) -> Result<bool, StoreError> {
+    fn learn(&mut self, activity: &ActivityId, call: &SingleCall<'_>, value: &Value) -> Result<bool, StoreError> {
         let Value::Array(values) = value else { return Ok(false) };
         match Reply::of(call.script).shards(values)? {
             Some(shards) => {
@@ -114,31 +100,33 @@ impl Store {
         None
     }
 
-    /// Sends an order to a shard; `None` if that is gone.
-    pub(super) fn send_to(
+    /// Sends an order to a shard, by its place in the list; `None` if that is gone.
+    fn send_to(
         &mut self,
         activity: &ActivityId,
         shards: &Shards,
-        place: Place<'_>,
+        home: usize,
         call: &SingleCall<'_>,
         wanted: Option<Wanted<'_>>,
         dry_run: bool,
     ) -> Result<Option<Replied>, StoreError> {
-        let home = place.among(shards);
         let at = activity.shard(shards.numbers()[home]);
-        let modes = match (&wanted, place) {
+        let modes = match &wanted {
             _ if dry_run => Modes::DRY,
-            (None, _) => Modes::FINAL,
-            (Some(_), Place::HomeOf(_)) => Modes::SHARD,
+            None => Modes::FINAL,
             // An expired hold whose confirmation is refused is void.
-            (Some(_), Place::At(_)) => Modes::BORROW,
+            Some(Wanted { quantity: None, .. }) => Modes::BORROW,
+            Some(_) => Modes::SHARD,
         };
         let value = self.send_single(call, &at, modes)?;
         if is_gone(&value) {
             return Ok(None);
         }
-        let Some(wanted) = wanted.filter(|it| is_out_of_stock(&value) || dry_run && would_be_void(&value, it.quantity))
-        else {
+        let short = match wanted {
+            Some(wanted) => self.short_of(&wanted, &value, &at, dry_run)?.map(|units| (wanted, units)),
+            None => None,
+        };
+        let Some((wanted, quantity)) = short else {
             return Ok(Some(Replied::Reply { value, at, of_shard: true }));
         };
         let safe = call.safe(&self.keys(&at));
@@ -147,7 +135,7 @@ impl Store {
             activity,
             shards,
             home,
-            quantity: wanted.quantity,
+            quantity,
             request: wanted.request.as_str(),
             order: (!dry_run).then_some((&safe, &call.settle)),
             began: Instant::now(),
@@ -156,7 +144,7 @@ impl Store {
         };
         let supplied = if dry_run {
             match self.supply.look(&mut self.servers, &need)? {
-                Supplied::Here => return Ok(Some(Replied::WouldBorrow { value, at })),
+                Supplied::Here => return Ok(Some(Replied::WouldBorrow { value, at, units: quantity })),
                 supplied => supplied,
             }
         } else {
@@ -169,12 +157,12 @@ impl Store {
                 }
                 Some(Replied::Reply { value, at, of_shard: true })
             }
-            Supplied::SoldOut { left } => {
+            Supplied::SoldOut { left, .. } => {
                 if dry_run {
                     return Ok(Some(Replied::SoldOut { value, at, left }));
                 }
                 // A late copy of what was sent may not take what somebody returns after this refusal.
-                let was_broken = call.was_broken() || std::mem::take(&mut self.supply.was_broken);
+                let was_broken = call.was_broken() || self.supply.was_broken;
                 let modes = if was_broken { Modes::FINAL_AGAIN } else { Modes::FINAL };
                 let value = self.send_single(call, &at, modes)?;
                 Some(match is_out_of_stock(&value) {
@@ -187,8 +175,42 @@ impl Store {
         })
     }
 
+    /// How many units an order needs that its shard has not, by its reply; `None` if that decides it.
+    fn short_of(
+        &mut self,
+        wanted: &Wanted<'_>,
+        value: &Value,
+        at: &ActivityId,
+        dry_run: bool,
+    ) -> Result<Option<u64>, StoreError> {
+        let Value::Array(values) = value else { return Ok(None) };
+        let count = |at| Reply::of(&SETTLE).count(values.get(at));
+        let of_hold = |units: Option<Quantity>| units.map_or_else(|| count(3), |units| Ok(Some(units.get())));
+        if is_out_of_stock(value) {
+            return of_hold(wanted.quantity);
+        }
+        // A dry run of a confirmation says that the hold is over, be it for good or because its shard has too few units.
+        if !dry_run || wanted.quantity.is_some() || values.first() != Some(&Value::Int(Status::Expired.code())) {
+            return Ok(None);
+        }
+        let (Some(stock), Some(units)) = (count(1)?, count(3)?) else { return Ok(None) };
+        let is_expired = stock < units && self.hold_state(at, wanted.request)? == Some(HoldState::Expired);
+        Ok(is_expired.then_some(units))
+    }
+
+    /// The state of the hold of a request id.
+    fn hold_state(&mut self, activity: &ActivityId, request: &RequestId) -> Result<Option<HoldState>, StoreError> {
+        let requests = self.keys(activity).requests;
+        let command = redis::cmd("HGET").arg(&requests).arg(format!("\th:{request}")).to_owned();
+        Ok(match self.servers.command(&requests, &command)? {
+            Value::BulkString(record) => HoldRecord::read(&record).map(|record| record.state),
+            _ => None,
+        })
+    }
+
     /// Gets units for a home and sends the order there, until it is decided; what took units is settled.
     fn supplied(&mut self, need: &Need<'_>, call: &SingleCall<'_>, at: &ActivityId) -> Result<Supplied, StoreError> {
+        self.supply.was_broken = false;
         let ended = loop {
             match self.supply.supply(&mut self.servers, need) {
                 Ok(Supplied::Here) => {
@@ -203,14 +225,23 @@ impl Store {
             }
         };
         self.supply.settle(&mut self.servers);
-        ended
+        if !call.was_broken() && !self.supply.was_broken {
+            return ended;
+        }
+        // A copy of the order may still come, and take units.
+        let why = match ended {
+            Ok(Supplied::Corrupt(corrupt)) => format!("key `{}` {}", corrupt.key, corrupt.what),
+            Err(error) if !matches!(error, StoreError::Unknown { .. }) => error.to_string(),
+            ended => return ended,
+        };
+        let server = self.servers.target().shown.clone();
+        Err(StoreError::Unknown { server, why, settle: Some(call.settle.clone()) })
     }
 
     /// Reads a reply by `read`, which gives the outcome and what else is in the reply. What a shard has left says little of the sale.
     pub(super) fn outcome<T>(
         &self,
         replied: Replied,
-        quantity: Quantity,
         dry_run: bool,
         read: impl Fn(Value, &Keys) -> Result<(Outcome, T), StoreError>,
     ) -> Result<(Outcome, Option<T>), StoreError> {
@@ -218,13 +249,13 @@ impl Store {
             Replied::Broken(corrupt) => return Ok((Outcome::corrupt(corrupt), None)),
             Replied::Reply { value, at, of_shard: false } => (value, at, None),
             Replied::Reply { value, at, of_shard: true } => (value, at, Some(None)),
-            Replied::SoldOut { value, at, left } => (value, at, Some(left)),
-            Replied::WouldBorrow { value, at } => {
+            Replied::SoldOut { value, at, left } => (value, at, Some(Some(left))),
+            Replied::WouldBorrow { value, at, units } => {
                 let (mut outcome, rest) = read(value, &self.keys(&at))?;
                 outcome.status = Status::Ok;
                 outcome.stock = None;
                 outcome.bought = outcome.bought.map(|bought| match bought {
-                    Bought::Units(units) => Bought::Units(units + quantity.get()),
+                    Bought::Units(bought) => Bought::Units(bought + units),
                     Bought::Unknown => Bought::Unknown,
                 });
                 return Ok((outcome, Some(rest)));
@@ -242,15 +273,8 @@ impl Store {
 }
 
 /// How an activity is asked of which nothing is known.
-pub(super) fn plain(dry_run: bool) -> Modes {
+fn plain(dry_run: bool) -> Modes {
     if dry_run { Modes::DRY } else { Modes::FINAL }
-}
-
-/// Whether a dry run says that a hold is over because its shard has fewer units than this.
-fn would_be_void(value: &Value, quantity: u64) -> bool {
-    let Value::Array(values) = value else { return false };
-    let stock = Reply::of(&SETTLE).count(values.get(1)).ok().flatten();
-    values.first() == Some(&Value::Int(Status::Expired.code())) && stock.is_some_and(|stock| stock < quantity)
 }
 
 /// Whether a shard is not there.

@@ -4,10 +4,9 @@
 //! Fewer than `n` units existed at one instant if two looks, the second one begun after the first had ended, both find fewer in
 //! stock and in transit together, and no shard's ledger grew in between. Nothing less is a proof: units on their way are in no stock.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redis::Value;
 
@@ -17,12 +16,11 @@ use super::peek::{OpenTransfer, Peeked, ShardView, peek};
 use super::transfer::{Arrival, Lent, Loan, Party, patience, transfer_id};
 use crate::inventory::id::ActivityId;
 use crate::inventory::layout::Layout;
+use crate::inventory::sharded_audit::transfer_age;
 use crate::inventory::shards::Shards;
 use crate::store::StoreError;
 use crate::store::cluster::Servers;
 
-/// How long "fewer than so many units" is remembered.
-pub(in crate::store) const MEMORY: Duration = Duration::from_secs(1);
 /// More than any shard has: half of the donor's stock comes.
 const WANT: u64 = 1_000_000_000;
 
@@ -44,9 +42,7 @@ pub(in crate::store) struct Supply {
     by: String,
     /// What arrived.
     arrived: Arrived,
-    /// Fewer units than this existed then.
-    short: HashMap<ActivityId, (u64, Instant)>,
-    /// Whether an order that was sent with units may have been sent twice.
+    /// Whether the order that was last sent with units may have been sent twice.
     pub(in crate::store) was_broken: bool,
 }
 
@@ -63,7 +59,7 @@ enum Transferred {
 
 impl Supply {
     pub(in crate::store) fn new(layout: Layout, by: String) -> Self {
-        Self { layout, by, arrived: Arrived::default(), short: HashMap::new(), was_broken: false }
+        Self { layout, by, arrived: Arrived::default(), was_broken: false }
     }
 
     /// The same for another connection.
@@ -71,19 +67,11 @@ impl Supply {
         Self::new(self.layout, self.by.clone())
     }
 
-    /// Whether fewer units than these existed a moment ago.
-    pub(in crate::store) fn is_short(&self, activity: &ActivityId, quantity: u64) -> bool {
-        self.short.get(activity).is_some_and(|(fewer, when)| quantity >= *fewer && when.elapsed() < MEMORY)
-    }
-
     /// Gets units for a home, or proves that there are too few.
     ///
     /// # Errors
     /// Any of [`StoreError`]; [`StoreError::NoUnits`] if it took too long.
     pub(in crate::store) fn supply(&mut self, servers: &mut Servers, need: &Need<'_>) -> Result<Supplied, StoreError> {
-        if self.is_short(need.activity, need.quantity) {
-            return Ok(Supplied::SoldOut { left: None });
-        }
         servers.look_for_replicas()?;
         let mut attempt = 0;
         // Donors that had nothing to lend: what is withdrawn is not lent.
@@ -176,8 +164,7 @@ impl Supply {
         if !is_still || left >= need.quantity {
             return Ok(None);
         }
-        self.short.insert(need.activity.clone(), (need.quantity, Instant::now()));
-        Ok(Some(Supplied::SoldOut { left: Some(left) }))
+        Ok(Some(Supplied::SoldOut { left, stocks: second.into_iter().map(|view| view.stock).collect() }))
     }
 
     /// Transfers units from a donor.
@@ -239,7 +226,7 @@ impl Supply {
         let mut finished = Finished::default();
         for (donor, view) in shards.numbers().iter().zip(views) {
             for open in &view.open {
-                if u128::from(view.now_ms.saturating_sub(open.lent_ms)) < older_than.as_millis() {
+                if u128::from(transfer_age(view.now_ms, open.lent_ms)) < older_than.as_millis() {
                     finished.left += 1;
                     continue;
                 }

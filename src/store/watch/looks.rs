@@ -9,7 +9,7 @@ use redis::{Cmd, Value};
 use super::{NewestOrder, One, Watched, command};
 use crate::inventory::id::StoredUser;
 use crate::inventory::layout::Kind;
-use crate::inventory::ledger::{Entry, EntryId, Op};
+use crate::inventory::ledger::{Entry, EntryId, Op, unexplained_changes};
 use crate::store::ledger::entry;
 use crate::store::reply::Reply;
 use crate::store::several::Unanswered;
@@ -18,8 +18,11 @@ use crate::store::{Store, StoreError};
 
 /// The most activities whose ledgers are looked at in one reading: an entry of a file has hundreds of orders.
 const LOOKS: usize = 24;
-/// Entries that are looked at in one reading.
+/// Entries whose orders are looked at in one reading.
 const ENTRIES: usize = 24;
+/// Entries that are compared in one reading, of one ledger and of all: those since the reading before, if they are no more.
+const COMPARED: usize = 1000;
+const ALL_COMPARED: usize = 2400;
 /// Orders that are kept of one entry, and of all.
 const OF_ENTRY: usize = 8;
 const KEPT: usize = 64;
@@ -56,19 +59,22 @@ impl Store {
     /// Asks what only some have to be asked; `sold` are those whose stock has just moved.
     pub(super) fn look(&mut self, watched: &mut Watched, sold: &[usize], read: Instant) -> Result<(), StoreError> {
         let asks = self.asks(watched, sold);
-        let entries = ENTRIES / asks.iter().filter(|(_, ask)| matches!(ask, Ask::Look | Ask::Newest)).count().max(1);
+        let looks = asks.iter().filter(|(_, ask)| matches!(ask, Ask::Look | Ask::Newest)).count().max(1);
+        let shown = (ENTRIES / looks).max(1);
+        // What was written before anybody looked is not compared.
+        let most = if watched.readings == 1 { shown } else { COMPARED.min(ALL_COMPARED / looks) };
         let commands: Vec<(Option<u16>, Cmd)> = asks
             .iter()
             .flat_map(|(nth, ask)| {
                 let one = &watched.activities[*nth];
-                commands(one, *ask, entries.max(1), self.layout.kind()).into_iter().map(|command| (one.slot, command))
+                commands(one, *ask, most, self.layout.kind()).into_iter().map(|command| (one.slot, command))
             })
             .collect();
         let mut answers = self.servers.each_reply(&commands).into_iter();
         for (nth, ask) in asks {
             let answers: Vec<_> = answers.by_ref().take(ask.replies()).collect();
             let Watched { activities, newest, rights, .. } = &mut *watched;
-            match activities[nth].take_answers(ask, answers, read, newest) {
+            match activities[nth].take_answers(ask, answers, read, (shown, newest)) {
                 Ok(()) => {
                     if matches!(ask, Ask::Look | Ask::Newest) {
                         activities[nth].moved = 0;
@@ -137,8 +143,10 @@ impl Store {
 }
 
 fn commands(one: &One, ask: Ask, entries: usize, kind: Kind) -> Vec<Cmd> {
-    let newest =
-        || redis::cmd("XREVRANGE").arg(&one.keys.ledger).arg("+").arg("-").arg("COUNT").arg(entries).to_owned();
+    let newest = || {
+        let mut command = redis::cmd("XREVRANGE");
+        command.arg(&one.keys.ledger).arg("+").arg(one.seen.to_string()).arg("COUNT").arg(entries).to_owned()
+    };
     match ask {
         Ask::Buyers => {
             let count = if kind == Kind::Hash { "HLEN" } else { "SCARD" };
@@ -156,7 +164,7 @@ impl One {
         ask: Ask,
         mut answers: Vec<Result<Value, Unanswered>>,
         read: Instant,
-        newest: &mut Vec<NewestOrder>,
+        newest: (usize, &mut Vec<NewestOrder>),
     ) -> Result<(), Unanswered> {
         // Whoever may not do a part of a transaction is refused there, and at its end learns only that it failed.
         let refused = |answer: &Result<Value, Unanswered>| {
@@ -180,7 +188,7 @@ impl One {
                 };
                 view.groups = Some(read_groups(answer).map_err(Unanswered::Refused)?);
             }
-            Ask::Newest => self.take_entries(read_entries(answer?), newest),
+            Ask::Newest => self.take_entries(&read_entries(answer?), read, newest),
             Ask::Look => {
                 // Anything else is a transaction that a moved slot has torn: the next reading has another.
                 let Value::Array(parts) = answer? else { return Ok(()) };
@@ -197,17 +205,23 @@ impl One {
                 ) {
                     view.foreign_write = Some(read);
                 }
-                self.take_entries(entries, newest);
+                self.take_entries(&entries, read, newest);
             }
         }
         Ok(())
     }
 
-    /// Keeps the orders of entries that were not seen before, the newest first.
-    fn take_entries(&mut self, entries: Vec<Entry>, newest: &mut Vec<NewestOrder>) {
+    /// Compares entries, the newest first, back to the last one that was seen before, and keeps a bounded number of new orders.
+    fn take_entries(&mut self, entries: &[Entry], read: Instant, (shown, newest): (usize, &mut Vec<NewestOrder>)) {
         let seen = self.seen;
-        for entry in entries.iter().filter(|entry| entry.id > seen) {
-            self.seen = self.seen.max(entry.id);
+        if seen > EntryId::ZERO
+            && !unexplained_changes(entries).is_empty()
+            && let Some(view) = &mut self.view
+        {
+            view.foreign_write = Some(read);
+        }
+        self.seen = entries.first().map_or(seen, |last| seen.max(last.id));
+        for entry in entries.iter().take(shown).filter(|entry| entry.id > seen) {
             let Some(op) = entry.known_op().filter(|op| op.takes() || op.returns() || *op == Op::Confirm) else {
                 continue;
             };

@@ -69,8 +69,8 @@ pub struct View {
     pub is_old: bool,
     /// The consumer groups of its ledger; `None` if they were not read yet, or must not be.
     pub groups: Option<Vec<GroupStats>>,
-    /// When its stock was last seen to differ from what the ledger's last entry left, at one instant: something writes
-    /// that is none of the scripts.
+    /// When its stock was last seen to differ from what the ledger's last entry left, at one instant, or an entry from what the
+    /// one before left: something writes that is none of the scripts.
     pub foreign_write: Option<Instant>,
 }
 

@@ -55,6 +55,17 @@ fn what_leaves_no_trace_in_ledger_and_counts_is_noticed_too() {
 }
 
 #[test]
+fn deadlines_go_in_the_same_step_and_not_of_a_later_sale() {
+    let shop = Shop::small(SECKILL);
+    shop.redis.cmd(("ZADD", SECKILL.deadlines("1"), 1, "left"));
+    let proxy = Proxy::before(&shop.redis);
+    proxy.seckill(["-l", "seckill", "-o", "jsonl", "archive", "1", "--yes", "--to", shop.to()]).code(0);
+    assert!(!shop.redis.exists(&SECKILL.deadlines("1")));
+    // Whatever came behind the transaction could be late.
+    assert!(!proxy.commands().contains(&"UNLINK".to_owned()), "{:?}", proxy.commands());
+}
+
+#[test]
 fn one_that_drifts_or_is_resumed_meanwhile_stays() {
     for layout in [SECKILL, SKU, COUPON] {
         for (line, status) in [("resume 1", "not_ended"), ("", "drift")] {

@@ -115,7 +115,7 @@ fn an_activity_that_is_not_plain_holds_up_no_other() {
         1 => "paused",
         2 if nth > 2 => "out_of_stock",
         4 => "not_preheated",
-        3 | 7 | 8 => "corrupt",
+        3 | 5 | 7 | 8 => "corrupt",
         6 if nth == 6 => "corrupt",
         10 => "ended",
         _ => "ok",

@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{assert_fixed, assert_row, of_check, paste, row, rows, text};
+use crate::support::scripts::shown;
 use crate::support::{Fault, Proxy, SECKILL, TestRedis, When};
 
 fn sale() -> TestRedis {
@@ -66,14 +67,6 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
 }
 
 #[test]
-fn a_ledger_that_is_gone_is_warned_of() {
-    let redis = sale();
-    redis.cmd(("DEL", "seckill:ledger:2"));
-    let fault = assert_row(&redis, "keys", "warn", "its ledger is gone");
-    assert_eq!(fault["fix"], "seckill reconcile 2");
-}
-
-#[test]
 fn a_key_that_expires_fails_unless_the_sale_is_over() {
     let redis = sale();
     for key in ["seckill:stock:1", "seckill:participants:1", "seckill:ledger:2", "seckill:activities"] {
@@ -97,6 +90,28 @@ fn stock_that_moves_without_an_entry_is_somebody_elses_work() {
     let fault = assert_row(&redis, "foreign_writes", "fail", "2 changes of stock without an entry, -3 units in total");
     assert_eq!((&fault["target"], &fault["fix"]), (&"1".into(), &"seckill reconcile 1".into()));
     redis.seckill(["reconcile", "1"]).code(7);
+}
+
+#[test]
+fn what_was_looked_at_for_foreign_writes_is_said() {
+    let redis = sale();
+    assert_row(&redis, "foreign_writes", "ok", "2 activities: all 3 entries");
+    // A plain script adds units, then many buy.
+    redis.cmd(("INCRBY", SECKILL.stock("2"), 3000));
+    let buy = |count: usize| {
+        let mut orders = redis::pipe();
+        for nth in 0..count {
+            let order = orders.cmd("EVAL").arg(shown("deduct")).arg(5).arg(&SECKILL.keys("2")[..]);
+            order.arg(&["hash", "shop", &format!("u{nth}"), "1", "", "first"]).ignore();
+        }
+        orders.exec(&mut redis.connection()).unwrap();
+    };
+    buy(900);
+    let fault =
+        assert_row(&redis, "foreign_writes", "fail", "1 change of stock without an entry, +3000 units in total");
+    assert!(text(&fault, "found").ends_with("within all 901 entries"), "{fault}");
+    buy(200);
+    assert_row(&redis, "foreign_writes", "ok", "2 activities: the last 1000 entries of each, since ");
 }
 
 #[test]

@@ -24,6 +24,58 @@ fn a_wrong_or_missing_password_is_exit_4_and_is_never_shown() {
     redis.seckill(["inspect", "-v"]).env("SECKILL_PASSWORD", "correct-horse").code(0).stderr_lacks("correct-horse");
 }
 
+/// A command of each kind, all of which talk to the server.
+const ANY: [&str; 27] = [
+    "preheat --id 1 --stock 5",
+    "preheat --id 1 --adopt",
+    "preheat FIXTURE",
+    "run FIXTURE",
+    "pause 1",
+    "resume 1",
+    "archive 1 --to /nonexistent/archive",
+    "deduct 1 --user 7",
+    "multi-deduct --user 7 1=1 2=1",
+    "refund 1 --user 7",
+    "hold 1 --user 7 --for 1m",
+    "confirm 1 --request r",
+    "release 1 --request r",
+    "expire 1",
+    "deduct --from ORDERS",
+    "hold --from ORDERS --for 1m",
+    "inspect",
+    "inspect 1 --user 7 --why",
+    "inspect --request r",
+    "inspect --watch --count 1",
+    "reconcile 1",
+    "ledger 1",
+    "ledger trim 1 --before 1h --yes",
+    "report 1",
+    "doctor",
+    "script load",
+    "bench --orders 5 --clients 2 --yes",
+];
+
+#[test]
+fn without_its_password_every_command_is_refused_in_the_same_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let orders = file("orders.csv", "activity,user\n1,7\n");
+    let fixture = file("fixture.yaml", "activities: [{id: 1, stock: 5}]\n");
+    for redis in [TestRedis::with(["--requirepass", "hush"]), TestRedis::with_tcp(["--requirepass", "hush"])] {
+        let refused = format!("the server at `{}` refused the login: a password is required", redis.url());
+        let hint = "give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL";
+        for line in ANY {
+            let line = line.replace("ORDERS", &orders).replace("FIXTURE", &fixture);
+            let call = redis.seckill([]).args(line.split(' ')).env("SECKILL_PASSWORD", "");
+            call.code(4).stderr_has(&refused).stderr_has(hint);
+        }
+    }
+}
+
 #[test]
 fn a_password_of_a_server_that_wants_none_is_said_plainly() {
     let redis = TestRedis::start();
@@ -95,7 +147,8 @@ fn a_user_with_what_the_headers_name_can_sell() {
     let redis = TestRedis::with_tcp([]);
     sale(&redis);
     let url = redis.url().replace("redis://", "redis://op:pw@");
-    let commands = "+evalsha +eval +get +hmget +hget +type +exists +time +decrby +hset +xadd +incrby +hdel";
+    let commands =
+        "+evalsha +eval +get +hmget +hget +type +exists +time +decrby +hset +xadd +incrby +hdel +xlen +xrevrange";
     let rules = ["reset", "on", ">pw", "~seckill:*"].into_iter().chain(commands.split(' '));
     let line: Vec<&str> = ["ACL", "SETUSER", "op"].into_iter().chain(rules).collect();
     redis.cmd(&line[..]);

@@ -29,8 +29,13 @@ fn each_status_of_a_command_has_its_name_and_exit_code() {
         check("confirm 1 --request zz", 3, "not_held");
         check("refund 1 --user 7", 3, "exceeds_bought");
         check("refund 1 --user 7 --all", 3, "exceeds_bought");
+        for user in ["--user 8", "--user-hex c4e3"] {
+            check(&format!("confirm 1 --request a {user}"), 3, "not_held");
+            check(&format!("release 1 --request a {user}"), 3, "not_held");
+        }
+        check("confirm 1 --request a --user 7 --dry-run", 0, "ok");
         check("confirm 1 --request a --dry-run", 0, "ok");
-        check("confirm 1 --request a", 0, "ok");
+        check("confirm 1 --request a --user-hex 37", 0, "ok");
         check("confirm 1 --request a", 0, "replayed");
         check("release 1 --request a", 3, "confirmed");
         check("refund 1 --user 7", 0, "ok");

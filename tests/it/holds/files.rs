@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{WITH_USERS, units_left};
-use crate::support::{Layout, SECKILL, TestRedis};
+use crate::support::{Layout, SECKILL, TestRedis, scripts};
 
 /// Rows `(status, quantity, stock)` that a file gives, in order.
 fn rows(redis: &TestRedis, layout: Layout, line: &str, input: &str, code: i32) -> Vec<(String, u64, u64)> {
@@ -60,7 +60,7 @@ fn a_summary_counts_units_of_holds_and_a_dry_run_writes_nothing() {
         redis.seckill(["preheat", "--id", id, "--stock", "10"]).code(0);
         redis.seckill(["hold", id, "--user", "7", "--quantity", "3", "--for", "1h", "--request", "r"]).code(0);
     }
-    let payments = "activity,request,user_name\n1,r,ann\n2,r,bob\n2,x,eve\n";
+    let payments = "activity,request,payer\n1,r,ann\n2,r,bob\n2,x,eve\n";
     let before = redis.dump_all();
     redis.seckill(["confirm", "--from", "-", "--dry-run"]).stdin(payments).code(0);
     redis.assert_unchanged_since(&before);
@@ -89,6 +89,29 @@ fn a_summary_counts_units_of_holds_and_a_dry_run_writes_nothing() {
     assert_eq!(row["status"], "exceeds_bought", "what is held open is left, also by a file");
     redis.seckill(["reconcile"]).code(0);
     assert_eq!(redis.int(&SECKILL.stock("1")), 6);
+}
+
+#[test]
+fn a_row_that_names_a_user_ends_nobody_elses_hold() {
+    for layout in WITH_USERS {
+        let redis = TestRedis::start();
+        redis.seckill(["-l", layout.name, "preheat", "--id", "1", "--stock", "10"]).code(0);
+        rows(&redis, layout, "hold --from - --for 1h", "activity,user,request\n1,ann,a\n1,bob,b\n1,eve,c\n", 0);
+        let statuses = |line: &str, input: &str, code| {
+            let found = rows(&redis, layout, line, input, code);
+            found.into_iter().map(|(status, ..)| status).collect::<Vec<_>>()
+        };
+        let payments = "activity,request,user\n1,a,bob\n1,b,bob\n1,c,\n1,a,ann\n";
+        assert_eq!(statuses("confirm --from -", payments, 3), ["not_held", "ok", "ok", "ok"], "{layout:?}");
+        let cancelled = "activity,request,user\n1,b,ann\n1,b,bob\n";
+        assert_eq!(statuses("release --from -", cancelled, 3), ["not_held", "confirmed"], "{layout:?}");
+        assert_eq!(units_left(&redis, layout), 7);
+        redis.seckill(["-l", layout.name, "reconcile", "1"]).code(0).stdout_has("match");
+    }
+    let looks_like_one = "activity,request,user_name\n1,r,ann\n";
+    let redis = TestRedis::start();
+    redis.seckill(["confirm", "--from", "-"]).stdin(looks_like_one).code(2).stderr_has("--map user=user_name");
+    redis.seckill(["confirm", "--from", "-", "--map", "user="]).stdin(looks_like_one).code(3);
 }
 
 #[test]
@@ -144,7 +167,60 @@ fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
         assert_eq!(deadlines(&confirmed), deadlines(&held), "{layout:?}");
         let csv = run("-o csv release --from - --job gone", ends, 3).stdout;
         let lines: Vec<&str> = csv.lines().collect();
-        assert_eq!(lines[0], "line,activity,user,quantity,status,stock,bought,request", "{layout:?}");
-        assert_eq!(lines[1], "2,1,\"o'neil \"\"[x\",1,confirmed,0,1,ra", "{layout:?}");
+        assert_eq!(lines[0], "line,activity,user,quantity,status,stock,bought,request,user_hex", "{layout:?}");
+        assert_eq!(lines[1], "2,1,\"o'neil \"\"[x\",1,confirmed,0,1,ra,", "{layout:?}");
+    }
+}
+
+/// Three holds of activity 1: a backend made `rb` for a user in GBK.
+fn with_a_hold_in_gbk(layout: Layout) -> TestRedis {
+    let redis = TestRedis::start();
+    redis.seckill(["-l", layout.name, "preheat", "--id", "1", "--stock", "10"]).code(0);
+    for (user, request) in [(&b"ann"[..], "ra"), (b"\xc4\xe3", "rb"), (b"bob", "rc")] {
+        let mut hold = redis::cmd("EVAL");
+        let keys = layout.all_keys("1");
+        hold.arg(scripts::shown("hold")).arg(keys.len()).arg(&keys).arg(layout.kind).arg("shop").arg(user);
+        hold.arg(&["1", request, "first", "", super::LONG]).exec(&mut redis.connection()).unwrap();
+    }
+    redis
+}
+
+#[test]
+fn a_hold_of_a_user_who_is_not_utf8_is_a_row_of_bytes_and_stops_no_file() {
+    let ends = "activity,request\n1,ra\n1,rb\n1,rc\n";
+    for layout in WITH_USERS {
+        for (step, op) in [("confirm", "ok"), ("release", "ok")] {
+            let redis = with_a_hold_in_gbk(layout);
+            let file = |format: &str| {
+                let line = ["-l", layout.name, "-o", format, step, "--from", "-", "--job", "j"];
+                redis.seckill(line).stdin(ends).code(0)
+            };
+            for status in [op, "replayed"] {
+                let rows = file("jsonl").jsonl();
+                let shown: Vec<_> = rows.iter().map(|row| (row["status"].as_str().unwrap(), &row["user"])).collect();
+                assert_eq!(
+                    shown,
+                    [(status, &"ann".into()), (status, &().into()), (status, &"bob".into())],
+                    "{layout:?}"
+                );
+                let hex: Vec<_> = rows.iter().map(|row| row.get("user_hex")).collect();
+                assert_eq!(hex, [None, Some(&"c4e3".into()), None], "{layout:?}");
+            }
+            for (format, with) in [("csv", ","), ("tsv", "\t")] {
+                let text = file(format).stdout;
+                let ends: Vec<_> = text.lines().map(|line| line.rsplit(with).next().unwrap()).collect();
+                assert_eq!(ends, ["user_hex", "", "c4e3", ""], "{layout:?}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_hold_of_a_user_who_is_not_utf8_is_shown_in_every_format() {
+    for step in ["confirm", "release"] {
+        for (format, part) in [("csv", ",rb,c4e3\n"), ("json", "\"user_hex\": \"c4e3\""), ("table", "hex:c4e3")] {
+            let redis = with_a_hold_in_gbk(SECKILL);
+            redis.seckill([step, "1", "--request", "rb", "-o", format]).code(0).stdout_has(part).stderr("");
+        }
     }
 }

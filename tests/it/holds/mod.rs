@@ -1,8 +1,9 @@
 //! Holds: units that are taken with a deadline, and confirmed, released or expired.
 
 mod audit;
+mod begun;
 mod commands;
-mod cut;
+pub mod cut;
 mod files;
 mod finish;
 mod histories;

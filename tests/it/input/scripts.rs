@@ -161,7 +161,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         for (script, args, needed) in
             full.into_iter().filter(|row| layout.kind == "hash" || !of_hashes.contains(&row.0))
         {
-            let knows_holds = ["hold", "settle", "preheat", "parent", "preheat_shard"].contains(&script);
+            let knows_holds = ["hold", "settle", "preheat", "parent", "preheat_shard", "archive"].contains(&script);
             let mut keys = if knows_holds { layout.all_keys("1") } else { layout.keys("1") };
             if ["lend", "borrow", "peek"].contains(&script) {
                 keys.truncate(4); // who bought is nothing to them

@@ -1,7 +1,8 @@
 //! `ledger trim` that is cut short, races or loses a reply: the audit stays exact, and the next trim resumes.
 
 use super::trim::{LATER, matches, now, sale, trim};
-use crate::support::{Fault, Proxy, SECKILL, TestRedis, When};
+use crate::holds::cut::cut_after;
+use crate::support::{Fault, Proxy, SECKILL, Scripts, TestRedis, When};
 
 /// A thousand users' purchases, more than one call removes, with a checkpoint of an earlier trim; and a time.
 fn long_sale() -> (TestRedis, String) {
@@ -121,4 +122,45 @@ fn a_reset_takes_the_checkpoint_along() {
     redis.seckill(["deduct", "1001", "--user", "a"]).code(0);
     assert_eq!(trim(&redis, LATER).code(0).json()["removed"], 1);
     matches(&redis, SECKILL);
+}
+
+#[test]
+fn a_trim_whose_script_is_cut_after_any_write_is_finished_by_the_next() {
+    let redis = TestRedis::start();
+    let keys = SECKILL.keys("1");
+    let mut scripts = Scripts::of(&redis, SECKILL);
+    let mut cuts = 0;
+    for (step, nth) in (0..6).flat_map(|step| (0..3).map(move |nth| (step, nth))) {
+        redis.cmd("FLUSHALL");
+        scripts.preheat("1", "10");
+        for (user, request) in [("7", "a"), ("8", "b"), ("7", "c")] {
+            assert!(scripts.deduct("1", (user, "1", request)).starts_with("1 "));
+        }
+        let entries = redis.xrange(&SECKILL.ledger("1"));
+        let (upto, from) = (&entries[1].0, &entries[2].0);
+        let sums = format!("{from} {upto} 2 10 1");
+        let page = ["page", "1", "x", "0", r#"[["7","1"]]"#];
+        let switch = ["switch", "1", "x", "1", "", &sums, "me"];
+        let (cut, clear) = (["cut", "1", ""], ["clear", "1", ""]);
+        let steps: [&[&str]; 6] = [&page, &switch, &cut, &clear, &["page", "1", "y", "0", "[]"], &clear];
+        for before in &steps[..step] {
+            assert!(scripts.call("trim", &keys, before).starts_with("1"), "{before:?}");
+        }
+        let reply = scripts.eval(&cut_after("trim", nth), &keys, steps[step]);
+        cuts += usize::from(reply.contains("CUT"));
+        // The same call again, for its reply was lost too; or another trim.
+        if nth % 2 == 1 && step < 2 {
+            assert!(scripts.call("trim", &keys, steps[step]).starts_with('1'), "{step} {nth}: {reply}");
+        }
+        let context = format!("{:?} cut after {nth}: {reply}", steps[step]);
+        let audit = redis.seckill(["reconcile", "1", "-o", "json"]).run().json();
+        assert!(["match", "unsettled"].contains(&audit["verdict"].as_str().unwrap()), "{context}: {audit}");
+        redis.seckill(["ledger", "trim", "1", "--yes", "--before", "1ms"]).code(0);
+        redis.seckill(["reconcile", "1"]).code(0).stdout_has("match");
+        let meta = redis.hgetall(&SECKILL.meta("1"));
+        assert!(!meta.contains_key("draft"), "{context}: {meta:?}");
+        redis.seckill(["ledger", "trim", "1", "--yes", "--before", LATER]).code(0);
+        redis.seckill(["reconcile", "1"]).code(0).stdout_has("match");
+    }
+    assert!(cuts >= 9, "{cuts}");
 }

@@ -185,7 +185,8 @@ pub fn status_of(step: &Step, reply: &str) -> String {
         "-12" => "not_held",
         "-13" => "expired",
         "-14" => "confirmed",
-        "-16" => "paused_here_only",
+        "-16" => "reversed",
+        "-17" => "paused_here_only",
         other => panic!("{other} of {step:?}"),
     };
     word.to_owned()

@@ -1,6 +1,7 @@
 //! The rules in plain Rust against random histories: every reply and every key afterwards, for each layout.
 //!
-//! The seed is fixed, so that a failure comes again; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` choose others.
+//! The seed is fixed, so that a failure comes again; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` choose others. A third of the cases
+//! run unless searches are full.
 
 mod checks;
 mod history;
@@ -10,17 +11,18 @@ mod rules;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU, Scripts, TestRedis};
+use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU, Scripts, TestRedis, has_full_searches};
 use history::{Step, histories};
 use rules::Sale;
 
-/// So many cases, unless the environment wants another number; other ones for each name.
+/// A runner of this number of cases at full size; other cases for each name.
 pub fn runner(cases: u32, name: &str) -> TestRunner {
     let mut seed = [7; 32];
     seed[8..].iter_mut().zip(name.bytes()).for_each(|(byte, letter)| *byte ^= letter);
     if let Some(chosen) = std::env::var("PROPTEST_RNG_SEED").ok().and_then(|text| text.parse::<u64>().ok()) {
         seed[..8].copy_from_slice(&chosen.to_le_bytes());
     }
+    let cases = if has_full_searches() { cases } else { cases.div_ceil(3) };
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(cases);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 100, ..Config::default() };
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))

@@ -55,7 +55,7 @@ const PAUSED: i32 = -7;
 const EXCEEDS_BOUGHT: i32 = -8;
 const REQUEST_CONFLICT: i32 = -9;
 pub const CORRUPT: i32 = -11;
-const PAUSED_HERE_ONLY: i32 = -16;
+const PAUSED_HERE_ONLY: i32 = -17;
 
 impl Activity {
     pub fn note(&mut self, op: &'static str) {

@@ -68,7 +68,7 @@ fn a_report_of_a_sharded_activity_is_of_all_shards() {
     assert_eq!(marks, [(&json!("preheat"), &json!(20))]);
     on_cluster(&redis, "report 1").code(0).stdout_has("12 of 20 units (60.0%)");
     on_cluster(&redis, "report 1#3").code(0).stdout_has("2 of 6 units");
-    on_cluster(&redis, "ledger trim 1#3 --yes --before 2200-01-01").code(0);
+    on_cluster(&redis, "ledger trim 1 --yes --before 2200-01-01").code(0);
     report(2).error_json();
     on_cluster(&redis, "report 1").code(2).stderr_has("`1#3`, `1#9`").stderr_has("seckill report '1#3'");
 }
@@ -86,9 +86,7 @@ fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
         done.jsonl().into_iter().map(|row| row["status"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(archive(3), ["not_ended", "not_ended"]);
-    for shard in ["1#3", "1#9"] {
-        on_cluster(&redis, &format!("pause {shard}")).code(0);
-    }
+    on_cluster(&redis, "pause 1").code(0);
     assert_eq!(archive(3), ["in_transit", "in_transit"]);
     assert!(scripts.borrow(&transfer(1), "1", "2").starts_with("1 "));
     assert!(scripts.lend("1#3", "", "0", "0", &transfer(1)).starts_with("-3 "));
@@ -107,4 +105,75 @@ fn order_records_are_not_of_a_shard() {
     sale(&redis);
     let refused = on_cluster(&redis, "reconcile 1#3 --orders -").stdin("user\n").code(2).stdout_is("");
     refused.stderr_has("`1#3` is a shard").stderr_has("seckill reconcile 1 --orders");
+}
+
+/// What a command says to the name of a shard.
+const IS_A_SHARD: &str = "`1#3` is a shard of `1`: name the activity";
+
+#[test]
+fn a_command_that_changes_something_refuses_the_name_of_a_shard() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    let before = redis.dump_all();
+    for line in [
+        "deduct 1#3 --user 7",
+        "multi-deduct 1#3=1 --user 7",
+        "multi-deduct 1=1 1#3=2 --user 7",
+        "refund 1#3 --user 7",
+        "hold 1#3 --user 7 --for 1m",
+        "confirm 1#3 --user 7 --request r",
+        "release 1#3 --request r",
+        "expire 1 1#3",
+        "pause 1#3",
+        "pause 1#3 --withdraw-stock",
+        "resume 1 1#3",
+        "archive 1#3 --to /nowhere --yes",
+        "ledger trim 1#3 --before 1h --yes",
+        "preheat --id 1#3 --stock 5",
+        "preheat --id 1#3 --stock 5 --update",
+        "preheat --id 1#3 --stock 5 --reset --yes",
+        "preheat --id 1#3 --adopt --yes",
+        "reconcile 1#3 --fix --yes",
+    ] {
+        on_cluster(&redis, line).code(2).stdout_is("").stderr_has(IS_A_SHARD);
+        on_cluster(&redis, &format!("{line} --dry-run")).code(2).stderr_has(IS_A_SHARD);
+    }
+    redis.assert_unchanged_since(&before);
+    for line in ["inspect 1#3", "inspect 1#3 --user 7", "ledger 1#3", "reconcile 1#3", "report 1#3"] {
+        on_cluster(&redis, line).code(0);
+    }
+    // In another layout it is an id like any other.
+    redis.seckill(["preheat", "--id", "1#3", "--stock", "5"]).code(0);
+    redis.seckill(["multi-deduct", "1#3=2", "--user", "7"]).code(0);
+}
+
+#[test]
+fn a_file_that_names_a_shard_is_refused_with_its_line() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    let before = redis.dump_all();
+    for (line, input, at) in [
+        ("deduct --from -", "activity,user\n1#3,7\n", "2:1"),
+        ("deduct --from - --dry-run", "user,activity\n7,1#3\n", "2:3"),
+        ("refund --from -", "activity,user\n1#3,7\n", "2:1"),
+        ("hold --for 1m --from -", "activity,user\n1#3,7\n", "2:1"),
+        ("confirm --from -", "activity,user,request\n1#3,7,r\n", "2:1"),
+        ("release --from -", "{\"activity\":\"1#3\",\"request\":\"r\"}\n", "1:13"),
+        ("multi-deduct --from -", "{\"user\":\"7\",\"items\":{\"1\":1,\"1#3\":2}}\n", "1:21"),
+        ("preheat -", "activities:\n- {id: 1#3, stock: 5}\n", "2:8"),
+        ("run -", "steps:\n- deduct: {activity: 1#3, user: 7}\n", "2:"),
+        ("run -", "steps:\n- multi_deduct: {user: 7, items: {1: 1, 1#3: 2}}\n", "2:"),
+        ("run -", "steps:\n- refund: {activity: 1#3, user: 7}\n", "2:"),
+        ("run -", "steps:\n- hold: {activity: 1#3, user: 7, for: 1m}\n", "2:"),
+        ("run -", "steps:\n- confirm: {activity: 1#3, user: 7, request: r}\n", "2:"),
+        ("run -", "steps:\n- expire: 1#3\n", "2:"),
+        ("run - --yes", "steps:\n- rush: {activity: 1#3, users: 5}\n", "2:"),
+        ("run -", "steps:\n- pause: 1#3\n", "2:"),
+        ("run -", "steps:\n- resume: 1#3\n", "2:"),
+    ] {
+        let run = on_cluster(&redis, line).stdin(input).code(2);
+        run.stderr_has(IS_A_SHARD).stderr_has(&format!("<stdin>:{at}"));
+    }
+    redis.assert_unchanged_since(&before);
+    on_cluster(&redis, "run -").stdin("steps:\n- reconcile: 1#3\n").code(0);
 }

@@ -93,23 +93,62 @@ fn who_wants_more_than_is_left_does_not_hold_up_who_wants_less() {
 }
 
 #[test]
-fn holds_of_a_file_are_confirmed_and_released_by_their_ids_alone() {
+fn holds_of_a_file_are_confirmed_and_released_at_the_homes_of_their_users() {
     let sale = Sale::new(&[0, 30, 0], None);
     let holds = file("activity,user,quantity,request", (0..12).map(|nth| format!("1001,u{nth},2,h{nth}")));
     assert_eq!(summary(&sale.apply("hold --for 10m", &holds).code(0).json()), [("ok", 12, 24)]);
-    let paid = file("activity,request", (0..8).map(|nth| format!("1001,h{nth}")).chain(["1001,nobody".to_owned()]));
+    let paid = (0..8).map(|nth| format!("1001,h{nth},u{nth}")).chain(["1001,nothing,u3".to_owned()]);
+    let paid = file("activity,request,user", paid);
     let path = paid.path().display().to_string();
     let rows = sale.seckill(&format!("confirm --from {path} -o jsonl")).code(3).jsonl();
     let row = |nth: usize| (rows[nth]["user"].as_str(), rows[nth]["quantity"].as_u64(), rows[nth]["status"].as_str());
     assert_eq!(row(3), (Some("u3"), Some(2), Some("ok")));
-    assert_eq!((rows.len(), rows[8]["status"].as_str()), (9, Some("not_held")));
-    let dropped = file("activity,request", (8..12).map(|nth| format!("1001,h{nth}")));
+    assert_eq!((rows.len(), rows[8]["status"].as_str(), rows[8]["user"].as_str()), (9, Some("not_held"), Some("u3")));
+    let dropped = file("activity,request,user", (8..12).map(|nth| format!("1001,h{nth},u{nth}")));
     assert_eq!(summary(&sale.apply("release", &dropped).code(0).json()), [("ok", 4, 8)]);
     assert_eq!((sale.bought().len(), sale.bought().values().sum::<i64>()), (8, 16));
     sale.check(30);
     let again = sale.apply("confirm", &paid).code(3);
     assert_eq!(summary(&again.json())[0].1, 8, "{}", again.stdout);
     sale.check(30);
+}
+
+#[test]
+fn what_a_payments_file_called_not_held_its_second_run_does_not_confirm() {
+    let sale = Sale::new(&[9, 9, 9], None);
+    let users: Vec<String> = (0..3).map(|nth| sale.user(nth, "u")).collect();
+    let paid = file("activity,request,user", (0..3).map(|nth| format!("1001,h{nth},{}", users[nth])));
+    assert_eq!(summary(&sale.apply("confirm", &paid).code(3).json()), [("not_held", 3, 0)]);
+    for (nth, user) in users.iter().enumerate() {
+        assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 10m --request h{nth}")), "ok");
+    }
+    let again = sale.apply("confirm", &paid).code(3).json();
+    assert_eq!(summary(&again), [("refused_before", 3, 0)]);
+    // Whoever has a row of that id, and none of that user, has no hold.
+    let of_others = file("activity,request,user", (0..3).map(|nth| format!("1001,h{nth},{}", users[(nth + 1) % 3])));
+    assert_eq!(summary(&sale.apply("confirm", &of_others).code(3).json()), [("not_held", 3, 0)]);
+    assert_eq!(summary(&sale.apply("confirm --job other", &paid).code(0).json()), [("ok", 3, 3)]);
+    sale.check(27);
+}
+
+#[test]
+fn rows_of_a_sharded_activity_without_a_user_are_named_and_nothing_is_applied() {
+    let sale = Sale::new(&[9, 9], None);
+    sale.seckill("preheat --id 7 --stock 5").code(0);
+    for line in ["hold 7 --user u --for 10m --request h", "hold 1001 --user u --for 10m --request h"] {
+        assert_eq!(sale.status(line), "ok");
+    }
+    let before = sale.redis().dump_all();
+    let says = |line: u64| format!("line {line}: `1001` is sharded, where a request id belongs to its user");
+    let rows = file("activity,request,user", ["7,h,", "1001,h,u", "1001,h,"].map(str::to_owned));
+    sale.apply("confirm", &rows).code(2).stderr_has(&says(4)).stderr_has("the column `user`");
+    let rows = file("activity,request", ["7,h", "1001,h"].map(str::to_owned));
+    sale.apply("release", &rows).code(2).stderr_has(&says(3));
+    sale.redis().assert_unchanged_since(&before);
+    // What is read once is applied up to there.
+    let run = sale.seckill("confirm --from -").stdin("activity,request\n7,h\n1001,h\n7,h\n").code(2);
+    run.stderr_has(&says(3));
+    sale.check(18);
 }
 
 #[test]
@@ -127,13 +166,35 @@ fn late_payments_of_a_file_borrow_and_are_refused_only_if_nothing_is_left() {
     // Somebody else buys two of four.
     let buyer = sale.user(0, "buyer");
     assert_eq!(sale.status(&format!("deduct 1001 --user {buyer} --quantity 2")), "ok");
-    let paid = file("activity,request", ["a", "b", "c"].map(|id| format!("1001,{id}")));
+    let paid = [(&first[0], "a"), (&first[1], "b"), (&second[0], "c")];
+    let paid = file("activity,request,user", paid.map(|(user, id)| format!("1001,{id},{user}")));
     let path = paid.path().display().to_string();
     let rows = sale.seckill(&format!("confirm --from {path} -o jsonl")).code(3).jsonl();
     let confirmed = rows.iter().filter(|row| row["status"] == "ok").count();
     let refused = rows.iter().filter(|row| row["status"] == "expired").count();
     assert_eq!((confirmed, refused), (2, 1), "{rows:?}");
     sale.check(4);
+}
+
+#[test]
+fn units_that_a_run_returned_itself_are_sold_by_it_at_once() {
+    let sale = Sale::new(&[3, 0], None);
+    let (ann, bob) = (sale.user(0, "ann"), sale.user(1, "bob"));
+    assert_eq!(sale.status(&format!("hold 1001 --user {ann} --quantity 3 --for 1ms --request old")), "ok");
+    let (input, mut rows) = std::io::pipe().unwrap();
+    let input = std::os::fd::OwnedFd::from(input).into();
+    let run = sale.seckill("hold --from - --for 10m -o jsonl").stdin_file(input).spawn();
+    writeln!(rows, "activity,user").unwrap();
+    // Nothing is in stock; then a hold of the other shard finds what is overdue there.
+    for (line, user) in [(2, &bob), (3, &ann), (4, &bob)] {
+        writeln!(rows, "1001,{user}").unwrap();
+        run.wait_for_stdout(&format!("\"line\":{line}"));
+    }
+    drop(rows);
+    let rows = run.wait().code(3).jsonl();
+    let statuses: Vec<&str> = rows.iter().map(|row| row["status"].as_str().unwrap()).collect();
+    assert_eq!(statuses, ["out_of_stock", "ok", "ok"]);
+    sale.check(3);
 }
 
 #[test]

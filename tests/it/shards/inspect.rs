@@ -99,9 +99,9 @@ fn a_user_is_asked_for_at_home_and_everybody_at_all_shards() {
     assert_eq!((holds[0]["activity"].as_str(), holds[0]["request"].as_str()), (Some("1001"), Some("h-1")));
     assert_eq!(call(&redis, "inspect 1001").code(0).json()[0]["held"], 1);
 
-    let order = call(&redis, "inspect --request r-b").code(0).json();
+    let order = call(&redis, "inspect --request r-b --user b").code(0).json();
     assert_eq!((order[0]["activity"].as_str(), order[0]["user"].as_str()), (Some("1001"), Some("b")));
-    call(&redis, "inspect 1001 --request nobody").code(3);
+    call(&redis, "inspect 1001 --request nobody --user b").code(3);
     let history = call(&redis, "inspect --user a --why").code(0).json();
     assert_eq!((history[0]["activity"].as_str(), history[0]["quantity"].as_i64()), (Some("1001"), Some(2)));
 
@@ -130,7 +130,11 @@ fn what_is_unfinished_or_lost_is_said() {
     let lost =
         call(&redis, "inspect 1001").code(3).stderr_has(&format!("key `{}` is gone", CLUSTER.stock(&whole.ids()[2])));
     assert_eq!((lost.json()[0]["state"].as_str(), lost.json()[0]["stock"].as_u64()), (Some("corrupt"), None));
-    call(&redis, "doctor").code(3).stdout_has(&whole.ids()[2]);
+    // The name of the shard, and a command that takes its activity.
+    let doctor = call(&redis, "doctor").code(3).stdout_has(&whole.ids()[2]);
+    doctor
+        .stdout_has("seckill reconcile 1001 -l cluster --fix")
+        .stdout_lacks(&format!("reconcile '{}'", whole.ids()[2]));
 
     redis.cmd(("HDEL", &meta, "shards"));
     redis.cmd(("HSET", &meta, "plan", "start 1,0,2 -"));

@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
+use seckill::inventory::id::{RequestId, StoredUser};
 use seckill::inventory::layout::Layout;
 use seckill::inventory::number::Quantity;
-use seckill::inventory::order::Order;
+use seckill::inventory::order::{Order, Refund, RefundOf};
 use seckill::inventory::status::Status;
 use seckill::store::Store;
 use seckill::store::connect::Target;
 
 use super::sale::Sale;
-use crate::support::{CLUSTER, Proxy, wait_until};
+use crate::support::{CLUSTER, Fault, Proxy, When, wait_until};
 
 pub fn order(user: &str, quantity: u64) -> Order {
     Order {
         activity: "1001".parse().unwrap(),
         user: Some(user.parse().unwrap()),
         quantity: Quantity::new(quantity).unwrap(),
-        request: seckill::inventory::id::RequestId::unique(),
+        request: RequestId::unique(),
         reason: None,
         per_user_limit: None,
     }
@@ -78,6 +79,21 @@ fn nobody_is_refused_while_a_unit_is_left_and_sold_out_is_exact() {
 }
 
 #[test]
+fn a_process_that_returned_units_sells_them_at_once() {
+    let sale = Sale::new(&[2, 2], None);
+    let mut store = store(&sale.redis().url());
+    let (buyer, other) = (sale.user(0, "u"), sale.user(1, "v"));
+    let bought = order(&buyer, 4);
+    assert_eq!(store.deduct(&bought, false).unwrap().status, Status::Ok);
+    assert_eq!(store.deduct(&order(&other, 1), false).unwrap().status, Status::OutOfStock);
+    let (user, request) = (bought.user.as_ref().map(StoredUser::from), RequestId::unique());
+    let refund = Refund { activity: bought.activity, user, of: RefundOf::All, request, reason: None };
+    assert_eq!(store.refund(&refund, false).unwrap().status, Status::Ok);
+    assert_eq!(store.deduct(&order(&other, 1), false).unwrap().status, Status::Ok);
+    sale.check(4);
+}
+
+#[test]
 fn an_order_gets_units_of_several_shards_or_none_at_all() {
     let sale = Sale::new(&[1, 4, 4, 4, 4, 4], None);
     let before = sale.redis().dump_all();
@@ -115,24 +131,66 @@ fn a_dry_run_says_what_borrowing_would_come_to_and_writes_nothing() {
 }
 
 #[test]
-fn a_hold_borrows_and_is_found_by_its_id_alone() {
+fn a_hold_borrows_and_is_settled_at_the_home_of_its_user() {
     let sale = Sale::new(&[0, 5, 0], None);
     let (user, other) = (sale.user(2, "u"), sale.user(1, "v"));
     let held = sale.seckill(&format!("hold 1001 --user {user} --quantity 3 --for 10m --request h")).code(0).json();
     assert!(held["deadline"].is_string(), "{held}");
     assert_eq!(sale.status(&format!("hold 1001 --user {other} --for 10m --request i")), "ok");
-    assert_eq!(sale.status("release 1001 --request i"), "ok");
-    let row = sale.seckill("confirm 1001 --request h").code(0).json();
-    assert_eq!((&row["user"], &row["quantity"], &row["status"]), (&user.into(), &3.into(), &"ok".into()));
-    assert_eq!(sale.status("confirm 1001 --request h"), "replayed");
-    assert_eq!(sale.status("release 1001 --request h"), "confirmed");
-    assert_eq!(sale.status("confirm 1001 --request nobody"), "not_held");
+    assert_eq!(sale.status(&format!("release 1001 --user {other} --request i")), "ok");
+    let row = sale.seckill(&format!("confirm 1001 --user {user} --request h")).code(0).json();
+    assert_eq!((&row["user"], &row["quantity"], &row["status"]), (&user.clone().into(), &3.into(), &"ok".into()));
+    assert_eq!(sale.status(&format!("confirm 1001 --user {user} --request h")), "replayed");
+    assert_eq!(sale.status(&format!("release 1001 --user {user} --request h")), "confirmed");
+    let row = sale.seckill(&format!("confirm 1001 --user {user} --request nothing")).code(3).json();
+    assert_eq!((&row["user"], &row["status"]), (&user.into(), &"not_held".into()));
     sale.check(5);
+}
+
+#[test]
+fn one_request_id_of_two_users_is_two_holds_and_two_confirmations() {
+    let sale = Sale::new(&[4, 4], None);
+    let [ann, bob, of_same_home] = [sale.user(0, "ann"), sale.user(1, "bob"), sale.user(1, "eve")];
+    for user in [&ann, &bob] {
+        assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 10m --request h")), "ok");
+    }
+    // Their home keeps what an id was used for; nobody ends the hold of somebody else by it.
+    assert_eq!(sale.status(&format!("hold 1001 --user {of_same_home} --for 10m --request h")), "request_conflict");
+    for step in ["confirm", "release"] {
+        assert_eq!(sale.status(&format!("{step} 1001 --user {of_same_home} --request h")), "not_held");
+    }
+    assert_eq!(sale.status(&format!("confirm 1001 --user {bob} --request h")), "ok");
+    assert_eq!(sale.status(&format!("release 1001 --user {ann} --request h")), "ok");
+    assert_eq!(sale.bought().into_iter().collect::<Vec<_>>(), [(bob.clone(), 1)]);
+    for (user, op) in [(&bob, "hold"), (&ann, "hold")] {
+        let rows = sale.seckill(&format!("inspect 1001 --user {user} --request h")).code(0).json();
+        assert_eq!(
+            (rows.as_array().unwrap().len(), &rows[0]["user"], &rows[0]["op"]),
+            (1, &user.as_str().into(), &op.into())
+        );
+    }
+    sale.seckill(&format!("inspect 1001 --user {of_same_home} --request h")).code(3).stderr_has("no order");
+    sale.check(8);
+}
+
+#[test]
+fn a_request_id_of_a_sharded_activity_says_nothing_without_its_user() {
+    let sale = Sale::new(&[4, 4], None);
+    let user = sale.user(1, "u");
+    assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 10m --request h")), "ok");
+    let before = sale.redis().dump_all();
+    for line in ["confirm 1001 --request h", "release 1001 --request h --dry-run", "inspect 1001 --request h"] {
+        let run = sale.seckill(&format!("{line} -o table")).code(2);
+        run.stderr_has("`1001` is sharded, where a request id belongs to its user")
+            .stderr_has("hint: give `--user USER`");
+    }
+    sale.redis().assert_unchanged_since(&before);
 }
 
 #[test]
 fn what_expired_in_any_shard_returns_and_is_borrowed_for_a_late_payment() {
     let sale = Sale::new(&[2, 2], None);
+    let confirm = |nth, rest: &str| format!("confirm 1001 --user {} --request {rest}", sale.user(nth, "u"));
     for (nth, request) in [(0, "a"), (1, "b")] {
         let user = sale.user(nth, "u");
         assert_eq!(sale.status(&format!("hold 1001 --user {user} --quantity 2 --for 1ms --request {request}")), "ok");
@@ -147,17 +205,14 @@ fn what_expired_in_any_shard_returns_and_is_borrowed_for_a_late_payment() {
     // The units of `a` are sold to somebody of its home; those of `b` are still there.
     assert_eq!(sale.status(&format!("deduct 1001 --user {} --quantity 2", sale.user(0, "v"))), "ok");
     let before = sale.redis().dump_all();
-    assert_eq!(sale.status("confirm 1001 --request a --dry-run"), "ok");
+    assert_eq!(sale.status(&confirm(0, "a --dry-run")), "ok");
     sale.redis().assert_unchanged_since(&before);
-    assert_eq!(sale.status("confirm 1001 --request a"), "ok");
+    assert_eq!(sale.status(&confirm(0, "a")), "ok");
     assert_eq!(sale.stocks(), [0, 0]);
-    assert_eq!(sale.status("confirm 1001 --request b --dry-run"), "expired");
-    assert_eq!(sale.status("confirm 1001 --request b"), "expired");
+    assert_eq!(sale.status(&confirm(1, "b --dry-run")), "expired");
+    assert_eq!(sale.status(&confirm(1, "b")), "expired");
     let refund = format!("refund 1001 --user {} --all", sale.user(0, "v"));
-    assert_eq!(
-        (sale.status(&refund), sale.status("confirm 1001 --request b")),
-        ("ok".to_owned(), "expired".to_owned())
-    );
+    assert_eq!((sale.status(&refund), sale.status(&confirm(1, "b"))), ("ok".to_owned(), "expired".to_owned()));
     sale.check(4);
 }
 
@@ -185,6 +240,35 @@ fn units_on_their_way_are_waited_for_and_then_finished_by_whoever_needs_them() {
     let record: String = sale.ask(&requests, &["HGET", &requests, &format!("\ttt:{id}")][..]);
     assert!(record.starts_with("6 "), "{record}");
     sale.check(6);
+}
+
+#[test]
+fn an_order_whose_late_copy_may_take_units_is_in_doubt_not_refused() {
+    for (how, line) in [("deduct", "deduct 1001"), ("hold", "hold 1001 --for 1h")] {
+        let sale = Sale::new(&[0, 6], None);
+        sale.redis().seckill(["script", "load"]).code(0);
+        let (donor, home) = (sale.id(1), sale.shards[0].to_string());
+        // Somebody lent all and died.
+        let lend = crate::support::scripts::shown("lend");
+        let args = ["t", &super::transfer(7), "1", &home, "6", "6", ""];
+        let keys = &CLUSTER.keys(&donor)[..4];
+        redis::cmd("EVAL").arg(lend).arg(4).arg(keys).arg(&args).exec(&mut sale.redis().connection()).unwrap();
+        // The parent replies its shards; the order itself hangs on its way to the home.
+        let proxy = Proxy::before(sale.redis());
+        proxy.inject(When::Nth(2), Fault::HangRequest);
+        let order = format!("-l cluster -o json {line} --user {} --request r --timeout 1s", sale.user(0, "u"));
+        let failed = proxy.seckill([]).args(order.split(' ')).code(6).error_json();
+        let hint = failed["hint"].as_str().unwrap();
+        assert!(hint.contains("--request r") && !hint.contains("nothing was taken"), "{how}: {failed}");
+        // The units arrive, and then the order does: it takes what nobody else may have.
+        sale.age_transfers();
+        assert_eq!(sale.status(&format!("deduct 1001 --user {} --request s", sale.user(0, "v"))), "ok");
+        proxy.deliver_late();
+        let again = order.replace("-l cluster -o json ", "").replace(" --timeout 1s", "");
+        assert_eq!(sale.status(&again), "replayed", "{how}");
+        assert_eq!(sale.stocks(), [4, 0]);
+        sale.check(6);
+    }
 }
 
 #[test]
@@ -243,7 +327,7 @@ fn a_client_that_dies_after_any_command_loses_no_unit() {
         let sale = Sale::new(&[0, 2, 6], None);
         sale.redis().seckill(["script", "load"]).code(0);
         let proxy = Proxy::before(sale.redis());
-        proxy.inject(crate::support::When::Nth(nth), crate::support::Fault::Hold);
+        proxy.inject(When::Nth(nth), Fault::Hold);
         let user = sale.user(0, "u");
         let line = ["-l", "cluster", "deduct", "1001", "--request", "r", "--quantity", "2", "--user", &user];
         let run = proxy.seckill(line).spawn();

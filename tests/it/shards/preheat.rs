@@ -128,6 +128,15 @@ fn a_total_below_what_is_sold_is_refused_and_nothing_changes() {
     assert_eq!(Whole::of(&redis).stocks(), [1, 0, 0]);
 }
 
+/// Nothing is left of a shard but its epoch.
+#[track_caller]
+fn assert_removed(redis: &TestRedis, shard: &str) {
+    let keys = CLUSTER.all_keys(shard);
+    assert_eq!(keys.iter().filter(|key| redis.exists(key)).collect::<Vec<_>>(), [&CLUSTER.meta(shard)]);
+    let meta = redis.hgetall(&CLUSTER.meta(shard));
+    assert!(meta.len() == 1 && meta["rules"].starts_with("archived 0 "), "{shard}: {meta:?}");
+}
+
 #[test]
 fn a_reset_starts_over_and_another_count_gets_numbers_that_were_never_used() {
     let redis = TestRedis::start();
@@ -148,9 +157,7 @@ fn a_reset_starts_over_and_another_count_gets_numbers_that_were_never_used() {
         let whole = Whole::of(&redis);
         assert_eq!(whole.numbers().len(), count);
         assert!(whole.numbers().iter().all(|number| !used.contains(number)), "{} after {used:?}", whole.shards);
-        let left: Vec<&u32> =
-            used.iter().filter(|number| redis.exists(&CLUSTER.meta(&format!("1001#{number}")))).collect();
-        assert!(left.is_empty(), "{left:?}");
+        used.iter().for_each(|number| assert_removed(&redis, &format!("1001#{number}")));
         assert!(whole.rules.starts_with(&format!("live 1 {epoch} ")), "{}", whole.rules);
         whole.assert_sound(12);
         used.extend(whole.numbers());
@@ -181,7 +188,7 @@ fn only_a_reset_makes_shards_of_an_activity_or_an_activity_of_shards() {
     assert_eq!(redis.int(&CLUSTER.stock("1001")), 9);
     let meta: BTreeMap<String, String> = redis.hgetall(&CLUSTER.meta("1001"));
     assert!(!meta.contains_key("shards") && !meta.contains_key("plan"), "{meta:?}");
-    assert!(whole.ids().iter().all(|shard| CLUSTER.all_keys(shard).iter().all(|key| !redis.exists(key))));
+    whole.ids().iter().for_each(|shard| assert_removed(&redis, shard));
     call(&redis, "deduct 1001 --user 7").code(0);
 }
 

@@ -2,6 +2,7 @@
 
 mod corrupt;
 mod counters;
+mod ledger;
 mod lost;
 mod preheat;
 mod refund;

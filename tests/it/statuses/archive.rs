@@ -7,7 +7,8 @@ const SHA: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2001
 const OTHER: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 fn call(scripts: &mut Scripts, name: &'static str, args: &[&str]) -> String {
-    let (keys, kind) = (scripts.layout.keys("1"), scripts.layout.kind);
+    let (layout, kind) = (scripts.layout, scripts.layout.kind);
+    let keys = if name == "archive" { layout.all_keys("1") } else { layout.keys("1") };
     scripts.call(name, &keys, &[&[kind], args].concat())
 }
 

@@ -149,10 +149,13 @@ fn a_meta_of_any_number_of_fields_is_cleared() {
     fill(&mut scripts);
     let keys = CLUSTER.keys("1");
     scripts.call("pause", &keys, &["paused", "t", "", "0"]);
-    scripts.call("archive", &keys, &["hash", "mark", "a", "2"]);
+    scripts.call("archive", &CLUSTER.all_keys("1"), &["hash", "mark", "a", "2"]);
     let (last, _) = redis.xrange(&CLUSTER.ledger("1")).pop().unwrap();
     let seen = format!("10 {last} 0 2 0 0 0");
-    assert_eq!(scripts.call("archive", &keys, &["hash", "remove", "a", "2", &"0".repeat(64), &seen, "t"]), "1");
+    assert_eq!(
+        scripts.call("archive", &CLUSTER.all_keys("1"), &["hash", "remove", "a", "2", &"0".repeat(64), &seen, "t"]),
+        "1"
+    );
     assert_eq!(redis.hgetall(&meta).len(), 2, "rules and archive");
     fill(&mut scripts);
     let rules = format!("={}", redis.hget(&meta, "rules").unwrap());

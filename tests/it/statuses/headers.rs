@@ -128,7 +128,8 @@ fn every_command_that_is_called_is_in_the_header_and_no_other() {
 fn codes_have_one_home() {
     let home = source("lib/codes.lua");
     let mut codes: Vec<(String, i64)> = Vec::new();
-    for line in home.lines().filter_map(|line| line.strip_prefix("local ")) {
+    // The id of an entry is no code.
+    for line in home.lines().filter_map(|line| line.strip_prefix("local ")).filter(|line| !line.contains('\'')) {
         let (names, numbers) = line.split_once(" = ").unwrap();
         let numbers = numbers.split(", ").map(|number| number.parse().unwrap());
         codes.extend(names.split(", ").map(str::to_owned).zip(numbers));

@@ -88,7 +88,9 @@ impl Trial {
     fn keys_of(&self, script: &str) -> Vec<String> {
         let layout = self.layout;
         match script {
-            "hold" | "settle" | "preheat" | "parent" | "preheat_shard" => layout.all_keys(self.activities[0]),
+            "hold" | "settle" | "preheat" | "archive" | "parent" | "preheat_shard" => {
+                layout.all_keys(self.activities[0])
+            }
             "lend" | "borrow" | "peek" => layout.keys(self.activities[0])[..4].to_vec(),
             "multi_deduct" | "mixed_orders" => {
                 self.activities.iter().flat_map(|activity| layout.keys(activity)).collect()
@@ -123,7 +125,10 @@ impl Trial {
         }
         for at in 0..args.len() {
             let place = format!("ARGV[{}]", at + 1);
-            for text in self.others(std::str::from_utf8(&args[at]).unwrap()) {
+            // Servers differ in whether a cursor may be below zero.
+            let is_cursor = script == "audit" && at == 1;
+            let others = self.others(std::str::from_utf8(&args[at]).unwrap());
+            for text in others.into_iter().filter(|text| !is_cursor || text != "-1") {
                 let mut args = args.clone();
                 args[at] = text.as_bytes().to_vec();
                 faults.push(fault(&place, &text, args));
@@ -276,7 +281,8 @@ impl Trial {
         let outcome = |replies: &[RedisResult<Value>]| {
             let reply = match &replies[1] {
                 Ok(value) => line(value),
-                // What the server says of a fault in a script is its own.
+                // What the server itself says is its own.
+                Err(error) if error.code() == Some("ERR") => "ERROR".to_owned(),
                 Err(error) if error.detail().is_some_and(|detail| detail.contains(" script: ")) => "ERROR".to_owned(),
                 Err(error) => {
                     format!("ERROR {} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default())

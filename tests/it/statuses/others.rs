@@ -213,10 +213,10 @@ fn pause_paused_here_only_is_a_sale_without_ledger_not_withdrawn() {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat_with("1", "5", &[("ledger", "0")]);
         let before = redis.dump_all();
-        assert_eq!(pause(&mut scripts, "paused", "1"), "-16 paused 0", "{layout:?}");
+        assert_eq!(pause(&mut scripts, "paused", "1"), "-17 paused 0", "{layout:?}");
         redis.assert_unchanged_since(&before);
         for _ in 0..2 {
-            assert_eq!(pause(&mut scripts, "paused", "0"), "-16 paused 0", "{layout:?}");
+            assert_eq!(pause(&mut scripts, "paused", "0"), "-17 paused 0", "{layout:?}");
             assert!(scripts.deduct("1", ("7", "1", "r1")).starts_with("-7 5"), "{layout:?}: refused here");
         }
         assert_eq!(pause_with(&mut scripts, "paused", "0", "1"), "1 paused 5", "{layout:?}");

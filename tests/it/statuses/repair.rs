@@ -1,6 +1,7 @@
 //! `repair`: each status and letter of its header.
 
 use super::scripts;
+use crate::holds::cut::cut_after;
 use crate::support::LAYOUTS;
 use crate::support::ledger::orders;
 
@@ -169,5 +170,163 @@ fn what_raises_the_stock_alone_needs_stock_and_ledger_as_audited() {
         assert_eq!(repair("4", "m", ["6", &last]), "1 8 o", "{layout:?}");
         assert_eq!(repair("4", "m", ["6", &last]), "1 8 r", "{layout:?}");
         assert_eq!(redis.int(&layout.stock("1")), 8);
+    }
+}
+
+/// Reverses the request id of a user, who holds so many units and then none.
+fn reverse(scripts: &mut super::Scripts, user: &str, units: &str, ids: &str) -> String {
+    let layout = scripts.layout;
+    let id = format!("i-{}", ids.split('\t').next().unwrap());
+    let args = [layout.kind, "me", "", "0", "1", "", &id, user, units, "0", units, ids];
+    scripts.call("repair", &layout.keys("1"), &args)
+}
+
+#[test]
+pub(super) fn an_order_whose_units_a_repair_took_is_reversed_in_every_script() {
+    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        scripts.preheat("2", "10");
+        let (keys, kind) = (layout.all_keys("1"), layout.kind);
+        let confirmed =
+            |scripts: &mut super::Scripts, step: &str| scripts.call("settle", &keys, &[kind, "me", "h", step]);
+        let hold = [kind, "tester", "8", "1", "h", "first", "", "900000"];
+        scripts.deduct("1", ("7", "1", "r"));
+        scripts.call("hold", &keys, &hold);
+        confirmed(&mut scripts, "confirm");
+        assert_eq!(
+            scripts.multi_deduct("first", "9", "m", &[("1", "1"), ("2", "1")]),
+            "1 1,9,1 1,9,1".replacen("1,9", "1,7", 1)
+        );
+        for (user, id) in [("7", "r"), ("8", "h"), ("9", "m")] {
+            assert!(reverse(&mut scripts, user, "1", id).ends_with(" o"), "{layout:?} {user}");
+        }
+        assert_eq!(orders_of(&redis, layout), vec!["[\"r\"]", "[\"h\"]", "[\"m\"]"], "{layout:?}");
+        let before = redis.dump_all();
+        assert_eq!(scripts.deduct("1", ("7", "1", "r")), "-16 10 0", "{layout:?}");
+        assert_eq!(scripts.deduct("1", ("7", "2", "r")), "-9 10 0", "{layout:?}");
+        assert_eq!(scripts.call("hold", &keys, &hold), "-16 10 0 nil", "{layout:?}");
+        for (step, code) in [("confirm", "-13"), ("release", "-13"), ("abort", "2")] {
+            assert!(confirmed(&mut scripts, step).starts_with(&format!("{code} 10 0")), "{layout:?} {step}");
+        }
+        for mode in ["first", "retry"] {
+            let again = scripts.multi_deduct(mode, "9", "m", &[("1", "1"), ("2", "1")]);
+            assert_eq!(again, "-1 -16,10,0 -1,9,1", "{layout:?}");
+        }
+        redis.assert_unchanged_since(&before);
+        // Many orders, and those of a job.
+        assert_eq!(
+            scripts.orders("deduct", "first", "1", &[("7", "1", "r"), ("5", "1", "n")]),
+            "bo 10 0 0 1",
+            "{layout:?}"
+        );
+    }
+}
+
+/// What the ledger's entries say was reversed.
+fn orders_of(redis: &crate::support::TestRedis, layout: crate::support::Layout) -> Vec<String> {
+    redis.xrange(&layout.ledger("1")).into_iter().filter_map(|(_, entry)| entry.get("reversed").cloned()).collect()
+}
+
+#[test]
+fn an_id_that_is_no_purchase_of_the_user_is_changed_and_nothing_is_written() {
+    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        scripts.deduct("1", ("7", "1", "r"));
+        scripts.deduct("1", ("17", "1", "s"));
+        scripts.call("hold", &layout.all_keys("1"), &[layout.kind, "tester", "8", "1", "h", "first", "", "900000"]);
+        for (id, text) in [("late", "-3\t7"), ("back", "refund 1\t7"), ("void", "void\t"), ("half", "hold 1\t7")] {
+            redis.cmd(("HSET", layout.requests("1"), id, text));
+        }
+        let before = redis.dump_all();
+        for ids in ["s", "late", "back", "void", "half", "nobody", "r\ts"] {
+            assert!(reverse(&mut scripts, "7", "1", ids).ends_with(" c"), "{layout:?} {ids}");
+        }
+        assert!(reverse(&mut scripts, "8", "1", "h").ends_with(" c"), "{layout:?}: it is open");
+        redis.cmd(("HSET", layout.meta("1"), "repairs", "0"));
+        redis.assert_unchanged_since(&before);
+        // Arguments that do not fit.
+        let repair = |scripts: &mut super::Scripts, rows: &[&str]| {
+            scripts.call("repair", &layout.keys("1"), &[&[layout.kind, "me", "", "0", "1", "0"], rows].concat())
+        };
+        let alone = ["i", "", "0", "0", "1", "r"];
+        let two = ["i", "7", "1", "0", "1", "j", "8", "1", "0", "1"];
+        for rows in [
+            &alone[..],
+            &[&two[..], &["r"]].concat(),
+            &[&two[..], &["r\nr"]].concat(),
+            &[&two[..], &["r\n\ts\x01"]].concat(),
+        ] {
+            assert!(repair(&mut scripts, rows).contains("USAGE repair: request ids"), "{layout:?} {rows:?}");
+        }
+        let many: Vec<String> = (0..10_001).map(|id| format!("r{id}")).collect();
+        let reply = repair(&mut scripts, &[&two[..5], &[&many.join("\t")]].concat());
+        assert!(reply.contains("more than 10000 request ids"), "{layout:?} {reply}");
+        redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn ten_thousand_ids_are_reversed_in_one_call() {
+    let layout = crate::support::SECKILL;
+    let (redis, mut scripts) = scripts(layout);
+    scripts.preheat("1", "20000");
+    let ids: Vec<String> = (0..10_000).map(|id| format!("r{id}")).collect();
+    for ids in ids.chunks(2000) {
+        let orders: Vec<_> = ids.iter().map(|id| ("7", "1", &**id)).collect();
+        assert!(scripts.orders("deduct", "first", "1", &orders).starts_with("oo"));
+    }
+    assert_eq!(reverse(&mut scripts, "7", "10000", &ids.join("\t")), "1 20000 o");
+    let stored = redis.hgetall(&layout.requests("1"));
+    assert_eq!(stored.values().filter(|record| *record == "-16\t7").count(), 10_000);
+    assert_eq!(scripts.deduct("1", ("7", "1", "r9999")), "-16 20000 0");
+}
+
+#[test]
+fn a_repair_cut_anywhere_leaves_no_order_that_sells_twice() {
+    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
+        let (redis, mut scripts) = scripts(layout);
+        let keys = layout.all_keys("1");
+        let settle = |scripts: &mut super::Scripts| scripts.call("settle", &keys, &[layout.kind, "me", "h", "confirm"]);
+        let mut cuts = 0;
+        loop {
+            redis.cmd("FLUSHALL");
+            scripts.preheat("1", "10");
+            scripts.deduct("1", ("7", "1", "r"));
+            scripts.deduct("1", ("9", "1", "k"));
+            scripts.call("hold", &keys, &[layout.kind, "tester", "8", "1", "h", "first", "", "900000"]);
+            settle(&mut scripts);
+            let args = [layout.kind, "me", "", "0", "1", "0", "i", "7", "1", "0", "1", "j", "8", "1", "0", "1", "r\nh"];
+            let reply = scripts.eval(&cut_after("repair", cuts), &layout.keys("1"), &args);
+            let context = format!("{} cut after {cuts}: {reply}", layout.name);
+            // Whatever an id says is promised is held, and all of it is of the ten.
+            let promised = |scripts: &mut super::Scripts| {
+                let order = scripts.deduct("1", ("7", "1", "r"));
+                let is_held = order.ends_with(" 1");
+                assert!(order.starts_with("2 ") && is_held || order.starts_with("-16 "), "{context}: {order}");
+                let confirmed = settle(scripts);
+                assert!(confirmed.starts_with("2 ") || confirmed.starts_with("-13 "), "{context}: {confirmed}");
+                i64::from(order.starts_with("2 ")) + i64::from(confirmed.starts_with("2 "))
+            };
+            assert!(promised(&mut scripts) + redis.int(&layout.stock("1")) <= 9, "{context}");
+            // The same again says that it is done, or that the audit is over.
+            let again = scripts.call("repair", &layout.keys("1"), &args);
+            assert!(again.ends_with(" rr") || again.starts_with("-23 ") || again == "1 9 oo", "{context}: {again}");
+            assert!(promised(&mut scripts) + redis.int(&layout.stock("1")) <= 9, "{context}");
+            // The next audit does the rest.
+            let fix = |options: &[&str]| {
+                let call = redis.seckill(["reconcile", "1", "-l", layout.name, "--orders-cmd", "echo user; echo 9"]);
+                call.args(options).run()
+            };
+            fix(&["--fix", "--yes"]).code(0);
+            fix(&[]).code(0).stdout_has("match");
+            assert_eq!((redis.int(&layout.stock("1")), promised(&mut scripts)), (9, 0), "{context}");
+            if !reply.contains("CUT") {
+                break;
+            }
+            cuts += 1;
+        }
+        assert!(cuts >= 6, "{}: only {cuts} writes", layout.name);
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn trim_has_every_status_of_its_header() {
         }
         let meta = redis.hgetall(&layout.meta("1"));
         assert!(meta["checkpoint"].starts_with(&format!("0 a 1 2 {sums} ")), "{}", meta["checkpoint"]);
-        assert!(meta["checkpoint"].ends_with(" me") && !meta.contains_key("draft"), "{meta:?}");
+        assert!(meta["checkpoint"].ends_with(" me") && meta["draft"] == "none 0 0", "{meta:?}");
 
         // A group that has not read holds back what would go, and what it took and did not acknowledge.
         let ledger = layout.ledger("1");
@@ -81,6 +81,7 @@ pub(super) fn trim_has_every_status_of_its_header() {
         assert_eq!(redis.xrange(&ledger).len(), 1);
 
         // The next one replaces it, and its pages go.
+        assert_eq!(trim(&mut scripts, &["clear", "2", ""]), "1 0", "{layout:?}");
         assert_eq!(trim(&mut scripts, &["page", "2", "b", "0", "x"]), "1", "{layout:?}");
         assert_eq!(trim(&mut scripts, &["switch", "2", "b", "1", "a", &sums, ""]), "1", "{layout:?}");
         assert_eq!(redis.hget(&layout.meta("1"), "draft").as_deref(), Some("a 1 0"));

@@ -11,9 +11,9 @@ pub fn server_binary() -> &'static Path {
             return PathBuf::from(named);
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join(".servers");
+        let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|root| root.join(".servers"));
         std::env::split_paths(&path)
-            .chain([fetched])
+            .chain(fetched)
             .flat_map(|dir| [dir.join("valkey-server"), dir.join("redis-server")])
             .find(|candidate| candidate.is_file())
             .expect("no server to test on: run `make test`, or set SECKILL_TEST_SERVER")

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{is_new, shop, watched};
-use crate::support::{TestCluster, TestRedis};
+use crate::support::{SECKILL, TestCluster, TestRedis, scripts};
 
 const FIELDS: &str = "time activity title state total stock sold buyers per_user_limit starts_at ends_at held in_transit rate sold_out_in \
     lag alarms server_calls server_errors server_success server_p50 server_p99 server_p99_9";
@@ -201,4 +201,63 @@ fn flags_that_do_not_fit_are_refused() {
     let denied = redis.seckill(["inspect", "--watch"]).args(["--count", "1"]);
     redis.cmd(["ACL", "SETUSER", "default", "-get"].as_slice());
     denied.code(4);
+}
+
+/// Rows that raise the alarm for writes of somebody else.
+fn alarmed(text: &str) -> usize {
+    let is_foreign = |row: &Value| row["alarms"].as_array().unwrap().contains(&"foreign_writer".into());
+    rows(text).iter().filter(|row| is_foreign(row)).count()
+}
+
+#[test]
+fn a_write_of_somebody_else_is_seen_though_an_order_follows_it_at_once() {
+    let redis = shop(&["a", "b"]);
+    let call = watched(&redis).spawn();
+    call.wait_for_stdout("\"rate\":0.0");
+    // No reading is between the two: at each instant the last entry says what the stock is.
+    let (keys, by) = (&SECKILL.keys("a"), ["hash", "shop", "7", "1", "", "first"]);
+    let mut both = redis::pipe();
+    both.atomic().cmd("INCRBY").arg(SECKILL.stock("a")).arg(5);
+    both.cmd("EVAL").arg(scripts::shown("deduct")).arg(keys.len()).arg(keys).arg(&by);
+    both.exec(&mut redis.connection()).unwrap();
+    call.wait_until_stdout("the alarm", |text| alarmed(text) > 0);
+    call.signal(libc::SIGINT);
+    let rows = call.wait().code(130).jsonl();
+    assert!(rows.iter().all(|row| row["activity"] == "a" || row["alarms"][0].is_null()), "{rows:?}");
+}
+
+#[test]
+fn what_our_own_commands_do_raises_no_alarm() {
+    let redis = shop(&["a", "b"]);
+    // Long before anybody looked.
+    redis.seckill(["deduct", "a", "--user", "6"]).code(0);
+    redis.cmd(("DECRBY", SECKILL.stock("a"), 2));
+    redis.seckill(["deduct", "a", "--user", "6"]).code(0);
+    let call = watched(&redis).spawn();
+    call.wait_for_stdout("\"rate\":0.0");
+    for line in [
+        "hold a --user 7 --quantity 2 --for 1ms --request h",
+        "hold a --user 8 --quantity 2 --for 1h --request i",
+        "expire a",
+        "confirm a --request h",
+        "confirm a --request i",
+        "refund a --user 8",
+        "preheat --id a --stock 70 --update",
+        "pause a --withdraw-stock",
+        "refund a --user 8",
+        "resume a",
+        "multi-deduct --user 9 a=2 b=1",
+        "preheat --id b --stock 9 --reset --yes",
+        "deduct b --user 9 --quantity 4",
+    ] {
+        redis.seckill([]).args(line.split(' ')).code(0);
+    }
+    let orders: String = (0..300).map(|user| format!("a,u{}\n", user % 50)).collect();
+    redis.seckill(["deduct", "--from", "-"]).stdin(format!("activity,user\n{orders}")).run();
+    redis.seckill(["deduct", "b", "--user", "10", "--quantity", "4"]).code(0);
+    call.wait_until_stdout("what is left of both", |text| {
+        text.contains("\"stock\":0,") && rows(text).iter().any(|row| row["activity"] == "b" && row["stock"] == 1)
+    });
+    call.signal(libc::SIGINT);
+    assert_eq!(alarmed(&call.wait().code(130).stdout), 0);
 }

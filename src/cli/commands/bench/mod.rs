@@ -166,7 +166,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     }
     let consent = Consent { dry_run: args.dry_run, confirm: args.confirm.as_deref() };
     let is_private = session.global.embedded.is_some();
-    let mut store = session.store_to_change(layout, consent)?;
+    let mut store = session.store_to_change(layout, consent, [])?;
     let out = &mut session.out;
     if args.dry_run {
         return plan::show(args, &terms, &mut store, out);

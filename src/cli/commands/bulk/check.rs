@@ -1,5 +1,7 @@
 //! The check of a file: it is read whole, and what is wrong with it is reported before anything is applied.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::args::RunArgs;
@@ -11,6 +13,7 @@ use crate::cli::input::orders::{Checked, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Output, columns};
 use seckill::inventory::interner::Interner;
+use seckill::store::bulk::Operation;
 
 /// A file that may be applied.
 pub(super) struct CheckedInput {
@@ -20,6 +23,8 @@ pub(super) struct CheckedInput {
     pub(super) bad: BadLines,
     pub(super) rows: u64,
     totals: Totals,
+    /// Of each activity, the first line that names no user, if the request id is what a line names.
+    pub(super) nameless: Vec<(String, u64)>,
 }
 
 /// What is asked of one activity.
@@ -64,15 +69,17 @@ impl Totals {
 pub(super) fn check<L: Line>(
     mut input: Input,
     args: &RunArgs,
+    operation: Operation,
     dry_run: bool,
     out: &Output,
 ) -> Result<Option<CheckedInput>> {
     let mut bad = BadLines::new(&input, args, dry_run)?;
     let mut totals = Totals::default();
+    let mut nameless = HashMap::new();
     let mut rows = 0;
     input.ignored().iter().for_each(|text| out.note(text));
     if !input.is_regular && !dry_run {
-        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals }));
+        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals, nameless: Vec::new() }));
     }
     let progress = out.progress("checking", 0);
     let mut line = L::default();
@@ -85,6 +92,9 @@ pub(super) fn check<L: Line>(
         match line.read(&mut input.reader) {
             Ok(Next::Row) => {
                 line.each(|activity, units| totals.add(activity, units, dry_run));
+                if operation.settles() && !line.has_user() {
+                    nameless.entry(totals.last).or_insert(line.number());
+                }
                 rows += 1;
                 if rows % 4096 == 0 {
                     progress.inc(4096);
@@ -109,7 +119,10 @@ pub(super) fn check<L: Line>(
     if let Some(content) = &content {
         input = input.again(content)?;
     }
-    Ok(Some(CheckedInput { input, content, bad, rows, totals }))
+    let name = |nth| String::from_utf8_lossy(totals.names.name(nth)).into_owned();
+    let mut nameless: Vec<(String, u64)> = nameless.into_iter().map(|(nth, line)| (name(nth), line)).collect();
+    nameless.sort_by_key(|(_, line)| *line);
+    Ok(Some(CheckedInput { input, content, bad, rows, totals, nameless }))
 }
 
 impl CheckedInput {

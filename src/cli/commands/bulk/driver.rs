@@ -93,7 +93,7 @@ pub(super) fn run<K: Kind>(
     out: &mut Output,
     begin: impl FnOnce(&mut Store, Job, Interner) -> Result<(K, Run<K::Orders>)>,
 ) -> Result<Exit> {
-    let Some(mut checked) = check::<K::Line>(input, args, dry_run, out)? else {
+    let Some(mut checked) = check::<K::Line>(input, args, operation, dry_run, out)? else {
         return Ok(Exit::Interrupted);
     };
     if dry_run {
@@ -112,9 +112,10 @@ fn apply<K: Kind>(
     context: RunContext,
     out: &mut Output,
 ) -> Result<RunOutcome> {
-    let CheckedInput { input, content, bad, .. } = checked;
+    let CheckedInput { input, content, bad, nameless, .. } = checked;
     if content.is_some() {
         while !interrupt::requested() && run.load_watermarks()? {}
+        kind.check_nameless(&mut run, &nameless)?;
     }
     let mut driver = Driver {
         kind,

@@ -18,18 +18,21 @@ const ORDERS: Shape = Shape {
     required: &[Column::Activity, Column::User],
     optional: &[Column::Quantity, Column::Request, Column::Reason],
     quantities: Quantities::Orders,
+    layout: None,
 };
 const USERLESS: Shape = Shape {
     required: &[Column::Activity],
     optional: &[Column::User, Column::Quantity, Column::Request, Column::Reason],
     quantities: Quantities::Orders,
+    layout: None,
 };
 
-/// Ends of holds: the request id says whose they are, and how many units.
+/// Ends of holds: the request id says how many units, and whose they are unless the activity is sharded.
 const SETTLED: Shape = Shape {
     required: &[Column::Activity, Column::Request],
-    optional: &[Column::Reason],
+    optional: &[Column::User, Column::Reason],
     quantities: Quantities::Orders,
+    layout: None,
 };
 
 /// The same of orders of several activities.
@@ -37,11 +40,13 @@ const MULTI: Shape = Shape {
     required: &[Column::User, Column::Items],
     optional: &[Column::Request, Column::Reason],
     quantities: Quantities::Orders,
+    layout: None,
 };
 const USERLESS_MULTI: Shape = Shape {
     required: &[Column::Items],
     optional: &[Column::User, Column::Request, Column::Reason],
     quantities: Quantities::Orders,
+    layout: None,
 };
 
 /// A file that was opened.
@@ -64,14 +69,14 @@ impl Input {
             true => ORDERS,
             false => USERLESS,
         };
-        Self::new(from, args.format(), args.mapping()?, shape)
+        Self::new(from, args.format(), args.mapping()?, Shape { layout: Some(layout), ..shape })
     }
 
     /// Orders of several activities each.
     pub(super) fn of_multi_orders(from: &str, layout: Layout) -> Result<Self> {
         let shape = if layout.kind().has_users() { MULTI } else { USERLESS_MULTI };
         let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
-        Self::new(from, format, Mapping::default(), shape)
+        Self::new(from, format, Mapping::default(), Shape { layout: Some(layout), ..shape })
     }
 
     fn new(from: &str, format: RowFormat, mapping: Mapping, shape: Shape) -> Result<Self> {

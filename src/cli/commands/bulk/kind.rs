@@ -14,6 +14,9 @@ pub(super) trait Line: Default {
     /// Its number.
     fn number(&self) -> u64;
 
+    /// Whether it names a user.
+    fn has_user(&self) -> bool;
+
     /// Visits each activity that it names, with its units.
     fn each(&self, visit: impl FnMut(&str, u64));
 }
@@ -25,6 +28,10 @@ impl Line for OrderRow {
 
     fn number(&self) -> u64 {
         self.line()
+    }
+
+    fn has_user(&self) -> bool {
+        !self.text(Column::User).is_empty()
     }
 
     fn each(&self, mut visit: impl FnMut(&str, u64)) {
@@ -39,6 +46,10 @@ impl Line for MultiRow {
 
     fn number(&self) -> u64 {
         self.order.line()
+    }
+
+    fn has_user(&self) -> bool {
+        self.order.has_user()
     }
 
     fn each(&self, mut visit: impl FnMut(&str, u64)) {
@@ -56,6 +67,11 @@ pub(super) trait Kind {
     type Orders: Orders;
     /// What is shown of an order.
     type Row: Row;
+
+    /// Refuses a file before anything of it is applied: of some activities a line has no user.
+    fn check_nameless(&self, _run: &mut Run<Self::Orders>, _lines: &[(String, u64)]) -> Result<()> {
+        Ok(())
+    }
 
     /// Adds a line to the run.
     fn push(&self, run: &mut Run<Self::Orders>, line: &Self::Line) -> Result<()>;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::reported::ReportedLines;
 use super::summary::Tallies;
+use crate::cli::commands::stored_user::{UserHex, user_hex};
 use crate::cli::error::Result;
 use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream, columns};
 use seckill::inventory::status::Status;
@@ -81,6 +82,43 @@ columns!(row: HoldLineRow<'_> {
     bought;
     request;
     deadline;
+});
+
+/// The end of one hold of a file.
+#[derive(Debug, Serialize)]
+pub(super) struct EndLineRow<'a> {
+    line: u64,
+    activity: &'a str,
+    user: Option<&'a str>,
+    quantity: u32,
+    status: Status,
+    stock: Option<u64>,
+    bought: Option<u64>,
+    request: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_hex: UserHex,
+}
+
+impl<'a> EndLineRow<'a> {
+    pub(super) fn new(decided: &DecidedOrder<'a>, request: &'a str, format: Format) -> Self {
+        let LineRow { line, activity, user, quantity, status, stock, bought, request, .. } =
+            LineRow::new(decided, request);
+        let user_hex = user_hex(decided.hold_user, format);
+        let user = decided.hold_user.map_or(user, |owner| owner.text());
+        Self { line, activity, user, quantity, status, stock, bought, request, user_hex }
+    }
+}
+
+columns!(row: EndLineRow<'_> {
+    line;
+    activity => Cell::text(row.activity).flexible();
+    user => Cell::text(row.user.unwrap_or_default()).flexible();
+    quantity;
+    status;
+    stock;
+    bought;
+    request;
+    data user_hex;
 });
 
 /// Whether a format shows a row an order.

@@ -6,11 +6,11 @@ use super::args::BulkArgs;
 use super::driver;
 use super::input::Input;
 use super::kind::Kind;
-use super::report::{HoldLineRow, LineRow, Report, shows_rows};
+use super::report::{EndLineRow, HoldLineRow, LineRow, Report, shows_rows};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Column, OrderRow};
-use crate::cli::output::{Output, OutputError, Row, RowStream};
+use crate::cli::output::{Format, Output, OutputError, Row, RowStream};
 use seckill::inventory::hold::HoldFor;
 use seckill::inventory::number::Limit;
 use seckill::store::Store;
@@ -54,6 +54,12 @@ pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out:
             open(store, job, names).map(|(single, run)| (Holds(single), run))
         });
     }
+    if task.operation.settles() {
+        let format = out.format();
+        return driver::run(input, &args.run, task.operation, task.dry_run, store, out, |store, job, names| {
+            open(store, job, names).map(|(single, run)| (Ends { single, format }, run))
+        });
+    }
     driver::run(input, &args.run, task.operation, task.dry_run, store, out, open)
 }
 
@@ -69,6 +75,10 @@ impl Kind for Single {
     type Orders = SingleOrders;
     type Row = LineRow<'static>;
 
+    fn check_nameless(&self, run: &mut OrderRun, lines: &[(String, u64)]) -> Result<()> {
+        Ok(lines.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?)
+    }
+
     fn push(&self, run: &mut OrderRun, row: &OrderRow) -> Result<()> {
         run.push(&BulkOrder {
             line: row.line(),
@@ -78,7 +88,7 @@ impl Kind for Single {
             quantity: u32::try_from(row.quantity()).unwrap_or_default(),
             request: row.text(Column::Request),
             reason: row.text(Column::Reason),
-        });
+        })?;
         Ok(())
     }
 
@@ -129,5 +139,28 @@ impl Kind for Holds {
     fn report(&mut self, run: &OrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
         self.0
             .report_with(run, report, |rows, decided, request| rows.push_borrowed(&HoldLineRow::new(decided, request)))
+    }
+}
+
+/// Ends of holds, whose users only the server knows.
+struct Ends {
+    single: Single,
+    format: Format,
+}
+
+impl Kind for Ends {
+    type Line = OrderRow;
+    type Orders = SingleOrders;
+    type Row = EndLineRow<'static>;
+
+    fn push(&self, run: &mut OrderRun, row: &OrderRow) -> Result<()> {
+        self.single.push(run, row)
+    }
+
+    fn report(&mut self, run: &OrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
+        let format = self.format;
+        self.single.report_with(run, report, |rows, decided, request| {
+            rows.push_borrowed(&EndLineRow::new(decided, request, format))
+        })
     }
 }

@@ -15,8 +15,8 @@ use seckill::store::connect::Target;
 /// It keeps `--url`, `--layout`, `--timezone`, `--password-file`, `--cacert`, `--cert` and `--key` as they are given
 /// here; the environment adds nothing. The server is not asked.
 ///
-/// A command that changes data of a protected context asks for the context's name. Without a terminal it needs
-/// `--confirm NAME`; `--yes` is not enough.
+/// A command that changes data of a protected context's server asks for the context's name, also if `--url`, the
+/// environment or another context names that server. Without a terminal it needs `--confirm NAME`; `--yes` is not enough.
 #[derive(Debug, clap::Args)]
 pub struct AddArgs {
     /// Name of the context

@@ -36,7 +36,7 @@ pub fn whole_activities<'a>(activities: impl IntoIterator<Item = &'a ActivityId>
 }
 
 /// The row of a check that found nothing wrong in any activity.
-pub fn sound(count: usize, check: Check, store: &Store) -> CheckRow {
+fn sound(count: usize, check: Check, store: &Store) -> CheckRow {
     let finding = match count {
         0 => Finding::skip("nothing was preheated in this layout"),
         _ => Finding::ok(counted(count, "activity")),
@@ -46,7 +46,7 @@ pub fn sound(count: usize, check: Check, store: &Store) -> CheckRow {
 
 fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
     let activity = &snapshot.activity;
-    let restore = || fixes.seckill("reconcile", activity, "--fix");
+    let restore = || fixes.seckill("reconcile", &store.layout().whole(activity), "--fix");
     if let Some(corrupt) = &snapshot.corrupt {
         let found = format!("`{}` {}", corrupt.key, corrupt.what);
         // Nothing is there that could be moved out of the way.
@@ -97,12 +97,6 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
     if sold > 0 && snapshot.buyers == Some(0) {
         let found = format!("{sold} units are sold, and nobody is recorded: limits start over");
         return Some(Finding::fail(found, restore()));
-    }
-    if meta.ledger && snapshot.ledger_last.is_none() {
-        return Some(Finding::warn(
-            "its ledger is gone: no audit can prove anything",
-            fixes.seckill("reconcile", activity, ""),
-        ));
     }
     None
 }

@@ -3,18 +3,20 @@
 use serde::Serialize;
 
 use super::entries::{last, may_name, needle};
-use crate::cli::commands::hints;
+use crate::cli::commands::{hints, sharded};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Output, columns};
-use seckill::inventory::id::{ActivityId, RequestId, StoredUser};
-use seckill::inventory::ledger::{Entry, EntryId};
+use seckill::inventory::hold::HoldState;
+use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
+use seckill::inventory::ledger::{Entry, EntryId, Op};
+use seckill::inventory::request_record::RequestRecord;
 use seckill::inventory::status::Status;
 use seckill::inventory::time::Millis;
-use seckill::store::Store;
+use seckill::store::{Store, StoreError};
 
 /// What became of an order in one activity.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct RequestRow {
     request: String,
     activity: String,
@@ -29,6 +31,13 @@ pub struct RequestRow {
     time: Option<Millis>,
     by: Option<String>,
     reason: Option<String>,
+    /// Of a hold: how it is now, and when and by whom it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<HoldState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Millis>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     user_hex: Option<String>,
 }
@@ -36,9 +45,12 @@ pub struct RequestRow {
 columns!(row: RequestRow {
     data request;
     activity => Cell::text(&row.activity);
-    status;
+    status => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
     op => text(row.op.as_ref());
-    user => text(row.user.as_ref().or(row.user_hex.as_ref()));
+    user => match &row.user_hex {
+        Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
+        None => text(row.user.as_ref()),
+    };
     quantity;
     data stock;
     id as "entry" => row.id.map_or_else(Cell::unknown, Cell::number);
@@ -46,42 +58,79 @@ columns!(row: RequestRow {
     time => row.time.map_or_else(Cell::unknown, |time| Cell::text(time.to_second().to_string()));
     by => text(row.by.as_ref());
     reason => text(row.reason.as_ref());
+    data state;
+    data ended_at;
+    data ended_by;
+    data user_hex;
 }, sparse = true);
+
+impl RequestRow {
+    /// ``the hold `h1` was released in `1001` at 2026-11-21T10:00:00Z by ann@desk``; nothing of an open one.
+    fn end_in_words(&self) -> Option<String> {
+        let what = match self.state? {
+            HoldState::Held => return None,
+            HoldState::Confirmed => "was confirmed",
+            HoldState::Released => "was released",
+            HoldState::Expired => "expired",
+            HoldState::Void => "ended and can never be confirmed",
+        };
+        let at = self.ended_at.map(|at| format!(" at {}", at.to_second())).unwrap_or_default();
+        let by = self.ended_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        Some(format!("the hold `{}` {what} in `{}`{at}{by}", self.request, self.activity))
+    }
+}
 
 fn text(text: Option<&String>) -> Cell {
     Cell::text(text.map(String::as_str).unwrap_or_default()).flexible()
 }
 
-/// Finds it in the activities that were named, else in all that were preheated.
-pub fn run(request: &RequestId, activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
-    // Of a sharded activity any shard may have it.
-    let read = store.snapshots(activities)?;
-    let parts: Vec<(ActivityId, ActivityId)> =
-        read.iter().flat_map(|it| it.parts().into_iter().map(|part| (it.activity.clone(), part))).collect();
-    let ids: Vec<ActivityId> = parts.iter().map(|(_, part)| part.clone()).collect();
-    let known = store.known_requests(&ids, request.as_str())?;
+/// Finds it in the activities that were named, else in all that were preheated; that of the user, if one is given.
+pub fn run(
+    request: &RequestId,
+    users: &[UserId],
+    activities: &[ActivityId],
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
+    let user = match users {
+        [] => None,
+        [user] => Some(user.as_str()),
+        _ => return Err(Failure::usage("`--request` is of one user").hint("give one `--user`").into()),
+    };
+    let sharded = sharded::find(activities, store)?;
+    let home = |activity: &ActivityId| match (sharded.get(activity), user) {
+        (Some(shards), Some(user)) => Ok(shards.home_of(activity, user.as_bytes())),
+        (Some(_), None) => Err(StoreError::NoUser { activity: activity.to_string(), line: None }),
+        (None, _) => Ok(activity.clone()),
+    };
+    let homes = activities.iter().map(home).collect::<Result<Vec<_>, _>>()?;
+    let known = store.known_requests(&homes, request.as_str())?;
     hints::warn_of_replica(store, out);
     let mut rows = Vec::new();
     let mut decided = 0;
-    for ((name, activity), known) in parts.iter().zip(known) {
+    for ((name, activity), known) in activities.iter().zip(&homes).zip(known) {
         if known.record.is_none() && !known.is_decided {
             continue;
         }
-        let record = known.record.as_deref().and_then(Record::read);
-        match (find(request, activity, store)?, record) {
+        let record = known.record.as_deref().and_then(RequestRecord::read);
+        let reversed = record.as_ref().filter(|record| record.status == Status::Reversed);
+        let state = known.hold.map(|hold| hold.state);
+        match (find(request, activity, state, reversed, store)?, record) {
             (Some(mut row), record) => {
                 // The entry of an order of several activities is a `deduct`.
-                row.op = record.filter(|record| record.op == "multi_deduct").map(|record| record.op).or(row.op);
+                let is_multi = |record: &RequestRecord| record.status == Status::Ok && record.op == "multi_deduct";
+                row.op = record.filter(is_multi).map(|record| record.op).or(row.op);
                 row.activity = name.to_string();
                 rows.push(row);
             }
             (None, Some(record)) => {
                 let row = without_entry(request, activity, record, store, out)?;
-                rows.push(RequestRow { activity: name.to_string(), ..row });
+                rows.push(RequestRow { activity: name.to_string(), state, ..row });
             }
             (None, None) => decided += 1,
         }
     }
+    rows.retain(|row| user.is_none_or(|user| row.user.as_deref() == Some(user)));
     if rows.is_empty() {
         let failure = Failure::new(Exit::Refused, format!("no order has the request id `{request}`"));
         return Err(match decided {
@@ -93,25 +142,67 @@ pub fn run(request: &RequestId, activities: &[ActivityId], store: &mut Store, ou
         }
         .into());
     }
+    rows.iter().filter_map(RequestRow::end_in_words).for_each(|end| out.note(end));
     out.array(&rows)?;
     Ok(Exit::Done)
 }
 
-/// The order as the ledger has it.
-fn find(request: &RequestId, activity: &ActivityId, store: &mut Store) -> Result<Option<RequestRow>> {
+/// The order as the ledger has it; a hold, which is in this state, with the last entry that names it; of one that a repair took
+/// back, that repair.
+fn find(
+    request: &RequestId,
+    activity: &ActivityId,
+    state: Option<HoldState>,
+    reversed: Option<&RequestRecord>,
+    store: &mut Store,
+) -> Result<Option<RequestRow>> {
     let snapshot = store.snapshot(activity)?;
     let Some(last) = last(&snapshot) else { return Ok(None) };
     let needle = needle(request.as_str());
     let job = request.as_str().rsplit_once(':').map(|(job, _)| job.as_bytes());
-    let mut found = None;
+    let mut found: Option<RequestRow> = None;
     store.each_entry(activity, EntryId::ZERO, last, |entry| {
         let is_of_job = job.is_some() && entry.job.as_deref() == job;
-        if is_of_job || may_name(entry.requests.as_deref(), needle.as_deref()) {
-            found = in_entry(request, activity, entry);
+        if let Some(record) = reversed
+            && entry.reversed_ids().iter().any(|id| id == request.as_str())
+        {
+            let row = found.take().unwrap_or_else(|| of_record(request, activity, record));
+            found = Some(taken_back(row, entry));
+            return false;
         }
-        found.is_none()
+        if (is_of_job || may_name(entry.requests.as_deref(), needle.as_deref()))
+            && let Some(row) = in_entry(request, activity, entry)
+        {
+            let first = found.get_or_insert_with(|| RequestRow { state, ..row.clone() });
+            if state.is_some() && entry.known_op() != Some(Op::Hold) {
+                (first.ended_at, first.ended_by) = (row.time, row.by);
+            }
+        }
+        reversed.is_some() || found.is_none() || state.is_some_and(|state| state != HoldState::Held)
     })?;
-    Ok(found)
+    Ok(found.filter(|row| reversed.is_none() || row.status == Status::Reversed))
+}
+
+/// The row of an order that the repair of an entry took back.
+fn taken_back(row: RequestRow, entry: &Entry) -> RequestRow {
+    RequestRow {
+        status: Status::Reversed,
+        op: Some(lossy(&entry.op)),
+        stock: Entry::count(entry.stock.as_deref()),
+        id: Some(entry.id),
+        n: None,
+        time: Some(entry.id.at()),
+        by: entry.by.as_deref().map(lossy),
+        reason: entry.reason.as_deref().map(lossy),
+        state: None,
+        ended_at: None,
+        ended_by: None,
+        ..row
+    }
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option<RequestRow> {
@@ -120,20 +211,22 @@ fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option
     let is_it = |nth: usize| rows[nth].text(2).or(names.get(nth).map(String::as_str)) == Some(request.as_str());
     let nth = (0..rows.len()).find(|nth| is_it(*nth))?;
     let order = &rows[nth];
-    let lossy = |field: &Option<Vec<u8>>| field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     Some(RequestRow {
         request: request.to_string(),
         activity: activity.to_string(),
         status: Status::Ok,
-        op: Some(String::from_utf8_lossy(&entry.op).into_owned()),
+        op: Some(lossy(&entry.op)),
         user: order.text(0).map(str::to_owned),
         quantity: order.count(1),
         stock: Entry::count(entry.stock.as_deref()),
         id: Some(entry.id),
         n: Some(nth + 1),
         time: Some(entry.id.at()),
-        by: lossy(&entry.by),
-        reason: order.text(3).map(str::to_owned).or_else(|| lossy(&entry.reason)),
+        by: entry.by.as_deref().map(lossy),
+        reason: order.text(3).map(str::to_owned).or_else(|| entry.reason.as_deref().map(lossy)),
+        state: None,
+        ended_at: None,
+        ended_by: None,
         user_hex: StoredUser::new(order.user()).user_hex(),
     })
 }
@@ -142,7 +235,7 @@ fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option
 fn without_entry(
     request: &RequestId,
     activity: &ActivityId,
-    record: Record,
+    record: RequestRecord,
     store: &mut Store,
     out: &Output,
 ) -> Result<RequestRow> {
@@ -154,13 +247,21 @@ fn without_entry(
             format!("its entry in `{activity}` was trimmed: it is from {} or before", checkpoint.upto.at().to_second())
         }
         (Status::Ok, None) => format!("`{activity}` has no ledger entry of it: when and by whom is not recorded"),
+        (Status::Reversed, _) => {
+            format!("a repair took it back in `{activity}`: no ledger entry says when and by whom")
+        }
         _ => format!("it was refused in `{activity}`: refusals have no ledger entry"),
     });
-    Ok(RequestRow {
+    Ok(of_record(request, activity, &record))
+}
+
+/// The row of what is stored under a request id.
+fn of_record(request: &RequestId, activity: &ActivityId, record: &RequestRecord) -> RequestRow {
+    RequestRow {
         request: request.to_string(),
         activity: activity.to_string(),
         status: record.status,
-        op: Some(record.op),
+        op: Some(record.op.clone()),
         user: record.user.text().filter(|user| !user.is_empty()).map(str::to_owned),
         quantity: record.quantity,
         stock: None,
@@ -169,60 +270,9 @@ fn without_entry(
         time: None,
         by: None,
         reason: None,
+        state: None,
+        ended_at: None,
+        ended_by: None,
         user_hex: record.user.user_hex(),
-    })
-}
-
-/// What is stored under a request id: the order's digest, with the status in front if it was refused.
-#[derive(Debug, PartialEq, Eq)]
-struct Record {
-    status: Status,
-    op: String,
-    quantity: Option<i64>,
-    user: StoredUser,
-}
-
-impl Record {
-    fn read(record: &[u8]) -> Option<Self> {
-        let split = |bytes: &'_ [u8]| {
-            let at = bytes.iter().position(|byte| *byte == b'\t')?;
-            Some((std::str::from_utf8(&bytes[..at]).ok()?.to_owned(), bytes[at + 1..].to_vec()))
-        };
-        let (status, digest) = match split(record) {
-            Some((code, digest)) if code.starts_with('-') => (Status::of_code(code.parse().ok()?)?, digest),
-            _ => (Status::Ok, record.to_vec()),
-        };
-        // A purchase of one unit is the user alone.
-        let Some((order, user)) = split(&digest) else {
-            let (op, user) = ("deduct".to_owned(), StoredUser::new(digest));
-            return Some(Self { status, op, quantity: Some(1), user });
-        };
-        let (op, quantity) = order.split_once(' ').unwrap_or(("deduct", &order));
-        // Of several activities, the rest is a digest.
-        Some(Self { status, op: op.to_owned(), quantity: quantity.parse().ok(), user: StoredUser::new(user) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_request_id_stores_is_read_back() {
-        for (text, status, op, quantity, user) in [
-            ("7", Status::Ok, "deduct", Some(1), "7"),
-            ("-3 a", Status::Ok, "deduct", Some(1), "-3 a"),
-            ("2\tann b", Status::Ok, "deduct", Some(2), "ann b"),
-            ("refund 2\t7", Status::Ok, "refund", Some(2), "7"),
-            ("-3\t7", Status::OutOfStock, "deduct", Some(1), "7"),
-            ("-2\t4\t7", Status::LimitExceeded, "deduct", Some(4), "7"),
-            ("multi_deduct 0f1e\t7", Status::Ok, "multi_deduct", None, "7"),
-            ("-1\tmulti_deduct 0f1e\t7", Status::Refused, "multi_deduct", None, "7"),
-        ] {
-            let read = Record::read(text.as_bytes()).unwrap();
-            let wanted = Record { status, op: op.to_owned(), quantity, user: StoredUser::new(user) };
-            assert_eq!(read, wanted, "{text}");
-        }
-        assert_eq!(Record::read(b"-77\t7"), None);
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::cli::Mutating;
 use crate::cli::commands::rows::warn_of_corrupt;
+use crate::cli::commands::session::Changing;
 use crate::cli::commands::sharded::expand;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -42,9 +43,13 @@ pub struct TrimArgs {
     mutating: Mutating,
 }
 
-impl TrimArgs {
-    pub fn mutating(&self) -> &Mutating {
+impl Changing for TrimArgs {
+    fn mutating(&self) -> &Mutating {
         &self.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.activities.iter()
     }
 }
 

@@ -37,7 +37,7 @@ pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> 
     let layout = session.layout(None)?;
     let total = args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?;
     let plan = super::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [activity])?;
     store.require_replicas(args.mutating.wait_replicas);
     let what = "another system cannot have made them, so there is nothing to take over";
     if let Some(failure) = hints::sharded(&store.snapshot(activity)?, what) {

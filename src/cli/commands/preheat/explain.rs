@@ -22,11 +22,17 @@ pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
 
 /// Says in what activities change or differ, and which keys are corrupt.
 pub fn differences(results: &[Preheated], out: &Output) {
-    let concerned: Vec<&Preheated> =
-        results.iter().filter(|result| !result.status.is_done() || result.action == Action::Update).collect();
+    let is_concerned = |result: &&Preheated| {
+        !result.status.is_done() || result.action == Action::Update || !result.removed().is_empty()
+    };
+    let mut concerned: Vec<&Preheated> = results.iter().filter(is_concerned).collect();
+    concerned.sort_by_key(|result| !result.loses_window());
     for result in concerned.iter().take(MOST) {
         crate::cli::commands::rows::warn_of_corrupt(&mut out.warnings(), result.corrupt.as_ref());
-        for difference in &result.differences {
+        for removed in result.removed() {
+            out.note(format!("{}: {}, so it is removed", result.activity, in_words(removed)));
+        }
+        for difference in result.differences.iter().filter(|_| result.action != Action::Reset) {
             out.note(format!("{}: {}", result.activity, in_words(difference)));
         }
     }
@@ -85,16 +91,24 @@ pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
     "only `--reset` can change this; it removes purchases, ledger and requests".to_owned()
 }
 
-/// ``stock `10` → `50` ``: for people.
-fn in_words(difference: &FieldDifference) -> String {
-    let shown = |text: &str| match (difference.field.as_str(), text) {
+/// ``title `phone` ``: a field as it is, for people.
+pub(super) fn before_in_words(difference: &FieldDifference) -> String {
+    format!("{} {}", difference.field, shown(&difference.field, &difference.before))
+}
+
+fn shown(field: &str, text: &str) -> String {
+    match (field, text) {
         (_, "") => "none".to_owned(),
         ("starts_at" | "ends_at", millis) => {
             whole(millis).map_or(millis.to_owned(), |millis| Millis::new(millis).to_string())
         }
         ("ledger", flag) => format!("`{}`", flag == "1"),
         _ => format!("`{text}`"),
-    };
+    }
+}
+
+/// ``stock `10` → `50` ``: for people.
+fn in_words(difference: &FieldDifference) -> String {
     match difference.field.as_str() {
         "preheated" => "it has no meta: another system created it, or its meta was lost".to_owned(),
         "stock key" => "its stock key is gone".to_owned(),
@@ -104,7 +118,7 @@ fn in_words(difference: &FieldDifference) -> String {
         "plan" => "an update of it is unfinished".to_owned(),
         "shard" => format!("its shard `{}` is there, and it is not", difference.before),
         "if_total" => format!("its total is `{}`, not `{}`", difference.before, difference.after),
-        field if !difference.is_given => format!("{field} {} is not given", shown(&difference.before)),
-        field => format!("{field} {} → {}", shown(&difference.before), shown(&difference.after)),
+        _ if !difference.is_given => format!("{} is not given", before_in_words(difference)),
+        field => format!("{} → {}", before_in_words(difference), shown(field, &difference.after)),
     }
 }

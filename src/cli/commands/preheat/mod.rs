@@ -86,6 +86,8 @@ pub struct PreheatArgs {
     #[arg(long, value_name = "N", requires = "update", conflicts_with_all = ["reset", "adopt"], allow_hyphen_values = true)]
     if_total: Option<Units>,
     /// Start over: remove purchases, ledger and requests
+    ///
+    /// Window, limit and title that are not given are removed, too.
     #[arg(long)]
     reset: bool,
     /// Take over another system's activity; purchases stay
@@ -121,7 +123,8 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     }
     let (plans, layout) = plans(args, session)?;
     let plans = fitted(plans, layout)?;
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
+    let names = plans.iter().map(|plan| &plan.id);
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), names)?;
     store.require_replicas(args.mutating.wait_replicas);
     apply::apply(&plans, args, &mut store, &mut session.out)
 }

@@ -1,5 +1,6 @@
 //! What a reset destroys, as a question.
 
+use super::explain::before_in_words;
 use crate::cli::error::{Error, Result};
 use seckill::inventory::activity::{Action, Preheated};
 use seckill::inventory::layout::Kind;
@@ -9,15 +10,22 @@ use seckill::store::Store;
 /// Activities that a question names; the others are counted.
 const MOST: usize = 10;
 
-/// Asks about every activity that would be reset, with server and units sold; `None` if nothing is destroyed.
+/// Asks about every activity that would be reset, with server, units sold and what is not given and goes, those first that
+/// lose their window; `None` if nothing is destroyed.
 pub fn reset(results: &[Preheated], store: &mut Store) -> Result<Option<String>> {
-    let lost: Vec<&Preheated> = results.iter().filter(|result| result.action == Action::Reset).collect();
+    let mut lost: Vec<&Preheated> = results.iter().filter(|result| result.action == Action::Reset).collect();
+    lost.sort_by_key(|result| !result.loses_window());
     if lost.is_empty() {
         return Ok(None);
     }
     let mut named = Vec::new();
     for result in lost.iter().take(MOST) {
-        named.push(format!("`{}` ({})", result.activity, sold(result, store)?));
+        let removed: Vec<String> = result.removed().into_iter().map(before_in_words).collect();
+        let removed = match &removed[..] {
+            [] => String::new(),
+            fields => format!("; not given, so removed: {}", fields.join(", ")),
+        };
+        named.push(format!("`{}` ({}{removed})", result.activity, sold(result, store)?));
     }
     let mut text = named.join(", ");
     if let Some(rest) = lost.get(MOST..).filter(|rest| !rest.is_empty()) {

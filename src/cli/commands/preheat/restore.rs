@@ -42,7 +42,8 @@ pub fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Resul
         archive.verify(|lines| progress.inc(lines))?;
         progress.finish();
     }
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
+    // A sharded activity is in files by its shards.
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
     store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
     let mut results: Vec<Preheated> = Vec::with_capacity(wanted.len());
@@ -106,7 +107,7 @@ fn restore(
 ) -> Result<Preheated> {
     let sealed = &archive.sealed;
     let mut found = store.plan_restore(id, sealed)?;
-    if found.status == Status::Ok && !args.mutating.dry_run {
+    if matches!(found.status, Status::Ok | Status::Replayed) && !args.mutating.dry_run {
         found = store.begin_restore(id, sealed)?;
         if found.status == Status::Ok {
             let progress = out.progress("restoring", lines(archive));

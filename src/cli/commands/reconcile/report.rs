@@ -90,6 +90,7 @@ fn meaning(class: Class) -> &'static str {
     match class {
         Class::Conservation => "stock and what participants hold do not make the total",
         Class::UnbackedTransfer => "units that one shard got and no other lent: oversell ahead",
+        Class::CutTransfer => "a transfer between shards that was cut off: its units are in no stock",
         Class::StuckTransfer => "units that one shard lent and no other got: nobody can buy them",
         Class::SplitOrder => "of an order over several slots, one item is bought and another is not",
         Class::CounterDrift => "a user's units are not what the ledger says",

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::sale;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::fixture::{Fixture, FixtureOperation};
@@ -62,7 +61,7 @@ fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> R
         .iter()
         .flat_map(|fixture| &fixture.steps)
         .filter(|step| !matches!(step.operation, FixtureOperation::Reconcile { .. }))
-        .flat_map(|step| sale::activities(&step.operation))
+        .flat_map(|step| step.operation.activities())
         .filter(|activity| !created.contains(activity) && seen.insert(*activity))
         .cloned()
         .collect();

@@ -54,7 +54,8 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
         fixture.check(layout)?;
     }
     rush::prepare(&fixtures)?;
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating))?;
+    // What fixtures name is checked with them.
+    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
     store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
     let mut report = RunReport::default();

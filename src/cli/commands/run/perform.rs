@@ -26,9 +26,7 @@ pub fn perform(
         FixtureOperation::Deduct(order) => of_outcome(store.deduct(order, false)?),
         FixtureOperation::Refund(refund) => of_outcome(store.refund(refund, false)?),
         FixtureOperation::Hold(hold) => of_outcome(store.hold(hold, false)?.outcome),
-        FixtureOperation::Settle { step, activity, request, reason } => {
-            of_outcome(store.settle_hold(activity, request, *step, reason.as_deref(), false)?.outcome)
-        }
+        FixtureOperation::Settle(end) => of_outcome(store.settle_hold(end, false)?.outcome),
         FixtureOperation::Expire { activity, reason, .. } => expire(activity, reason.as_deref(), store)?,
         FixtureOperation::MultiDeduct(order) => of_multi(order, store.multi_deduct(order, false)?),
         FixtureOperation::Rush(rush) => rush::rush(rush, may_rush, store, out)?,

@@ -132,7 +132,7 @@ fn in_full(operation: &FixtureOperation) -> String {
             let named = named(&hold.activity, hold.quantity);
             format!("hold {named}{} ({})", of(Some(&hold.user)), hold.hold_for)
         }
-        FixtureOperation::Settle { step, activity, request, .. } => format!("{step} {activity}: {request}"),
+        FixtureOperation::Settle(end) => format!("{} {}: {}", end.step, end.activity, end.request),
         FixtureOperation::Expire { activity, wait, .. } => match wait {
             Some(wait) => format!("expire {activity} after {wait}"),
             None => format!("expire {activity}"),

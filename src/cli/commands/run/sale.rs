@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::commands::inspect::detail::{self, ActivityDetail};
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::error::Result;
-use crate::cli::input::fixture::{Fixture, FixtureOperation};
+use crate::cli::input::fixture::Fixture;
 use crate::cli::output::{Cell, Output, Row, Tone, columns};
 use seckill::inventory::id::ActivityId;
 use seckill::store::Store;
@@ -21,7 +21,7 @@ const TOP: usize = 3;
 pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec<ActivityDetail>> {
     let mut seen = HashSet::new();
     let defined = fixtures.iter().flat_map(|fixture| &fixture.activities).map(|plan| &plan.id);
-    let named = fixtures.iter().flat_map(|fixture| &fixture.steps).flat_map(|step| activities(&step.operation));
+    let named = fixtures.iter().flat_map(|fixture| &fixture.steps).flat_map(|step| step.operation.activities());
     let mut all: Vec<ActivityId> = defined.chain(named).filter(|id| seen.insert(*id)).cloned().collect();
     if all.len() > MOST_ACTIVITIES {
         out.note(format!("the first {MOST_ACTIVITIES} of {} activities; `seckill inspect` shows all", all.len()));
@@ -32,21 +32,6 @@ pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
     let details = snapshots.iter().map(|snapshot| detail::read(store, &mut warnings, snapshot, TOP)).collect();
     warnings.end();
     details
-}
-
-pub fn activities(operation: &FixtureOperation) -> Vec<&ActivityId> {
-    match operation {
-        FixtureOperation::Deduct(order) => vec![&order.activity],
-        FixtureOperation::Refund(refund) => vec![&refund.activity],
-        FixtureOperation::Hold(hold) => vec![&hold.activity],
-        FixtureOperation::MultiDeduct(order) => order.items.iter().map(|(activity, _)| activity).collect(),
-        FixtureOperation::Rush(rush) => rush.activities().collect(),
-        FixtureOperation::Settle { activity, .. }
-        | FixtureOperation::Expire { activity, .. }
-        | FixtureOperation::Reconcile { activity, .. }
-        | FixtureOperation::Pause { activity, .. }
-        | FixtureOperation::Resume { activity, .. } => vec![activity],
-    }
 }
 
 /// Prints the stock, and who bought most of each activity.

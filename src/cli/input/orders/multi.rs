@@ -5,7 +5,7 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::jsonl::{Key, text_of};
-use super::row::{Column, OrderRow};
+use super::row::{Column, OrderRow, Shape};
 use super::{Next, OrderReader, RowError, lines};
 use seckill::inventory::id::ActivityId;
 use seckill::inventory::number::Quantity;
@@ -30,7 +30,7 @@ impl MultiRow {
         if next == Next::Row && (text != self.text || self.items.is_empty()) {
             self.text.clear();
             self.buffer.clear();
-            items(text, &mut self.buffer).map_err(|message| {
+            items(text, &reader.shape, &mut self.buffer).map_err(|message| {
                 let column = super::jsonl::value_column(reader.raw(), reader.column_name(Column::Items));
                 RowError::Bad(lines::problem(self.order.line(), column, format!("items: {message}"), None))
             })?;
@@ -42,8 +42,8 @@ impl MultiRow {
 }
 
 /// Reads `{"activity": quantity, …}`; the same activity twice counts as the sum.
-fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), String> {
-    struct Found<'a>(&'a mut Vec<(ActivityId, Quantity)>);
+fn items(text: &str, shape: &Shape, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), String> {
+    struct Found<'a>(&'a Shape, &'a mut Vec<(ActivityId, Quantity)>);
     impl<'de> Visitor<'de> for Found<'_> {
         type Value = Result<(), String>;
         fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -53,14 +53,14 @@ fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), Stri
             let mut wrong = Ok(());
             while let Some((name, raw)) = map.next_entry::<Key<'de>, &RawValue>()? {
                 if wrong.is_ok() {
-                    wrong = add(self.0, &name.0, raw.get());
+                    wrong = add(self.1, self.0, &name.0, raw.get());
                 }
             }
             Ok(wrong)
         }
     }
     serde_json::Deserializer::from_str(text)
-        .deserialize_map(Found(items))
+        .deserialize_map(Found(shape, items))
         .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
     match items.len() {
         0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
@@ -71,8 +71,11 @@ fn items(text: &str, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), Stri
     }
 }
 
-fn add(items: &mut Vec<(ActivityId, Quantity)>, activity: &str, raw: &str) -> Result<(), String> {
+fn add(items: &mut Vec<(ActivityId, Quantity)>, shape: &Shape, activity: &str, raw: &str) -> Result<(), String> {
     let activity: ActivityId = activity.parse().map_err(|error| format!("{error}"))?;
+    if let Some(why) = shape.refuses(&activity) {
+        return Err(why);
+    }
     let text = text_of(raw).ok_or_else(|| format!("`{activity}`: `{raw}` is not {}", Quantity::EXPECTED))?;
     let quantity: Quantity = text.parse().map_err(|error| format!("`{activity}`: {error}"))?;
     match items.iter_mut().find(|(known, _)| *known == activity) {

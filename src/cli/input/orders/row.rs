@@ -5,6 +5,7 @@ use super::super::mapping::Mapping;
 use super::super::names::quoted;
 use crate::cli::input::InputError;
 use seckill::inventory::id::{ActivityId, RequestId, UserId};
+use seckill::inventory::layout::Layout;
 use seckill::inventory::ledger::EntryId;
 use seckill::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
 use seckill::inventory::reason::{MOST_REASON, Reason};
@@ -43,9 +44,16 @@ pub struct Shape {
     pub optional: &'static [Column],
     /// Which quantities are valid; a row without the column has 1.
     pub quantities: Quantities,
+    /// The layout that must be able to keep the activities; `None` if they are only read.
+    pub layout: Option<Layout>,
 }
 
 impl Shape {
+    /// Why an activity is not one of the layout.
+    pub(super) fn refuses(&self, activity: &ActivityId) -> Option<String> {
+        self.layout.and_then(|layout| layout.check_id(activity).err())
+    }
+
     /// All columns that are looked for.
     pub fn columns(&self) -> impl Iterator<Item = Column> {
         self.required.iter().chain(self.optional).copied()
@@ -179,6 +187,10 @@ impl OrderRow {
         let activity =
             self.values[Column::Activity as usize].map_or("", |(start, end)| &self.text[start as usize..end as usize]);
         if activity != self.valid_activity {
+            if let Some(why) = activity.parse().ok().and_then(|activity| shape.refuses(&activity)) {
+                let message = format!("{}: {why}", name(Column::Activity));
+                return Err(Wrong { column: Column::Activity, message, hint: None });
+            }
             self.valid_activity.clear();
             self.valid_activity.push_str(activity);
         }

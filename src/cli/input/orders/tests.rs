@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use super::*;
 
 const SHAPE: Shape = Shape {
+    layout: None,
     required: &[Column::Activity, Column::User],
     optional: &[Column::Quantity, Column::Request, Column::Reason],
     quantities: Quantities::Orders,

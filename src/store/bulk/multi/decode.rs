@@ -70,6 +70,7 @@ fn status_of(letter: u8) -> Option<Status> {
         b'p' => Status::Paused,
         b'q' => Status::RequestConflict,
         b'c' => Status::Corrupt,
+        b'b' => Status::Reversed,
         _ => return None,
     })
 }

@@ -206,7 +206,8 @@ impl MultiOrders {
             let status = [Status::Ok, Status::Replayed].into_iter().find(|status| all(*status));
             let status = status.unwrap_or(Status::Refused);
             let (order, state) = &mut self.rows[from + at];
-            if status == Status::Refused && is_open {
+            let is_reversed = items.iter().any(|item| item.status == Status::Reversed);
+            if status == Status::Refused && is_open && !is_reversed {
                 order.activities.iter().for_each(|nth| states.get_mut(*nth).refused_now += 1);
             }
             *state = State::Decided(MultiOutcome { status, items });

@@ -96,8 +96,9 @@ impl SingleOrders {
 
     fn take(&mut self, states: &JobStates, nth: u32) -> Option<Batch> {
         let may_borrow = states.is_shard(nth) && self.operation.takes_units();
-        let fewer = if may_borrow { self.fewer_than(states, nth) } else { None };
-        let borrows = |row: &Row| may_borrow && fewer.is_none_or(|fewer| u64::from(row.quantity) < fewer);
+        let fewer = if may_borrow { states.fewer_than(nth) } else { None };
+        // A hold has at least one unit; how many, the call says that ends before it.
+        let borrows = |row: &Row| may_borrow && fewer.is_none_or(|fewer| u64::from(row.quantity.max(1)) < fewer);
         let batch = self.queues[nth as usize].take(nth, self.most_orders, &mut self.window, borrows);
         self.mark_ready(states, nth);
         batch

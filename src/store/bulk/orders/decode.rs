@@ -2,6 +2,8 @@
 
 use redis::Value;
 
+use crate::inventory::id::StoredUser;
+use crate::inventory::ledger::users_of_column;
 use crate::inventory::number::whole;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
@@ -34,15 +36,22 @@ pub(super) struct Packed<'a> {
     /// How many orders the job refused so far.
     pub(super) refused: u64,
     bought: Option<&'a str>,
+    /// A JSON array of texts, in any encoding.
+    users: Option<&'a [u8]>,
 }
 
 impl<'a> Packed<'a> {
     /// `may_stop`: the call may have ended before all of its orders.
-    fn of(text: &'a str, count: usize, may_stop: bool) -> Option<Self> {
-        let mut words = text.splitn(4, ' ');
+    fn of(bytes: &'a [u8], count: usize, may_stop: bool) -> Option<Self> {
+        // Nothing before the users has a bracket.
+        let (text, users) = match memchr::memchr(b'[', bytes) {
+            Some(at) => (bytes[..at].strip_suffix(b" ")?, Some(&bytes[at..])),
+            None => (bytes, None),
+        };
+        let mut words = std::str::from_utf8(text).ok()?.splitn(4, ' ');
         let (letters, stock, refused) = (words.next()?, whole(words.next()?)?, whole(words.next()?)?);
         let fits = letters.len() == count || may_stop && letters.len() < count;
-        fits.then_some(Self { letters, stock, refused, bought: words.next() })
+        fits.then_some(Self { letters, stock, refused, bought: words.next(), users })
     }
 
     /// How many orders it decided.
@@ -58,17 +67,19 @@ impl<'a> Packed<'a> {
         Some(extra)
     }
 
-    /// Splits off the users of holds, which `settle` has behind what they hold: empty for one that does not exist.
-    pub(super) fn split_users(&mut self) -> Option<Vec<String>> {
-        let (rest, users) = self.bought?.split_once(" [")?;
-        self.bought = Some(rest);
-        let users: Vec<String> = serde_json::from_str(&format!("[{users}")).ok()?;
-        (users.len() == self.letters.len()).then_some(users)
+    /// The users of holds, which `settle` has behind what they hold: empty for one that does not exist.
+    pub(super) fn users(&self) -> Option<Vec<StoredUser>> {
+        users_of_column(self.users?).filter(|users| users.len() == self.letters.len())
     }
 
     fn decode(bytes: &'a [u8], count: usize, may_stop: bool) -> Option<Self> {
-        let packed = Self::of(std::str::from_utf8(bytes).ok()?, count, may_stop)?;
+        let packed = Self::of(bytes, count, may_stop)?;
         (packed.orders().count() == packed.count()).then_some(packed)
+    }
+
+    /// How many orders the job refused: what a repair took back had been applied.
+    pub(super) fn refusals(&self) -> usize {
+        self.letters.bytes().filter(|letter| !b"oOrbV".contains(letter)).count()
     }
 
     /// Status of each order, and what its user holds after it. A letter that no header names ends them.
@@ -109,8 +120,9 @@ fn status_of(letter: u8) -> Option<Status> {
         b'q' => Status::RequestConflict,
         b'c' => Status::Corrupt,
         b'h' => Status::NotHeld,
-        b'v' => Status::Expired,
+        b'v' | b'V' => Status::Expired,
         b'f' => Status::Confirmed,
+        b'b' => Status::Reversed,
         _ => return None,
     })
 }
@@ -175,26 +187,29 @@ mod tests {
 
     #[test]
     fn a_packed_reply_has_the_status_of_each_order() {
-        let packed = Packed::of("ors 7 2 1 1 0", 3, false).unwrap();
+        let packed = Packed::of(b"ors 7 2 1 1 0", 3, false).unwrap();
         assert_eq!((packed.stock, packed.refused), (7, 2));
         let orders: Vec<_> = packed.orders().collect();
         let expected = [(Status::Ok, Some(1)), (Status::Replayed, Some(1)), (Status::OutOfStock, Some(0))];
         assert_eq!(orders, expected.map(|(status, held)| (status, false, held)));
-        assert!(Packed::of("ors 7 2", 2, false).is_none());
-        assert_eq!(Packed::of("o 7 0", 1, false).unwrap().orders().next(), Some((Status::Ok, false, None)));
-        let mut settled = Packed::of("oOh 7 1 2,1,0 4 1 0 [\"a [b\",\"7\",\"\"]", 3, false).unwrap();
-        assert_eq!(settled.split_users().unwrap(), ["a [b", "7", ""]);
+        assert!(Packed::of(b"ors 7 2", 2, false).is_none());
+        assert_eq!(Packed::of(b"o 7 0", 1, false).unwrap().orders().next(), Some((Status::Ok, false, None)));
+        let mut settled = Packed::of(b"oOh 7 1 2,1,0 4 1 0 [\"a [b\",\"7\",\"\"]", 3, false).unwrap();
+        assert_eq!(settled.users().unwrap(), ["a [b", "7", ""].map(StoredUser::new));
         assert_eq!(quantities_of(settled.split_extra().unwrap()).collect::<Vec<_>>(), [2, 1, 0]);
         let orders: Vec<_> = settled.orders().collect();
         let expected = [(Status::Ok, false, Some(4)), (Status::Ok, true, Some(1)), (Status::NotHeld, false, Some(0))];
         assert_eq!(orders, expected);
         // A call that ended before its first order, and one that ended before its second.
-        let mut ended = Packed::of(" 5 0   []", 2, true).unwrap();
-        assert_eq!((ended.count(), ended.split_users()), (0, Some(Vec::new())));
-        assert_eq!(Packed::of("o 5 0", 2, true).unwrap().count(), 1);
-        assert!(Packed::of("oo 5 0", 1, true).is_none());
+        let mut ended = Packed::of(b" 5 0 3  []", 2, true).unwrap();
+        assert_eq!((ended.count(), ended.users()), (0, Some(Vec::new())));
+        assert_eq!(ended.split_extra().map(|quantities| quantities_of(quantities).next()), Some(Some(3)));
+        assert_eq!(Packed::of(b"o 5 0", 2, true).unwrap().count(), 1);
+        assert!(Packed::of(b"oo 5 0", 1, true).is_none());
+        let bytes = Packed::of(b"o 7 0 1 4 [\"\xc4\xe3\"]", 1, false).unwrap();
+        assert_eq!(bytes.users().unwrap(), [StoredUser::new(&b"\xc4\xe3"[..])]);
         for invalid in ["o 7 0 1 4", "o 7 0 1 4 [\"a\"", "o 7 0 1 4 [\"a\",\"b\"]", "o 7 0 1 4 [7]"] {
-            assert!(Packed::of(invalid, 1, false).unwrap().split_users().is_none(), "{invalid}");
+            assert!(Packed::of(invalid.as_bytes(), 1, false).unwrap().users().is_none(), "{invalid}");
         }
         assert_eq!(quantities_of("3").take(2).collect::<Vec<_>>(), [3, 3]);
         assert_eq!(deadlines_of("17,0,18").collect::<Vec<_>>(), [Some(17), None, Some(18)]);

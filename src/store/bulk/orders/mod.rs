@@ -13,14 +13,15 @@ mod sharded;
 mod tests;
 mod window;
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::time::{Duration, Instant};
+use std::collections::HashSet;
+use std::time::Duration;
 
 use redis::Value;
 
 use super::job::JobStates;
-use super::{HoldsWanted, Job, Limits, Operation, Orders, Run, Verdict};
+use super::{Job, Limits, Operation, Orders, Run, Verdict};
 use crate::inventory::hold::HoldFor;
+use crate::inventory::id::StoredUser;
 use crate::inventory::interner::Interner;
 use crate::inventory::layout::Kind;
 use crate::inventory::number::Limit;
@@ -34,7 +35,6 @@ use call::OrderCall;
 use encode::Encoder;
 use queue::{Batch, Queue, each};
 use schedule::Schedule;
-use sharded::MOST_PLACED;
 use window::{State, Window};
 
 /// What is done with the orders of a file, and how.
@@ -65,7 +65,7 @@ pub struct BulkOrder<'a> {
     pub line: u64,
     /// What is sold; a valid id.
     pub activity: &'a str,
-    /// Who buys; empty if the layout records nobody.
+    /// Who buys, or whose hold is ended; empty if the layout records nobody, or if nobody said it.
     pub user: &'a str,
     /// How many units.
     pub quantity: u32,
@@ -78,8 +78,10 @@ pub struct BulkOrder<'a> {
 /// One order, and how it ended.
 #[derive(Debug)]
 pub struct DecidedOrder<'a> {
-    /// The order.
+    /// The order. That of a hold that it ended has no user.
     pub order: BulkOrder<'a>,
+    /// Whose hold it ended, now or before; `None` if there is no such hold, or if rows are not wanted.
+    pub hold_user: Option<&'a StoredUser>,
     /// Which activity it is, counted from 0 in the order in which they were named first.
     pub nth: usize,
     /// How it ended.
@@ -109,12 +111,8 @@ pub struct SingleOrders {
     schedule: Schedule,
     /// The last line that was popped.
     popped: u64,
-    /// Rows of sharded activities that end holds, by number, of which nobody has looked yet in which shard the hold is.
-    unplaced: VecDeque<u64>,
     /// Shards that need units before anything is sent there.
     held_up: HashSet<u32>,
-    /// Sharded activities of which fewer units than this existed then.
-    short: HashMap<u32, (u64, Instant)>,
 }
 
 impl Run<SingleOrders> {
@@ -151,9 +149,7 @@ impl Run<SingleOrders> {
             queues: Vec::new(),
             schedule: Schedule::new(),
             popped: 0,
-            unplaced: VecDeque::new(),
             held_up: HashSet::new(),
-            short: HashMap::new(),
         };
         let states = JobStates::new(job, operation, store.layout, names);
         let more = can_mix.then_some(&MIXED_ORDERS);
@@ -161,10 +157,23 @@ impl Run<SingleOrders> {
     }
 
     /// Adds an order.
-    pub fn push(&mut self, order: &BulkOrder<'_>) {
+    ///
+    /// # Errors
+    /// It has no user, and its activity is sharded.
+    pub fn push(&mut self, order: &BulkOrder<'_>) -> Result<(), StoreError> {
         let nth = self.states.number(order.activity);
-        let nth = if self.orders.operation.settles() { nth } else { self.states.home(nth, order.user.as_bytes()) };
+        let nth = self.states.home(nth, order.user.as_bytes(), order.line)?;
         self.orders.push(&self.states, nth, order);
+        Ok(())
+    }
+
+    /// Says whether an order without a user can be added, as far as is known.
+    ///
+    /// # Errors
+    /// Its activity is sharded.
+    pub fn check_nameless(&mut self, activity: &str, line: u64) -> Result<(), StoreError> {
+        let nth = self.states.number(activity);
+        self.states.home(nth, &[], line).map(drop)
     }
 
     /// The first order, if it is decided.
@@ -174,14 +183,15 @@ impl Run<SingleOrders> {
             self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
         let hold = self.orders.window.front_hold();
         if self.orders.operation.settles() {
-            (user, request) = (hold.map_or("", |hold| &hold.user), user);
+            (user, request) = (request, user);
         }
         let nth = self.states.parent(row.activity);
         let activity = self.states.name(nth);
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
         let [stock, bought] = self.orders.window.front_details();
         let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
-        Some(DecidedOrder { order, nth: nth as usize, status, stock, bought, deadline })
+        let hold_user = hold.and_then(|hold| hold.user.as_ref());
+        Some(DecidedOrder { order, hold_user, nth: nth as usize, status, stock, bought, deadline })
     }
 }
 
@@ -204,18 +214,13 @@ impl SingleOrders {
                 self.window.push(order.line, nth, order.quantity, [order.user, &request, order.reason])
             }
             Operation::Confirm | Operation::Release => {
-                self.window.push(order.line, nth, order.quantity, [order.request, "", order.reason])
+                self.window.push(order.line, nth, order.quantity, [order.request, order.user, order.reason])
             }
             _ => self.window.push(order.line, nth, order.quantity, [order.user, order.request, order.reason]),
         };
         // Reasons of their own are for the one-activity scripts, and so are shards.
         self.queues[nth as usize].is_alone |= !order.reason.is_empty() || states.is_shard(nth);
         self.encoder.has_requests |= !order.request.is_empty();
-        if self.operation.settles() && states.is_sharded(nth) {
-            self.window.row_mut(number).state = State::Sent;
-            self.unplaced.push_back(number);
-            return;
-        }
         self.enqueue(states, nth, number);
     }
 
@@ -223,8 +228,10 @@ impl SingleOrders {
     fn enqueue(&mut self, states: &JobStates, nth: u32, number: u64) {
         let (state, queue) = (states.get(nth), &mut self.queues[nth as usize]);
         let line = self.window.row(number).line;
-        // Rows that will be shown are sent again for their stock and units, not because they must be.
-        let is_decided = line <= state.watermark && (!self.has_rows || line <= self.popped);
+        // Rows that will be shown are sent again for their stock and units, and those with an id because a repair may have taken
+        // them back.
+        let may_be_reversed = state.is_repaired && (self.encoder.has_requests || self.operation.settles());
+        let is_decided = line <= state.watermark && (!self.has_rows && !may_be_reversed || line <= self.popped);
         match state.refusal {
             _ if is_decided => {
                 queue.pass(line);
@@ -269,7 +276,7 @@ impl Orders for SingleOrders {
     type Call = OrderCall;
 
     fn accepts_more(&self) -> bool {
-        self.schedule.is_hungry() && !self.window.is_full() && self.unplaced.len() < MOST_PLACED
+        self.schedule.is_hungry() && !self.window.is_full()
     }
 
     fn is_full(&self) -> bool {
@@ -326,20 +333,8 @@ impl Orders for SingleOrders {
         }
     }
 
-    fn split(&mut self, states: &JobStates, parent: u32) {
-        self.split_rows(states, parent);
-    }
-
-    fn wanted_holds(&self, states: &JobStates) -> Option<HoldsWanted> {
-        self.unplaced_holds(states)
-    }
-
-    fn place_holds(&mut self, states: &JobStates, wanted: &HoldsWanted, replies: Vec<Value>) {
-        self.place_rows(states, wanted, replies);
-    }
-
-    fn is_short(&mut self, states: &JobStates, nth: u32, quantity: u64) {
-        self.short.insert(states.parent(nth), (quantity, Instant::now()));
+    fn split(&mut self, states: &JobStates, parent: u32) -> Result<(), StoreError> {
+        self.split_rows(states, parent)
     }
 
     fn release(&mut self, states: &JobStates, nth: u32) {
@@ -351,7 +346,6 @@ impl Orders for SingleOrders {
     }
 
     fn restart(&mut self, states: &mut JobStates) {
-        self.unplaced.clear();
         self.held_up.clear();
         self.window.clear();
         self.schedule.clear(self.schedule.count());

@@ -7,6 +7,7 @@ use super::call::OrderCall;
 use super::decode::{Decoded, Packed, deadlines_of, decode_mixed, quantities_of};
 use super::queue::{Batch, each};
 use super::window::{HoldDetails, Row, State};
+use crate::inventory::id::StoredUser;
 use crate::inventory::order::Corrupt;
 use crate::inventory::status::Status;
 use crate::store::StoreError;
@@ -26,8 +27,8 @@ impl SingleOrders {
         let reply = Reply::of(self.script);
         match Decoded::decode(value, (batch.count, batch.borrows), &states.keys(nth), &reply)? {
             Decoded::Decided(mut packed) => {
-                let users =
-                    if self.operation.settles() && self.has_rows { packed.split_users() } else { Some(Vec::new()) };
+                let has_users = self.operation.settles() && self.has_rows;
+                let users = if has_users { packed.users() } else { Some(Vec::new()) };
                 let users = users.ok_or_else(|| reply.invalid(value))?;
                 if let Some(rest) = self.decided(states, &batch, &mut packed, users) {
                     self.held_up.insert(nth);
@@ -98,11 +99,12 @@ impl SingleOrders {
         states: &mut JobStates,
         batch: &Batch,
         packed: &mut Packed<'_>,
-        users: Vec<String>,
+        users: Vec<StoredUser>,
     ) -> Option<Batch> {
         // What is left in a shard says little of the sale.
         let is_shard = states.is_shard(batch.activity);
-        let (mut stock, mut refused, mut last) = (packed.stock, 0_u32, 0);
+        states.found_stock(batch.activity, packed.stock);
+        let (mut stock, mut last) = (packed.stock, 0);
         let (operation, has_users) = (self.operation, self.has_users);
         let extra = if operation == Operation::Hold || operation.settles() { packed.split_extra() } else { None };
         let mut quantities = extra.filter(|_| operation.settles()).map(quantities_of);
@@ -122,16 +124,15 @@ impl SingleOrders {
                     _ => stock.saturating_sub(quantity),
                 };
             }
-            refused += u32::from(!status.is_done());
             row.state = State::Decided(status);
             last = row.line;
             let next = number + u64::from(row.next);
             let deadline = deadlines.as_mut().and_then(Iterator::next).flatten();
-            let user = users.next().unwrap_or_default();
             // Nobody has a hold that does not exist.
-            let bought = bought.filter(|_| has_users && !(operation.settles() && user.is_empty()));
+            let user = users.next().filter(|user| !user.as_bytes().is_empty());
+            let bought = bought.filter(|_| has_users && (user.is_some() || !operation.settles()));
             self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought);
-            if deadline.is_some() || !user.is_empty() {
+            if deadline.is_some() || user.is_some() {
                 self.window.set_hold(number, HoldDetails { deadline, user });
             }
             number = next;
@@ -139,8 +140,13 @@ impl SingleOrders {
         let state = states.get_mut(batch.activity);
         state.watermark = state.watermark.max(last);
         state.refused = state.refused.max(u32::try_from(packed.refused).unwrap_or(u32::MAX));
-        state.refused_now += refused;
+        state.refused_now += u32::try_from(packed.refusals()).unwrap_or(u32::MAX);
         let count = batch.count - packed.count();
+        if count > 0
+            && let Some(quantity) = quantities.as_mut().and_then(Iterator::next)
+        {
+            self.window.row_mut(number).quantity = quantity;
+        }
         let before = if packed.count() > 0 { last } else { batch.before };
         (count > 0).then_some(Batch { first: number, count, before, ..*batch })
     }

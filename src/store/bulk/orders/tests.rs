@@ -26,9 +26,7 @@ fn run(activities: usize) -> (SingleOrders, JobStates) {
         queues: Vec::new(),
         schedule: Schedule::new(),
         popped: 0,
-        unplaced: VecDeque::new(),
         held_up: HashSet::new(),
-        short: HashMap::new(),
     };
     (orders, states)
 }

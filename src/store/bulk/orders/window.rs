@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::inventory::id::StoredUser;
 use crate::inventory::status::Status;
 
 /// The most rows, and the most bytes of their texts: about 14 MB if both are reached, which only an input can that mixes
@@ -63,8 +64,8 @@ fn split_length(text: &[u8]) -> (usize, &[u8]) {
 pub(super) struct HoldDetails {
     /// Its deadline, in Unix ms.
     pub(super) deadline: Option<u64>,
-    /// Its user, if the input does not say it; else empty.
-    pub(super) user: String,
+    /// Its user, if the input does not say it.
+    pub(super) user: Option<StoredUser>,
 }
 
 /// Rows by number, counted from the first one that was ever pushed.

@@ -56,6 +56,8 @@ pub enum Flaw {
     ExpireTrustsDeadlines,
     /// What a cut left of a hold that is not open loses its deadline, and nothing is counted anew.
     CutIsForgotten,
+    /// What a call began that gives units back is not finished by the next one.
+    BegunIsForgotten,
     /// Nothing remembers that an unknown hold was aborted.
     NoTombstone,
     /// A second payment of the same hold counts as the first.

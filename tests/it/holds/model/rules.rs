@@ -1,6 +1,6 @@
 //! What `hold` and `settle` decide, and the commands that they run then, in their order.
 
-use super::state::{Entry, MOST, Record, State, Write};
+use super::state::{Begun, Entry, MOST, Record, State, Write};
 use super::{Flaw, Kind, Sale, numbers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,56 @@ pub struct Decided {
 }
 
 pub fn decide(sale: &Sale, state: &State, call: Call, flaw: Flaw) -> Decided {
-    match call {
+    let mut writes = finish_begun(sale, state, flaw);
+    let state = &finished(sale, state, flaw);
+    let mut decided = match call {
         Call::Hold { is_retry, holds } => hold(sale, state, is_retry, holds, flaw),
         Call::Settle { step, holds } => settle(sale, state, step, holds, flaw),
         Call::Expire { most } => expire(sale, state, most, flaw),
+    };
+    writes.append(&mut decided.writes);
+    Decided { writes, ..decided }
+}
+
+/// The state once a call that was cut is finished.
+pub fn finished(sale: &Sale, state: &State, flaw: Flaw) -> State {
+    let mut whole = *state;
+    finish_begun(sale, state, flaw).iter().for_each(|write| whole.write(write).unwrap_or_default());
+    whole
+}
+
+/// What finishes a call that gives units back and was cut.
+fn finish_begun(sale: &Sale, state: &State, flaw: Flaw) -> Vec<Write> {
+    match state.begun {
+        None => Vec::new(),
+        Some(_) if flaw == Flaw::BegunIsForgotten => vec![Write::End],
+        Some(Begun { stock: None, .. }) => carry_out(sale.kind, &state.begun.unwrap()),
+        // Somebody else is recorded, so that nothing says whether the units came.
+        Some(_) => vec![Write::End],
     }
+}
+
+/// What gives units back once it is written down: the stock comes last.
+fn carry_out(kind: Kind, begun: &Begun) -> Vec<Write> {
+    let mut writes = Vec::new();
+    if !begun.is_written {
+        writes.push(Write::Ledger(begun.entry, begun.ended));
+    }
+    let moves = Moves { had: begun.had, open: begun.open, ..Moves::default() };
+    moves.write_units(kind, &mut writes);
+    // Whoever holds something still was a member before.
+    writes.retain(|write| !matches!(write, Write::Join(_)));
+    let (stay, cleared) = moves.parted_open();
+    if cleared > 0 {
+        writes.push(Write::ClearOpen(cleared));
+    }
+    writes.push(Write::Holds(begun.holds));
+    writes.push(Write::RemoveDeadlines(begun.ended));
+    let records = begun.records.iter().enumerate().filter_map(|(hold, record)| Some((hold, (*record)?)));
+    writes.push(Write::Returning(records.collect(), stay));
+    writes.push(Write::Stock(i8::try_from(begun.units).unwrap()));
+    writes.push(Write::End);
+    writes
 }
 
 /// What moves with some holds.
@@ -90,43 +135,56 @@ impl Moves {
         }
     }
 
-    /// Records, with those that move no units, and open units of users.
-    fn write_records(&self, mut others: Vec<(usize, Record)>, writes: &mut Vec<Write>) {
-        others.extend(&self.records);
+    /// Open units of users, and users who have none.
+    fn parted_open(&self) -> (Vec<(usize, u8)>, u8) {
         let open = |is: fn(u8) -> bool| {
             let all = self.open.iter().enumerate();
             all.filter_map(move |(user, units)| units.filter(|units| is(*units)).map(|units| (user, units)))
         };
-        if !others.is_empty() {
-            writes.push(Write::Records(others, open(|units| units > 0).collect()));
-        }
         let cleared = open(|units| units == 0).fold(0, |mask, (user, _)| mask | 1 << user);
+        (open(|units| units > 0).collect(), cleared)
+    }
+
+    /// Records, with those that move no units, and open units of users.
+    fn write_records(&self, mut others: Vec<(usize, Record)>, writes: &mut Vec<Write>) {
+        others.extend(&self.records);
+        let (stay, cleared) = self.parted_open();
+        if !others.is_empty() {
+            writes.push(Write::Records(others, stay));
+        }
         if cleared > 0 {
             writes.push(Write::ClearOpen(cleared));
         }
     }
 
-    /// Returns what was open: the stock comes last.
+    /// Returns what was open: what it does is written down first.
     fn give_back(
         &self,
-        sale: &Sale,
         state: &State,
+        kind: Kind,
         entry: Entry,
         others: Vec<(usize, Record)>,
         flaw: Flaw,
     ) -> Vec<Write> {
-        let mut writes = Vec::new();
-        let stock = Write::Stock(i8::try_from(self.units).unwrap());
+        let mut records = [None; MOST];
+        others.iter().chain(&self.records).for_each(|(hold, record)| records[*hold] = Some(*record));
+        let begun = Begun {
+            entry,
+            is_written: false,
+            stock: None,
+            units: self.units,
+            had: self.had,
+            open: self.open,
+            records,
+            holds: state.holds.saturating_sub(self.units),
+            ended: self.holds,
+        };
+        let mut writes = vec![Write::Begin(begun)];
+        writes.extend(carry_out(kind, &begun));
         if flaw == Flaw::StockReturnsFirst {
-            writes.push(stock.clone());
-        }
-        self.write_units(sale.kind, &mut writes);
-        self.write_records(others, &mut writes);
-        writes.push(Write::Holds(state.holds.saturating_sub(self.units)));
-        writes.push(Write::RemoveDeadlines(self.holds));
-        writes.push(Write::Ledger(entry, self.holds));
-        if flaw != Flaw::StockReturnsFirst {
-            writes.push(stock);
+            let at = writes.iter().position(|write| matches!(write, Write::Stock(_))).unwrap();
+            let stock = writes.remove(at);
+            writes.insert(0, stock);
         }
         writes
     }
@@ -137,26 +195,16 @@ fn open_of(state: &State, user: usize) -> u8 {
     if state.holds == 0 { 0 } else { state.open[user] }
 }
 
-/// Whether units were sold and no record of anybody is left.
-fn is_bare(sale: &Sale, state: &State) -> bool {
-    sale.total > state.stock && state.is_empty(sale.kind)
-}
-
 fn hold(sale: &Sale, state: &State, is_retry: bool, holds: u8, flaw: Flaw) -> Decided {
     let mut state = *state;
     let (mut writes, mut taken) = (Vec::new(), Taken::default());
     for attempt in 0..2 {
-        if is_bare(sale, &state) {
-            return Decided {
-                statuses: vec![Status::Corrupt; holds.count_ones() as usize],
-                writes,
-                ..Decided::default()
-            };
-        }
         taken = take(sale, &state, holds);
         // Short of something: what is overdue returns first.
         if attempt == 0 && taken.is_short && state.holds > 0 && state.overdue > 0 {
             writes = expire(sale, &state, 16, flaw).writes;
+            // Only the step `expire` postpones.
+            writes.retain(|write| !matches!(write, Write::AddDeadlines(_)));
             writes.iter().for_each(|write| state.write(write).unwrap_or_default());
         } else {
             break;
@@ -268,12 +316,6 @@ fn settle(sale: &Sale, state: &State, step: Step, holds: u8, flaw: Flaw) -> Deci
 }
 
 fn settle_whole(sale: &Sale, state: &State, step: Step, holds: u8, flaw: Flaw) -> Decided {
-    let is_late = numbers(holds).any(|hold| state.records[hold] == Record::Expired);
-    if step == Step::Confirm && is_late && is_bare(sale, state) {
-        let known = numbers(holds).any(|hold| state.records[hold] != Record::Absent);
-        assert!(known, "an expired one is");
-        return Decided { statuses: vec![Status::Corrupt; holds.count_ones() as usize], ..Decided::default() };
-    }
     let (mut closed, mut again, mut voided) = (Moves::default(), Moves::default(), Vec::new());
     let (mut statuses, mut left) = (Vec::new(), state.stock);
     let mut had: [u8; MOST] = std::array::from_fn(|user| state.had(sale.kind, user));
@@ -293,7 +335,8 @@ fn settle_whole(sale: &Sale, state: &State, step: Step, holds: u8, flaw: Flaw) -
                 let open = closed.open[user].unwrap_or_else(|| open_of(state, user));
                 let is_counted = state.holds - closed.units >= quantity && open >= quantity;
                 let returns = step != Step::Confirm;
-                if !is_counted || returns && (had[user] < quantity || left + quantity > sale.total) {
+                let is_covered = had[user] >= if returns { quantity } else { open };
+                if !is_counted || !is_covered || returns && left + quantity > sale.total {
                     Status::Corrupt
                 } else {
                     if returns {
@@ -348,7 +391,7 @@ fn settle_whole(sale: &Sale, state: &State, step: Step, holds: u8, flaw: Flaw) -
     let writes = if step == Step::Confirm {
         confirm(sale, state, &closed, &again, voided)
     } else if closed.holds > 0 {
-        closed.give_back(sale, state, Entry::Release, voided, flaw)
+        closed.give_back(state, sale.kind, Entry::Release, voided, flaw)
     } else if voided.is_empty() {
         Vec::new()
     } else {
@@ -422,7 +465,7 @@ fn expire_held(sale: &Sale, state: &State, most: usize, flaw: Flaw) -> Decided {
         writes.push(Write::AddDeadlines(left));
     }
     if moves.holds > 0 {
-        writes.extend(moves.give_back(sale, state, Entry::Expire, Vec::new(), flaw));
+        writes.extend(moves.give_back(state, sale.kind, Entry::Expire, Vec::new(), flaw));
     }
     Decided { writes, expired: moves.holds, left, more: found.len() == most, statuses: Vec::new() }
 }

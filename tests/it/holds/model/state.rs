@@ -8,7 +8,7 @@ use super::{Kind, Sale, numbers};
 pub const MOST: usize = 3;
 
 /// What `requests` has under a request id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Record {
     #[default]
     Absent,
@@ -43,7 +43,7 @@ impl Record {
 }
 
 /// The operation of a ledger entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
     Hold,
     Confirm,
@@ -51,6 +51,22 @@ pub enum Entry {
     Deduct,
     Release,
     Expire,
+}
+
+/// A call that gives units back, as it is written down before it does anything: numbers are those afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Begun {
+    pub entry: Entry,
+    /// Whether the ledger has its entry.
+    pub is_written: bool,
+    /// What the stock was, once all but the stock is written.
+    pub stock: Option<u8>,
+    pub units: u8,
+    pub had: [Option<u8>; MOST],
+    pub open: [Option<u8>; MOST],
+    pub records: [Option<Record>; MOST],
+    pub holds: u8,
+    pub ended: u8,
 }
 
 /// One command that a script runs.
@@ -69,6 +85,10 @@ pub enum Write {
     ClearOpen(u8),
     Holds(u8),
     Ledger(Entry, u8),
+    Begin(Begun),
+    /// Records, as above, and that only the stock is left of what was begun.
+    Returning(Vec<(usize, Record)>, Vec<(usize, u8)>),
+    End,
 }
 
 /// How far the client is that wants a hold. Only the reply to the message that was sent last is read.
@@ -105,6 +125,8 @@ pub struct State {
     pub holds: u8,
     /// Entries by hold, a bit for each operation. After a cut they are not followed.
     pub ledger: [u8; MOST],
+    /// What a call began that was cut.
+    pub begun: Option<Begun>,
     /// Of the hold that is followed: its client, and what anybody heard of it.
     pub client: Client,
     pub heard: u8,
@@ -117,6 +139,9 @@ impl Hash for State {
         hasher.write(&[self.stock, u[0], u[1], u[2], self.members, self.deadlines, self.overdue]);
         hasher.write(&[r[0] as u8, r[1] as u8, r[2] as u8, o[0], o[1], o[2], self.holds]);
         hasher.write(&[l[0], l[1], l[2], self.client as u8, self.heard, self.cuts]);
+        if let Some(begun) = &self.begun {
+            begun.hash(hasher);
+        }
     }
 }
 
@@ -133,11 +158,6 @@ impl State {
             Kind::Set => 0,
             Kind::Coupon => self.members >> user & 1,
         }
-    }
-
-    /// Whether nobody is recorded.
-    pub fn is_empty(&self, kind: Kind) -> bool {
-        if kind == Kind::Hash { self.units == [0; MOST] } else { self.members == 0 }
     }
 
     /// Does one write. An error is a rule that this broke.
@@ -158,7 +178,7 @@ impl State {
                 self.deadlines &= !holds;
                 self.overdue &= !holds;
             }
-            Write::Records(records, open) => {
+            Write::Records(records, open) | Write::Returning(records, open) => {
                 for (hold, record) in records {
                     let was = std::mem::replace(&mut self.records[*hold], *record);
                     if !was.may_become(*record) {
@@ -166,10 +186,16 @@ impl State {
                     }
                 }
                 open.iter().for_each(|(user, units)| self.open[*user] = *units);
+                if let (Some(begun), Write::Returning(..)) = (&mut self.begun, write) {
+                    begun.stock = Some(self.stock);
+                }
             }
             Write::ClearOpen(users) => numbers(*users).for_each(|user| self.open[user] = 0),
             Write::Holds(units) => self.holds = *units,
+            Write::Begin(begun) => self.begun = Some(*begun),
+            Write::End => self.begun = None,
             Write::Ledger(op, holds) => {
+                self.begun.iter_mut().for_each(|begun| begun.is_written = true);
                 for hold in numbers(if self.cuts == 0 { *holds } else { 0 }) {
                     if self.ledger[hold] & op.bit() != 0 {
                         return Err(format!("the ledger has {op:?} of hold {hold} twice"));
@@ -196,6 +222,9 @@ impl State {
         };
         if !is_kept {
             return Err(format!("hold {of} is {record:?}, and somebody heard otherwise ({heard:04b})"));
+        }
+        if self.begun.is_some() {
+            return Ok(());
         }
         let (units, open) = self.held(sale);
         let is_exact = self.holds == units && self.open == open;

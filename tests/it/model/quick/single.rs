@@ -7,7 +7,7 @@ use super::calls::Shape;
 use super::outcome::{LUA_ERROR, text};
 use super::twins::{Command, JUST_OVER, NOW, SOON, Saved, Twins, add_state};
 use crate::support::scripts::commands;
-use crate::support::{COUPON, Layout, SECKILL};
+use crate::support::{COUPON, Layout, SECKILL, has_full_searches};
 
 /// What a stored number or a word may be instead. Quick paths count with up to 13 digits, Lua's `..` writes up to 14.
 const STORED: [&str; 17] = [
@@ -192,6 +192,8 @@ impl Activity {
         faults.push(Fault { keys: [&keys[..], &["other".to_owned()]].concat(), ..fault(&args, Vec::new(), None) });
         faults.extend(Self::wrong_arguments(&args).iter().map(|args| fault(args, Vec::new(), None)));
         faults.extend(self.damages(fields, users).into_iter().map(|commands| fault(&args, commands, None)));
+        let step = if has_full_searches() { 1 } else { 3 };
+        let faults: Vec<Fault> = faults.into_iter().step_by(step).collect();
         for faults in faults.chunks(AT_ONCE) {
             let outcomes = self.outcomes(script, &state, faults);
             for (fault, [before, quick, after_quick, reference, after_reference]) in faults.iter().zip(&outcomes) {

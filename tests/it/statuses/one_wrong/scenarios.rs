@@ -404,6 +404,9 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
     );
     trial.step("settle", &[kind, "me", "h3", "release", "", "first", "why"]);
     trial.step("settle", &[kind, "me", "h3", "abort", "-", "first", "why"]);
+    trial.step("settle", &[kind, "me", "h1", "confirm", "", "dry", "why", "7"]);
+    let (ids, users) = (r#"["h1","h4"]"#, r#"["7",""]"#);
+    trial.step("settle", &[kind, "me", ids, "release", "", "", "", "", "", users, "1", "why", "", "", "dry"]);
     // What is overdue.
     let deadlines = layout.deadlines("1");
     trial.send(&["ZADD", &deadlines, "1000", "h1"]);

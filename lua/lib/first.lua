@@ -1,0 +1,10 @@
+-- Before units leave the stock of a sale in which nobody is recorded, `<tab>begun` says so (see `lib/begun.lua`): if the call is
+-- cut, no purchase takes them for units that were sold. Returns whether it was written, to be removed in the end.
+local function mark_first()
+  local allowed = redis.acl_check_cmd
+  if not KEYS[5] or allowed and not (allowed('EXISTS', KEYS[5]) and allowed('HGET', KEYS[3], 'f')
+    and allowed('HSET', KEYS[3], 'f', 'v') and allowed('HDEL', KEYS[3], 'f')) then return false end
+  if redis.call('EXISTS', KEYS[5]) == 1 or redis.pcall('HGET', KEYS[3], '\tbegun') ~= false then return false end
+  redis.call('HSET', KEYS[3], '\tbegun', 'first')
+  return true
+end

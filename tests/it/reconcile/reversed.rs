@@ -1,0 +1,374 @@
+//! A repair that takes units from a user ends the request ids behind them: sent again, they never sell.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{Call, Outcome, TestRedis, wait_until};
+
+const LATER: &str = "--as-of=2100-01-01T00:00:00Z";
+/// Each layout that records users, with a ledger and without.
+const SALES: [(&str, bool); 8] = [
+    ("seckill", true),
+    ("seckill", false),
+    ("sku", true),
+    ("sku", false),
+    ("coupon", true),
+    ("coupon", false),
+    ("cluster", true),
+    ("cluster", false),
+];
+
+/// An activity of 10 units, and a file of its order records.
+struct Sale {
+    redis: TestRedis,
+    dir: TempDir,
+    layout: &'static str,
+    has_ledger: bool,
+}
+
+impl Sale {
+    fn new((layout, has_ledger): (&'static str, bool)) -> Self {
+        let redis = TestRedis::start();
+        let activity = |id| format!("{{id: {id}, stock: 10, ledger: {has_ledger}}}");
+        let fixture = format!("layout: {layout}\nactivities: [{}, {}]", activity(1001), activity(1002));
+        redis.seckill(["preheat", "-"]).stdin(&fixture).code(0);
+        Self { redis, dir: TempDir::new().unwrap(), layout, has_ledger }
+    }
+
+    /// Which one it is, for a test that fails.
+    fn name(&self) -> String {
+        format!("{}, ledger: {}", self.layout, self.has_ledger)
+    }
+
+    /// What a user may buy at once.
+    fn three(&self) -> &'static str {
+        if self.layout == "coupon" { "1" } else { "3" }
+    }
+
+    fn call(&self, command: &str) -> Call {
+        let [first, rest @ ..] = &command.split(' ').collect::<Vec<_>>()[..] else { panic!("{command}") };
+        self.redis.seckill([first, "-l", self.layout]).args(rest)
+    }
+
+    /// How a command ended, as `code status`.
+    fn status(&self, command: &str) -> String {
+        let done = self.call(command).args(["-o", "json"]).run();
+        let status = done.json()["status"].as_str().unwrap().to_owned();
+        format!("{} {status}", done.status.code().unwrap())
+    }
+
+    fn deduct(&self, user: &str, quantity: &str, request: &str) -> String {
+        self.status(&format!("deduct 1001 --user {user} --quantity {quantity} --request {request}"))
+    }
+
+    /// `reconcile` against order records.
+    fn reconcile(&self, records: &str, options: &[&str]) -> Call {
+        self.call("reconcile 1001").args([LATER, "--orders", &self.file("orders.csv", records)]).args(options)
+    }
+
+    fn fix(&self, records: &str) {
+        self.reconcile(records, &["--fix", "--yes"]).code(0);
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Sells what is left, one unit a buyer, and says how many that were.
+    fn sell_out(&self) -> usize {
+        let buys = |nth: &usize| self.deduct(&format!("buyer{nth}"), "1", &format!("buyer{nth}")) == "0 ok";
+        (0..20).take_while(buys).count()
+    }
+
+    fn key(&self, name: &str, activity: &str) -> String {
+        match self.layout {
+            "cluster" => format!("seckill:{{{activity}}}:{name}"),
+            layout => format!("{layout}:{name}:{activity}"),
+        }
+    }
+}
+
+#[test]
+fn an_order_that_a_repair_took_back_is_reversed_for_good() {
+    for sale in SALES.map(Sale::new) {
+        let (name, three) = (sale.name(), sale.three());
+        assert_eq!(sale.deduct("ann", three, "order-1"), "0 ok", "{name}");
+        assert_eq!(sale.deduct("bob", "1", "order-2"), "0 ok");
+        sale.fix("user,quantity\nbob,1\n");
+        assert_eq!(sale.deduct("ann", three, "order-1"), "3 reversed", "{name}");
+        assert_eq!(sale.deduct("bob", "1", "order-1"), "3 request_conflict");
+        assert_eq!(sale.status("refund 1001 --user ann --quantity 1 --request order-1"), "3 request_conflict");
+        assert_eq!(sale.deduct("bob", "1", "order-2"), "0 replayed");
+        assert_eq!(sale.sell_out(), 9, "{name}");
+        assert_eq!(sale.deduct("ann", three, "order-1"), "3 reversed");
+        assert_eq!(sale.redis.hget(&sale.key("requests", "1001"), "order-1").unwrap()[..4], *"-16\t");
+        sale.call("reconcile 1001").code(0).stdout_has("match");
+    }
+}
+
+/// Nobody is recorded, so only request ids say which order is missing.
+#[test]
+fn a_counter_returns_units_only_with_the_ids_of_their_orders() {
+    for sale in [("product", true), ("product", false)].map(Sale::new) {
+        let name = sale.name();
+        assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok", "{name}");
+        assert_eq!(sale.deduct("bob", "1", "order-2"), "0 ok");
+        let before = sale.redis.dump_all();
+        let unnamed = sale.reconcile("user,quantity\nbob,1\n", &["--fix", "--yes"]).code(7);
+        unnamed.stderr_has("without request ids");
+        sale.redis.assert_unchanged_since(&before);
+        sale.fix("user,quantity,request\nbob,1,order-2\n");
+        assert_eq!(sale.deduct("ann", "3", "order-1"), "3 reversed", "{name}");
+        assert_eq!(sale.deduct("bob", "1", "order-2"), "0 replayed");
+        assert_eq!(sale.sell_out(), 9, "{name}");
+    }
+}
+
+#[test]
+fn the_message_of_a_reversed_order_says_what_to_do() {
+    let sale = Sale::new(SALES[0]);
+    sale.deduct("ann", "3", "order-1");
+    sale.fix("user,quantity\nbob,0\n");
+    let again = sale.call("deduct 1001 --user ann --quantity 3 --request order-1").code(3);
+    again.stdout_has("reversed").stderr_has("a repair took it back; order anew with a new id");
+    // By whom, and when.
+    let found = sale.call("inspect --request order-1 -o json").code(0).json();
+    assert_eq!((&found[0]["status"], &found[0]["op"]), (&json!("reversed"), &json!("repair")));
+    assert_eq!((&found[0]["user"], &found[0]["quantity"]), (&json!("ann"), &json!(3)));
+    let entry = sale.redis.xrange("seckill:ledger:1001").pop().unwrap();
+    assert_eq!(found[0]["id"], entry.0);
+    assert_eq!(found[0]["by"], "tester@test");
+    assert_eq!(entry.1["reversed"], r#"["order-1"]"#);
+}
+
+#[test]
+fn a_confirmed_hold_that_a_repair_took_back_is_expired_for_good() {
+    for sale in SALES.map(Sale::new) {
+        let (name, three) = (sale.name(), sale.three());
+        let hold = |quantity| sale.status(&format!("hold 1001 --user ann --quantity {quantity} --for 1h --request h1"));
+        assert_eq!(hold(three), "0 ok", "{name}");
+        let payments = sale.file("paid.csv", "activity,request\n1001,h1\n");
+        sale.call("confirm --from").args([&payments]).code(0);
+        assert_eq!(sale.status("confirm 1001 --request h1"), "0 replayed");
+        sale.fix("user,quantity\nbob,0\n");
+        assert_eq!(sale.status("confirm 1001 --request h1"), "3 expired", "{name}");
+        assert_eq!(sale.status("release 1001 --request h1"), "3 expired", "{name}");
+        assert_eq!(hold(three), "3 reversed", "{name}");
+        let again = sale.call("confirm -o json --from").args([&payments]).code(3);
+        assert_eq!(summary(&again), ["expired 1"], "{name}");
+        assert_eq!(sale.sell_out(), 10, "{name}");
+        assert_eq!(sale.status("confirm 1001 --request h1"), "3 expired", "{name}");
+    }
+}
+
+/// What a file came to, as `status orders`.
+fn summary(outcome: &Outcome) -> Vec<String> {
+    let rows = outcome.json();
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| format!("{} {}", row["status"].as_str().unwrap(), row["orders"]))
+        .collect()
+}
+
+#[test]
+fn a_multi_order_that_is_reversed_in_one_activity_is_refused_and_names_it() {
+    for sale in SALES.map(Sale::new) {
+        if sale.layout == "cluster" {
+            continue;
+        }
+        let name = sale.name();
+        let order = "multi-deduct 1001=1 1002=1 --user ann --request order-1";
+        assert_eq!(sale.status(order), "0 ok", "{name}");
+        sale.fix("user,quantity\nbob,0\n");
+        let again = sale.call(order).args(["-o", "json"]).code(3).json();
+        let items: Vec<&Value> = again["items"].as_array().unwrap().iter().map(|item| &item["status"]).collect();
+        assert_eq!(
+            (again["status"].as_str(), &items[..]),
+            (Some("refused"), &[&json!("reversed"), &json!("refused")][..]),
+            "{name}"
+        );
+        // The unit of the other item is the user's still: a refund returns it.
+        assert_eq!(sale.status("refund 1002 --user ann --all"), "0 ok");
+        assert_eq!(sale.sell_out(), 10, "{name}");
+    }
+}
+
+#[test]
+fn rows_of_a_file_with_ids_are_reversed_and_those_without_stay_replayed() {
+    for sale in SALES.map(Sale::new) {
+        let name = sale.name();
+        let file = sale.file("file.csv", "activity,user,request\n1001,ann,order-1\n1001,bob,\n1001,cid,order-3\n");
+        let run = |options: &[&str]| sale.call("deduct -o jsonl --from").args([&file]).args(options).run().jsonl();
+        let statuses =
+            |rows: Vec<Value>| rows.iter().map(|row| row["status"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+        assert_eq!(statuses(run(&[])), ["ok", "ok", "ok"], "{name}");
+        sale.fix("user,quantity\ncid,1\n");
+        for options in [&[][..], &["--job", "other"]] {
+            let wanted = if options.is_empty() { "replayed" } else { "ok" };
+            assert_eq!(statuses(run(options)), ["reversed", wanted, "replayed"], "{name} {options:?}");
+        }
+        let again = sale.call("deduct -o json --from").args([&file]).code(3);
+        assert_eq!(summary(&again), ["replayed 2", "reversed 1"], "{name}");
+    }
+}
+
+#[test]
+fn rows_that_name_requests_say_which_order_is_reversed() {
+    for has_ledger in [true, false] {
+        let sale = Sale::new(("seckill", has_ledger));
+        for (quantity, request) in [("3", "order-1"), ("2", "order-2"), ("1", "order-3")] {
+            assert_eq!(sale.deduct("ann", quantity, request), "0 ok");
+        }
+        let records = "user,quantity,order_no\nann,3,order-1\nann,1,order-3\n";
+        sale.reconcile(records, &["--fix", "--yes", "--map", "request=order_no"]).code(0);
+        assert_eq!(sale.deduct("ann", "3", "order-1"), "0 replayed");
+        assert_eq!(sale.deduct("ann", "2", "order-2"), "3 reversed");
+        assert_eq!(sale.deduct("ann", "1", "order-3"), "0 replayed");
+        assert_eq!(sale.sell_out(), 6);
+    }
+}
+
+#[test]
+fn a_part_of_a_users_units_is_not_taken_without_request_ids() {
+    for has_ledger in [true, false] {
+        let sale = Sale::new(("seckill", has_ledger));
+        assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok");
+        assert_eq!(sale.deduct("ann", "2", "order-2"), "0 ok");
+        let before = sale.redis.dump_all();
+        // Without the column, with a row that has none, and with rows that say less than the ids.
+        for records in [
+            "user,quantity\nann,3\n",
+            "user,quantity,request\nann,2,order-1\nann,1,\n",
+            "user,quantity,request\nann,2,order-1\nann,2,order-2\n",
+        ] {
+            let fix = sale.reconcile(records, &["--fix", "--yes"]).code(7);
+            fix.stderr_has("not repaired").stderr_has("request ids").stderr_has("there is nothing to repair");
+            sale.redis.assert_unchanged_since(&before);
+        }
+    }
+}
+
+#[test]
+fn units_without_ids_are_taken_from_a_user_who_has_others() {
+    let sale = Sale::new(("seckill", true));
+    assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok");
+    // By a job without ids.
+    let file = sale.file("file.csv", "activity,user,quantity\n1001,ann,2\n");
+    sale.call("deduct --from").args([&file]).code(0);
+    sale.fix("user,quantity\nann,3\n");
+    assert_eq!(sale.deduct("ann", "3", "order-1"), "0 replayed");
+    assert_eq!(sale.sell_out(), 7);
+}
+
+#[test]
+fn a_purchase_newer_than_the_records_is_not_reversed() {
+    let sale = Sale::new(("seckill", true));
+    assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok");
+    let (entry, _) = sale.redis.xrange("seckill:ledger:1001").pop().unwrap();
+    let millis: u64 = entry.split('-').next().unwrap().parse().unwrap();
+    let clock = || sale.redis.ask::<(u64, u64)>("TIME");
+    wait_until("the next millisecond", || clock().0 * 1000 + clock().1 / 1000 > millis + 1);
+    assert_eq!(sale.deduct("dan", "1", "order-0"), "0 ok");
+    assert_eq!(sale.deduct("ann", "2", "order-2"), "0 ok");
+    let orders = sale.file("orders.csv", "user,quantity\nbob,0\n");
+    let as_of = format!("--as-of={}", at(millis));
+    sale.call("reconcile 1001 --fix --yes --orders").args([&orders, &as_of]).code(0);
+    assert_eq!(sale.deduct("ann", "3", "order-1"), "3 reversed");
+    assert_eq!(sale.deduct("ann", "2", "order-2"), "0 replayed");
+    assert_eq!(sale.deduct("dan", "1", "order-0"), "0 replayed");
+}
+
+/// An instant as RFC 3339.
+fn at(millis: u64) -> String {
+    jiff::Timestamp::from_millisecond(millis.try_into().unwrap()).unwrap().to_string()
+}
+
+#[test]
+fn ids_that_took_nothing_stay_what_they_were() {
+    for sale in SALES.map(Sale::new) {
+        let (name, three) = (sale.name(), sale.three());
+        assert_eq!(sale.deduct("ann", three, "order-1"), "0 ok");
+        // A refusal that is kept, a hold that was released, and one that is open.
+        let keep = |request: &str, text: &str| sale.redis.cmd(("HSET", sale.key("requests", "1001"), request, text));
+        let refused = if three == "1" { "-3\tann" } else { "-3\t3\tann" };
+        keep("late", refused);
+        if sale.layout != "coupon" && sale.layout != "sku" {
+            assert_eq!(sale.status("hold 1001 --user ann --for 1h --request open"), "0 ok");
+        }
+        assert_eq!(sale.status("hold 1001 --user eve --for 1h --request gone"), "0 ok");
+        assert_eq!(sale.status("release 1001 --request gone"), "0 ok");
+        sale.fix("user,quantity\nbob,0\n");
+        assert_eq!(sale.deduct("ann", three, "late"), "3 out_of_stock", "{name}");
+        assert_eq!(sale.status("confirm 1001 --request gone"), "3 not_held", "{name}");
+        assert_eq!(sale.deduct("ann", three, "order-1"), "3 reversed", "{name}");
+        if sale.layout != "coupon" && sale.layout != "sku" {
+            assert_eq!(sale.status("confirm 1001 --request open"), "0 ok", "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_carries_the_ids_and_one_without_them_is_refused() {
+    let sale = Sale::new(("seckill", true));
+    assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok");
+    let plan = sale.dir.path().join("plan");
+    let plan = plan.to_str().unwrap();
+    sale.reconcile("user,quantity\nbob,0\n", &["--plan", plan]).code(7);
+    let text = fs::read_to_string(plan).unwrap();
+    assert!(text.contains(r#""reversed":["order-1"]"#), "{text}");
+    let old = sale.file("old", &text.replace(r#","reversed":["order-1"]"#, ""));
+    let before = sale.redis.dump_all();
+    let refused = sale.redis.seckill(["repair", &old, "--yes"]).code(2);
+    refused.stderr_has("reversed is missing").stderr_has("write the plan again");
+    sale.redis.assert_unchanged_since(&before);
+    sale.redis.seckill(["repair", plan, "--yes"]).code(0);
+    assert_eq!(sale.deduct("ann", "3", "order-1"), "3 reversed");
+    sale.redis.seckill(["repair", plan, "--yes"]).code(0).stdout_has("replayed");
+    assert_eq!(sale.sell_out(), 10);
+}
+
+#[test]
+fn of_two_operators_one_repairs_and_the_other_is_told() {
+    let sale = Sale::new(("seckill", true));
+    assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok");
+    let plan = sale.dir.path().join("plan");
+    let plan = plan.to_str().unwrap();
+    sale.reconcile("user,quantity\nbob,0\n", &["--plan", plan]).code(7);
+    // Another one, of an export with a row more.
+    sale.fix("user,quantity\nann,0\nbob,0\n");
+    let late = sale.redis.seckill(["repair", plan, "--yes"]).code(0);
+    late.stdout_has("replayed");
+    sale.fix("user,quantity\nbob,0\n");
+    assert_eq!(sale.deduct("ann", "3", "order-2"), "0 ok");
+    sale.redis.seckill(["repair", plan, "--yes"]).code(0).stdout_has("replayed");
+    assert_eq!(sale.deduct("ann", "3", "order-2"), "0 replayed");
+    assert_eq!(sale.sell_out(), 7);
+}
+
+#[test]
+fn multi_orders_of_a_file_are_refused_once_an_item_is_reversed() {
+    let sale = Sale::new(SALES[0]);
+    let lines = "{\"user\":\"ann\",\"items\":{\"1001\":1,\"1002\":1},\"request\":\"order-1\"}\n\
+                 {\"user\":\"bob\",\"items\":{\"1001\":1,\"1002\":1},\"request\":\"order-2\"}\n";
+    let file = sale.file("orders.jsonl", lines);
+    let run = |options: &[&str]| sale.call("multi-deduct --from").args([&file]).args(options);
+    run(&[]).code(0);
+    sale.fix("user,quantity\nbob,1\n");
+    for options in [&[][..], &["--job", "other"]] {
+        let rows = run(options).args(["-o", "jsonl"]).code(3).jsonl();
+        let items = |row: &Value| {
+            row["items"].as_array().unwrap().iter().map(|item| item["status"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (items(&rows[0]), items(&rows[1])),
+            (vec![json!("reversed"), json!("refused")], vec![json!("replayed"); 2])
+        );
+        let again = run(options).args(["-o", "json"]).code(3).stdout;
+        assert!(again.contains("reversed") && !again.contains("refused_before"), "{again}");
+    }
+}
