@@ -1,9 +1,9 @@
 # What people do with this repository, one command each. `make help` lists them.
 
-.PHONY: help demo build test torture lint deps msrv bench mutants dist install clean
+.PHONY: help demo build test test-all torture lint deps msrv bench mutants dist install clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Watch a sale night on a private server that is gone afterwards; NODES=3 for a cluster
 	@server=$$(scripts/servers one) && seckill=$$(scripts/build) && SECKILL_SERVER="$$server" \
@@ -12,30 +12,39 @@ demo: ## Watch a sale night on a private server that is gone afterwards; NODES=3
 build: ## Build the release binary (static on Linux, if that works here) and print its path
 	@scripts/build
 
-# Servers differ in places (upstream's Redis 6.2 even in its Lua), so tests run on each. SECKILL_TEST_SERVER=PATH picks one, and
-# SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and PostgreSQL, SECKILL_TEST_CLIENTS= the calls in other
-# languages, SECKILL_TEST_PROMTOOL=skip what Prometheus' promtool checks. Many tests wait for a server most of their time, so
-# three run on each core. The first server gets all of them; the others get neither unit tests, nor other languages, nor those of
-# the modules TOOL, for which it does not matter what the server is, and LONG, which repeat much (each cut of each script,
-# thousands of random calls) and would find the same again.
-TOOL := bench bulk::output bulk::preheat bulk::progress calls cluster::layouts context doctor::clusters doctor::output documents \
-	faults::hostile faults::network faults::tls fixtures harness holds::interleavings input layers options outputs packaging \
-	preheat::hints race reconcile::beside reconcile::exports report secrets shell snapshots shards::model spread::model times watch why
-LONG := archive::cut bulk::property bulk::second_run holds::cut holds::histories holds::killed interrupted ledger::trim_cut model::quick \
-	preheat::cut shards::night shards::pause shards::preheat_cut spread::audit statuses::one_wrong statuses::rights
-test: ## Run all tests, once on each server this machine has or can get
+# SECKILL_TEST_SERVER=PATH picks the server, and SECKILL_TEST_DATABASES=skip leaves out what compares a sale with SQLite and
+# PostgreSQL, SECKILL_TEST_CLIENTS= the calls in other languages, SECKILL_TEST_PROMTOOL=skip what Prometheus' promtool checks.
+# SECKILL_TEST_SEARCHES=full makes long searches as long as `.ci/run` wants them. Many tests wait for a server most of their time,
+# so three run on each core.
+THREADS = $${RUST_TEST_THREADS:-$$(( 3 * $$(getconf _NPROCESSORS_ONLN) ))}
+test: ## Run all tests on one server that this machine has or can get
 	@databases=$${SECKILL_TEST_DATABASES:-$$(scripts/servers databases)} && \
 	clients=$${SECKILL_TEST_CLIENTS-$$(scripts/clients)} && \
 	promtool=$${SECKILL_TEST_PROMTOOL:-$$(scripts/servers promtool)} && \
-	servers=$${SECKILL_TEST_SERVER:-$$(scripts/servers all)} && \
-	threads=$${RUST_TEST_THREADS:-$$(( 3 * $$(getconf _NPROCESSORS_ONLN) ))} && \
+	server=$${SECKILL_TEST_SERVER:-$$(scripts/servers one)} && \
+	echo "== all tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')" && \
+	SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES="$$databases" SECKILL_TEST_CLIENTS="$$clients" \
+		SECKILL_TEST_PROMTOOL="$$promtool" RUST_TEST_THREADS="$(THREADS)" cargo test --locked --workspace
+
+# Servers differ in replies, errors, rights, persistence, clusters, and Redis 6.2 even in its Lua. These are the modules of
+# tests/it whose outcome may depend on that.
+ON_EACH_SERVER := acl archive backends bulk::exactly_once bulk::faults bulk::forgotten bulk::interrupted bulk::mixed bulk::multi \
+	cluster contract doctor::rights doctor::sale doctor::servers drop_ins embedded faults::denied faults::refusing \
+	faults::unavailable holds interrupted ledger limits metrics::sale one_round_trip pause preheat reconcile replicas sentinel \
+	shards spread state statuses
+space := $() $()
+test-all: ## Run the tests that depend on the server, on each server this machine has or can get
+	@servers=$$(scripts/servers all) && \
+	tests=$$(cargo test --locked --test it -- --list --format terse | sed -n 's/: test$$//p' | \
+		grep -E '^($(subst $(space),|,$(strip $(ON_EACH_SERVER))))::') && \
+	for module in $(ON_EACH_SERVER); do \
+		case "$$tests" in *"$$module::"*) ;; *) echo "make: there is no test in $$module" >&2; exit 1 ;; esac; \
+	done && \
 	printf '%s\n' "$$servers" | while IFS= read -r server; do \
 		server=$${server#*=}; \
-		echo "== tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')"; \
-		SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES="$$databases" SECKILL_TEST_CLIENTS="$$clients" \
-			SECKILL_TEST_PROMTOOL="$$promtool" \
-			RUST_TEST_THREADS="$$threads" cargo test --locked $$only </dev/null || exit 1; \
-		clients=; only='--test it --test torture -- $(patsubst %,--skip %::,$(TOOL) $(LONG))'; \
+		echo "== $$(echo "$$tests" | wc -l) tests on $$("$$server" --version | sed 's/ server v=\([^ ]*\).*/ \1/')"; \
+		export SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES=skip RUST_TEST_THREADS="$(THREADS)"; \
+		cargo test --locked --test it -- --exact $$tests </dev/null && cargo test --locked -p sim fidelity </dev/null || exit 1; \
 	done
 
 # Round n of a run has the seed SEED + n; a round that fails says which seed reproduces it, and where its history is. With
@@ -48,7 +57,7 @@ torture: ## Sell at random while everything breaks, compare all with a model; SE
 
 lint: ## Check format and clippy, warnings denied
 	cargo fmt --all --check
-	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 deps: ## Check licences, sources and duplicate versions of the dependencies
 	@scripts/check deps

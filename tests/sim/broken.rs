@@ -1,0 +1,308 @@
+//! Rules that are broken on purpose, in the text of a script: histories that do not notice are not worth running.
+
+use std::rc::Rc;
+
+use super::history::{self, Plan};
+use super::script::Engine;
+use super::search::{Run, has_full_searches};
+use super::shards;
+
+/// Most are found within a hundred.
+const HISTORIES: u64 = 5000;
+
+/// What is broken, where (`*`: in every script that has the text), by which text instead of which, and what runs the histories.
+type Rule = (&'static str, &'static str, &'static [(&'static str, &'static str)], Run);
+
+const RULES: [Rule; 32] = [
+    (
+        "an order takes one unit more than is left",
+        "deduct",
+        &[("quantity > left then", "quantity > left + 1 then")],
+        history::run,
+    ),
+    (
+        "a plain order takes one unit more than is left",
+        "deduct",
+        &[("if left < 0 then return", "if left < -1 then return")],
+        history::run,
+    ),
+    (
+        "a limit is one unit higher",
+        "deduct",
+        &[("had + quantity > most then", "had + quantity > most + 1 then")],
+        history::run,
+    ),
+    (
+        "a refused retry is not kept",
+        "deduct",
+        &[(
+            "if request == '' or (status ~= OK and (call.job or not call.retry)) then",
+            "if request == '' or status ~= OK then",
+        )],
+        history::run,
+    ),
+    (
+        "an id is written before the stock",
+        "deduct",
+        &[
+            ("    take_and_record(call, stock - left, touched, now)\n", ""),
+            (
+                "  if #applied > 0 and rules.ledger then\n",
+                "  if #applied > 0 then take_and_record(call, stock - left, touched, now) end\n  if #applied > 0 and rules.ledger then\n",
+            ),
+        ],
+        history::run,
+    ),
+    (
+        "a plain order writes its id before the stock",
+        "deduct",
+        &[
+            ("          call('DECRBY', KEYS[1], quantity_text)\n", ""),
+            (
+                "          local added = ask('XADD',",
+                "          call('DECRBY', KEYS[1], quantity_text)\n          local added = ask('XADD',",
+            ),
+        ],
+        history::run,
+    ),
+    (
+        "a plain order keeps no id",
+        "deduct",
+        &[(
+            "          call('HSET', KEYS[3], request, quantity_text == '1' and user or quantity_text .. '\\t' .. user)\n",
+            "",
+        )],
+        history::run,
+    ),
+    (
+        "only the first activity of a multi-order is taken from",
+        "multi_deduct",
+        &[(
+            "for _, sale in ipairs(sales) do\n  if #sale.sold > 0 then redis.call('DECRBY'",
+            "for place, sale in ipairs(sales) do\n  if place == 1 and #sale.sold > 0 then redis.call('DECRBY'",
+        )],
+        history::run,
+    ),
+    (
+        "a refund returns a unit more",
+        "refund",
+        &[("units = digits(left - stock)", "units = digits(left - stock + 1)")],
+        history::run,
+    ),
+    (
+        "a refund ignores what is held open",
+        "refund",
+        &[("local free = had and had - (open[user] or 0)", "local free = had")],
+        history::run,
+    ),
+    (
+        "holds expire two seconds early",
+        "settle",
+        &[("'-inf', digits(now), 'LIMIT'", "'-inf', digits(now + 2000), 'LIMIT'")],
+        history::run,
+    ),
+    (
+        "a release leaves no record",
+        "settle",
+        &[(
+            "fields[#fields + 1] = hold_text(moves.holds[i], moves.states[i])",
+            "fields[#fields + 1] = hold_text(moves.holds[i], moves.states[i] == 'released' and 'held' or moves.states[i])",
+        )],
+        history::run,
+    ),
+    (
+        "units return to the stock twice after a pause",
+        "pause",
+        &[("if moved and state == 'live' then redis.call('HDEL', KEYS[2], 'withdrawn') end", "")],
+        history::run,
+    ),
+    (
+        "a repair returns units and leaves them with the user",
+        "repair",
+        &[("      it.users, it.gone = part_users(touched, now)\n", "      it.users, it.gone = {}, {}\n")],
+        history::run,
+    ),
+    (
+        "a total grows in the stock alone",
+        "preheat",
+        &[("redis.call('INCRBY', KEYS[1],", "redis.call('INCRBY', KEYS[1], '1') redis.call('INCRBY', KEYS[1],")],
+        history::run,
+    ),
+    (
+        "a repair ends no request id",
+        "repair",
+        &[(
+            "        fields[#fields + 1] = id\n        fields[#fields + 1] = stored[id][1]\n",
+            "        fields[#fields + 1] = '\\tx'\n        fields[#fields + 1] = '1'\n",
+        )],
+        history::run,
+    ),
+    (
+        "a repair leaves the hold of an id that it ends",
+        "repair",
+        &[("hold_text(hold, 'void')", "hold_text(hold, hold.state)")],
+        history::run,
+    ),
+    (
+        "an id that a repair ended is new again",
+        "*",
+        &[(
+            "  return rest == digest and tonumber(code) or REQUEST_CONFLICT",
+            "  if code == '-16' then return nil end\n  return rest == digest and tonumber(code) or REQUEST_CONFLICT",
+        )],
+        history::run,
+    ),
+    (
+        "a multi-order ignores what a repair ended",
+        "multi_deduct",
+        &[("    reversed = reversed or item.is_reversed\n", "")],
+        history::run,
+    ),
+    (
+        "what gives units back writes nothing down",
+        "*",
+        &[("  redis.call('HSET', KEYS[3], '\\tbegun', 'begun ' .. last .. ' ' .. cjson.encode(it))\n", "")],
+        history::run,
+    ),
+    (
+        "what was begun is forgotten",
+        "*",
+        &[(
+            "  if not (last or before) or not is_json or type(it) ~= 'table' then return unfit(text, 3) end\n",
+            "  do\n    redis.call('HDEL', KEYS[3], '\\tbegun')\n    return nil\n  end\n",
+        )],
+        history::run,
+    ),
+    (
+        "what was begun is finished twice",
+        "*",
+        &[
+            ("  set[#set + 1] = '\\tbegun'\n", "  set[#set + 1] = '\\tx'\n"),
+            ("  else\n    redis.call('HDEL', KEYS[3], '\\tbegun')\n  end\nend\n", "  end\nend\n"),
+        ],
+        history::run,
+    ),
+    (
+        "units return before the record says so",
+        "*",
+        &[(
+            "  redis.call('HSET', KEYS[3], unpack(set))\n  if stock then return_units(withdrawn, it.units + 0) end\n",
+            "  if stock then return_units(withdrawn, it.units + 0) end\n  redis.call('HSET', KEYS[3], unpack(set))\n",
+        )],
+        history::run,
+    ),
+    (
+        "the entry of what was begun is written twice",
+        "*",
+        &[("if first and is_written(it.entry, first[2]) then", "if false then")],
+        history::run,
+    ),
+    (
+        "the first user is recorded without a mark",
+        "*",
+        &[("  if marks then redis.call('HSET', KEYS[3], '\\tbegun', 'first') end\n", "")],
+        history::run,
+    ),
+    (
+        "who gives the last units back leaves no mark",
+        "*",
+        &[("if it.short and #it.gone > 0", "if false and #it.gone > 0")],
+        history::run,
+    ),
+    (
+        "a pause leaves no mark",
+        "pause",
+        &[("local marks = moved and mark_first()", "local marks = false")],
+        history::run,
+    ),
+    (
+        "an update that was cut is taken for done",
+        "preheat",
+        &[(" and (mode == 'create' or not meta.update)", "")],
+        history::run,
+    ),
+    (
+        "a repair leaves what an update has still to add",
+        "repair",
+        &[("  if counted[2] then set[3], set[4] = 'update', '0' end\n", "")],
+        history::run,
+    ),
+    ("a shard lends again by the same id", "lend", &[("if id ~= '' and found[2] then", "if false then")], shards::run),
+    (
+        "a shard gets the same units twice",
+        "borrow",
+        &[("if found then\n  redis.call('HSET', KEYS[3], field, record)", "if false then")],
+        shards::run,
+    ),
+    (
+        "a shard lends what stays in its stock",
+        "lend",
+        &[("redis.call('DECRBY', KEYS[1], digits(units))", "")],
+        shards::run,
+    ),
+];
+
+/// Rules of how the total of a shard changes.
+const RULES_OF_TOTALS: [Rule; 5] = [
+    (
+        "the record of a borrow is taken for all of it",
+        "borrow",
+        &[("local finished\n", "if found then return {REPLAYED, shard.units} end\nlocal finished\n")],
+        shards::run,
+    ),
+    (
+        "a change of a shard's total is not written down",
+        "borrow",
+        &[("fields[#fields + 1], fields[#fields + 2] = MOVING, column(move)", "")],
+        shards::run,
+    ),
+    ("an update of a shard is applied twice", "preheat_shard", &[("if record then", "if false then")], shards::run),
+    (
+        "a shard that was removed leaves no epoch",
+        "preheat_shard",
+        &[(
+            "redis.call('HSET', KEYS[2], 'rules', rules_text({state = 'archived', ledger = false, epoch = epoch, total = 0}))",
+            "",
+        )],
+        shards::run,
+    ),
+    (
+        "a lend leaves what a refund that was cut makes of the stock",
+        "lend",
+        &[("if is_returning then redis.call('HDEL', KEYS[3], '\\tbegun') end", "")],
+        shards::run,
+    ),
+];
+
+/// The seed of a history that breaks a promise with this rule broken, and none without.
+fn noticed_by((what, script, edits, run): &Rule, sound: &Rc<Engine>) -> Option<u64> {
+    let edit = |name: &str, text: &str| {
+        let mut text = text.to_owned();
+        let is_meant = |from: &str| name == *script || *script == "*" && text.contains(from);
+        let edits: Vec<_> = edits.iter().filter(|(from, _)| is_meant(from)).collect();
+        for (from, to) in edits {
+            assert!(text.contains(from), "`{what}` does not apply any more: {script} has no `{from}`");
+            text = text.replacen(from, to, 1);
+        }
+        text
+    };
+    let engine = Rc::new(Engine::new(edit));
+    (0..HISTORIES).find(|seed| {
+        let plan = Plan::of(*seed);
+        run(&engine, &plan, None).is_err() && run(sound, &plan, None).is_ok()
+    })
+}
+
+#[test]
+fn every_rule_that_is_broken_on_purpose_is_noticed() {
+    let sound = Rc::new(Engine::new(|_, text| text.to_owned()));
+    // A third of them finds out whether the crowd still does what it did.
+    let step = if has_full_searches() { 1 } else { 3 };
+    let rules = RULES.iter().chain(&RULES_OF_TOTALS).step_by(step);
+    let found: Vec<_> = rules.map(|rule| (rule.0, noticed_by(rule, &sound))).collect();
+    for (what, seed) in &found {
+        eprintln!("{what}: seed {seed:?}");
+    }
+    let missed: Vec<&str> = found.iter().filter(|(_, seed)| seed.is_none()).map(|(what, _)| *what).collect();
+    assert!(missed.is_empty(), "not noticed: {missed:?}");
+}

@@ -1,0 +1,118 @@
+//! Calls of scripts, as backends and the tool send them.
+
+use seckill::inventory::id::ActivityId;
+use seckill::inventory::layout::Layout;
+use seckill::store::keys::Keys;
+use seckill::store::scripts::Script;
+
+use super::keys::{Bytes, Reply};
+
+/// One call of a script.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub script: &'static str,
+    pub keys: Vec<Bytes>,
+    pub args: Vec<Bytes>,
+}
+
+/// An activity: what names its keys.
+pub struct Activity {
+    pub id: ActivityId,
+    pub layout: Layout,
+    pub keys: Keys,
+}
+
+impl Activity {
+    pub fn new(id: &str, layout: Layout) -> Self {
+        let id: ActivityId = id.parse().expect("it is an id");
+        Self { keys: Keys::of(layout, &id), id, layout }
+    }
+
+    pub fn kind(&self) -> &'static str {
+        self.layout.kind().name()
+    }
+
+    /// A call with the kind as its first argument.
+    pub fn call<A: AsRef<[u8]>>(&self, script: &str, args: impl IntoIterator<Item = A>) -> Call {
+        let mut call = self.plain_call(script, args);
+        call.args.insert(0, self.kind().into());
+        call
+    }
+
+    /// A call of a script that knows no kinds.
+    pub fn plain_call<A: AsRef<[u8]>>(&self, script: &str, args: impl IntoIterator<Item = A>) -> Call {
+        let script = Script::all().into_iter().find(|known| known.name == script).expect("there is such a script");
+        let keys: Vec<&str> = match script.name {
+            "lend" | "borrow" | "peek" => self.keys.in_order().take(4).collect(),
+            _ if script.knows_holds() => self.keys.all().collect(),
+            _ => self.keys.in_order().collect(),
+        };
+        let keys = keys.into_iter().map(Into::into).collect();
+        Call { script: script.name, keys, args: args.into_iter().map(|arg| arg.as_ref().to_vec()).collect() }
+    }
+}
+
+/// Texts as a JSON array. They may be of any bytes.
+pub fn json<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Bytes {
+    let mut array = vec![b'['];
+    for text in texts {
+        if array.len() > 1 {
+            array.push(b',');
+        }
+        array.push(b'"');
+        for byte in text.as_ref() {
+            if matches!(byte, b'"' | b'\\') {
+                array.push(b'\\');
+            }
+            array.push(*byte);
+        }
+        array.push(b'"');
+    }
+    array.push(b']');
+    array
+}
+
+/// The status of a reply: the first number of a list, or of a text.
+pub fn status(reply: &Reply) -> Option<i64> {
+    match reply {
+        Reply::Array(parts) => match parts.first() {
+            Some(Reply::Int(status)) => Some(*status),
+            _ => None,
+        },
+        Reply::Text(text) => std::str::from_utf8(text).ok()?.split(' ').next()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A number in a reply that is a list.
+pub fn number(reply: &Reply, at: usize) -> Option<i64> {
+    match reply {
+        Reply::Array(parts) => match parts.get(at) {
+            Some(Reply::Int(number)) => Some(*number),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The call on one line.
+pub fn shown(call: &Call) -> String {
+    let args: Vec<String> = call.args.iter().map(|arg| shown_text(arg)).collect();
+    format!("{} {}", call.script, args.join(" "))
+}
+
+pub fn shown_reply(reply: &Reply) -> String {
+    match reply {
+        Reply::Nil => "nil".to_owned(),
+        Reply::Int(number) => number.to_string(),
+        Reply::Text(text) => shown_text(text),
+        Reply::Status(text) => (*text).to_owned(),
+        Reply::Error(text) => format!("error {text}"),
+        Reply::Double(score) => score.to_string(),
+        Reply::Array(parts) => parts.iter().map(shown_reply).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn shown_text(text: &[u8]) -> String {
+    if text.is_empty() { "''".to_owned() } else { String::from_utf8_lossy(text).escape_debug().to_string() }
+}

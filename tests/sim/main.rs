@@ -1,0 +1,30 @@
+//! Random histories of sales: the real scripts, audits and repairs, over simulated keys and a simulated clock, with calls that
+//! are lost, late, sent again, and cut after any write. An oracle knows what callers were told, and that must stay true.
+//!
+//! To read it: `history.rs` is what happens, `oracle.rs` what must hold, `audit.rs` the real audits; `script.rs` and `keys.rs` are the
+//! server, which `fidelity.rs` compares with a real one; `broken.rs` breaks rules that the histories must notice.
+//!
+//! `SECKILL_SIM_HISTORIES=1000000 cargo test -p sim` runs more of them, from seed `SECKILL_SIM_SEED` on.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
+)]
+
+mod audit;
+mod broken;
+mod calls;
+mod cjson;
+mod fidelity;
+mod history;
+mod keys;
+mod oracle;
+mod random;
+mod script;
+mod search;
+mod server;
+#[path = "../it/support/server_binary.rs"]
+mod server_binary;
+mod shards;

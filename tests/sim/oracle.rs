@@ -1,0 +1,352 @@
+//! What callers were told, and what follows from it. It reads the keys only to compare them with that.
+
+use std::collections::BTreeMap;
+
+use super::calls::Activity;
+use super::keys::{Bytes, Data, Keys};
+
+/// A promise that is broken: the rule, and what happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Broken {
+    pub rule: &'static str,
+    pub what: String,
+}
+
+/// Breaks a rule.
+pub fn broken<T>(rule: &'static str, what: impl Into<String>) -> Result<T, Broken> {
+    Err(Broken { rule, what: what.into() })
+}
+
+pub const OK: i64 = 1;
+pub const REPLAYED: i64 = 2;
+pub const REFUSED: i64 = -1;
+pub const LIMIT_EXCEEDED: i64 = -2;
+pub const OUT_OF_STOCK: i64 = -3;
+pub const PAUSED: i64 = -7;
+pub const EXCEEDS_BOUGHT: i64 = -8;
+pub const REQUEST_CONFLICT: i64 = -9;
+pub const CORRUPT: i64 = -11;
+pub const NOT_HELD: i64 = -12;
+pub const EXPIRED: i64 = -13;
+pub const CONFIRMED: i64 = -14;
+pub const REVERSED: i64 = -16;
+
+/// What the caller of an order knows of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Told {
+    /// Nothing: it was sent, and may have run, may run, or never will.
+    Nothing,
+    /// A first try was refused, and nothing was stored: it may be tried again.
+    Rejected,
+    /// A retry was refused with this status, for good.
+    Refused(i64),
+    /// The units are the user's until they are refunded.
+    Bought,
+    /// The units are the user's until this time.
+    Held(u64),
+    /// The hold is over and never comes back.
+    Ended,
+}
+
+/// A purchase: a deduct, a hold, or a multi-order.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub is_hold: bool,
+    pub request: String,
+    pub user: Bytes,
+    /// Activities by number, with units.
+    pub items: Vec<(usize, u64)>,
+    pub told: Told,
+    /// How long it is to be held.
+    pub duration: u64,
+    /// The first time at which a hold of it may be over, by when it was first sent.
+    pub may_expire_at: u64,
+    /// A release was sent: from then on nobody relies on the hold.
+    pub is_releasing: bool,
+    /// A confirmation was sent, and not answered since.
+    pub is_confirming: bool,
+    /// A call of it was cut.
+    pub was_cut: bool,
+    /// A repair took units from its user that order records did not have: it may be reversed.
+    pub may_be_reversed: bool,
+    /// A repair returned units of a counter, which nobody has: whatever its id says, they may be for sale again.
+    pub may_be_void: bool,
+}
+
+impl Order {
+    /// One that was not sent yet.
+    pub fn new(number: usize, user: Bytes, items: Vec<(usize, u64)>) -> Self {
+        Self {
+            is_hold: false,
+            request: format!("r{number}"),
+            user,
+            items,
+            told: Told::Nothing,
+            duration: 0,
+            may_expire_at: u64::MAX,
+            is_releasing: false,
+            is_confirming: false,
+            was_cut: false,
+            may_be_reversed: false,
+            may_be_void: false,
+        }
+    }
+
+    /// Whether its units are the user's now, as far as the caller knows.
+    pub fn is_certain(&self, now: u64) -> bool {
+        match self.told {
+            Told::Bought => true,
+            Told::Held(deadline) => now < deadline && !self.is_releasing,
+            _ => false,
+        }
+    }
+
+    /// It is sent, maybe once more: whatever is not decided is in doubt until an answer comes.
+    pub fn note_sent(&mut self, now: u64) {
+        self.may_expire_at = self.may_expire_at.min(now + self.duration);
+        if self.told == Told::Rejected {
+            self.told = Told::Nothing;
+        }
+    }
+
+    /// A reply to a deduct, a hold or a multi-order. `is_retry`: a refusal is stored under its id.
+    pub fn hear(&mut self, status: i64, deadline: Option<u64>, is_retry: bool, now: u64) -> Result<(), Broken> {
+        let was_certain = self.is_certain(now);
+        match (status, self.told) {
+            (OK, Told::Bought | Told::Held(_) | Told::Ended) => return self.broken("one id is one order", status),
+            (OK | REPLAYED, Told::Refused(_)) => return self.broken("a refused retry stays refused", status),
+            (REPLAYED, Told::Ended) => return self.broken("what has ended never comes back", status),
+            (REPLAYED, Told::Bought) => {}
+            (REPLAYED, _) if self.may_be_void => self.told = Told::Rejected,
+            (OK | REPLAYED, _) if self.is_hold => {
+                let Some(deadline) = deadline else { return self.broken("a hold has a deadline", status) };
+                self.told = Told::Held(deadline);
+            }
+            (OK | REPLAYED, _) => self.told = Told::Bought,
+            (_, Told::Bought) => return self.broken("an answer stays true", status),
+            (_, Told::Held(_)) if was_certain => return self.broken("an answer stays true", status),
+            (REVERSED, _) if self.may_be_reversed => self.told = Told::Refused(REVERSED),
+            (_, Told::Refused(before)) if before != status => {
+                return self.broken("a refused retry stays refused", status);
+            }
+            // Only some of its activities know it.
+            (REQUEST_CONFLICT, _) if self.items.len() > 1 && self.was_cut => self.told = Told::Refused(status),
+            (NOT_HELD, _) if self.is_hold && self.is_releasing => self.told = Told::Ended,
+            // A confirmation may bring it back.
+            (EXPIRED, _)
+                if self.is_hold && (self.is_releasing || self.may_expire_at <= now || self.may_be_reversed) =>
+            {
+                if self.told != Told::Ended {
+                    self.told = Told::Held(0);
+                }
+            }
+            (REFUSED | LIMIT_EXCEEDED | OUT_OF_STOCK | PAUSED, Told::Nothing | Told::Rejected | Told::Refused(_)) => {
+                self.told = if is_retry { Told::Refused(status) } else { Told::Rejected };
+            }
+            _ => return self.broken("an answer makes sense", status),
+        }
+        Ok(())
+    }
+
+    /// A reply to a confirmation.
+    pub fn hear_confirm(&mut self, status: i64, now: u64) -> Result<(), Broken> {
+        let was_certain = self.is_certain(now);
+        match (status, self.told) {
+            (OK | REPLAYED, Told::Ended) => return self.broken("what has ended is never confirmed", status),
+            (OK | REPLAYED, Told::Refused(_)) => return self.broken("a refused retry stays refused", status),
+            (OK | REPLAYED, _) => self.told = Told::Bought,
+            (NOT_HELD | EXPIRED, Told::Bought) => return self.broken("a confirmation is final", status),
+            // It never came, or was released.
+            (NOT_HELD, Told::Nothing | Told::Rejected | Told::Refused(_)) => {}
+            (NOT_HELD, _) if self.is_releasing => self.told = Told::Ended,
+            (NOT_HELD, _) => return self.broken("an answer stays true", status),
+            (EXPIRED, _) if was_certain && !self.may_be_reversed => return self.broken("an answer stays true", status),
+            (EXPIRED, _) => self.told = Told::Ended,
+            _ => return self.broken("an answer makes sense", status),
+        }
+        self.is_confirming = false;
+        Ok(())
+    }
+
+    /// A reply to a release.
+    pub fn hear_release(&mut self, status: i64) -> Result<(), Broken> {
+        match (status, self.told) {
+            (OK | REPLAYED | NOT_HELD | EXPIRED, Told::Bought) => self.broken("a confirmation is final", status),
+            (OK | REPLAYED | EXPIRED, _) => {
+                self.told = Told::Ended;
+                Ok(())
+            }
+            (NOT_HELD, _) => Ok(()),
+            (CONFIRMED, Told::Bought) => Ok(()),
+            (CONFIRMED, _) if self.is_confirming => {
+                self.told = Told::Bought;
+                Ok(())
+            }
+            _ => self.broken("an answer makes sense", status),
+        }
+    }
+
+    fn broken<T>(&self, rule: &'static str, status: i64) -> Result<T, Broken> {
+        let rule = if status == CORRUPT { "nothing becomes corrupt" } else { rule };
+        broken(rule, format!("{status} for {}, of which {:?} was told", self.request, self.told))
+    }
+}
+
+/// Units that go back from a user.
+#[derive(Debug, Clone)]
+pub struct Refund {
+    pub request: String,
+    pub activity: usize,
+    pub user: Bytes,
+    pub units: u64,
+    pub told: Told,
+    /// Whether the caller knew for certain that the user had them.
+    pub is_due: bool,
+}
+
+impl Refund {
+    /// Whether the units may be gone.
+    pub fn counts(&self) -> bool {
+        matches!(self.told, Told::Nothing | Told::Ended)
+    }
+
+    /// A reply to a refund. One that was applied is `Ended`.
+    pub fn hear(&mut self, status: i64, is_retry: bool) -> Result<(), Broken> {
+        let rule = match (status, self.told) {
+            (OK, Told::Ended) => "one id is one refund",
+            (OK | REPLAYED, Told::Refused(_)) => "a refused retry stays refused",
+            (OK | REPLAYED, _) => {
+                self.told = Told::Ended;
+                return Ok(());
+            }
+            (EXCEEDS_BOUGHT, Told::Ended) => "an answer stays true",
+            (EXCEEDS_BOUGHT, Told::Nothing | Told::Rejected) if self.is_due => "a refusal is true",
+            (EXCEEDS_BOUGHT, told) => {
+                self.told =
+                    if is_retry || matches!(told, Told::Refused(_)) { Told::Refused(status) } else { Told::Rejected };
+                return Ok(());
+            }
+            _ => "an answer makes sense",
+        };
+        broken(rule, format!("{status} for refund {}, of which {:?} was told", self.request, self.told))
+    }
+}
+
+/// Everything that callers were told.
+#[derive(Default)]
+pub struct Oracle {
+    pub orders: Vec<Order>,
+    pub refunds: Vec<Refund>,
+}
+
+impl Oracle {
+    /// Units of an activity that each user was promised for certain.
+    pub fn promised(&self, activity: usize, now: u64) -> BTreeMap<&[u8], i64> {
+        self.sums(activity, |order| order.is_certain(now))
+    }
+
+    /// The same of what can be refunded, and what order records have: without what is held open.
+    pub fn bought(&self, activity: usize) -> BTreeMap<&[u8], i64> {
+        self.sums(activity, |order| order.told == Told::Bought)
+    }
+
+    fn sums(&self, activity: usize, counts: impl Fn(&Order) -> bool) -> BTreeMap<&[u8], i64> {
+        let mut sums: BTreeMap<&[u8], i64> = BTreeMap::new();
+        for order in self.orders.iter().filter(|order| counts(order)) {
+            for (_, units) in order.items.iter().filter(|(of, _)| *of == activity) {
+                *sums.entry(&order.user).or_default() += units.cast_signed();
+            }
+        }
+        for refund in self.refunds.iter().filter(|refund| refund.activity == activity && refund.counts()) {
+            *sums.entry(&refund.user).or_default() -= refund.units.cast_signed();
+        }
+        sums
+    }
+
+    /// A reply to a refund. One of units that the user was not known to have may have taken those that another one waits for.
+    pub fn hear_refund(&mut self, number: usize, status: i64, is_retry: bool) -> Result<(), Broken> {
+        self.refunds[number].hear(status, is_retry)?;
+        let Refund { user, told, is_due, .. } = self.refunds[number].clone();
+        if told == Told::Ended && !is_due {
+            self.refunds.iter_mut().filter(|refund| refund.user == user).for_each(|refund| refund.is_due = false);
+        }
+        Ok(())
+    }
+
+    /// Compares the promises with an activity.
+    pub fn check(&self, number: usize, activity: &Activity, keys: &Keys, now: u64) -> Result<(), Broken> {
+        let Some(found) = Found::read(activity, keys)? else { return Ok(()) };
+        let promised = self.promised(number, now);
+        let sum: i64 = promised.values().map(|units| (*units).max(0)).sum();
+        if sum + found.for_sale > found.total {
+            return broken(
+                "never more than there is",
+                format!("{}: {sum} promised and {} for sale of {}", activity.id, found.for_sale, found.total),
+            );
+        }
+        for (user, units) in promised.into_iter().filter(|_| activity.layout.kind().has_users()) {
+            let name = String::from_utf8_lossy(user);
+            let held = found.held.get(user).copied().unwrap_or_default();
+            if held < units {
+                return broken(
+                    "an answer stays true",
+                    format!("{}: {name} was promised {units} and has {held}", activity.id),
+                );
+            }
+            if found.limit.is_some_and(|limit| units > limit) {
+                return broken("limits hold", format!("{}: {name} was promised {units}", activity.id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the keys of an activity say.
+pub struct Found {
+    /// Stock and what is withdrawn.
+    pub for_sale: i64,
+    pub total: i64,
+    pub limit: Option<i64>,
+    pub epoch: String,
+    pub held: BTreeMap<Bytes, i64>,
+}
+
+impl Found {
+    /// `None` if there is no such activity.
+    pub fn read(activity: &Activity, keys: &Keys) -> Result<Option<Self>, Broken> {
+        let names = &activity.keys;
+        let Some(rules) = keys.field(&names.meta, b"rules") else { return Ok(None) };
+        let rules = String::from_utf8_lossy(rules).into_owned();
+        let rules: Vec<&str> = rules.split(' ').collect();
+        let number = |text: Option<&Bytes>| {
+            let text = text.map_or("0".into(), |text| String::from_utf8_lossy(text));
+            match text.parse::<i64>() {
+                Ok(number) if number >= 0 => Ok(number),
+                _ => broken("numbers are numbers", format!("{}: `{text}`", activity.id)),
+            }
+        };
+        let for_sale = number(keys.get(&names.stock))? + number(keys.field(&names.meta, b"withdrawn"))?;
+        let participants = names.participants.as_ref().and_then(|key| keys.0.get(key.as_bytes()));
+        let held = match participants {
+            Some(Data::Hash(users)) => users
+                .iter()
+                .map(|(user, units)| Ok((user.clone(), number(Some(units))?)))
+                .collect::<Result<_, Broken>>()?,
+            Some(Data::Set(users)) => {
+                let units = |user: &Bytes| match &names.units {
+                    Some(units) => number(keys.field(units, user)),
+                    None => Ok(1),
+                };
+                users.iter().map(|user| Ok((user.clone(), units(user)?))).collect::<Result<_, Broken>>()?
+            }
+            _ => BTreeMap::new(),
+        };
+        Ok(Some(Self {
+            for_sale,
+            total: rules[4].parse().expect("rules have a total"),
+            limit: rules[3].parse().ok(),
+            epoch: rules[2].to_owned(),
+            held,
+        }))
+    }
+}

@@ -1,0 +1,265 @@
+//! Runs the scripts in Lua 5.1, with `redis` and `cjson` as a server has them, over keys in memory.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+
+use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
+use seckill::store::scripts::Script;
+
+use super::cjson;
+use super::keys::{Bytes, Context, Keys, Reply, is_write};
+
+/// What the base library of Lua keeps in a server.
+const BASE: [&str; 20] = [
+    "assert",
+    "error",
+    "ipairs",
+    "next",
+    "pairs",
+    "pcall",
+    "rawequal",
+    "rawget",
+    "rawset",
+    "select",
+    "setmetatable",
+    "getmetatable",
+    "tonumber",
+    "tostring",
+    "type",
+    "unpack",
+    "xpcall",
+    "string",
+    "table",
+    "math",
+];
+
+/// The one server of a history: its keys, its clock, and how the call that runs is going.
+#[derive(Default)]
+pub struct Server {
+    pub keys: Keys,
+    /// The clock in microseconds. It does not move while a script runs.
+    pub us: u64,
+    /// After how many writes the next call is cut; `None`: it is not.
+    pub cut_after: Option<u32>,
+    /// The writes of the last call.
+    pub writes: u32,
+    was_cut: bool,
+    protocol_3: bool,
+}
+
+impl Server {
+    pub fn context(&self) -> Context {
+        Context { us: self.us, protocol_3: self.protocol_3 }
+    }
+
+    pub fn now_ms(&self) -> u64 {
+        self.us / 1000
+    }
+}
+
+/// The scripts, compiled, and the server that they run on.
+pub struct Engine {
+    lua: Lua,
+    pub server: Rc<RefCell<Server>>,
+    scripts: HashMap<&'static str, Function>,
+    globals: Table,
+}
+
+/// An error reply of a command, on its way through Lua.
+#[derive(Debug)]
+struct Raised(String);
+
+impl fmt::Display for Raised {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+impl Engine {
+    /// `edit` gets each script's name and text, and gives what is run.
+    pub fn new(edit: impl Fn(&str, &str) -> String) -> Self {
+        Self::compile(edit).unwrap_or_else(|error| panic!("a script does not compile: {error}"))
+    }
+
+    fn compile(edit: impl Fn(&str, &str) -> String) -> Result<Self> {
+        let lua =
+            Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::new().catch_rust_panics(false))?;
+        let server = Rc::new(RefCell::new(Server::default()));
+        let globals = lua.create_table()?;
+        for name in BASE {
+            globals.raw_set(name, lua.globals().get::<Value>(name)?)?;
+        }
+        globals.raw_set("redis", redis(&lua, &server)?)?;
+        globals.raw_set("cjson", cjson::library(&lua)?)?;
+        let environment = guarded(&lua, &globals)?;
+        let mut scripts = HashMap::new();
+        for script in Script::all() {
+            let text = edit(script.name, script.text);
+            let function = lua.load(text).set_name(script.name).set_environment(environment.clone()).into_function()?;
+            scripts.insert(script.name, function);
+        }
+        Ok(Self { lua, server, scripts, globals })
+    }
+
+    /// Forgets all keys.
+    pub fn reset(&self) {
+        *self.server.borrow_mut() = Server { us: 1_700_000_000_000_000, ..Server::default() };
+    }
+
+    /// Runs a script; `None` if it was cut, which whoever called it does not get to know.
+    pub fn run(&self, script: &str, keys: &[Bytes], args: &[Bytes]) -> Option<Reply> {
+        self.globals.raw_set("KEYS", self.list(keys)).expect("a table takes a list");
+        self.globals.raw_set("ARGV", self.list(args)).expect("a table takes a list");
+        {
+            let mut server = self.server.borrow_mut();
+            (server.protocol_3, server.writes, server.was_cut) = (false, 0, false);
+        }
+        let function = self.scripts.get(script).unwrap_or_else(|| panic!("no script is called {script}"));
+        let done = function.call::<Value>(());
+        let mut server = self.server.borrow_mut();
+        server.cut_after = None;
+        if server.was_cut {
+            return None;
+        }
+        Some(match done {
+            Ok(value) => replied(&value),
+            Err(error) => match error.chain().find_map(|cause| cause.downcast_ref::<Raised>()) {
+                Some(Raised(text)) => Reply::Error(text.clone()),
+                None => Reply::Error(format!("ERR {error}")),
+            },
+        })
+    }
+
+    fn list(&self, texts: &[Bytes]) -> Table {
+        let texts = texts.iter().map(|text| self.lua.create_string(text).expect("a text fits"));
+        self.lua.create_sequence_from(texts).expect("a list fits")
+    }
+}
+
+/// The library `redis`.
+fn redis(lua: &Lua, server: &Rc<RefCell<Server>>) -> Result<Table> {
+    let redis = lua.create_table()?;
+    for (name, raises) in [("call", true), ("pcall", false)] {
+        let server = Rc::clone(server);
+        redis.set(name, lua.create_function(move |lua, args| command(lua, &server, args, raises))?)?;
+    }
+    let setresp = {
+        let server = Rc::clone(server);
+        move |_: &Lua, protocol: i64| {
+            server.borrow_mut().protocol_3 = protocol == 3;
+            Ok(())
+        }
+    };
+    redis.set("setresp", lua.create_function(setresp)?)?;
+    let sha1hex = |_: &Lua, text: mlua::LuaString| Ok(sha1_hex(&text.as_bytes()));
+    redis.set("sha1hex", lua.create_function(sha1hex)?)?;
+    redis.set("acl_check_cmd", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
+    for (name, field) in [("error_reply", "err"), ("status_reply", "ok")] {
+        let reply = move |lua: &Lua, text: mlua::LuaString| lua.create_table_from([(field, text)]);
+        redis.set(name, lua.create_function(reply)?)?;
+    }
+    Ok(redis)
+}
+
+fn sha1_hex(text: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, text);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Globals as a server guards them: an unknown one cannot be read, and none can be written.
+fn guarded(lua: &Lua, globals: &Table) -> Result<Table> {
+    let refuse = |what: &'static str| {
+        lua.create_function(move |_, (_, name): (Value, mlua::LuaString)| -> Result<()> {
+            Err(Error::runtime(format!("Script attempted to {what} global variable '{}'", name.to_string_lossy())))
+        })
+    };
+    let unknown = lua.create_table()?;
+    unknown.set("__index", refuse("access nonexistent")?)?;
+    globals.set_metatable(Some(unknown))?;
+    let (environment, proxy) = (lua.create_table()?, lua.create_table()?);
+    proxy.set("__index", globals)?;
+    proxy.set("__newindex", refuse("write")?)?;
+    environment.set_metatable(Some(proxy))?;
+    Ok(environment)
+}
+
+/// `redis.call` and `redis.pcall`.
+fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bool) -> Result<Value> {
+    let mut texts: Vec<Bytes> = Vec::with_capacity(args.len());
+    for value in &args {
+        texts.push(match value {
+            Value::String(text) => text.as_bytes().to_vec(),
+            Value::Number(number) => cjson::number(*number, 17).into_bytes(),
+            Value::Integer(number) => number.to_string().into_bytes(),
+            other => panic!("a script gave a command {other:?}"),
+        });
+    }
+    let name = texts.remove(0);
+    let name = std::str::from_utf8(&name).expect("a command has a name");
+    let server = &mut *server.borrow_mut();
+    if is_write(name) {
+        // Nothing of a script that is cut runs, whatever it catches.
+        server.was_cut |= server.cut_after == Some(server.writes);
+        server.writes += 1;
+    }
+    if server.was_cut {
+        return Err(Error::runtime("cut"));
+    }
+    match server.keys.run(name, &texts, server.context()) {
+        Reply::Error(text) if raises => Err(Error::external(Raised(text))),
+        reply => given(lua, reply, server.protocol_3),
+    }
+}
+
+/// A reply as Lua gets it. What is absent is false, but nil in protocol 3, which leaves holes in lists.
+fn given(lua: &Lua, reply: Reply, protocol_3: bool) -> Result<Value> {
+    let pair = |name: &str, text: &str| lua.create_table_from([(name, text)]).map(Value::Table);
+    match reply {
+        Reply::Nil if protocol_3 => Ok(Value::Nil),
+        Reply::Nil => Ok(Value::Boolean(false)),
+        Reply::Int(number) => Ok(Value::Number(number as f64)),
+        Reply::Text(text) => lua.create_string(&text).map(Value::String),
+        Reply::Status(text) => pair("ok", text),
+        Reply::Error(text) => pair("err", &text),
+        Reply::Double(score) => lua.create_table_from([("double", score)]).map(Value::Table),
+        Reply::Array(parts) => {
+            let list = lua.create_table_with_capacity(parts.len(), 0)?;
+            for (at, part) in parts.into_iter().enumerate() {
+                list.raw_set(at + 1, given(lua, part, protocol_3)?)?;
+            }
+            Ok(Value::Table(list))
+        }
+    }
+}
+
+/// What a script returned as the client gets it: numbers are cut to whole ones, false is nil, and a nil ends a list.
+fn replied(value: &Value) -> Reply {
+    match value {
+        Value::String(text) => Reply::Text(text.as_bytes().to_vec()),
+        Value::Boolean(true) => Reply::Int(1),
+        Value::Integer(number) => Reply::Int(*number),
+        Value::Number(number) => Reply::Int(*number as i64),
+        Value::Table(table) => {
+            let text = |field: &str| match table.raw_get::<Value>(field) {
+                Ok(Value::String(text)) => Some(text.to_string_lossy()),
+                _ => None,
+            };
+            if let Some(error) = text("err") {
+                return Reply::Error(error.trim_start_matches('-').to_owned());
+            }
+            if let Some(status) = text("ok") {
+                return Reply::text(&status);
+            }
+            let parts = (1..).map_while(|at| match table.raw_get::<Value>(at) {
+                Ok(Value::Nil) | Err(_) => None,
+                Ok(part) => Some(replied(&part)),
+            });
+            Reply::Array(parts.collect())
+        }
+        _ => Reply::Nil,
+    }
+}

@@ -1,0 +1,131 @@
+//! Sockets to the simulated server, for the real `Store`: audits and repairs run in a history as they are.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::rc::Rc;
+
+use seckill::inventory::layout::Layout;
+use seckill::store::Store;
+use seckill::store::connect::Target;
+use seckill::store::scripts::Script;
+use seckill::store::socket::Socket;
+
+use super::keys::{Bytes, Reply, integer};
+use super::script::Engine;
+
+thread_local! {
+    /// The server that sockets of this thread lead to.
+    static SERVED: RefCell<Option<Rc<Engine>>> = const { RefCell::new(None) };
+}
+
+/// A store of the server that this engine is.
+pub fn store(engine: &Rc<Engine>, layout: Layout) -> Store {
+    SERVED.set(Some(Rc::clone(engine)));
+    let target = Target::new("redis://simulated", "a test", std::time::Duration::from_secs(5)).expect("it is a URL");
+    let target = target.simulated_by(|| Ok(Box::new(Simulated::default())));
+    Store::new(target, layout, "operator".to_owned())
+}
+
+/// A socket whose other end is a function call.
+#[derive(Default)]
+struct Simulated {
+    received: Vec<u8>,
+    replies: VecDeque<u8>,
+}
+
+impl Socket for Simulated {}
+
+impl Write for Simulated {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.received.extend_from_slice(bytes);
+        while let Some((command, length)) = command(&self.received) {
+            self.received.drain(..length);
+            let engine = SERVED.with_borrow(|served| served.clone()).expect("a server is served");
+            write(&serve(&engine, &command), &mut self.replies);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Simulated {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        assert!(!self.replies.is_empty(), "a store waits for a reply to nothing");
+        self.replies.read(buffer)
+    }
+}
+
+/// The first command of some bytes, and how long it is; `None` if its end did not come yet.
+fn command(bytes: &[u8]) -> Option<(Vec<Bytes>, usize)> {
+    let mut at = 0;
+    let number = |at: &mut usize| {
+        let end = *at + bytes[*at..].windows(2).position(|end| end == b"\r\n")?;
+        let number = integer(&bytes[*at + 1..end])?;
+        *at = end + 2;
+        usize::try_from(number).ok()
+    };
+    let count = number(&mut at)?;
+    let mut texts = Vec::with_capacity(count);
+    for _ in 0..count {
+        let length = number(&mut at)?;
+        texts.push(bytes.get(at..at + length)?.to_vec());
+        at += length + 2;
+    }
+    (at <= bytes.len()).then_some((texts, at))
+}
+
+fn serve(engine: &Engine, command: &[Bytes]) -> Reply {
+    let name = String::from_utf8_lossy(&command[0]).to_ascii_uppercase();
+    match name.as_str() {
+        "EVALSHA" | "EVAL" => {
+            let is_meant = |script: &&Script| [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]);
+            let script = Script::all().into_iter().find(is_meant).expect("a store calls scripts that there are");
+            let keys = integer(&command[2]).and_then(|count| usize::try_from(count).ok()).expect("a number of keys");
+            let (keys, args) = command[3..].split_at(keys);
+            engine.server.borrow_mut().us += 50;
+            engine.run(script.name, keys, args).unwrap_or_else(|| Reply::Error("ERR the script was cut".to_owned()))
+        }
+        "CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
+        "ROLE" => Reply::Array(vec![Reply::text("master"), Reply::Int(0), Reply::Array(Vec::new())]),
+        // `COUNT n STREAMS key after`, of one ledger.
+        "XREAD" => {
+            let [_, count, _, key, after] = &command[1..] else { panic!("XREAD is simulated of one stream alone") };
+            let after = [b"(", &after[..]].concat();
+            match run(engine, "XRANGE", &[key.clone(), after, b"+".into(), b"COUNT".into(), count.clone()]) {
+                Reply::Array(rows) if rows.is_empty() => Reply::Nil,
+                rows => Reply::Array(vec![Reply::Array(vec![Reply::Text(key.clone()), rows])]),
+            }
+        }
+        _ => run(engine, &name, &command[1..]),
+    }
+}
+
+fn run(engine: &Engine, name: &str, args: &[Bytes]) -> Reply {
+    let server = &mut *engine.server.borrow_mut();
+    let context = server.context();
+    server.keys.run(name, args, context)
+}
+
+fn write(whole: &Reply, bytes: &mut VecDeque<u8>) {
+    let line = |bytes: &mut VecDeque<u8>, text: String| bytes.extend(text.bytes().chain(*b"\r\n"));
+    match whole {
+        Reply::Nil => line(bytes, "$-1".to_owned()),
+        Reply::Int(number) => line(bytes, format!(":{number}")),
+        Reply::Status(text) => line(bytes, format!("+{text}")),
+        Reply::Error(text) => line(bytes, format!("-{text}")),
+        Reply::Double(_) => unreachable!("a store speaks protocol 2"),
+        Reply::Text(text) => {
+            line(bytes, format!("${}", text.len()));
+            bytes.extend(text);
+            line(bytes, String::new());
+        }
+        Reply::Array(parts) => {
+            line(bytes, format!("*{}", parts.len()));
+            parts.iter().for_each(|part| write(part, bytes));
+        }
+    }
+}
