@@ -2,7 +2,7 @@
 //!
 //! A line `--- @include "name"` stands for the text of `lua/lib/name.lua`, which may include files of its own. A file
 //! that was included before is not included again. `OUT_DIR` receives `name.lua` and `name.sha1` of each script, those of
-//! `lua/drop-in/` in a directory of that name; `src/store/scripts.rs` embeds them. `version.txt` is what `--version` says.
+//! `lua/drop-in/` in a directory of that name; `src/script/mod.rs` embeds them. `version.txt` is what `--version` says.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

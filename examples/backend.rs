@@ -9,17 +9,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use seckill::inventory::activity::{Plan, Preheat};
-use seckill::inventory::audit::Verdict;
-use seckill::inventory::id::{RequestId, StoredUser, UserId};
-use seckill::inventory::judgement::judge;
-use seckill::inventory::layout::Layout;
-use seckill::inventory::number::{Limit, Quantity, Units};
-use seckill::inventory::order::{Order, Refund, RefundOf};
-use seckill::inventory::plan::MissingOrders;
-use seckill::inventory::status::Status;
-use seckill::store::connect::Target;
-use seckill::store::{Settle, Store, StoreError};
+use seckill::audit::judgement::judge;
+use seckill::audit::plan::MissingOrders;
+use seckill::audit::result::Verdict;
+use seckill::error::{Settle, StoreError};
+use seckill::model::activity::{Plan, Preheat};
+use seckill::model::id::{RequestId, StoredUser, UserId};
+use seckill::model::layout::Layout;
+use seckill::model::number::{Limit, Quantity, Units};
+use seckill::model::order::{Order, Refund, RefundOf};
+use seckill::model::status::Status;
+use seckill::redis::connect::Target;
+use seckill::store::Store;
 
 fn main() -> Result<()> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());

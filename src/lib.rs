@@ -6,12 +6,12 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use seckill::inventory::id::{RequestId, UserId};
-//! use seckill::inventory::layout::Layout;
-//! use seckill::inventory::number::Quantity;
-//! use seckill::inventory::order::Order;
-//! use seckill::inventory::status::Status;
-//! use seckill::store::connect::Target;
+//! use seckill::model::id::{RequestId, UserId};
+//! use seckill::model::layout::Layout;
+//! use seckill::model::number::Quantity;
+//! use seckill::model::order::Order;
+//! use seckill::model::status::Status;
+//! use seckill::redis::connect::Target;
 //! use seckill::store::Store;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -33,16 +33,28 @@
 //! # }
 //! ```
 //!
-//! - [`inventory`]: values and rules. It knows no server, so all of it can be tested without one.
+//! - [`model`]: values and rules. It knows no server.
 //! - [`store`]: one [`Store`](store::Store) is one connection to one server, made with the first call. It is not shared
 //!   between threads: give each thread its own. A call waits at most three times the timeout of its
-//!   [`Target`](store::connect::Target).
+//!   [`Target`](redis::connect::Target).
 //!
 //! **Units** are whole numbers up to 2^53 - 1, which Lua holds exactly. **Times** are Unix milliseconds by the server's
-//! clock. **Answers** such as "sold out" are a [`Status`](inventory::status::Status). A
-//! [`StoreError`](store::StoreError) means that there is no answer. After
-//! [`StoreError::Unknown`](store::StoreError::Unknown) the write may have happened: its field `settle` says how to find
+//! clock. **Answers** such as "sold out" are a [`Status`](model::status::Status). A
+//! [`StoreError`](error::StoreError) means that there is no answer. After
+//! [`StoreError::Unknown`](error::StoreError::Unknown) the write may have happened: its field `settle` says how to find
 //! out. Every order carries a request id, so sending it again is always safe.
 
-pub mod inventory;
+pub mod admin;
+pub mod audit;
+pub mod bench;
+#[doc(hidden)]
+pub mod cli;
+pub mod error;
+pub mod model;
+pub mod read;
+pub mod redis;
+pub mod report;
+pub mod script;
+pub mod sell;
+pub mod shards;
 pub mod store;

@@ -1,12 +1,10 @@
 //! `seckill`: the operator's side of a flash sale on Redis or Valkey.
 //!
-//! cli → store → inventory; never back. See ARCHITECTURE.md.
-
-mod cli;
+//! The command line is `src/cli`. See ARCHITECTURE.md.
 
 use std::process::ExitCode;
 
-use cli::{Cli, Unread, interrupt, output};
+use seckill::cli::{self, Cli, Unread, interrupt, output};
 
 fn main() -> ExitCode {
     if cli::complete() {

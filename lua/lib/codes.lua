@@ -1,4 +1,4 @@
--- Every code that a script replies, named in `inventory/status.rs`; positive if nothing was refused.
+-- Every code that a script replies, named in `model/status.rs`; positive if nothing was refused.
 local OK, REPLAYED, REFUSED, LIMIT_EXCEEDED, OUT_OF_STOCK, NOT_PREHEATED = 1, 2, -1, -2, -3, -4
 local NOT_STARTED, ENDED, PAUSED, EXCEEDS_BOUGHT, REQUEST_CONFLICT, EXISTS, CORRUPT = -5, -6, -7, -8, -9, -10, -11
 local NOT_HELD, EXPIRED, CONFIRMED, SHARDED, REVERSED, PAUSED_HERE_ONLY = -12, -13, -14, -15, -16, -17

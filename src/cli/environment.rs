@@ -22,7 +22,7 @@ pub fn variable(name: &str) -> Result<Option<String>, Failure> {
 ///
 /// # Errors
 /// Usage, if it is not UTF-8 or means nothing. `expected` says what it must be.
-pub(super) fn parsed<T>(
+pub(crate) fn parsed<T>(
     name: &str,
     parse: impl FnOnce(&str) -> Option<T>,
     expected: &str,

@@ -2,13 +2,13 @@
 
 use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
 
-use seckill::store::StoreError;
-use seckill::store::embedded::EmbeddedError;
-use seckill::store::error::{CertificateFault, SentinelFault, ServerKind, Settle, TlsFault};
+use crate::error::StoreError;
+use crate::error::{CertificateFault, SentinelFault, ServerKind, Settle, TlsFault};
+use crate::redis::embedded::EmbeddedError;
 
-use super::failure::{Exit, Failure};
-use super::input::InputError;
-use super::output::OutputError;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::InputError;
+use crate::cli::output::OutputError;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

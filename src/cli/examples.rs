@@ -1,7 +1,7 @@
 //! Examples at the end of each command's `--help`. A test parses them: they stay true.
 
 /// The examples of a command; `path` is what follows `seckill`. A line that begins with `#` says what the next one does.
-pub(super) fn of(path: &str) -> &'static str {
+pub(crate) fn of(path: &str) -> &'static str {
     match path {
         "" => ROOT,
         "preheat" => PREHEAT,

@@ -1,6 +1,6 @@
 //! What a user sees of an error: its message, the next step, and the exit code. The only place with exit codes.
 //!
-//! "Sold out" is an answer, not a failure: answers are [`Status`](seckill::inventory::status::Status) values.
+//! "Sold out" is an answer, not a failure: answers are [`Status`](crate::model::status::Status) values.
 
 use serde::Serialize;
 use serde_yaml::Value;

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use super::{Cli, examples};
-use seckill::inventory::layout::Layout;
+use crate::cli::Cli;
+use crate::cli::examples;
+use crate::model::layout::Layout;
 
 /// The commands by what they are for. `help` is clap's own.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -17,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Other", &["script", "context", "bench", "completions", "man", "help"]),
 ];
 
-pub(super) const ENVIRONMENT: &str = "
+pub(crate) const ENVIRONMENT: &str = "
 SECKILL_URL, REDIS_URL           Server [default: redis://127.0.0.1:6379]
 SECKILL_CONTEXT                  Context [default: the one of `context use`]
 SECKILL_PASSWORD, REDISCLI_AUTH  Password of the server
@@ -31,7 +32,7 @@ SECKILL_SERVER                   Server program of --embedded
 NO_COLOR, CLICOLOR_FORCE         Never or always use colors
 ";
 
-pub(super) const EXIT_CODES: &str = "
+pub(crate) const EXIT_CODES: &str = "
 0    done
 1    failed: server error, output that cannot be written, unmet expectation
 2    usage, or invalid input
@@ -45,7 +46,7 @@ pub(super) const EXIT_CODES: &str = "
 ";
 
 /// The command tree with its help.
-pub(super) fn command() -> Command {
+pub(crate) fn command() -> Command {
     let help = Arg::new("help")
         .short('h')
         .long("help")
@@ -80,7 +81,7 @@ pub(super) fn command() -> Command {
 }
 
 /// How a command is called, if it can be called in more than one way.
-pub(super) fn usage(path: &str) -> Option<&'static str> {
+pub(crate) fn usage(path: &str) -> Option<&'static str> {
     Some(match path {
         "preheat" => {
             "seckill preheat [OPTIONS] FILE...\n       \
@@ -176,7 +177,7 @@ fn long(arg: &Arg) -> String {
     }
 }
 
-pub(super) fn layouts() -> String {
+pub(crate) fn layouts() -> String {
     let named = Layout::NAMED.iter().map(|layout| format!("  {:<11}{}\n", layout.name(), layout.purpose()));
     named.chain(["  FILE.yaml  The keys that a shop has, see docs/layouts.md\n".to_owned()]).collect()
 }

@@ -1,5 +1,8 @@
 //! The command tree and the options that every command takes.
 
+// Doc comments of arguments are their help.
+#![allow(rustdoc::invalid_html_tags)]
+
 pub mod commands;
 pub mod environment;
 pub mod error;
@@ -23,9 +26,9 @@ use crate::cli::failure::Failure;
 use crate::cli::input::layouts::LayoutParser;
 use crate::cli::output::ColorChoice;
 use crate::cli::output::Format;
-use seckill::inventory::number::between;
-use seckill::inventory::reason;
-use seckill::inventory::time::{UnknownZone, Zone};
+use crate::model::number::between;
+use crate::model::order::reason;
+use crate::model::time::{UnknownZone, Zone};
 
 /// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
 #[derive(Debug, Parser)]
@@ -70,7 +73,7 @@ impl Cli {
 }
 
 /// Options that every command takes. Each has one line of help, with its default and its environment variable if
-/// they fit: see [`help`].
+/// they fit: see `help`.
 #[derive(Debug, Args)]
 pub struct Global {
     /// Server URL or host:port [env: SECKILL_URL]

@@ -5,13 +5,14 @@ use std::ffi::OsString;
 
 use clap::{Args, Command, FromArgMatches};
 
-use super::{Cli, Global, commands};
+use crate::cli::commands;
+use crate::cli::{Cli, Global};
 
 /// Reads a valid command line of the commands that backends and people call one at a time. Anything else is `None`: the
 /// whole tree reads it then, and has the help and the errors.
 ///
 /// Another command may be meant (`--url deduct inspect 1`). Then a word is left that this tree has no place for.
-pub(super) fn read(arguments: &[OsString]) -> Option<Cli> {
+pub(crate) fn read(arguments: &[OsString]) -> Option<Cli> {
     let command = arguments.iter().skip(1).find_map(|argument| command(argument.to_str()?))?;
     let root = Global::augment_args(Command::new("seckill")).subcommand_required(true).subcommand(command);
     let matches = root.try_get_matches_from(arguments).ok()?;
@@ -30,8 +31,9 @@ fn command(name: &str) -> Option<Command> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{examples, help};
     use super::*;
+    use crate::cli::examples;
+    use crate::cli::help;
 
     /// What this reads, and what the whole tree reads.
     fn both(line: &str) -> (Option<Cli>, Option<Cli>) {

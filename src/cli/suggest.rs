@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
-use super::help;
+use crate::cli::help;
 
 /// Names that other tools, or people in a hurry, use for ours.
 const ALIASES: [(&str, &[&str]); 9] = [
@@ -21,7 +21,7 @@ const ALIASES: [(&str, &[&str]); 9] = [
 ];
 
 /// The hint for an argument that the command line's command does not have.
-pub(super) fn correction(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> Option<String> {
+pub(crate) fn correction(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
     }

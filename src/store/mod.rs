@@ -1,110 +1,37 @@
-//! The only code that speaks Redis: a [`Store`] runs the scripts of one layout on one server, or on a cluster.
+//! A [`Store`] is the servers of one layout: what every room asks through.
 
-pub mod activities;
-mod address;
-#[doc(hidden)]
-pub mod adopt;
-#[doc(hidden)]
-pub mod archive;
-mod audit;
-mod audit_parts;
-mod audit_shards;
-pub mod bulk;
-mod call;
-mod checkpoint;
-mod cluster;
-pub mod connect;
-mod connection;
-mod covered;
-mod elsewhere;
-pub mod embedded;
-pub mod error;
-pub mod feeds;
-pub mod health;
-mod held_by;
-#[doc(hidden)]
-pub mod history;
-#[doc(hidden)]
-pub mod holders;
-mod holds;
-mod index;
-pub mod info;
-pub mod keys;
-pub mod latency;
-mod ledger;
-pub mod lifetimes;
-pub mod load;
-mod multi_orders;
-mod orders;
-mod page_reader;
-mod parent;
-mod participants;
-mod pause_sharded;
-mod pipeline;
-mod preheat;
-mod preheat_sharded;
-mod purchases;
-mod redirection;
-mod repair;
-mod replicas;
-mod reply;
-mod resp;
-#[doc(hidden)]
-pub mod restore;
-mod scan;
-pub mod scripts;
-mod sentinel;
-mod sentinel_url;
-mod server;
-mod several;
-mod sha1;
-mod shard_choice;
-pub mod shards;
-mod single_call;
-mod slot;
-mod snapshot;
-#[doc(hidden)]
-pub mod socket;
-mod spread_orders;
-pub mod stats;
-mod throttle;
-mod tls;
-mod transfer_repair;
-pub mod trim;
-pub mod watch;
-mod whole;
+pub(crate) mod replicas;
+pub(crate) mod scan;
+pub(crate) mod shards;
 
 use std::sync::Arc;
 
-use cluster::Servers;
-use connect::Target;
-use keys::Keys;
-use replicas::Changes;
-use shards::{Directory, Supply};
-use throttle::Throttle;
+use crate::error::StoreError;
+use crate::redis::cluster::Servers;
+use crate::redis::connect::Target;
+use crate::script::keys::Keys;
+use crate::shards::{Directory, Supply};
+use crate::store::replicas::Changes;
+use crate::store::scan::throttle::Throttle;
 
-pub use error::{Settle, StoreError};
-pub use replicas::Replicated;
-pub use whole::Holdings;
-
-use crate::inventory::id::ActivityId;
-use crate::inventory::layout::Layout;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
 
 /// One server or cluster and one layout: everything that can be asked of a sale.
 pub struct Store {
-    servers: Servers,
-    layout: Layout,
-    operator: String,
+    pub(crate) servers: Servers,
+    pub(crate) layout: Layout,
+    pub(crate) operator: String,
     /// How soon what is read page by page asks for the next page.
-    throttle: Throttle,
+    pub(crate) throttle: Throttle,
     /// What was changed, for replicas to have it.
-    changes: Changes,
+    pub(crate) changes: Changes,
     /// Which activities are sharded.
-    directory: Directory,
+    pub(crate) directory: Directory,
     /// What is known of transfers between shards.
-    supply: Supply,
+    pub(crate) supply: Supply,
     /// Whether long operations should stop.
-    stop: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub(crate) stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Store {
@@ -172,7 +99,7 @@ impl Store {
         }
     }
 
-    fn keys(&self, activity: &ActivityId) -> Keys {
+    pub(crate) fn keys(&self, activity: &ActivityId) -> Keys {
         Keys::of(self.layout, activity)
     }
 
@@ -191,7 +118,7 @@ impl Store {
         if self.servers.target().has_tls() { "rediss" } else { "redis" }
     }
 
-    fn kind(&self) -> String {
+    pub(crate) fn kind(&self) -> String {
         self.layout.kind().name().to_owned()
     }
 
@@ -202,7 +129,7 @@ impl Store {
     pub fn load_scripts(&mut self) -> Result<(), StoreError> {
         self.servers.discover()?;
         for node in self.servers.primaries() {
-            for script in scripts::Script::all() {
+            for script in crate::script::Script::all() {
                 self.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
             }
         }

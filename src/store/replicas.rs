@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::call::{Attempts, evaluate};
-use super::cluster::{Servers, is_alone};
-use super::keys::Keys;
-use super::reply::Reply;
-use super::server::Server;
-use super::{Store, StoreError};
-use crate::inventory::id::ActivityId;
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::redis::call::{Attempts, evaluate};
+use crate::redis::cluster::server::Server;
+use crate::redis::cluster::{Servers, is_alone};
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
 
 /// Writes an activity as it is: its rules, or if another system created it, its stock. What is not there stays so.
 /// Replies whether anything was written.
@@ -34,7 +35,7 @@ return 1";
 
 /// What a store, and those made from it, changed: an activity for each slot, in a layout whose activities have one.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Changes(Arc<Mutex<Noted>>);
+pub(crate) struct Changes(Arc<Mutex<Noted>>);
 
 #[derive(Debug, Default)]
 struct Noted {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seckill::inventory::ledger::Op;
-use seckill::inventory::status::{Status, call_code};
-use seckill::store::scripts::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE};
+use seckill::model::ledger::Op;
+use seckill::model::status::{Status, call_code};
+use seckill::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE};
 
 use crate::support::{LAYOUTS, SECKILL, Scripts, TestRedis, wait_until};
 

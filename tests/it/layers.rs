@@ -1,5 +1,5 @@
-//! Modules depend in one direction: the command line on the store, the store on the inventory, and no two modules of one
-//! level on each other.
+//! Modules depend in one direction: each room of `src` on those below it, and no two modules of one folder on each other in a
+//! circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -137,22 +137,28 @@ fn circle(uses: &Uses) -> Option<Vec<String>> {
 
 #[test]
 fn a_use_tree_is_every_path_in_it() {
-    let module = ["store".to_owned(), "bulk".to_owned()];
-    let code =
-        "use super::{keys::Keys, call::{self, Again}};\nfn f() { crate::inventory::id::of(1) }\n// crate::cli::x\n";
+    let module = ["sell".to_owned(), "bulk".to_owned()];
+    let code = "use super::{keys::Keys, call::{self, Again}};\nfn f() { crate::model::id::of(1) }\n// crate::cli::x\n";
     let paths: Vec<String> = used(&module, code).iter().map(|path| path.join("::")).collect();
-    assert_eq!(paths, ["inventory::id::of", "store::call", "store::call::Again", "store::keys::Keys"]);
+    assert_eq!(paths, ["model::id::of", "sell::call", "sell::call::Again", "sell::keys::Keys"]);
     let circular = Uses::from([("a".into(), ["b".into()].into()), ("b".into(), ["a".into()].into())]);
     assert_eq!(circle(&circular).unwrap(), ["a", "b"]);
 }
 
+/// The rooms of `src`, from the bottom up.
+const FLOORS: [&str; 13] = [
+    "model", "error", "script", "redis", "shards", "store", "sell", "audit", "read", "admin", "report", "bench", "cli",
+];
+
 #[test]
-fn cli_uses_store_which_uses_inventory_and_never_back() {
-    let levels = uses();
-    let of = |name: &str| levels[&Vec::new()].get(name).cloned().unwrap_or_default();
-    assert_eq!(of("inventory"), BTreeSet::new());
-    assert_eq!(of("store"), BTreeSet::from(["inventory".to_owned()]));
-    assert!(of("cli").is_subset(&["inventory".to_owned(), "store".to_owned()].into()), "{:?}", of("cli"));
+fn each_room_uses_only_those_below_it() {
+    let rooms = &uses()[&Vec::new()];
+    let floor =
+        |room: &str| FLOORS.iter().position(|name| *name == room).unwrap_or_else(|| panic!("{room} has no floor"));
+    for (room, used) in rooms.iter().filter(|(room, _)| *room != "main") {
+        let above: Vec<&String> = used.iter().filter(|other| floor(other) > floor(room)).collect();
+        assert!(above.is_empty(), "{room} uses {above:?}, which are above it");
+    }
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use seckill::inventory::layout::Layout;
-use seckill::store::connect::Target;
-use seckill::store::info::{Info, Role, Section};
-use seckill::store::{Store, StoreError};
+use seckill::error::StoreError;
+use seckill::model::layout::Layout;
+use seckill::read::stats::info::{Info, Role, Section};
+use seckill::redis::connect::Target;
+use seckill::store::Store;
 
 use crate::support::{TestCluster, TestRedis};
 

@@ -1,16 +1,16 @@
 //! Audits and repairs of a history: the real ones, over a socket to the simulated server.
 
-use seckill::inventory::audit::{Audit, Difference, Verdict};
-use seckill::inventory::class::Class;
-use seckill::inventory::interner::Interner;
-use seckill::inventory::judgement::judge;
-use seckill::inventory::layout::Layout;
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::ledger_state::Compared;
-use seckill::inventory::order_sums::{OrderRows, OrderSums};
-use seckill::inventory::plan::MissingOrders;
-use seckill::inventory::repair::Repair;
-use seckill::inventory::time::Millis;
+use seckill::audit::class::Class;
+use seckill::audit::judgement::judge;
+use seckill::audit::ledger_state::Compared;
+use seckill::audit::ledger_state::order_sums::{OrderRows, OrderSums};
+use seckill::audit::plan::MissingOrders;
+use seckill::audit::plan::repair::Repair;
+use seckill::audit::result::{Audit, Difference, Verdict};
+use seckill::model::id::interner::Interner;
+use seckill::model::layout::Layout;
+use seckill::model::ledger::EntryId;
+use seckill::model::time::Millis;
 
 use super::calls::Activity;
 use super::history::History;

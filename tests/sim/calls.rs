@@ -1,9 +1,9 @@
 //! Calls of scripts, as backends and the tool send them.
 
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
-use seckill::store::keys::Keys;
-use seckill::store::scripts::Script;
+use seckill::model::id::ActivityId;
+use seckill::model::layout::Layout;
+use seckill::script::Script;
+use seckill::script::keys::Keys;
 
 use super::keys::{Bytes, Reply};
 

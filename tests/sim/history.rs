@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use seckill::inventory::layout::{Kind, Layout};
+use seckill::model::layout::{Kind, Layout};
 
 use super::audit;
 use super::calls::{Activity, Call, json, number, shown, shown_reply, status};

@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
-use seckill::store::scripts::Script;
+use seckill::script::Script;
 
 use super::cjson;
 use super::keys::{Bytes, Context, Keys, Reply, is_write};

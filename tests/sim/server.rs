@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::rc::Rc;
 
-use seckill::inventory::layout::Layout;
+use seckill::model::layout::Layout;
+use seckill::redis::connect::Target;
+use seckill::redis::connect::socket::Socket;
+use seckill::script::Script;
 use seckill::store::Store;
-use seckill::store::connect::Target;
-use seckill::store::scripts::Script;
-use seckill::store::socket::Socket;
 
 use super::keys::{Bytes, Reply, integer};
 use super::script::Engine;

@@ -4,13 +4,13 @@
 
 use std::rc::Rc;
 
-use seckill::inventory::audit::{Audit, Verdict};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
-use seckill::inventory::plan::MissingOrders;
-use seckill::inventory::repair::Repair;
-use seckill::inventory::sharded_audit::judge_shards;
-use seckill::inventory::shards::Shards;
+use seckill::audit::judgement::sharded::judge_shards;
+use seckill::audit::plan::MissingOrders;
+use seckill::audit::plan::repair::Repair;
+use seckill::audit::result::{Audit, Verdict};
+use seckill::model::id::ActivityId;
+use seckill::model::layout::Layout;
+use seckill::model::shards::Shards;
 
 use super::audit::{note_reversals, records, shown as shown_audit, shown_repairs};
 use super::calls::{Activity, Call, number, shown, shown_reply, status};

@@ -10,15 +10,15 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 
-use super::target;
 use crate::cli::Global;
+use crate::cli::commands::target;
 use crate::cli::environment::config_file;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::contexts;
 use crate::cli::output::Output;
-use seckill::inventory::id::ActivityId;
-use seckill::store::Store;
+use crate::model::id::ActivityId;
+use crate::store::Store;
 
 /// By which the script of a shell says that it wants completions, and that it is that shell.
 pub const VARIABLE: &str = "SECKILL_COMPLETE";

@@ -1,17 +1,17 @@
 //! `seckill deduct`: take units of one activity for a user.
 
-use super::bulk::{self, BulkArgs, Task};
-use super::rows::{OutcomeRow, required_user, show};
-use super::session::Changing;
 use crate::cli::Mutating;
+use crate::cli::commands::bulk::{self, BulkArgs, Task};
+use crate::cli::commands::rows::{OutcomeRow, required_user, show};
+use crate::cli::commands::session::Changing;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
-use seckill::inventory::id::{ActivityId, RequestId, UserId};
-use seckill::inventory::number::{Limit, Quantity};
-use seckill::inventory::order::Order;
-use seckill::store::Store;
-use seckill::store::bulk::Operation;
+use crate::model::id::{ActivityId, RequestId, UserId};
+use crate::model::number::{Limit, Quantity};
+use crate::model::order::Order;
+use crate::sell::bulk::Operation;
+use crate::store::Store;
 
 /// Take units of one activity for a user
 ///
@@ -58,7 +58,7 @@ impl Changing for DeductArgs {
 
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    super::rows::fitting_limit(args.per_user_limit, store.layout())?;
+    crate::cli::commands::rows::fitting_limit(args.per_user_limit, store.layout())?;
     store.require_replicas(args.mutating.wait_replicas);
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {

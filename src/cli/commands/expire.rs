@@ -4,18 +4,20 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::hints;
-use super::hold::records_users;
-use super::session::Changing;
 use crate::cli::Mutating;
+use crate::cli::commands::hints;
+use crate::cli::commands::hold::records_users;
+use crate::cli::commands::session::Changing;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
-use crate::cli::output::{Cell, Output, Warnings, columns};
-use seckill::inventory::hold::{LeftHold, Step};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::status::Status;
-use seckill::store::{Store, StoreError};
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output, Warnings};
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::order::hold::{LeftHold, Step};
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// Ids of holds that are left which a warning names.
 const MOST_NAMED: usize = 3;
@@ -190,7 +192,7 @@ fn expire(
         row.status = expired.status;
         row.holds += expired.holds;
         row.units += expired.units;
-        super::rows::warn_of_corrupt(warnings, expired.corrupt.as_ref());
+        crate::cli::commands::rows::warn_of_corrupt(warnings, expired.corrupt.as_ref());
         let left = expire_items(expired.left, args, &mut row, store)?;
         if !left.is_empty() {
             let named: Vec<String> = left.iter().take(MOST_NAMED).map(|id| format!("`{id}`")).collect();

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use seckill::inventory::activity::Snapshot;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::model::activity::Snapshot;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// The most activities that are looked for in other layouts.
 pub const MOST: usize = 100;

@@ -2,21 +2,22 @@
 
 use serde::Serialize;
 
-use super::bulk::{self, BulkArgs, Task};
-use super::rows::{OutcomeRow, show};
-use super::session::Changing;
 use crate::cli::Mutating;
+use crate::cli::commands::bulk::{self, BulkArgs, Task};
+use crate::cli::commands::rows::{OutcomeRow, show};
+use crate::cli::commands::session::Changing;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Field, Output, columns};
-use seckill::inventory::hold::{Hold, HoldFor};
-use seckill::inventory::id::{ActivityId, RequestId, UserId};
-use seckill::inventory::layout::Layout;
-use seckill::inventory::number::Quantity;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
-use seckill::store::Store;
-use seckill::store::bulk::Operation;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Field, Output};
+use crate::model::id::{ActivityId, RequestId, UserId};
+use crate::model::layout::Layout;
+use crate::model::number::Quantity;
+use crate::model::order::hold::{Hold, HoldFor};
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::sell::bulk::Operation;
+use crate::store::Store;
 
 /// Take units for a user until a deadline, for an order that is not paid yet
 ///
@@ -121,7 +122,7 @@ fn explain(hold: &Hold, status: Status, stock: Option<u64>, out: &Output) {
 }
 
 /// Refuses a layout in which nobody is recorded who could hold units.
-pub(super) fn records_users(layout: Layout, command: &str) -> Result<()> {
+pub(crate) fn records_users(layout: Layout, command: &str) -> Result<()> {
     if layout.kind().has_users() {
         return Ok(());
     }
@@ -131,6 +132,6 @@ pub(super) fn records_users(layout: Layout, command: &str) -> Result<()> {
 }
 
 /// Reads how long units are held.
-pub(super) fn hold_for(text: &str) -> Result<HoldFor, String> {
+pub(crate) fn hold_for(text: &str) -> Result<HoldFor, String> {
     text.parse().map_err(|expected| format!("expected {expected}"))
 }

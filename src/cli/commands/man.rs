@@ -6,11 +6,13 @@ use clap::Command;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
+use crate::cli::command_line;
 use crate::cli::error::Result;
+use crate::cli::examples;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::help;
 use crate::cli::output::{Output, OutputFile};
-use crate::cli::{command_line, examples, help};
-use seckill::store::error::cause;
+use crate::error::cause;
 
 /// Print manual pages
 ///

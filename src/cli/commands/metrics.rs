@@ -7,7 +7,7 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::prometheus::{Exposition, Family, Kind};
 use crate::cli::output::{Format, Output, OutputFile};
-use seckill::store::Store;
+use crate::store::Store;
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct MetricsArgs {
@@ -84,7 +84,7 @@ impl MetricsArgs {
 
 /// The error of a command that has no metrics.
 pub fn refuse(format: Format, command: &crate::cli::Command) -> Result<(), Failure> {
-    use crate::cli::Command::{Inspect, Reconcile};
+    use crate::cli::{Command::Inspect, Command::Reconcile};
     if format != Format::Prometheus || matches!(command, Inspect(_) | Reconcile(_)) {
         return Ok(());
     }

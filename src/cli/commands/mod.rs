@@ -32,11 +32,11 @@ mod sharded;
 mod stored_user;
 mod target;
 
+use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::cli::{Cli, Command, Global};
-use session::Session;
 
 /// Runs the command and returns its exit code.
 ///

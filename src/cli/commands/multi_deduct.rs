@@ -2,20 +2,20 @@
 
 use std::str::FromStr;
 
-use super::bulk::{self, MultiBulkArgs};
-use super::hints;
-use super::multi_rows::{ItemRow, MultiDocument};
-use super::rows::{exit_of, required_user, warn_of_corrupt};
-use super::session::Changing;
 use crate::cli::Mutating;
+use crate::cli::commands::bulk::{self, MultiBulkArgs};
+use crate::cli::commands::hints;
+use crate::cli::commands::multi_rows::{ItemRow, MultiDocument};
+use crate::cli::commands::rows::{exit_of, required_user, warn_of_corrupt};
+use crate::cli::commands::session::Changing;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output, OutputError};
-use seckill::inventory::id::{ActivityId, RequestId, UserId};
-use seckill::inventory::number::Quantity;
-use seckill::inventory::order::{MultiOrder, MultiOutcome};
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::model::id::{ActivityId, RequestId, UserId};
+use crate::model::number::Quantity;
+use crate::model::order::{MultiOrder, MultiOutcome};
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// Take units of several activities in one all-or-nothing step
 ///
@@ -65,8 +65,8 @@ impl FromStr for Item {
         // An id may hold `=`; a quantity may not.
         let (activity, quantity) = text.rsplit_once('=').ok_or("expected ACTIVITY=QUANTITY, as in `1001=2`")?;
         Ok(Self {
-            activity: activity.parse().map_err(|error: seckill::inventory::id::InvalidId| error.to_string())?,
-            quantity: quantity.parse().map_err(|error: seckill::inventory::number::InvalidNumber| error.to_string())?,
+            activity: activity.parse().map_err(|error: crate::model::id::InvalidId| error.to_string())?,
+            quantity: quantity.parse().map_err(|error: crate::model::number::InvalidNumber| error.to_string())?,
         })
     }
 }

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, columns};
-use seckill::inventory::id::{RequestId, UserId};
-use seckill::inventory::order::{Bought, MultiOrder, MultiOutcome};
-use seckill::inventory::status::Status;
+use crate::cli::output::Cell;
+use crate::cli::output::columns;
+use crate::model::id::{RequestId, UserId};
+use crate::model::order::{Bought, MultiOrder, MultiOutcome};
+use crate::model::status::Status;
 
 #[derive(Debug, Serialize)]
 pub struct MultiDocument<'a> {

@@ -2,16 +2,17 @@
 
 use serde::Serialize;
 
-use super::hints;
-use super::session::Changing;
+use crate::admin::activities::{Pause, Paused};
 use crate::cli::Mutating;
+use crate::cli::commands::hints;
+use crate::cli::commands::session::Changing;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::{Cell, Output, columns};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
-use seckill::store::activities::{Pause, Paused};
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output};
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// Refuse all purchases of an activity until it is resumed
 ///
@@ -98,7 +99,7 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
     for activity in &which.activities {
         match store.set_paused(activity, to, which.mutating.reason.as_deref(), dry_run) {
             Ok(paused) => {
-                super::rows::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
+                crate::cli::commands::rows::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
                 explain(activity, &paused, to, dry_run, out);
                 rows.push(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state });
             }

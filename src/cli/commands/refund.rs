@@ -1,18 +1,18 @@
 //! `seckill refund`: give units back.
 
-use super::bulk::{self, BulkArgs, Task};
-use super::rows::{HexOutcomeRow, OutcomeRow, required_user, show};
-use super::session::Changing;
 use crate::cli::Mutating;
+use crate::cli::commands::bulk::{self, BulkArgs, Task};
+use crate::cli::commands::rows::{HexOutcomeRow, OutcomeRow, required_user, show};
+use crate::cli::commands::session::Changing;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
-use seckill::inventory::number::Quantity;
-use seckill::inventory::order::{Bought, Refund, RefundOf};
-use seckill::inventory::status::Status;
-use seckill::store::Store;
-use seckill::store::bulk::Operation;
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::number::Quantity;
+use crate::model::order::{Bought, Refund, RefundOf};
+use crate::model::status::Status;
+use crate::sell::bulk::Operation;
+use crate::store::Store;
 
 /// Return units of a user, never more than the user holds
 ///
@@ -109,7 +109,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
 }
 
 /// Reads the bytes of a user id.
-pub(super) fn user_hex(hex: &str) -> Result<StoredUser, String> {
+pub(crate) fn user_hex(hex: &str) -> Result<StoredUser, String> {
     let user = StoredUser::of_hex(hex).ok_or("expected the bytes of a user id, two hexadecimal digits each")?;
     match user.fits() {
         true => Ok(user),

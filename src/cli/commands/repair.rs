@@ -5,21 +5,22 @@ use std::collections::HashMap;
 use anyhow::Context;
 use serde::Serialize;
 
-use super::consent::Consent;
-use super::session::Session;
-use super::stored_user::{self, UserHex, user_hex};
+use crate::audit::class::Class;
+use crate::audit::ledger_state::transfers::BrokenTransfer;
+use crate::audit::plan::repair::{Repair, Repaired};
 use crate::cli::Mutating;
+use crate::cli::commands::consent::Consent;
+use crate::cli::commands::session::Session;
+use crate::cli::commands::stored_user::{self, UserHex, user_hex};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
-use crate::cli::output::{Cell, Format, Output, Terminal, Tone, columns};
-use seckill::inventory::class::Class;
-use seckill::inventory::id::{ActivityId, StoredUser};
-use seckill::inventory::number::signed;
-use seckill::inventory::repair::{Repair, Repaired};
-use seckill::inventory::transfers::BrokenTransfer;
-use seckill::store::Store;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Format, Output, Terminal, Tone};
+use crate::model::id::{ActivityId, StoredUser};
+use crate::model::number::signed;
+use crate::store::Store;
 
 /// Apply a plan of repairs that reconcile wrote
 ///

@@ -2,26 +2,27 @@
 
 use serde::Serialize;
 
-use super::hints;
+use crate::cli::commands::hints;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Field, Output, Row, Warnings, columns};
-use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
-use seckill::inventory::layout::Layout;
-use seckill::inventory::number::Limit;
-use seckill::inventory::order::{Bought, Corrupt, Outcome};
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Field, Output, Row, Warnings};
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::layout::Layout;
+use crate::model::number::Limit;
+use crate::model::order::{Bought, Corrupt, Outcome};
+use crate::model::status::Status;
+use crate::store::Store;
 
 #[derive(Debug, Serialize)]
 pub struct OutcomeRow<'a> {
-    pub(super) activity: &'a str,
-    pub(super) user: Option<&'a str>,
-    pub(super) quantity: Option<u64>,
-    pub(super) status: Status,
-    pub(super) stock: Option<u64>,
-    pub(super) bought: Option<Bought>,
-    pub(super) request: Option<&'a str>,
+    pub(crate) activity: &'a str,
+    pub(crate) user: Option<&'a str>,
+    pub(crate) quantity: Option<u64>,
+    pub(crate) status: Status,
+    pub(crate) stock: Option<u64>,
+    pub(crate) bought: Option<Bought>,
+    pub(crate) request: Option<&'a str>,
     /// Of a user who is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_hex: Option<String>,

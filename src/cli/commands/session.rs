@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use super::consent::Consent;
-use super::target::{self, Chosen, InUse, Standing};
+use crate::cli::commands::consent::Consent;
+use crate::cli::commands::target::{self, Chosen, InUse, Standing};
 use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -13,11 +13,12 @@ use crate::cli::input::password;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
 use crate::cli::{Global, Mutating};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
-use seckill::store::connect::Target;
-use seckill::store::embedded::{Address, Embedded, EmbeddedError, Wait};
-use seckill::store::{Replicated, Store};
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::redis::connect::Target;
+use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
+use crate::store::Store;
+use crate::store::replicas::Replicated;
 
 /// Arguments of a command that changes data.
 pub trait Changing {

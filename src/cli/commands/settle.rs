@@ -1,19 +1,19 @@
 //! `seckill confirm` and `seckill release`: end a hold.
 
-use super::bulk::{self, BulkArgs, Task};
-use super::hold::records_users;
-use super::refund::user_hex;
-use super::rows::{HexOutcomeRow, OutcomeRow, show};
-use super::session::Changing;
 use crate::cli::Mutating;
+use crate::cli::commands::bulk::{self, BulkArgs, Task};
+use crate::cli::commands::hold::records_users;
+use crate::cli::commands::refund::user_hex;
+use crate::cli::commands::rows::{HexOutcomeRow, OutcomeRow, show};
+use crate::cli::commands::session::Changing;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
-use seckill::inventory::hold::{HoldEnd, Settled, Step};
-use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
-use seckill::inventory::status::Status;
-use seckill::store::Store;
-use seckill::store::bulk::Operation;
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::order::hold::{HoldEnd, Settled, Step};
+use crate::model::status::Status;
+use crate::sell::bulk::Operation;
+use crate::store::Store;
 
 /// Make a hold a purchase: it was paid
 ///

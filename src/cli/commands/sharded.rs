@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::records::Sharded;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
-use seckill::inventory::ledger::{Entry, EntryId};
-use seckill::inventory::shards::Shards;
-use seckill::store::Store;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::ledger::{Entry, EntryId};
+use crate::model::shards::Shards;
+use crate::store::Store;
 
 /// Those of some activities that are sharded.
 pub fn find(activities: &[ActivityId], store: &mut Store) -> Result<Sharded> {

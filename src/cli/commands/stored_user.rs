@@ -1,7 +1,7 @@
 //! The fields `user` and `user_hex` of rows about users as the server has them.
 
 use crate::cli::output::{Cell, Format};
-use seckill::inventory::id::StoredUser;
+use crate::model::id::StoredUser;
 
 /// The last field of a row: the bytes of an id that is not UTF-8. The outer `None` leaves the field out.
 pub type UserHex = Option<Option<String>>;

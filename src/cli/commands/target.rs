@@ -8,11 +8,13 @@ use crate::cli::Global;
 use crate::cli::environment::{config_file, variable};
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
+use crate::cli::input::certificates;
 use crate::cli::input::contexts::{self, Context};
-use crate::cli::input::{certificates, layouts, password};
-use seckill::inventory::layout::Layout;
-use seckill::inventory::time::Zone;
-use seckill::store::connect::{Certificates, Pem, Target};
+use crate::cli::input::layouts;
+use crate::cli::input::password;
+use crate::model::layout::Layout;
+use crate::model::time::Zone;
+use crate::redis::connect::{Certificates, Pem, Target};
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 

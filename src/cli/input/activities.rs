@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use super::columns::{self, Columns, Refusal};
-use super::error::InputError;
-use super::mapping::Mapping;
-use super::names::quoted;
-use super::orders::{Dialect, RowFormat, after_quote, is_rounded};
-use super::problem::{Location, Problem, Problems};
-use super::source::Source;
-use seckill::inventory::activity::Plan;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::number::{Limit, Units};
-use seckill::inventory::time::Millis;
+use crate::cli::input::columns::{self, Columns, Refusal};
+use crate::cli::input::error::InputError;
+use crate::cli::input::mapping::Mapping;
+use crate::cli::input::names::quoted;
+use crate::cli::input::orders::{Dialect, RowFormat, after_quote, is_rounded};
+use crate::cli::input::problem::{Location, Problem, Problems};
+use crate::cli::input::source::Source;
+use crate::model::activity::Plan;
+use crate::model::id::ActivityId;
+use crate::model::number::{Limit, Units};
+use crate::model::time::Millis;
 
 /// The columns, named as the fields of a fixture. The first two are required.
 const COLUMNS: [&str; 7] = ["id", "stock", "per_user_limit", "title", "starts_at", "ends_at", "ledger"];

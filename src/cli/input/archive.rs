@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::InputError;
-use seckill::inventory::archive::{Bytes, Digest, MANIFEST, Manifest, Part, SUMS, Sealed, read_line};
-use seckill::inventory::layout::Kind;
+use crate::cli::input::InputError;
+use crate::model::archive::{Bytes, Digest, MANIFEST, Manifest, Part, SUMS, Sealed, read_line};
+use crate::model::layout::Kind;
 
 /// A manifest is some kilobytes.
 const MOST_MANIFEST: u64 = 16 * 1024 * 1024;

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::error::InputError;
-use seckill::store::connect::Pem;
-use seckill::store::error::cause;
+use crate::cli::input::error::InputError;
+use crate::error::cause;
+use crate::redis::connect::Pem;
 
 /// The longest file; the CAs of a whole system take a quarter of a megabyte.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;

@@ -28,12 +28,12 @@ const ALIASES: [(&str, &str); 11] = [
 ];
 
 /// Whether two names are equal but for their case.
-pub(super) fn is_same(one: &str, other: &str) -> bool {
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
     one == other || one.to_lowercase() == other.to_lowercase()
 }
 
 /// Whether a name is probably meant to be one of ours.
-pub(super) fn is_near(ours: &str, name: &str) -> bool {
+pub(crate) fn is_near(ours: &str, name: &str) -> bool {
     let plain = |name: &str| name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     let (plain_ours, name) = (plain(ours), plain(name));
     let aliases = ALIASES.iter().find(|(known, _)| *known == ours).map_or("", |(_, aliases)| aliases);

@@ -1,10 +1,10 @@
 //! Names of columns: ours in any case, the input's own (`--map`), and names that are nearly ours, which are refused:
 //! a `qty` that is ignored would count 1 a row.
 
-use super::column_names::{is_near, is_same};
-use super::error::InputError;
-use super::mapping::Mapping;
-use super::names::{did_you_mean, listed, quoted};
+use crate::cli::input::column_names::{is_near, is_same};
+use crate::cli::input::error::InputError;
+use crate::cli::input::mapping::Mapping;
+use crate::cli::input::names::{did_you_mean, listed, quoted};
 
 /// Ignored columns that are named; of more only the number.
 const MOST_NAMED: usize = 10;

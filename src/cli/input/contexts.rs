@@ -6,16 +6,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::error::InputError;
-use super::fields::{Context as Reading, Fields, Text, distinct};
-use super::layouts;
-use super::names::quoted;
-use super::problem::{Problem, Problems, Reported};
-use super::source::Source;
-use super::yaml::{Node, Reader, Value};
-use seckill::inventory::layout::Layout;
-use seckill::inventory::time::{UnknownZone, Zone};
-use seckill::store::connect::Target;
+use crate::cli::input::error::InputError;
+use crate::cli::input::fields::{Context as Reading, Fields, Text, distinct};
+use crate::cli::input::layouts;
+use crate::cli::input::names::quoted;
+use crate::cli::input::problem::{Problem, Problems, Reported};
+use crate::cli::input::source::Source;
+use crate::cli::input::yaml::{Node, Reader, Value};
+use crate::model::layout::Layout;
+use crate::model::time::{UnknownZone, Zone};
+use crate::redis::connect::Target;
 
 /// The longest file; a thousand contexts have a tenth of it.
 const MOST_BYTES: u64 = 1024 * 1024;

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::encoding;
-use super::names::quoted;
-use seckill::store::error::cause;
+use crate::cli::input::encoding;
+use crate::cli::input::names::quoted;
+use crate::error::cause;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
@@ -42,11 +42,11 @@ impl InputError {
         Self::Invalid { message: message.into(), hint: None }
     }
 
-    pub(super) fn utf16(name: &str) -> Self {
+    pub(crate) fn utf16(name: &str) -> Self {
         Self::invalid(format!("{name}:1:1: the file is UTF-16, expected UTF-8")).with_hint(encoding::hint("UTF-16"))
     }
 
-    pub(super) fn unreadable(name: &str, error: &io::Error) -> Self {
+    pub(crate) fn unreadable(name: &str, error: &io::Error) -> Self {
         Self::Unreadable { name: name.to_owned(), kind: error.kind(), why: cause(error) }
     }
 

@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use super::names::{did_you_mean, listed, quoted};
-use super::problem::{Location, Problem, Problems, Reported};
-use super::source::Source;
-use super::yaml::{Node, Value};
-use seckill::inventory::hold::HoldFor;
-use seckill::inventory::id::{ActivityId, RequestId, UserId};
-use seckill::inventory::layout::{Kind, Layout, Pattern};
-use seckill::inventory::number::{Limit, Quantity, Units};
-use seckill::inventory::reason::Reason;
-use seckill::inventory::shard_plan::ShardCount;
-use seckill::inventory::time::Millis;
+use crate::cli::input::names::{did_you_mean, listed, quoted};
+use crate::cli::input::problem::{Location, Problem, Problems, Reported};
+use crate::cli::input::source::Source;
+use crate::cli::input::yaml::{Node, Value};
+use crate::model::activity::shard_plan::ShardCount;
+use crate::model::id::{ActivityId, RequestId, UserId};
+use crate::model::layout::{Kind, Layout, Pattern};
+use crate::model::number::{Limit, Quantity, Units};
+use crate::model::order::hold::HoldFor;
+use crate::model::order::reason::Reason;
+use crate::model::time::Millis;
 
 /// A value that is written as one text.
 pub trait Scalar: Sized {

@@ -2,13 +2,13 @@
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
-use super::error::InputError;
-use super::fields::{Context, Fields};
-use super::names::quoted;
-use super::problem::{Location, Problem, Problems, Reported};
-use super::source::Source;
-use super::yaml::{Node, Reader};
-use seckill::inventory::layout::{CustomLayout, Kind, Layout, Pattern};
+use crate::cli::input::error::InputError;
+use crate::cli::input::fields::{Context, Fields};
+use crate::cli::input::names::quoted;
+use crate::cli::input::problem::{Location, Problem, Problems, Reported};
+use crate::cli::input::source::Source;
+use crate::cli::input::yaml::{Node, Reader};
+use crate::model::layout::{CustomLayout, Kind, Layout, Pattern};
 
 /// What a file of a layout has; fixtures and contexts may have the same fields.
 pub const FIELDS: [&str; 2] = ["kind", "keys"];

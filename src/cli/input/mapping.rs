@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use super::column_names::is_same;
+use crate::cli::input::column_names::is_same;
 
 /// What an input calls our columns, if it is not our name: `user=buyer_id`. `quantity=` says that there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Mapping(pub(super) Vec<(String, String)>);
+pub struct Mapping(pub(crate) Vec<(String, String)>);
 
 impl Mapping {
     /// Several mappings as one.
@@ -34,7 +34,7 @@ impl Mapping {
     }
 
     /// What the input calls a column, if that is mapped; empty if it has none.
-    pub(super) fn theirs(&self, ours: &str) -> Option<&str> {
+    pub(crate) fn theirs(&self, ours: &str) -> Option<&str> {
         self.0.iter().find(|(mapped, _)| mapped == ours).map(|(_, theirs)| theirs.as_str())
     }
 }

@@ -25,5 +25,5 @@ pub mod records;
 mod source;
 mod yaml;
 
-pub use error::InputError;
-pub use problem::{Problem, Problems};
+pub use crate::cli::input::error::InputError;
+pub use crate::cli::input::problem::{Problem, Problems};

@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::error::InputError;
-use seckill::store::error::cause;
+use crate::cli::input::error::InputError;
+use crate::error::cause;
 
 /// The longest password; a device such as /dev/zero has no end.
 const MOST_BYTES: u64 = 64 * 1024;

@@ -1,13 +1,13 @@
 //! A plan of repairs: one JSON object a line, as an audit wrote it.
 
-use super::error::InputError;
-use super::names::quoted;
-use super::plan_row::PlanRow;
-use super::problem::{Location, Problem, Problems};
-use super::source::Source;
-use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
-use seckill::inventory::number::MOST_UNITS;
-use seckill::inventory::repair::{Repair, incomplete};
+use crate::audit::plan::repair::{Repair, incomplete};
+use crate::cli::input::error::InputError;
+use crate::cli::input::names::quoted;
+use crate::cli::input::plan_row::PlanRow;
+use crate::cli::input::problem::{Location, Problem, Problems};
+use crate::cli::input::source::Source;
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::number::MOST_UNITS;
 
 /// Reads a plan; `-` is standard input.
 pub fn read(path: &str) -> Result<Vec<Repair>, InputError> {

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use seckill::inventory::class::Class;
-use seckill::inventory::id::{RequestId, StoredUser};
-use seckill::inventory::layout::Layout;
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::repair::{Audited, Repair};
+use crate::audit::class::Class;
+use crate::audit::plan::repair::{Audited, Repair};
+use crate::model::id::{RequestId, StoredUser};
+use crate::model::layout::Layout;
+use crate::model::ledger::EntryId;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

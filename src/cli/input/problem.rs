@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::error::InputError;
+use crate::cli::input::error::InputError;
 
 /// How many problems of one file are shown; of the others only the number.
 const MOST_SHOWN: usize = 10;

@@ -7,16 +7,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::columns;
-use super::error::InputError;
-use super::orders::{Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape};
-use super::problem::Problems;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::interner::Interner;
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::order_sums::{OrderRows, OrderSums};
-use seckill::inventory::shards::Shards;
-use seckill::store::error::cause;
+use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
+use crate::cli::input::columns;
+use crate::cli::input::error::InputError;
+use crate::cli::input::orders::{
+    Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape,
+};
+use crate::cli::input::problem::Problems;
+use crate::error::cause;
+use crate::model::id::ActivityId;
+use crate::model::id::interner::Interner;
+use crate::model::ledger::EntryId;
+use crate::model::shards::Shards;
 
 /// The most activities that one input may name when none are wanted in particular: more than any shop audits at
 /// once, and a bound on memory if another column was taken for the activity.

@@ -3,10 +3,10 @@
 use std::fs;
 use std::io::{self, Read};
 
-use super::encoding;
-use super::error::InputError;
-use super::names::quoted;
-use super::problem::{Location, Problem, Problems};
+use crate::cli::input::encoding;
+use crate::cli::input::error::InputError;
+use crate::cli::input::names::quoted;
+use crate::cli::input::problem::{Location, Problem, Problems};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
 const LARGEST: u64 = 256 * 1024 * 1024;

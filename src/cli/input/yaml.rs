@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
-use super::names::quoted;
-use super::problem::{Location, Problem};
+use crate::cli::input::names::quoted;
+use crate::cli::input::problem::{Location, Problem};
 
 /// How deep a document may be nested; fixtures need five levels.
 const DEEPEST: usize = 32;

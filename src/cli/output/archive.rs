@@ -10,9 +10,9 @@ use rustix::io::Errno;
 
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
-use seckill::inventory::archive::{Digest, FileSum, MANIFEST, Manifest, Part, SUMS, Sealed, encode_line};
-use seckill::inventory::layout::Kind;
-use seckill::store::error::cause;
+use crate::error::cause;
+use crate::model::archive::{Digest, FileSum, MANIFEST, Manifest, Part, SUMS, Sealed, encode_line};
+use crate::model::layout::Kind;
 
 /// Bytes that are written at once.
 const BUFFER: usize = 256 * 1024;

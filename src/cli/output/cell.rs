@@ -5,20 +5,20 @@ use std::fmt::Display;
 
 use tabled::grid::util::string::get_string_width;
 
-use super::escape::escape;
-pub use super::paint::Tone;
-use seckill::inventory::status::Status;
+use crate::cli::output::escape::escape;
+pub use crate::cli::output::paint::Tone;
+use crate::model::status::Status;
 
 #[derive(Debug, Clone)]
 pub struct Cell {
-    pub(super) content: Content,
-    pub(super) tone: Tone,
-    pub(super) flexible: bool,
-    pub(super) minor: bool,
+    pub(crate) content: Content,
+    pub(crate) tone: Tone,
+    pub(crate) flexible: bool,
+    pub(crate) minor: bool,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// From left to right.
     Text(String),
     /// Aligned at its last digit.
@@ -94,7 +94,7 @@ impl Cell {
     }
 
     /// Columns that it takes if there is room.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         match &self.content {
             Content::Text(text) | Content::Number(text) => width(text),
             Content::Bar(_) => BAR_WIDTH,
@@ -102,7 +102,7 @@ impl Cell {
     }
 
     /// Its text in at most that many columns.
-    pub(super) fn shown(&self, columns: usize) -> Cow<'_, str> {
+    pub(crate) fn shown(&self, columns: usize) -> Cow<'_, str> {
         match &self.content {
             Content::Text(text) | Content::Number(text) => cut(text, columns),
             Content::Bar(share) => Cow::Owned(cut(&bar(*share, columns), columns).into_owned()),
@@ -111,12 +111,12 @@ impl Cell {
 }
 
 /// Columns that a text takes on a terminal: two for 中 and most emoji.
-pub(super) fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { get_string_width(text) }
 }
 
 /// A text in at most that many columns, with `…` at the cut, never in the middle of an emoji.
-pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
     }
@@ -136,9 +136,9 @@ pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// Columns of a bar if there is room: ten blocks, a space, `100%`.
-pub(super) const BAR_WIDTH: usize = 10 + 1 + PERCENT_WIDTH;
+pub(crate) const BAR_WIDTH: usize = 10 + 1 + PERCENT_WIDTH;
 
-pub(super) const PERCENT_WIDTH: usize = 4;
+pub(crate) const PERCENT_WIDTH: usize = 4;
 
 /// A share as blocks and a percentage, in that many columns. Only what is whole reads 100%, and only nothing 0%.
 fn bar(share: f64, columns: usize) -> String {

@@ -1,10 +1,10 @@
 //! The columns of a row, declared once for all formats.
 
-use super::cell::{Cell, Tone};
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::order::Bought;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
+use crate::cli::output::cell::{Cell, Tone};
+use crate::model::ledger::EntryId;
+use crate::model::order::Bought;
+use crate::model::status::Status;
+use crate::model::time::Millis;
 
 /// A field that a table shows as its type is shown everywhere.
 pub trait Field {
@@ -65,7 +65,7 @@ impl Field for Option<Bought> {
     }
 }
 
-/// Implements [`Row`](super::Row) by a list of columns, in the order in which `Serialize` writes the fields.
+/// Implements [`Row`](crate::cli::output::Row) by a list of columns, in the order in which `Serialize` writes the fields.
 ///
 /// ```text
 /// columns!(row: OrderRow<'_> {

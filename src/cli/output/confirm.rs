@@ -2,10 +2,10 @@
 
 use std::io::{self, BufRead, Write};
 
-use super::escape::escape;
-use super::terminal::Terminal;
 use crate::cli::failure::Failure;
-use seckill::store::error::cause;
+use crate::cli::output::escape::escape;
+use crate::cli::output::terminal::Terminal;
+use crate::error::cause;
 
 impl Terminal {
     /// Asks before something is lost; `yes` has answered already. Without a terminal it refuses instead of waiting

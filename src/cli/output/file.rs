@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::cli::failure::Failure;
-use seckill::store::error::cause;
+use crate::error::cause;
 
 /// Symbolic links that are followed before they count as a circle, as the kernel does.
 const MOST_LINKS: usize = 40;
@@ -143,7 +143,7 @@ impl OutputFile {
 }
 
 /// Where a path leads: a rename onto a symbolic link would replace the link. A link to nothing is followed too.
-pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut resolved = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::symlink_metadata(&resolved) {

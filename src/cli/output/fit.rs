@@ -1,9 +1,9 @@
 //! How wide each column of a table is, and which ones a narrow terminal has no room for.
 
-use super::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH, width};
+use crate::cli::output::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH, width};
 
 /// Spaces between two columns.
-pub(super) const GAP: usize = 2;
+pub(crate) const GAP: usize = 2;
 
 /// Columns of a title that is cut and still says what it names.
 const LEGIBLE: usize = 12;
@@ -15,11 +15,11 @@ fn natural(headings: &[&str], rows: &[Vec<Cell>]) -> Vec<TableColumn> {
 
 /// One column as it is drawn.
 #[derive(Debug, Clone)]
-pub(super) struct TableColumn {
-    pub(super) index: usize,
-    pub(super) heading: String,
-    pub(super) width: usize,
-    pub(super) right: bool,
+pub(crate) struct TableColumn {
+    pub(crate) index: usize,
+    pub(crate) heading: String,
+    pub(crate) width: usize,
+    pub(crate) right: bool,
     bar: bool,
     flexible: bool,
     minor: bool,
@@ -27,17 +27,17 @@ pub(super) struct TableColumn {
 
 /// The columns of a table, decided once.
 #[derive(Debug)]
-pub(super) struct Fitted {
-    pub(super) columns: Vec<TableColumn>,
+pub(crate) struct Fitted {
+    pub(crate) columns: Vec<TableColumn>,
     /// Headings of the columns that have no room.
-    pub(super) hidden: Vec<String>,
+    pub(crate) hidden: Vec<String>,
     /// Whether a cell that is too long is cut; else it pushes the rest of its line to the right.
-    pub(super) bounded: bool,
+    pub(crate) bounded: bool,
 }
 
 impl Fitted {
     /// Fits the columns to these rows, and to a width if there is one.
-    pub(super) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
+    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
         let columns = natural(headings, rows);
         let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };
         if let Some(most) = most {
@@ -48,7 +48,7 @@ impl Fitted {
 
     /// The same with columns that are no narrower than they were before, if there is room; what they would take now is
     /// kept for the next time. So many last columns go before titles and bars become hard to read.
-    pub(super) fn steady(
+    pub(crate) fn steady(
         headings: &[&str],
         rows: &[Vec<Cell>],
         (most, spare): (usize, usize),

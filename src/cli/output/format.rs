@@ -1,6 +1,6 @@
 //! The forms in which a result can be printed.
 
-use seckill::names;
+use crate::names;
 
 names! {
     /// How results are printed. Field names and order are the same in all but `table`.

@@ -2,11 +2,11 @@
 
 use tabled::grid::util::string::get_line_width;
 
-use super::cell::{cut, width};
-use super::escape::escape;
-use super::paint::{Tone, paint};
-use super::rows::Row;
-use super::table::Table;
+use crate::cli::output::cell::{cut, width};
+use crate::cli::output::escape::escape;
+use crate::cli::output::paint::{Tone, paint};
+use crate::cli::output::rows::Row;
+use crate::cli::output::table::Table;
 
 /// The lines of a screen, from the top.
 pub struct Frame {
@@ -19,7 +19,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    pub(super) fn new(width: usize, height: usize, coloured: bool, floors: Vec<usize>) -> Self {
+    pub(crate) fn new(width: usize, height: usize, coloured: bool, floors: Vec<usize>) -> Self {
         Self { width, height, coloured, lines: Vec::new(), floors }
     }
 
@@ -76,7 +76,7 @@ impl Frame {
     }
 
     /// The text of the screen, which erases what was behind its lines, and the widths that the next frame keeps.
-    pub(super) fn end(mut self) -> (String, Vec<usize>) {
+    pub(crate) fn end(mut self) -> (String, Vec<usize>) {
         self.lines.resize(self.height, String::new());
         for line in &mut self.lines {
             // At the end of a full line the cursor is still on its last character.
@@ -91,7 +91,8 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::output::{Cell, columns};
+    use crate::cli::output::Cell;
+    use crate::cli::output::columns;
 
     #[derive(serde::Serialize)]
     struct Line {
@@ -147,7 +148,10 @@ mod tests {
             frame.line(&[("header", Tone::Strong)]);
             frame.table(&[Line { name: "a", units: 1 }], 1, 1);
             let lines = lines(frame);
-            assert!(lines.len() <= height && lines.iter().all(|line| super::width(line) <= width), "{lines:?}");
+            assert!(
+                lines.len() <= height && lines.iter().all(|line| crate::cli::output::frame::width(line) <= width),
+                "{lines:?}"
+            );
         }
     }
 }

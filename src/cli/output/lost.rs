@@ -2,11 +2,11 @@
 
 use serde_yaml::Value;
 
-use super::sink::Unwritable;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::sink::Unwritable;
 
 /// The failure of a command whose data nobody got. A command that failed as well keeps its own exit code and hint.
-pub(super) fn output_lost(why: &Unwritable, changes: Vec<Value>, ended: Result<Exit, Failure>) -> Failure {
+pub(crate) fn output_lost(why: &Unwritable, changes: Vec<Value>, ended: Result<Exit, Failure>) -> Failure {
     let mut failure = match ended {
         Ok(_) => Failure::failed(why.to_string()),
         // A run that stopped because of it has said so.
@@ -23,7 +23,7 @@ pub(super) fn output_lost(why: &Unwritable, changes: Vec<Value>, ended: Result<E
 }
 
 /// A change in words: `activity 1001, user 7, …`. What is not known is left out.
-pub(super) fn in_words(change: &Value) -> String {
+pub(crate) fn in_words(change: &Value) -> String {
     let fields = change.as_mapping().into_iter().flatten();
     let known = fields.filter(|(_, value)| !value.is_null());
     known.map(|(name, value)| format!("{} {}", text(name), text(value))).collect::<Vec<_>>().join(", ")

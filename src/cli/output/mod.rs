@@ -35,27 +35,27 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub use cell::{Cell, Tone};
-pub use chart::bars;
-pub use columns::Field;
-pub(crate) use columns::columns;
-pub use error::{report, report_usage};
-pub use file::OutputFile;
-pub use format::Format;
-pub use frame::Frame;
-pub use private_file::PrivateFile;
-pub use progress::Progress;
-pub use renaming::Renaming;
-pub use rows::{Row, RowStream};
-pub use screen::{Screen, restore as restore_screen};
-pub use sink::OutputError;
-pub use terminal::{ColorChoice, Terminal};
-pub use warnings::Warnings;
-pub use wrap::wrapped;
+pub use crate::cli::output::cell::{Cell, Tone};
+pub use crate::cli::output::chart::bars;
+pub use crate::cli::output::columns::Field;
+pub(crate) use crate::cli::output::columns::columns;
+pub use crate::cli::output::error::{report, report_usage};
+pub use crate::cli::output::file::OutputFile;
+pub use crate::cli::output::format::Format;
+pub use crate::cli::output::frame::Frame;
+pub use crate::cli::output::private_file::PrivateFile;
+pub use crate::cli::output::progress::Progress;
+pub use crate::cli::output::renaming::Renaming;
+pub use crate::cli::output::rows::{Row, RowStream};
+pub use crate::cli::output::screen::{Screen, restore as restore_screen};
+pub use crate::cli::output::sink::OutputError;
+pub use crate::cli::output::terminal::{ColorChoice, Terminal};
+pub use crate::cli::output::warnings::Warnings;
+pub use crate::cli::output::wrap::wrapped;
 
-use rows::Dry;
-use sink::Sink;
-use table::Table;
+use crate::cli::output::rows::Dry;
+use crate::cli::output::sink::Sink;
+use crate::cli::output::table::Table;
 
 use crate::cli::failure::{Exit, Failure};
 

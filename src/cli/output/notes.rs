@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use super::escape::escape;
-use super::paint::{Tone, paint};
-use super::terminal::Terminal;
+use crate::cli::output::escape::escape;
+use crate::cli::output::paint::{Tone, paint};
+use crate::cli::output::terminal::Terminal;
 
 impl Terminal {
     /// Something good to know; not with `--quiet`.
@@ -40,7 +40,7 @@ impl Terminal {
     }
 
     /// Prints one labelled line. If even that fails, there is nothing left to print to.
-    pub(super) fn say(&self, label: &str, tone: Tone, text: &str) {
+    pub(crate) fn say(&self, label: &str, tone: Tone, text: &str) {
         let mut line = String::new();
         paint(&mut line, &format!("{label}:"), tone, self.colours_notes);
         line.push(' ');

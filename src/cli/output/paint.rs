@@ -15,7 +15,7 @@ pub enum Tone {
 
 /// Appends a text in the colour of its tone. The sixteen colours of the terminal's own theme stay readable on
 /// light and dark backgrounds alike.
-pub(super) fn paint(line: &mut String, text: &str, tone: Tone, coloured: bool) {
+pub(crate) fn paint(line: &mut String, text: &str, tone: Tone, coloured: bool) {
     let code = match tone {
         Tone::Plain => "",
         Tone::Good => "32",

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::file::resolve;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
-use seckill::store::error::cause;
+use crate::cli::output::file::resolve;
+use crate::error::cause;
 
 /// Who may change the file: one process at a time.
 #[derive(Debug)]

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
-use super::terminal::Terminal;
+use crate::cli::output::terminal::Terminal;
 
 /// A bar that any thread may move. It is gone when the last clone is, or at [`finish`](Self::finish).
 #[derive(Debug, Clone)]
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    pub(super) fn new(terminal: &Terminal, label: &str, total: u64) -> Self {
+    pub(crate) fn new(terminal: &Terminal, label: &str, total: u64) -> Self {
         if !terminal.progress {
             return Self(ProgressBar::hidden());
         }

@@ -55,7 +55,7 @@ impl Renaming {
 }
 
 /// A row with other names.
-pub(super) struct Renamed<'a, T>(pub &'a T, pub &'a Renaming);
+pub(crate) struct Renamed<'a, T>(pub &'a T, pub &'a Renaming);
 
 impl<T: Serialize> Serialize for Renamed<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::Output;
-use super::cell::Cell;
-use super::format::Format;
-use super::renaming::{Renamed, Renaming};
-use super::sink::{OutputError, Sink, Unwritable};
-use super::table::Table;
-use super::terminal::Terminal;
+use crate::cli::output::Output;
+use crate::cli::output::cell::Cell;
+use crate::cli::output::format::Format;
+use crate::cli::output::renaming::{Renamed, Renaming};
+use crate::cli::output::sink::{OutputError, Sink, Unwritable};
+use crate::cli::output::table::Table;
+use crate::cli::output::terminal::Terminal;
 
 /// One row of a result. `Serialize` gives its fields to machines: a flat struct, whose `None` is null or empty.
 pub trait Row: Serialize {
@@ -68,7 +68,7 @@ enum Page {
 }
 
 impl<'a, T: Row> RowStream<'a, T> {
-    pub(super) fn new(out: &'a mut Output, format: Format) -> Result<Self, OutputError> {
+    pub(crate) fn new(out: &'a mut Output, format: Format) -> Result<Self, OutputError> {
         let (terminal, is_dry, renaming) = (out.terminal, out.is_dry, out.renaming.clone());
         let sink = &mut out.sink;
         if out.bom && format == Format::Csv && !sink.used {
@@ -102,7 +102,7 @@ impl<'a, T: Row> RowStream<'a, T> {
 
     /// Whether nobody reads any more, also if nothing was written since: whoever waits for more may stop.
     pub fn reader_left(&self) -> bool {
-        self.is_lost() || super::taken::reader_left()
+        self.is_lost() || crate::cli::output::taken::reader_left()
     }
 
     fn lost(&self) -> Option<&Unwritable> {
@@ -181,7 +181,7 @@ impl<'a, T: Row> RowStream<'a, T> {
         if let Some(lost) = self.lost() {
             return Err(lost.clone().into());
         }
-        Ok(super::taken::taken().map_err(Unwritable::from)?)
+        Ok(crate::cli::output::taken::taken().map_err(Unwritable::from)?)
     }
 
     /// Ends the result.
@@ -210,14 +210,14 @@ impl<'a, T: Row> RowStream<'a, T> {
 
 /// A row of a dry run: it says so itself, so that nobody who keeps it takes it for a change.
 #[derive(Serialize)]
-pub(super) struct Dry<'a, T> {
+pub(crate) struct Dry<'a, T> {
     #[serde(flatten)]
     row: &'a T,
     dry_run: bool,
 }
 
 impl<'a, T> Dry<'a, T> {
-    pub(super) fn new(row: &'a T) -> Self {
+    pub(crate) fn new(row: &'a T) -> Self {
         Self { row, dry_run: true }
     }
 }
@@ -236,7 +236,7 @@ impl Form {
                 *empty = false;
             }
             Self::Yaml { empty } => {
-                super::yaml::encode_item(row, buffer)?;
+                crate::cli::output::yaml::encode_item(row, buffer)?;
                 *empty = false;
             }
             Self::Table(_) => (),
@@ -267,9 +267,9 @@ impl Page {
         if let Self::Waiting(rows) = self
             && !rows.is_empty()
         {
-            let dry = (is_dry && !sink.used).then_some(super::DRY_RUN);
-            let table = super::draw([dry, None], T::HEADINGS, rows, sink, terminal);
-            super::note_hidden(table.hidden().iter(), terminal);
+            let dry = (is_dry && !sink.used).then_some(crate::cli::output::DRY_RUN);
+            let table = crate::cli::output::draw([dry, None], T::HEADINGS, rows, sink, terminal);
+            crate::cli::output::note_hidden(table.hidden().iter(), terminal);
             *self = Self::Decided { table, line: String::new() };
         }
     }

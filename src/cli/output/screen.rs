@@ -12,9 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
 
-use super::frame::Frame;
-use super::sink::{OutputError, Unwritable};
-use super::terminal::Terminal;
+use crate::cli::output::frame::Frame;
+use crate::cli::output::sink::{OutputError, Unwritable};
+use crate::cli::output::terminal::Terminal;
 
 /// The alternate screen, no cursor, no line that continues on the next.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";

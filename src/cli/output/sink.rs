@@ -3,7 +3,7 @@
 //! Writing never fails for who writes. A reader that closed the pipe, or a full disk, must not stop a command in the
 //! middle of its work, so the sink remembers the first error and drops all further data. [`Output::end`] reports it.
 //!
-//! [`Output::end`]: super::Output::end
+//! [`Output::end`]: crate::cli::output::Output::end
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
@@ -11,8 +11,8 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 use serde_yaml::Value;
 
-use super::escape::escape_data;
-use seckill::store::error::cause;
+use crate::cli::output::escape::escape_data;
+use crate::error::cause;
 
 /// Bytes kept until they are written at once.
 const BUFFER: usize = 64 * 1024;
@@ -74,14 +74,14 @@ impl From<io::Error> for Unwritable {
     }
 }
 
-pub(super) struct Sink {
+pub(crate) struct Sink {
     out: BufWriter<Box<dyn Write + Send>>,
     /// Whether a terminal shows what is written.
     escaping: bool,
     /// An unfinished line: a character may come in two writes.
     line: Vec<u8>,
     /// Whether anything was written, so that a table knows to keep its distance.
-    pub(super) used: bool,
+    pub(crate) used: bool,
     /// The first error. All data after it is dropped.
     lost: Option<Unwritable>,
     /// Changes whose rows were not flushed yet. YAML's values keep the order of their fields, JSON's do not.
@@ -89,19 +89,19 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    pub(super) fn new(out: Box<dyn Write + Send>, escaping: bool) -> Self {
+    pub(crate) fn new(out: Box<dyn Write + Send>, escaping: bool) -> Self {
         let out = BufWriter::with_capacity(BUFFER, out);
         Self { out, escaping, line: Vec::new(), used: false, lost: None, changes: RefCell::default() }
     }
 
     /// Writes text that is safe already and may hold colours.
-    pub(super) fn write_safe(&mut self, text: &str) {
+    pub(crate) fn write_safe(&mut self, text: &str) {
         self.used = true;
         self.put(text.as_bytes());
     }
 
     /// Writes bytes of data, all of them.
-    pub(super) fn write_data(&mut self, bytes: &[u8]) {
+    pub(crate) fn write_data(&mut self, bytes: &[u8]) {
         self.used = true;
         if !self.escaping {
             self.put(bytes);
@@ -114,7 +114,7 @@ impl Sink {
     }
 
     /// Shows what was written.
-    pub(super) fn show(&mut self) {
+    pub(crate) fn show(&mut self) {
         self.put_escaped(self.line.len());
         if self.lost.is_none() {
             match self.out.flush() {
@@ -125,12 +125,12 @@ impl Sink {
     }
 
     /// Why nothing is written any more.
-    pub(super) fn lost(&self) -> Option<&Unwritable> {
+    pub(crate) fn lost(&self) -> Option<&Unwritable> {
         self.lost.as_ref()
     }
 
     /// Keeps a row that reports a change until it was flushed: if it cannot be, standard error gets it instead.
-    pub(super) fn keep_change(&self, row: &impl Serialize) -> serde_yaml::Result<()> {
+    pub(crate) fn keep_change(&self, row: &impl Serialize) -> serde_yaml::Result<()> {
         if !self.lost.as_ref().is_some_and(Unwritable::is_closed) {
             self.changes.borrow_mut().push(serde_yaml::to_value(row)?);
         }
@@ -138,7 +138,7 @@ impl Sink {
     }
 
     /// The error and the changes that standard output did not get; nothing if a reader closed the pipe.
-    pub(super) fn take_lost(&mut self) -> Option<(Unwritable, Vec<Value>)> {
+    pub(crate) fn take_lost(&mut self) -> Option<(Unwritable, Vec<Value>)> {
         let lost = self.lost.take_if(|lost| !lost.is_closed())?;
         Some((lost, std::mem::take(self.changes.get_mut())))
     }

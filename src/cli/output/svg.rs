@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::{Display, Write};
 
-use super::cell::{cut, width};
-use super::escape::escape;
+use crate::cli::output::cell::{cut, width};
+use crate::cli::output::escape::escape;
 
 /// The width of a character that takes one column of a terminal, as a part of the font's size: that of a digit and of most
 /// letters of sans-serif fonts, or more.

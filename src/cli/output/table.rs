@@ -8,25 +8,25 @@ use tabled::settings::object::Columns;
 use tabled::settings::style::HorizontalLine;
 use tabled::settings::{Alignment, Padding, Style};
 
-use super::cell::{Cell, cut, width};
-use super::fit::{Fitted, GAP, TableColumn};
-use super::paint::{Tone, paint};
+use crate::cli::output::cell::{Cell, cut, width};
+use crate::cli::output::fit::{Fitted, GAP, TableColumn};
+use crate::cli::output::paint::{Tone, paint};
 
 /// A table whose columns are decided.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     fitted: Fitted,
     coloured: bool,
 }
 
 impl Table {
     /// A table with columns for these rows, and for others like them.
-    pub(super) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>, coloured: bool) -> Self {
+    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>, coloured: bool) -> Self {
         Self { fitted: Fitted::new(headings, rows, most), coloured }
     }
 
     /// The same with columns that are no narrower than before, and so many of the last ones that may go early.
-    pub(super) fn steady(
+    pub(crate) fn steady(
         headings: &[&str],
         rows: &[Vec<Cell>],
         (most, spare): (usize, usize),
@@ -37,12 +37,12 @@ impl Table {
     }
 
     /// Headings of the columns that have no room.
-    pub(super) fn hidden(&self) -> &[String] {
+    pub(crate) fn hidden(&self) -> &[String] {
         &self.fitted.hidden
     }
 
     /// The headings and the first rows.
-    pub(super) fn page(&self, rows: &[Vec<Cell>]) -> String {
+    pub(crate) fn page(&self, rows: &[Vec<Cell>]) -> String {
         let columns = &self.fitted.columns;
         let mut builder = Builder::with_capacity(rows.len() + 1, columns.len());
         builder.push_record(columns.iter().map(|column| self.heading(column)));
@@ -66,7 +66,7 @@ impl Table {
     }
 
     /// Appends one more row, to the same widths.
-    pub(super) fn line(&self, row: &[Cell], line: &mut String) {
+    pub(crate) fn line(&self, row: &[Cell], line: &mut String) {
         let mut owed = 0;
         for (at, column) in self.fitted.columns.iter().enumerate() {
             let Some(cell) = row.get(column.index) else { continue };

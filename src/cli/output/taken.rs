@@ -9,7 +9,7 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::ioctl_fionread;
 
 /// Whether whoever read a pipe is gone. What is no pipe is always read.
-pub(super) fn reader_left() -> bool {
+pub(crate) fn reader_left() -> bool {
     let out = io::stdout();
     let is_pipe = fstat(&out).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
     let mut fds = [PollFd::new(&out, PollFlags::empty())];
@@ -20,7 +20,7 @@ pub(super) fn reader_left() -> bool {
 ///
 /// # Errors
 /// A broken pipe: the reader is gone, and what was left in the pipe with it.
-pub(super) fn taken() -> io::Result<()> {
+pub(crate) fn taken() -> io::Result<()> {
     let out = io::stdout();
     if FileType::from_raw_mode(fstat(&out)?.st_mode) != FileType::Fifo {
         return Ok(());

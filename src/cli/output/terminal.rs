@@ -61,7 +61,7 @@ impl Terminal {
 }
 
 /// Whether a stream is coloured.
-pub(super) fn coloured(choice: ColorChoice, is_terminal: bool) -> bool {
+pub(crate) fn coloured(choice: ColorChoice, is_terminal: bool) -> bool {
     let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     decide(
         choice,

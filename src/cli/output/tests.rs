@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use super::*;
+use crate::cli::output::*;
 
 /// A writer that can be looked at afterwards.
 #[derive(Clone, Default)]

@@ -1,6 +1,6 @@
 //! Warnings of which there may be one per activity: one wrong client damages hundreds of keys in the same way.
 
-use super::terminal::Terminal;
+use crate::cli::output::terminal::Terminal;
 
 /// The most warnings that are printed.
 const MOST: usize = 20;
@@ -13,7 +13,7 @@ pub struct Warnings {
 }
 
 impl Warnings {
-    pub(super) fn new(terminal: Terminal) -> Self {
+    pub(crate) fn new(terminal: Terminal) -> Self {
         Self { terminal, count: 0 }
     }
 

@@ -1,6 +1,6 @@
 //! Text for people, broken into lines between words.
 
-use super::cell::width;
+use crate::cli::output::cell::width;
 
 /// Lines of at most so many columns; a word that is longer has a line of its own.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {

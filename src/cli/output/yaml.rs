@@ -7,15 +7,15 @@
 use serde::Serialize;
 use serde_yaml::Value;
 
-use super::escape::escape_data;
-use super::sink::OutputError;
+use crate::cli::output::escape::escape_data;
+use crate::cli::output::sink::OutputError;
 
 /// Around a number, stands for a quoted text until serde_yaml has written the document: two names of one mapping must
 /// differ meanwhile. No word has a capital letter.
 const MARK: char = 'Q';
 
 /// Appends a value as a document.
-pub(super) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
+pub(crate) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
     let mut quoted = Vec::new();
     let value = mark(serde_yaml::to_value(value)?, &mut quoted)?;
     let written = serde_yaml::to_string(&value)?;
@@ -30,7 +30,7 @@ pub(super) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), O
 }
 
 /// Appends a value as one item of a sequence.
-pub(super) fn encode_item(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
+pub(crate) fn encode_item(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
     encode(&[value], text)
 }
 

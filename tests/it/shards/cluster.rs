@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use seckill::inventory::status::Status;
+use seckill::model::status::Status;
 
 use super::orders::{order, store};
 use super::sale::{Sale, Servers};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use seckill::inventory::id::{RequestId, StoredUser};
-use seckill::inventory::layout::Layout;
-use seckill::inventory::number::Quantity;
-use seckill::inventory::order::{Order, Refund, RefundOf};
-use seckill::inventory::status::Status;
+use seckill::model::id::{RequestId, StoredUser};
+use seckill::model::layout::Layout;
+use seckill::model::number::Quantity;
+use seckill::model::order::{Order, Refund, RefundOf};
+use seckill::model::status::Status;
+use seckill::redis::connect::Target;
 use seckill::store::Store;
-use seckill::store::connect::Target;
 
 use super::sale::Sale;
 use crate::support::{CLUSTER, Fault, Proxy, When, wait_until};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use seckill::inventory::status::{Status, call_code};
+use seckill::model::status::{Status, call_code};
 
 use crate::support::scripts::{DROP_INS, SCRIPTS, commands, every_script, reference_only, shown};
 use crate::support::{LAYOUTS, TestRedis, seckill};

@@ -24,7 +24,7 @@ pub struct Running {
 
 impl Running {
     #[track_caller]
-    pub(super) fn start(mut call: Call) -> Self {
+    pub(crate) fn start(mut call: Call) -> Self {
         let shown = call.shown();
         let stdin = match call.stdin_file.take() {
             Some(file) => Stdio::from(file),

@@ -71,7 +71,7 @@ impl TestRedis {
     }
 
     /// One node of a cluster, which finds there what it knows of the others.
-    pub(super) fn on_port(port: u16, args: &[&str], nodes_conf: &str) -> Result<Self, String> {
+    pub(crate) fn on_port(port: u16, args: &[&str], nodes_conf: &str) -> Result<Self, String> {
         let args = args.iter().copied().map(String::from).collect();
         let mut redis = Self { dir: short_temp_dir(), args, port: Some(port), server: None };
         fs::write(redis.dir.path().join("nodes.conf"), nodes_conf).unwrap();

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use crate::admin::archive::Archivable;
+use crate::audit::result::Verdict;
 use crate::cli::output::Output;
-use seckill::inventory::archive::Manifest;
-use seckill::inventory::audit::Verdict;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
-use seckill::store::archive::Archivable;
+use crate::model::archive::Manifest;
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::model::time::Millis;
 
 /// Why an activity is not archived now.
 #[derive(Debug)]

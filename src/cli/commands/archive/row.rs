@@ -4,13 +4,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::refused::Refused;
-use crate::cli::output::{Cell, Tone, columns};
-use seckill::inventory::activity::State;
-use seckill::inventory::archive::{Manifest, Part};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::status::Status;
-use seckill::store::archive::Archivable;
+use crate::admin::archive::Archivable;
+use crate::cli::commands::archive::refused::Refused;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Tone};
+use crate::model::activity::State;
+use crate::model::archive::{Manifest, Part};
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
 
 /// What became of one activity.
 #[derive(Debug, Serialize)]

@@ -1,21 +1,21 @@
 //! Writes the files of one activity, reads them back, and removes its keys, if nobody changed it meanwhile.
 
-use super::row::ArchiveRow;
-use super::{Checked, Run, Written, interrupted};
+use crate::admin::archive::{Archivable, Removed, Rest};
+use crate::cli::commands::archive::row::ArchiveRow;
+use crate::cli::commands::archive::{Checked, Run, Written, interrupted};
 use crate::cli::error::{Error, Result};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
 use crate::cli::output::archive::ArchiveDirectory;
-use seckill::inventory::archive::{FORMAT, FileSum, Manifest, VERSION};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::rules::PackedRules;
-use seckill::inventory::status::Status;
-use seckill::store::StoreError;
-use seckill::store::archive::{Archivable, Removed, Rest};
+use crate::error::StoreError;
+use crate::model::activity::rules::PackedRules;
+use crate::model::archive::{FORMAT, FileSum, Manifest, VERSION};
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
 
 impl<'a> Run<'a> {
     /// Watches the keys, audits, writes the files, reads them back, publishes them and removes the keys.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         activity: &'a ActivityId,
         directory: &ArchiveDirectory,

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use seckill::inventory::names::names;
-use seckill::store::load::Measured;
+use crate::bench::Measured;
+use crate::model::names::names;
 
 names! {
     /// What a run is worth.

@@ -9,23 +9,21 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::consent::Consent;
-use super::session::Session;
+use crate::bench::{Basket, LoadOptions, Made, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files};
+use crate::cli::commands::bench::judge::{Judge, Verdict};
+use crate::cli::commands::bench::rows::{BenchRow, rank};
+use crate::cli::commands::bench::scenario::{Scenario, Terms};
+use crate::cli::commands::consent::Consent;
+use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal};
-use judge::{Judge, Verdict};
-use rows::{BenchRow, rank};
-use scenario::{Scenario, Terms};
-use seckill::inventory::id::RequestId;
-use seckill::inventory::layout::Kind;
-use seckill::inventory::number::{Limit, Quantity, between};
-use seckill::store::Store;
-use seckill::store::bulk::Limits;
-use seckill::store::load::{
-    Basket, LoadOptions, Made, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
-};
+use crate::model::id::RequestId;
+use crate::model::layout::Kind;
+use crate::model::number::{Limit, Quantity, between};
+use crate::sell::bulk::Limits;
+use crate::store::Store;
 
 /// Load a server with a sale of its own and measure it
 ///
@@ -319,7 +317,7 @@ fn explain(strategy: StrategyName, measured: &Measured, out: &Output) {
     }
 }
 
-fn explain_oversold(strategy: StrategyName, found: &seckill::store::load::ReadBack, out: &Output) {
+fn explain_oversold(strategy: StrategyName, found: &crate::bench::ReadBack, out: &Output) {
     if found.above_stock > 0 {
         out.warn(format!("{strategy} sold {} units that were not there: out of the ranking", found.above_stock));
     }

@@ -2,14 +2,15 @@
 
 use serde::Serialize;
 
-use super::BenchArgs;
-use super::scenario::Terms;
+use crate::bench::Until;
+use crate::cli::commands::bench::BenchArgs;
+use crate::cli::commands::bench::scenario::Terms;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::{Cell, Output, columns};
-use seckill::inventory::number::Limit;
-use seckill::store::Store;
-use seckill::store::load::Until;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output};
+use crate::model::number::Limit;
+use crate::store::Store;
 
 /// What one strategy would sell.
 #[derive(Debug, Serialize)]

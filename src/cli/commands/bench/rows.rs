@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::judge::{Judge, Verdict, millis};
-use crate::cli::output::{Cell, Tone, columns};
-use seckill::store::load::{Measured, StrategyName};
+use crate::bench::{Measured, StrategyName};
+use crate::cli::commands::bench::judge::{Judge, Verdict, millis};
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Tone};
 
 #[derive(Debug, Serialize)]
 pub struct BenchRow {

@@ -1,9 +1,9 @@
 //! What is sold in each scenario, and to whom.
 
-use seckill::inventory::layout::Kind;
-use seckill::inventory::names::names;
-use seckill::inventory::number::{Limit, Units};
-use seckill::store::load::{Buyers, Until};
+use crate::bench::{Buyers, Until};
+use crate::model::layout::Kind;
+use crate::model::names::names;
+use crate::model::number::{Limit, Units};
 
 names! {
     /// Who wants how much of what there is.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
-use seckill::inventory::number::between;
-use seckill::store::bulk::Limits;
+use crate::model::number::between;
+use crate::sell::bulk::Limits;
 
 /// Flags of a file of orders.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub struct BulkArgs {
     #[arg(long, value_name = "C")]
     delimiter: Option<Delimiter>,
     #[command(flatten)]
-    pub(super) run: RunArgs,
+    pub(crate) run: RunArgs,
 }
 
 /// Flags of a file of orders of several activities.
@@ -48,27 +48,27 @@ pub struct MultiBulkArgs {
     #[arg(long, value_name = "FILE")]
     pub from: Option<String>,
     #[command(flatten)]
-    pub(super) run: RunArgs,
+    pub(crate) run: RunArgs,
 }
 
 /// How a file is applied, whatever is in it.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Files of orders")]
-pub(super) struct RunArgs {
+pub(crate) struct RunArgs {
     /// Job name [default: made from the content]
     ///
     /// A line of a job is never applied twice. The default name is made from operation, mapping and content.
     #[arg(long, value_name = "NAME", value_parser = job_name)]
-    pub(super) job: Option<String>,
+    pub(crate) job: Option<String>,
     /// Most orders per second
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = between::<u32>(1, 1_000_000_000))]
     rate: Option<u32>,
     /// Skip invalid lines
     #[arg(long)]
-    pub(super) keep_going: bool,
+    pub(crate) keep_going: bool,
     /// Write invalid lines to a file to correct them
     #[arg(long, value_name = "FILE", requires = "keep_going")]
-    pub(super) rejects: Option<PathBuf>,
+    pub(crate) rejects: Option<PathBuf>,
     /// Faster, but other clients wait longer
     #[arg(long)]
     fast: bool,
@@ -89,11 +89,11 @@ impl BulkArgs {
     }
 
     /// All mappings as one.
-    pub(super) fn mapping(&self) -> Result<Mapping> {
+    pub(crate) fn mapping(&self) -> Result<Mapping> {
         Ok(Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?)
     }
 
-    pub(super) fn format(&self) -> RowFormat {
+    pub(crate) fn format(&self) -> RowFormat {
         RowFormat { dialect: self.format, delimiter: self.delimiter }
     }
 }
@@ -118,11 +118,11 @@ impl RunArgs {
         .into_iter()
     }
 
-    pub(super) fn retry_for(&self) -> Duration {
+    pub(crate) fn retry_for(&self) -> Duration {
         self.retry_for.unwrap_or(Duration::from_secs(30))
     }
 
-    pub(super) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         let limits = if self.fast { Limits::fast() } else { Limits::shared() };
         match self.rate.and_then(NonZeroU32::new) {
             Some(rate) => limits.with_rate(rate),

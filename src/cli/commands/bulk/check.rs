@@ -4,27 +4,28 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::args::RunArgs;
-use super::input::{BadLines, Input};
-use super::kind::Line;
+use crate::cli::commands::bulk::args::RunArgs;
+use crate::cli::commands::bulk::input::{BadLines, Input};
+use crate::cli::commands::bulk::kind::Line;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Checked, Next, RowError};
 use crate::cli::interrupt;
-use crate::cli::output::{Cell, Output, columns};
-use seckill::inventory::interner::Interner;
-use seckill::store::bulk::Operation;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output};
+use crate::model::id::interner::Interner;
+use crate::sell::bulk::Operation;
 
 /// A file that may be applied.
-pub(super) struct CheckedInput {
-    pub(super) input: Input,
+pub(crate) struct CheckedInput {
+    pub(crate) input: Input,
     /// The digest of its content; `None` if it can be read only once, and was not read yet.
-    pub(super) content: Option<Checked>,
-    pub(super) bad: BadLines,
-    pub(super) rows: u64,
+    pub(crate) content: Option<Checked>,
+    pub(crate) bad: BadLines,
+    pub(crate) rows: u64,
     totals: Totals,
     /// Of each activity, the first line that names no user, if the request id is what a line names.
-    pub(super) nameless: Vec<(String, u64)>,
+    pub(crate) nameless: Vec<(String, u64)>,
 }
 
 /// What is asked of one activity.
@@ -66,7 +67,7 @@ impl Totals {
 }
 
 /// Reads a regular file whole, and with `--dry-run` any other too. `None` if the user asked to stop.
-pub(super) fn check<L: Line>(
+pub(crate) fn check<L: Line>(
     mut input: Input,
     args: &RunArgs,
     operation: Operation,
@@ -127,7 +128,7 @@ pub(super) fn check<L: Line>(
 
 impl CheckedInput {
     /// Shows what would be applied.
-    pub(super) fn show(self, out: &mut Output) -> Result<Exit> {
+    pub(crate) fn show(self, out: &mut Output) -> Result<Exit> {
         out.set_dry_run(true);
         let mut rows = out.stream::<TotalRow<'static>>()?;
         for ((orders, units), nth) in self.totals.of.iter().zip(0..) {
@@ -142,12 +143,12 @@ impl CheckedInput {
     }
 
     /// How many activities are named.
-    pub(super) fn activities(&self) -> usize {
+    pub(crate) fn activities(&self) -> usize {
         self.totals.names.count()
     }
 
     /// The activities that are named; none of what was not read yet.
-    pub(super) fn take_names(&mut self) -> Interner {
+    pub(crate) fn take_names(&mut self) -> Interner {
         std::mem::take(&mut self.totals.names)
     }
 }

@@ -2,22 +2,23 @@
 
 use std::time::Duration;
 
-use super::args::RunArgs;
-use super::check::{CheckedInput, check};
-use super::input::{BadLines, Input};
-use super::kind::{Kind, Line};
-use super::outcome::{Done, RunOutcome, with_hint};
-use super::report::Report;
-use super::summary::Summary;
+use crate::cli::commands::bulk::args::RunArgs;
+use crate::cli::commands::bulk::check::{CheckedInput, check};
+use crate::cli::commands::bulk::input::{BadLines, Input};
+use crate::cli::commands::bulk::kind::{Kind, Line};
+use crate::cli::commands::bulk::outcome::{Done, RunOutcome, with_hint};
+use crate::cli::commands::bulk::report::Report;
+use crate::cli::commands::bulk::summary::Summary;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::orders::{Checked, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress, Terminal, Warnings};
-use seckill::inventory::id::RequestId;
-use seckill::inventory::interner::Interner;
-use seckill::store::bulk::{Job, Operation, Run, Step};
-use seckill::store::{Store, StoreError};
+use crate::error::StoreError;
+use crate::model::id::RequestId;
+use crate::model::id::interner::Interner;
+use crate::sell::bulk::{Job, Operation, Run, Step};
+use crate::store::Store;
 
 /// Why a run is over.
 enum End {
@@ -84,7 +85,7 @@ fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
 }
 
 /// Checks a file and applies it, or with `dry_run` only shows what would be applied. `begin` makes the run.
-pub(super) fn run<K: Kind>(
+pub(crate) fn run<K: Kind>(
     input: Input,
     args: &RunArgs,
     operation: Operation,

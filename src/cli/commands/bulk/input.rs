@@ -1,17 +1,17 @@
 //! The file of a run: what is read of it, and what becomes of its bad lines.
 
-use super::args::{BulkArgs, RunArgs};
+use crate::cli::commands::bulk::args::{BulkArgs, RunArgs};
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
+use crate::cli::input;
 use crate::cli::input::Problems;
 use crate::cli::input::columns;
 use crate::cli::input::orders::{
     Blocks, Checked, Column, Delimiter, Dialect, Mapping, OrderReader, Quantities, RowFormat, Shape,
 };
-use crate::cli::input::{self};
 use crate::cli::output::OutputFile;
-use seckill::inventory::layout::Layout;
-use seckill::store::bulk::Operation;
+use crate::model::layout::Layout;
+use crate::sell::bulk::Operation;
 
 /// Columns of orders, if users are recorded and if they are not.
 const ORDERS: Shape = Shape {
@@ -50,11 +50,11 @@ const USERLESS_MULTI: Shape = Shape {
 };
 
 /// A file that was opened.
-pub(super) struct Input {
+pub(crate) struct Input {
     /// As it was given.
-    pub(super) from: String,
-    pub(super) reader: OrderReader,
-    pub(super) is_regular: bool,
+    pub(crate) from: String,
+    pub(crate) reader: OrderReader,
+    pub(crate) is_regular: bool,
     mapping: Mapping,
     shape: Shape,
     /// Whether the columns that are ignored were named.
@@ -63,7 +63,7 @@ pub(super) struct Input {
 
 impl Input {
     /// Orders of one activity each.
-    pub(super) fn of_orders(from: &str, args: &BulkArgs, layout: Layout, operation: Operation) -> Result<Self> {
+    pub(crate) fn of_orders(from: &str, args: &BulkArgs, layout: Layout, operation: Operation) -> Result<Self> {
         let shape = match layout.kind().has_users() {
             _ if operation.settles() => SETTLED,
             true => ORDERS,
@@ -73,7 +73,7 @@ impl Input {
     }
 
     /// Orders of several activities each.
-    pub(super) fn of_multi_orders(from: &str, layout: Layout) -> Result<Self> {
+    pub(crate) fn of_multi_orders(from: &str, layout: Layout) -> Result<Self> {
         let shape = if layout.kind().has_users() { MULTI } else { USERLESS_MULTI };
         let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
         Self::new(from, format, Mapping::default(), Shape { layout: Some(layout), ..shape })
@@ -87,7 +87,7 @@ impl Input {
     }
 
     /// The same file from its beginning, which must have the same content.
-    pub(super) fn again(self, expected: &Checked) -> Result<Self> {
+    pub(crate) fn again(self, expected: &Checked) -> Result<Self> {
         let format = self.reader.format();
         let blocks = self.reader.into_blocks().again(expected.clone())?;
         let reader = OrderReader::new(blocks, format, &self.mapping, self.shape)?;
@@ -95,14 +95,14 @@ impl Input {
     }
 
     /// Which columns are ignored, in words; only once.
-    pub(super) fn ignored(&mut self) -> Option<String> {
+    pub(crate) fn ignored(&mut self) -> Option<String> {
         let text = columns::ignored(self.reader.ignored()).filter(|_| !self.has_named_ignored);
         self.has_named_ignored |= text.is_some();
         text
     }
 
     /// How the input is read, as a part of the job's stored digest: equal if the same orders come out.
-    pub(super) fn reading(&self) -> String {
+    pub(crate) fn reading(&self) -> String {
         reading(self.reader.format(), &self.mapping)
     }
 }
@@ -116,8 +116,8 @@ fn reading(format: RowFormat, mapping: &Mapping) -> String {
 }
 
 /// Lines that are not valid.
-pub(super) struct BadLines {
-    pub(super) count: u64,
+pub(crate) struct BadLines {
+    pub(crate) count: u64,
     problems: Problems,
     rejects: Rejects,
 }
@@ -135,7 +135,7 @@ enum Rejects {
 impl BadLines {
     /// None yet. The file for them is created now, so that a path that cannot be written is known before anything is
     /// applied.
-    pub(super) fn new(input: &Input, args: &RunArgs, dry_run: bool) -> Result<Self> {
+    pub(crate) fn new(input: &Input, args: &RunArgs, dry_run: bool) -> Result<Self> {
         let mut rejects = Rejects::Unwanted;
         if let Some(path) = &args.rejects {
             let mut file = OutputFile::create("--rejects", path, &[&input.from])?;
@@ -150,7 +150,7 @@ impl BadLines {
     }
 
     /// Records one.
-    pub(super) fn add(&mut self, problem: input::Problem, reader: &OrderReader) -> Result<()> {
+    pub(crate) fn add(&mut self, problem: input::Problem, reader: &OrderReader) -> Result<()> {
         self.count += 1;
         self.problems.report(problem);
         if let Rejects::Open(file) = &mut self.rejects {
@@ -162,7 +162,7 @@ impl BadLines {
     }
 
     /// Puts the collected lines at their path: there are no more.
-    pub(super) fn commit(&mut self) -> Result<()> {
+    pub(crate) fn commit(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.rejects, Rejects::Unwanted) {
             Rejects::Open(file) => {
                 let path = file.path().display().to_string();
@@ -175,7 +175,7 @@ impl BadLines {
     }
 
     /// One failure for all of them.
-    pub(super) fn failure(self) -> Option<Failure> {
+    pub(crate) fn failure(self) -> Option<Failure> {
         let correct = match &self.rejects {
             Rejects::Written(path) => format!("correct them in `{path}` and apply that file alone"),
             _ => "correct them and apply them alone: the whole file, corrected, would be another job".to_owned(),
@@ -184,7 +184,7 @@ impl BadLines {
     }
 
     /// The failure if nothing of the file was applied.
-    pub(super) fn refusal(self) -> Option<Failure> {
+    pub(crate) fn refusal(self) -> Option<Failure> {
         self.problems.end().err().map(Failure::from).map(|failure| match failure.hint {
             Some(_) => failure,
             None => failure.hint("nothing was applied; `--keep-going` applies the other lines"),

@@ -1,13 +1,13 @@
 //! What differs between files of orders: what a line is, and how it is applied and reported.
 
-use super::report::Report;
+use crate::cli::commands::bulk::report::Report;
 use crate::cli::error::Result;
 use crate::cli::input::orders::{Column, MultiRow, Next, OrderReader, OrderRow, RowError};
 use crate::cli::output::Row;
-use seckill::store::bulk::{Orders, Run};
+use crate::sell::bulk::{Orders, Run};
 
 /// One line of a file, in buffers that are reused for the next.
-pub(super) trait Line: Default {
+pub(crate) trait Line: Default {
     /// Reads the next one.
     fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError>;
 
@@ -60,7 +60,7 @@ impl Line for MultiRow {
 }
 
 /// A kind of files of orders.
-pub(super) trait Kind {
+pub(crate) trait Kind {
     /// What it consists of.
     type Line: Line;
     /// What its lines become.

@@ -12,6 +12,6 @@ mod reported;
 mod single;
 mod summary;
 
-pub use args::{BulkArgs, MultiBulkArgs};
-pub use multi::run as run_multi;
-pub use single::{Task, run};
+pub use crate::cli::commands::bulk::args::{BulkArgs, MultiBulkArgs};
+pub use crate::cli::commands::bulk::multi::run as run_multi;
+pub use crate::cli::commands::bulk::single::{Task, run};

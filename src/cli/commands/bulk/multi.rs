@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::args::MultiBulkArgs;
-use super::driver;
-use super::input::Input;
-use super::kind::Kind;
-use super::report::{Report, shows_rows};
+use crate::cli::commands::bulk::args::MultiBulkArgs;
+use crate::cli::commands::bulk::driver;
+use crate::cli::commands::bulk::input::Input;
+use crate::cli::commands::bulk::kind::Kind;
+use crate::cli::commands::bulk::report::{Report, shows_rows};
 use crate::cli::commands::multi_rows::{LineDocument, LineItemRow};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::orders::{Column, MultiRow};
 use crate::cli::output::{Format, Output};
-use seckill::inventory::id::RequestId;
-use seckill::inventory::order::MultiOrder;
-use seckill::store::Store;
-use seckill::store::bulk::{BulkMultiOrder, MultiOrderRun, MultiOrders, Operation};
+use crate::model::id::RequestId;
+use crate::model::order::MultiOrder;
+use crate::sell::bulk::{BulkMultiOrder, MultiOrderRun, MultiOrders, Operation};
+use crate::store::Store;
 
 /// Applies a file of multi-orders, or only checks it.
 pub fn run(

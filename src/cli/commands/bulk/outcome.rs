@@ -1,25 +1,26 @@
 //! How a run ended: its summary, its failure with a hint how to resume, its exit code.
 
-use super::report::shows_rows;
-use super::summary::Summary;
+use crate::cli::commands::bulk::report::shows_rows;
+use crate::cli::commands::bulk::summary::Summary;
 use crate::cli::commands::hints;
 use crate::cli::error::{Error, Result, advice};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
-use seckill::store::{Store, StoreError};
+use crate::error::StoreError;
+use crate::store::Store;
 
 /// How a run ended.
-pub(super) struct RunOutcome {
-    pub(super) is_done: bool,
-    pub(super) failure: Option<Failure>,
-    pub(super) bad: Option<Failure>,
-    pub(super) is_refused: bool,
-    pub(super) summary: Summary,
+pub(crate) struct RunOutcome {
+    pub(crate) is_done: bool,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) bad: Option<Failure>,
+    pub(crate) is_refused: bool,
+    pub(crate) summary: Summary,
 }
 
 impl RunOutcome {
     /// Shows the summary; the exit code is the first that applies.
-    pub(super) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    pub(crate) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
         if store.requires_replicas() {
             self.summary.applied().try_for_each(|activity| store.changed_anywhere(&activity))?;
         }
@@ -49,11 +50,11 @@ impl RunOutcome {
 
 /// What a run has done.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Done {
+pub(crate) struct Done {
     /// Orders that were decided.
-    pub(super) orders: u64,
+    pub(crate) orders: u64,
     /// Those of them that this run applied, as far as it knows.
-    pub(super) ok: u64,
+    pub(crate) ok: u64,
 }
 
 impl std::fmt::Display for Done {
@@ -67,7 +68,7 @@ impl std::fmt::Display for Done {
 }
 
 /// An error as a failure that says what was done before, and how to resume.
-pub(super) fn with_hint(error: Error, done: Done, how_to_resume: &str) -> Failure {
+pub(crate) fn with_hint(error: Error, done: Done, how_to_resume: &str) -> Failure {
     let failure = match error {
         Error::Store(error) => return of_store(error, done, how_to_resume),
         other => Failure::from(other),

@@ -2,18 +2,19 @@
 
 use serde::Serialize;
 
-use super::reported::ReportedLines;
-use super::summary::Tallies;
+use crate::cli::commands::bulk::reported::ReportedLines;
+use crate::cli::commands::bulk::summary::Tallies;
 use crate::cli::commands::stored_user::{UserHex, user_hex};
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream, columns};
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
-use seckill::store::bulk::DecidedOrder;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream};
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::sell::bulk::DecidedOrder;
 
 /// One order of a file, and how it ended.
 #[derive(Debug, Serialize)]
-pub(super) struct LineRow<'a> {
+pub(crate) struct LineRow<'a> {
     line: u64,
     activity: &'a str,
     user: Option<&'a str>,
@@ -25,7 +26,7 @@ pub(super) struct LineRow<'a> {
 }
 
 impl<'a> LineRow<'a> {
-    pub(super) fn new(decided: &DecidedOrder<'a>, request: &'a str) -> Self {
+    pub(crate) fn new(decided: &DecidedOrder<'a>, request: &'a str) -> Self {
         let given = |text: &'a str| Some(text).filter(|text| !text.is_empty());
         Self {
             line: decided.order.line,
@@ -53,7 +54,7 @@ columns!(row: LineRow<'_> {
 
 /// One hold of a file, and how it ended.
 #[derive(Debug, Serialize)]
-pub(super) struct HoldLineRow<'a> {
+pub(crate) struct HoldLineRow<'a> {
     line: u64,
     activity: &'a str,
     user: Option<&'a str>,
@@ -66,7 +67,7 @@ pub(super) struct HoldLineRow<'a> {
 }
 
 impl<'a> HoldLineRow<'a> {
-    pub(super) fn new(decided: &DecidedOrder<'a>, request: &'a str) -> Self {
+    pub(crate) fn new(decided: &DecidedOrder<'a>, request: &'a str) -> Self {
         let LineRow { line, activity, user, quantity, status, stock, bought, request } = LineRow::new(decided, request);
         Self { line, activity, user, quantity, status, stock, bought, request, deadline: decided.deadline }
     }
@@ -86,7 +87,7 @@ columns!(row: HoldLineRow<'_> {
 
 /// The end of one hold of a file.
 #[derive(Debug, Serialize)]
-pub(super) struct EndLineRow<'a> {
+pub(crate) struct EndLineRow<'a> {
     line: u64,
     activity: &'a str,
     user: Option<&'a str>,
@@ -100,7 +101,7 @@ pub(super) struct EndLineRow<'a> {
 }
 
 impl<'a> EndLineRow<'a> {
-    pub(super) fn new(decided: &DecidedOrder<'a>, request: &'a str, format: Format) -> Self {
+    pub(crate) fn new(decided: &DecidedOrder<'a>, request: &'a str, format: Format) -> Self {
         let LineRow { line, activity, user, quantity, status, stock, bought, request, .. } =
             LineRow::new(decided, request);
         let user_hex = user_hex(decided.hold_user, format);
@@ -122,32 +123,32 @@ columns!(row: EndLineRow<'_> {
 });
 
 /// Whether a format shows a row an order.
-pub(super) fn shows_rows(format: Format) -> bool {
+pub(crate) fn shows_rows(format: Format) -> bool {
     matches!(format, Format::Jsonl | Format::Csv | Format::Tsv)
 }
 
 /// Counts of a run, and its rows.
-pub(super) struct Report<'o, R: Row> {
+pub(crate) struct Report<'o, R: Row> {
     /// The rows, if the format shows them.
-    pub(super) rows: Option<RowStream<'o, R>>,
-    pub(super) tallies: Tallies,
-    pub(super) lines: ReportedLines,
+    pub(crate) rows: Option<RowStream<'o, R>>,
+    pub(crate) tallies: Tallies,
+    pub(crate) lines: ReportedLines,
 }
 
 impl<'o, R: Row> Report<'o, R> {
-    pub(super) fn new(out: &'o mut Output, activities: usize) -> Result<Self> {
+    pub(crate) fn new(out: &'o mut Output, activities: usize) -> Result<Self> {
         let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
         let (tallies, lines) = (Tallies::of_activities(activities), ReportedLines::default());
         Ok(Self { rows, tallies, lines })
     }
 
     /// Shows what was reported, before a wait that may be long.
-    pub(super) fn flush(&mut self) -> Result<(), OutputError> {
+    pub(crate) fn flush(&mut self) -> Result<(), OutputError> {
         self.rows.as_mut().map_or(Ok(()), RowStream::flush)
     }
 
     /// Ends the rows; gives the counts.
-    pub(super) fn finish(self) -> Result<Tallies> {
+    pub(crate) fn finish(self) -> Result<Tallies> {
         if let Some(rows) = self.rows {
             rows.finish()?;
         }

@@ -1,30 +1,30 @@
 //! What was reported of each line, so that a second reading of the input, after the server lost some of it, contradicts
 //! none of it.
 
-use seckill::inventory::status::Status;
+use crate::model::status::Status;
 
 /// The lines that were reported, from the first to the last.
 #[derive(Debug, Default)]
-pub(super) struct ReportedLines {
+pub(crate) struct ReportedLines {
     last: u64,
     /// Those that were refused, a bit a line.
     refused: Vec<u64>,
     /// How many were reported as applied, and are refused now.
-    pub(super) refused_again: u64,
+    pub(crate) refused_again: u64,
     /// How many were reported, and how many of them are `ok`.
-    pub(super) orders: u64,
-    pub(super) applied: u64,
+    pub(crate) orders: u64,
+    pub(crate) applied: u64,
 }
 
 impl ReportedLines {
     /// Whether a line was refused: it stays so, and is not tried again.
-    pub(super) fn is_refused(&self, line: u64) -> bool {
+    pub(crate) fn is_refused(&self, line: u64) -> bool {
         let (word, bit) = position(line);
         self.refused.get(word).is_some_and(|word| word & bit != 0)
     }
 
     /// Records how a line ended; false if it was reported before.
-    pub(super) fn record(&mut self, line: u64, status: Status) -> bool {
+    pub(crate) fn record(&mut self, line: u64, status: Status) -> bool {
         let is_new = line > self.last;
         self.last = self.last.max(line);
         self.orders += u64::from(is_new);

@@ -2,19 +2,19 @@
 
 use std::fmt::Write as _;
 
-use super::args::BulkArgs;
-use super::driver;
-use super::input::Input;
-use super::kind::Kind;
-use super::report::{EndLineRow, HoldLineRow, LineRow, Report, shows_rows};
+use crate::cli::commands::bulk::args::BulkArgs;
+use crate::cli::commands::bulk::driver;
+use crate::cli::commands::bulk::input::Input;
+use crate::cli::commands::bulk::kind::Kind;
+use crate::cli::commands::bulk::report::{EndLineRow, HoldLineRow, LineRow, Report, shows_rows};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Column, OrderRow};
 use crate::cli::output::{Format, Output, OutputError, Row, RowStream};
-use seckill::inventory::hold::HoldFor;
-use seckill::inventory::number::Limit;
-use seckill::store::Store;
-use seckill::store::bulk::{BulkOrder, DecidedOrder, Job, Operation, OrderOptions, OrderRun, SingleOrders};
+use crate::model::number::Limit;
+use crate::model::order::hold::HoldFor;
+use crate::sell::bulk::{BulkOrder, DecidedOrder, Job, Operation, OrderOptions, OrderRun, SingleOrders};
+use crate::store::Store;
 
 /// What the command adds to its file.
 pub struct Task<'a> {

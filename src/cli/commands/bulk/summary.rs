@@ -3,10 +3,11 @@
 use serde::Serialize;
 
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, Output, OutputError, Tone, columns};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::interner::Interner;
-use seckill::inventory::status::Status;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output, OutputError, Tone};
+use crate::model::id::ActivityId;
+use crate::model::id::interner::Interner;
+use crate::model::status::Status;
 
 /// No other entry, or units that nobody knows.
 const NONE: u32 = u32::MAX;
@@ -30,19 +31,19 @@ struct Entry {
 
 /// Orders and units of activities by number. A file may name a million of them: each has some entries in one list.
 #[derive(Debug, Default)]
-pub(super) struct Tallies {
+pub(crate) struct Tallies {
     first: Vec<u32>,
     entries: Vec<Entry>,
 }
 
 impl Tallies {
     /// None yet, of so many activities as are known to come.
-    pub(super) fn of_activities(count: usize) -> Self {
+    pub(crate) fn of_activities(count: usize) -> Self {
         Self { first: vec![NONE; count], entries: Vec::with_capacity(count) }
     }
 
     /// One order more.
-    pub(super) fn add(&mut self, activity: usize, counted: Counted, units: u32) {
+    pub(crate) fn add(&mut self, activity: usize, counted: Counted, units: u32) {
         let entry = self.entry(activity, counted);
         entry.orders += 1;
         entry.units += u64::from(units);
@@ -70,7 +71,7 @@ impl Tallies {
 
     /// Counts some of the replayed orders of an activity as refused before. The server keeps their number, not their
     /// quantities: so the units are known only if all orders have the same.
-    pub(super) fn split_replayed(&mut self, activity: usize, refused_before: u64) {
+    pub(crate) fn split_replayed(&mut self, activity: usize, refused_before: u64) {
         let replayed = self.entry(activity, Some(Status::Replayed));
         let refused = refused_before.min(replayed.orders);
         if refused == 0 {
@@ -101,26 +102,26 @@ impl Tallies {
     }
 
     /// Whether anything was refused, now or before.
-    pub(super) fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         self.entries.iter().any(|entry| entry.orders > 0 && !entry.counted.is_some_and(Status::is_done))
     }
 }
 
 /// What is said at the end of a run.
 #[derive(Default)]
-pub(super) struct Summary {
-    pub(super) names: Interner,
-    pub(super) tallies: Tallies,
+pub(crate) struct Summary {
+    pub(crate) names: Interner,
+    pub(crate) tallies: Tallies,
 }
 
 impl Summary {
     /// Whether no order counts.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.tallies.entries.iter().all(|entry| entry.orders == 0)
     }
 
     /// The first activities that do not exist, `most` at most.
-    pub(super) fn missing(&self, most: usize) -> Vec<ActivityId> {
+    pub(crate) fn missing(&self, most: usize) -> Vec<ActivityId> {
         let is_missing = |activity: &usize| {
             self.tallies.of(*activity).iter().any(|entry| entry.counted == Some(Status::NotPreheated))
         };
@@ -129,7 +130,7 @@ impl Summary {
     }
 
     /// The activities of which orders are applied, now or before.
-    pub(super) fn applied(&self) -> impl Iterator<Item = ActivityId> {
+    pub(crate) fn applied(&self) -> impl Iterator<Item = ActivityId> {
         let is_done = |entry: &Entry| entry.counted.is_some_and(Status::is_done);
         let applied = (0..self.names.count()).filter(move |activity| self.tallies.of(*activity).iter().any(is_done));
         applied.filter_map(|activity| self.name(activity).parse().ok())
@@ -141,7 +142,7 @@ impl Summary {
     }
 
     /// Prints a row for each activity and status.
-    pub(super) fn show(&self, out: &mut Output) -> Result<(), OutputError> {
+    pub(crate) fn show(&self, out: &mut Output) -> Result<(), OutputError> {
         let mut rows = out.stream::<SummaryRow<'static>>()?;
         for activity in 0..self.names.count() {
             let name = self.name(activity);

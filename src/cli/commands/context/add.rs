@@ -1,14 +1,14 @@
 //! `seckill context add`: the options that are given are those that are kept.
 
-use super::file::ContextFile;
-use super::row::ContextRow;
 use crate::cli::Global;
+use crate::cli::commands::context::file::ContextFile;
+use crate::cli::commands::context::row::ContextRow;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::contexts::{Context, check, name};
 use crate::cli::input::layouts;
 use crate::cli::output::Output;
-use seckill::store::connect::Target;
+use crate::redis::connect::Target;
 
 /// Add a context
 ///
@@ -47,7 +47,8 @@ pub fn run(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
             .into());
     };
     Target::new(&url, "the value of `--url`", global.timeout())?;
-    let path = |path: &Option<std::path::PathBuf>| path.as_deref().map(super::absolute).transpose();
+    let path =
+        |path: &Option<std::path::PathBuf>| path.as_deref().map(crate::cli::commands::context::absolute).transpose();
     if global.password_file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
         return Err(Failure::usage("`--password-file -`: standard input cannot be kept")
             .hint("give the path of a file, or `--password-command CMD`")

@@ -11,7 +11,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::contexts::{self, Context, Contexts};
 use crate::cli::output::PrivateFile;
-use seckill::inventory::layout::{Layout, Pattern};
+use crate::model::layout::{Layout, Pattern};
 
 const HEAD: &str =
     "# Contexts of seckill: see `seckill context --help`. It writes this file anew: comments are not kept.\n";

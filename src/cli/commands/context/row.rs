@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::cli::input::contexts::Context;
 use crate::cli::input::password::program;
-use crate::cli::output::{Cell, Tone, columns};
-use seckill::inventory::layout::Layout;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Tone};
+use crate::model::layout::Layout;
 
 #[derive(Debug, Serialize)]
 pub struct ContextRow {

@@ -1,7 +1,7 @@
 //! Commands that correct what was found, as they can be pasted into a shell.
 
 use crate::cli::Global;
-use seckill::inventory::id::ActivityId;
+use crate::model::id::ActivityId;
 
 /// How commands for one server begin.
 #[derive(Debug, Clone)]

@@ -3,16 +3,17 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::fix::Fixes;
-use super::row::{Check, CheckRow, Finding};
-use super::sale::whole_activities;
-use super::units::{counted, duration};
+use crate::cli::commands::doctor::fix::Fixes;
+use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
+use crate::cli::commands::doctor::sale::whole_activities;
+use crate::cli::commands::doctor::units::{counted, duration};
 use crate::cli::error::Result;
-use seckill::inventory::activity::Snapshot;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::ledger::{Entry, EntryId, unexplained_changes};
-use seckill::store::feeds::Feed;
-use seckill::store::{Store, StoreError};
+use crate::error::StoreError;
+use crate::model::activity::Snapshot;
+use crate::model::id::ActivityId;
+use crate::model::ledger::{Entry, EntryId, unexplained_changes};
+use crate::read::feeds::Feed;
+use crate::store::Store;
 
 /// Entries that are looked at from a ledger's end, of one and of all: what happened lately. `reconcile` looks at all.
 const LATELY: RangeInclusive<usize> = 100..=1000;

@@ -1,10 +1,10 @@
 //! What happens when memory is full, how full it is, and what slow readers may cost.
 
-use super::fix::Fixes;
-use super::persistence::{refused, setting};
-use super::row::Finding;
-use super::units::bytes;
-use seckill::store::health::{Info, Reading};
+use crate::cli::commands::doctor::fix::Fixes;
+use crate::cli::commands::doctor::persistence::{refused, setting};
+use crate::cli::commands::doctor::row::Finding;
+use crate::cli::commands::doctor::units::bytes;
+use crate::read::health::{Info, Reading};
 
 /// Whether the server deletes keys when memory is full.
 pub fn eviction(reading: &Reading, fixes: &Fixes) -> Finding {
@@ -166,7 +166,7 @@ mod tests {
             "redis",
             &["-s".into(), "s".into()],
             None,
-            &super::super::fix::Options { certificates: Vec::new(), seckill: Vec::new() },
+            &crate::cli::commands::doctor::fix::Options { certificates: Vec::new(), seckill: Vec::new() },
         );
         let gb = 1 << 30;
         assert!(more_memory(gb, gb, Some(16 * gb), &fixes).ends_with("CONFIG SET maxmemory 2048mb"));

@@ -13,16 +13,16 @@ mod show;
 mod slots;
 mod units;
 
-use super::session::Session;
+use crate::cli::commands::doctor::fix::{Fixes, Options};
+use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
+use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Format;
-use fix::{Fixes, Options};
-use row::{Check, CheckRow, CheckStatus, Finding};
-use seckill::inventory::activity::Snapshot;
-use seckill::inventory::id::ActivityId;
-use seckill::store::Store;
-use seckill::store::health::{Health, Node};
+use crate::model::activity::Snapshot;
+use crate::model::id::ActivityId;
+use crate::read::health::{Health, Node};
+use crate::store::Store;
 
 /// Check server and sale, with a fix for what is wrong
 ///
@@ -128,7 +128,7 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
 }
 
 /// A user who may not look at the sale still learns about the server.
-fn skip_sale(error: seckill::store::StoreError, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
+fn skip_sale(error: crate::error::StoreError, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
     if !error.is_refusal() {
         return Err(error.into());
     }

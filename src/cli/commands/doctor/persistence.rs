@@ -1,8 +1,8 @@
 //! What survives a restart, and what a power cut.
 
-use super::fix::Fixes;
-use super::row::Finding;
-use seckill::store::health::{Info, Reading, Role};
+use crate::cli::commands::doctor::fix::Fixes;
+use crate::cli::commands::doctor::row::Finding;
+use crate::read::health::{Info, Reading, Role};
 
 /// Whether a restart finds the sale again.
 pub fn persistence(reading: &Reading, fixes: &Fixes) -> Finding {

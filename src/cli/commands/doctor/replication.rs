@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::fix::Fixes;
-use super::persistence::{refused, setting};
-use super::row::Finding;
-use super::units::{bytes, counted, duration};
-use seckill::store::health::{Reading, ReplicaInfo, Role};
+use crate::cli::commands::doctor::fix::Fixes;
+use crate::cli::commands::doctor::persistence::{refused, setting};
+use crate::cli::commands::doctor::row::Finding;
+use crate::cli::commands::doctor::units::{bytes, counted, duration};
+use crate::read::health::{Reading, ReplicaInfo, Role};
 
 /// Seconds without a word from a replica, after which the server itself no longer counts it.
 const SILENT: u64 = 10;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::fix::Fixes;
-use super::row::{Check, CheckRow, Finding};
-use seckill::inventory::layout::{Kind, Layout};
-use seckill::store::health::{Granted, Node};
-use seckill::store::keys::Keys;
-use seckill::store::scripts::{self, Script};
+use crate::cli::commands::doctor::fix::Fixes;
+use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
+use crate::model::layout::{Kind, Layout};
+use crate::read::health::{Granted, Node};
+use crate::script::keys::Keys;
+use crate::script::{self, Script};
 
 /// A command of ours: its scripts, and what it sends besides.
 struct Command {
@@ -20,31 +20,31 @@ struct Command {
 const FIRST: &str = "inspect";
 
 static COMMANDS: [Command; 22] = [
-    Command { name: FIRST, scripts: &[&scripts::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
+    Command { name: FIRST, scripts: &[&script::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
     Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
-    Command { name: "reconcile", scripts: &[&scripts::SNAPSHOT, &scripts::AUDIT], rights: &["xrange"] },
-    Command { name: "reconcile --fix", scripts: &[&scripts::REPAIR], rights: &[] },
-    Command { name: "report", scripts: &[&scripts::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
+    Command { name: "reconcile", scripts: &[&script::SNAPSHOT, &script::AUDIT], rights: &["xrange"] },
+    Command { name: "reconcile --fix", scripts: &[&script::REPAIR], rights: &[] },
+    Command { name: "report", scripts: &[&script::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
     Command { name: "ledger", scripts: &[], rights: &["xread"] },
     Command { name: "ledger --group", scripts: &[], rights: &["xgroup|create", "xreadgroup", "xack"] },
-    Command { name: "ledger trim", scripts: &[&scripts::TRIM], rights: &[] },
-    Command { name: "preheat", scripts: &[&scripts::PREHEAT], rights: &["sadd"] },
-    Command { name: "preheat --adopt", scripts: &[&scripts::ADOPT], rights: &["sadd", "zrangebyscore", PARTICIPANTS] },
-    Command { name: "deduct", scripts: &[&scripts::DEDUCT], rights: &[] },
-    Command { name: "deduct --from", scripts: &[&scripts::DEDUCT], rights: &["script|load"] },
-    Command { name: "multi-deduct", scripts: &[&scripts::MULTI_DEDUCT], rights: &[] },
-    Command { name: "refund", scripts: &[&scripts::REFUND], rights: &[] },
-    Command { name: "refund --from", scripts: &[&scripts::REFUND], rights: &["script|load"] },
-    Command { name: "hold", scripts: &[&scripts::HOLD], rights: &[] },
-    Command { name: "confirm, release", scripts: &[&scripts::SETTLE], rights: &[] },
+    Command { name: "ledger trim", scripts: &[&script::TRIM], rights: &[] },
+    Command { name: "preheat", scripts: &[&script::PREHEAT], rights: &["sadd"] },
+    Command { name: "preheat --adopt", scripts: &[&script::ADOPT], rights: &["sadd", "zrangebyscore", PARTICIPANTS] },
+    Command { name: "deduct", scripts: &[&script::DEDUCT], rights: &[] },
+    Command { name: "deduct --from", scripts: &[&script::DEDUCT], rights: &["script|load"] },
+    Command { name: "multi-deduct", scripts: &[&script::MULTI_DEDUCT], rights: &[] },
+    Command { name: "refund", scripts: &[&script::REFUND], rights: &[] },
+    Command { name: "refund --from", scripts: &[&script::REFUND], rights: &["script|load"] },
+    Command { name: "hold", scripts: &[&script::HOLD], rights: &[] },
+    Command { name: "confirm, release", scripts: &[&script::SETTLE], rights: &[] },
     Command { name: HOLDS, scripts: &[], rights: &["zrangebyscore", "hmget"] },
-    Command { name: "pause, resume", scripts: &[&scripts::PAUSE], rights: &[] },
+    Command { name: "pause, resume", scripts: &[&script::PAUSE], rights: &[] },
     Command {
         name: "archive",
-        scripts: &[&scripts::ARCHIVE, &scripts::AUDIT],
+        scripts: &[&script::ARCHIVE, &script::AUDIT],
         rights: &["watch", "multi", "exec", "xrange"],
     },
-    Command { name: "preheat --restore", scripts: &[&scripts::RESTORE], rights: &["sadd"] },
+    Command { name: "preheat --restore", scripts: &[&script::RESTORE], rights: &["sadd"] },
     Command { name: "--wait-replicas", scripts: &[], rights: &["wait"] },
 ];
 
@@ -154,7 +154,7 @@ fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layou
     if of_keys.len() > 2 && of_keys.iter().all(|right| of(right) == Some(&Granted::No)) {
         rules.retain(|rule| !of_keys.iter().any(|right| *rule == format!("+{right}")));
         rules.extend(of_keys.iter().map(|right| format!("+{right}")));
-        let example = Keys::of(layout, &seckill::inventory::id::ActivityId::validated(b"1"));
+        let example = Keys::of(layout, &crate::model::id::ActivityId::validated(b"1"));
         rules.extend(example.all().map(pattern));
     }
     (!rules.is_empty()).then(|| rules.into_iter().collect())

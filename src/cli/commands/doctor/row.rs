@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, Tone, columns};
-use seckill::names;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Tone};
+use crate::names;
 
 names! {
     /// What is checked, in the order in which it is shown.

@@ -2,16 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::fix::Fixes;
-use super::row::{Check, CheckRow, Finding};
-use super::units::{counted, duration};
+use crate::cli::commands::doctor::fix::Fixes;
+use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
+use crate::cli::commands::doctor::units::{counted, duration};
 use crate::cli::error::Result;
-use seckill::inventory::activity::{Snapshot, State};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::shard_plan::ShardPlan;
-use seckill::inventory::status::Status;
-use seckill::store::lifetimes::{KeyLifetime, Stays};
-use seckill::store::{Store, StoreError};
+use crate::error::StoreError;
+use crate::model::activity::shard_plan::ShardPlan;
+use crate::model::activity::{Snapshot, State};
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::read::lifetimes::{KeyLifetime, Stays};
+use crate::store::Store;
 
 /// Activities that lack something or cannot be read.
 pub fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRow> {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::fix::Fixes;
-use super::persistence::{refused, setting};
-use super::row::Finding;
-use super::units::{counted, duration};
-use seckill::store::health::{Clock, Reading, SlowCall};
+use crate::cli::commands::doctor::fix::Fixes;
+use crate::cli::commands::doctor::persistence::{refused, setting};
+use crate::cli::commands::doctor::row::Finding;
+use crate::cli::commands::doctor::units::{counted, duration};
+use crate::read::health::{Clock, Reading, SlowCall};
 
 /// The usual time after which a script that hangs may be killed, and bounds of what is sensible, in ms.
 const USUAL: &str = "5000";

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::row::{Check, CheckRow, CheckStatus};
-use super::units::counted;
-use crate::cli::output::{Cell, Output, OutputError, Tone, columns, wrapped};
+use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus};
+use crate::cli::commands::doctor::units::counted;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output, OutputError, Tone, wrapped};
 
 /// A line of the table: one check, or several of one kind that went well.
 #[derive(Debug, Serialize)]

@@ -1,8 +1,8 @@
 //! Whether a cluster serves all slots.
 
-use super::fix::Fixes;
-use super::row::Finding;
-use seckill::store::health::Slots;
+use crate::cli::commands::doctor::fix::Fixes;
+use crate::cli::commands::doctor::row::Finding;
+use crate::read::health::Slots;
 
 /// Whether anything is missing, down or open.
 pub fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {

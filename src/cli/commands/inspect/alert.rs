@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::rows::ActivityRow;
+use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::output::{Cell, Row, Tone, Warnings};
-use seckill::inventory::activity::State;
-use seckill::inventory::number::whole;
+use crate::model::activity::State;
+use crate::model::number::whole;
 
 /// What percentages are kept in: thousandths of a percent.
 const PARTS: u128 = 100_000;

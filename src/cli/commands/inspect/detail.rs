@@ -5,17 +5,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::rows::{ActivityRow, ParticipantRow};
+use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::error::{Error, Result};
-use crate::cli::output::{Warnings, columns};
-use seckill::inventory::activity::Snapshot;
-use seckill::inventory::id::{ActivityId, StoredUser};
-use seckill::inventory::layout::Kind;
-use seckill::inventory::order::Bought;
-use seckill::inventory::rules::PackedRules;
-use seckill::inventory::shard_plan::ShardPlan;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::cli::output::Warnings;
+use crate::cli::output::columns;
+use crate::model::activity::Snapshot;
+use crate::model::activity::rules::PackedRules;
+use crate::model::activity::shard_plan::ShardPlan;
+use crate::model::id::{ActivityId, StoredUser};
+use crate::model::layout::Kind;
+use crate::model::order::Bought;
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// One activity, and if asked those who bought most of it.
 #[derive(Debug, Serialize)]

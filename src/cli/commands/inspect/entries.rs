@@ -6,12 +6,13 @@ use memchr::memmem;
 use serde::Serialize;
 
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, columns};
-use seckill::inventory::activity::Snapshot;
-use seckill::inventory::ledger::{Entry, EntryId, Op};
-use seckill::inventory::time::Millis;
-use seckill::store::Store;
-use seckill::store::history::Carried;
+use crate::cli::output::Cell;
+use crate::cli::output::columns;
+use crate::model::activity::Snapshot;
+use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::time::Millis;
+use crate::read::history::Carried;
+use crate::store::Store;
 
 /// Orders that are kept, the newest: a bot may have thousands.
 const KEPT: usize = 1000;

@@ -1,16 +1,16 @@
 //! `inspect --user U --why` without an activity: all that a user did, activity by activity.
 
-use super::entries::{last, may_name, needle};
-use super::why::units;
 use crate::cli::commands::hints;
+use crate::cli::commands::inspect::entries::{last, may_name, needle};
+use crate::cli::commands::inspect::why::units;
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
-use seckill::inventory::id::{ActivityId, UserId};
-use seckill::inventory::ledger::EntryId;
-use seckill::store::Store;
-use seckill::store::history::Carried;
+use crate::model::id::{ActivityId, UserId};
+use crate::model::ledger::EntryId;
+use crate::read::history::Carried;
+use crate::store::Store;
 
 /// Activities without a ledger that are named; of more only the number is.
 const MOST_NAMED: usize = 5;

@@ -2,14 +2,16 @@
 
 use serde::Serialize;
 
-use super::{detail, exit, hints, missing, snapshots};
+use crate::cli::commands::inspect::detail;
+use crate::cli::commands::inspect::{exit, hints, missing, snapshots};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
-use crate::cli::output::{Cell, Output, columns};
-use seckill::inventory::hold::OpenHold;
-use seckill::inventory::id::{ActivityId, StoredUser};
-use seckill::inventory::time::Millis;
-use seckill::store::Store;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output};
+use crate::model::id::{ActivityId, StoredUser};
+use crate::model::order::hold::OpenHold;
+use crate::model::time::Millis;
+use crate::store::Store;
 
 /// One open hold.
 #[derive(Debug, Serialize)]

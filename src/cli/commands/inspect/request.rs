@@ -2,18 +2,21 @@
 
 use serde::Serialize;
 
-use super::entries::{last, may_name, needle};
-use crate::cli::commands::{hints, sharded};
+use crate::audit::evidence::request_record::RequestRecord;
+use crate::cli::commands::hints;
+use crate::cli::commands::inspect::entries::{last, may_name, needle};
+use crate::cli::commands::sharded;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Output, columns};
-use seckill::inventory::hold::HoldState;
-use seckill::inventory::id::{ActivityId, RequestId, StoredUser, UserId};
-use seckill::inventory::ledger::{Entry, EntryId, Op};
-use seckill::inventory::request_record::RequestRecord;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
-use seckill::store::{Store, StoreError};
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output};
+use crate::error::StoreError;
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::order::hold::HoldState;
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::store::Store;
 
 /// What became of an order in one activity.
 #[derive(Debug, Clone, Serialize)]

@@ -2,36 +2,37 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, Field, Tone, columns};
-use seckill::inventory::activity::{Snapshot, State};
-use seckill::inventory::id::StoredUser;
-use seckill::inventory::order::Bought;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Field, Tone};
+use crate::model::activity::{Snapshot, State};
+use crate::model::id::StoredUser;
+use crate::model::order::Bought;
+use crate::model::status::Status;
+use crate::model::time::Millis;
 
 /// One activity at one instant.
 #[derive(Debug, Serialize)]
 pub struct ActivityRow {
-    pub(super) activity: String,
-    pub(super) title: Option<String>,
-    pub(super) state: &'static str,
-    pub(super) total: Option<u64>,
-    pub(super) stock: Option<u64>,
-    pub(super) sold: Option<i64>,
-    pub(super) buyers: Option<u64>,
-    pub(super) per_user_limit: Option<u64>,
-    pub(super) starts_at: Option<Millis>,
-    pub(super) ends_at: Option<Millis>,
+    pub(crate) activity: String,
+    pub(crate) title: Option<String>,
+    pub(crate) state: &'static str,
+    pub(crate) total: Option<u64>,
+    pub(crate) stock: Option<u64>,
+    pub(crate) sold: Option<i64>,
+    pub(crate) buyers: Option<u64>,
+    pub(crate) per_user_limit: Option<u64>,
+    pub(crate) starts_at: Option<Millis>,
+    pub(crate) ends_at: Option<Millis>,
     /// Units of `sold` that are held open.
-    pub(super) held: Option<u64>,
+    pub(crate) held: Option<u64>,
     /// Of a sharded activity: units on their way from one shard to another, neither in `stock` nor in `sold`.
-    pub(super) in_transit: Option<i64>,
+    pub(crate) in_transit: Option<i64>,
     /// Only if something is wrong; `state` says it too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<Status>,
+    pub(crate) status: Option<Status>,
     /// Whether too few units are left: only if somebody asked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) alert: Option<bool>,
+    pub(crate) alert: Option<bool>,
 }
 
 impl ActivityRow {
@@ -122,14 +123,14 @@ impl ActivityRow {
 
     /// The share of the total that is sold.
     #[allow(clippy::cast_precision_loss)]
-    pub(super) fn share(&self) -> Option<f64> {
+    pub(crate) fn share(&self) -> Option<f64> {
         let (total, sold) = (self.total?, self.sold?);
         Some(if total == 0 { 0.0 } else { sold as f64 / total as f64 })
     }
 }
 
 /// The colour of a state; every other word is a status that is wrong.
-pub(super) fn tone(state: &str) -> Tone {
+pub(crate) fn tone(state: &str) -> Tone {
     let tones = [
         (State::Live, Tone::Good),
         (State::SoldOut, Tone::Strong),

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 
 use glob::Pattern;
 
-use super::rows::ActivityRow;
+use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use seckill::inventory::activity::State;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::status::Status;
-use seckill::names;
-use seckill::store::Store;
+use crate::model::activity::State;
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::names;
+use crate::store::Store;
 
 names! {
     /// What rows are sorted by.

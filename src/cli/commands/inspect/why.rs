@@ -2,22 +2,24 @@
 
 use serde::Serialize;
 
-use super::entries::{EntryRow, UserEntries, last};
-use super::{detail, missing};
 use crate::cli::commands::hints;
+use crate::cli::commands::inspect::detail;
+use crate::cli::commands::inspect::entries::{EntryRow, UserEntries, last};
+use crate::cli::commands::inspect::missing;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::{Cell, Format, Output, columns};
-use seckill::inventory::activity::{Meta, Snapshot};
-use seckill::inventory::id::{ActivityId, UserId};
-use seckill::inventory::layout::Kind;
-use seckill::inventory::number::MOST_QUANTITY;
-use seckill::inventory::order::Bought;
-use seckill::inventory::rules::StoredState;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
-use seckill::store::Store;
-use seckill::store::history::Carried;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Format, Output};
+use crate::model::activity::rules::StoredState;
+use crate::model::activity::{Meta, Snapshot};
+use crate::model::id::{ActivityId, UserId};
+use crate::model::layout::Kind;
+use crate::model::number::MOST_QUANTITY;
+use crate::model::order::Bought;
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::read::history::Carried;
+use crate::store::Store;
 
 /// The answer. `status` is what a purchase of one unit would get.
 #[derive(Debug, Serialize)]
@@ -119,7 +121,7 @@ pub fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Ou
     let because = refusals.into_iter().map(|(_, sentence)| sentence).chain(facts).collect();
     let UserEntries { entries, more, .. } = entries;
     let why = Why { row, because, entries: entries.into(), more };
-    let exit = super::exit(snapshot.status.is_done());
+    let exit = crate::cli::commands::inspect::exit(snapshot.status.is_done());
     match out.format() {
         Format::Table => people(&why, activity, user, out)?,
         Format::Csv | Format::Tsv => out.array(std::slice::from_ref(&why.row))?,
@@ -322,6 +324,6 @@ impl Question<'_> {
     }
 }
 
-pub(super) fn units(count: u64) -> String {
+pub(crate) fn units(count: u64) -> String {
     if count == 1 { "1 unit".to_owned() } else { format!("{count} units") }
 }

@@ -4,11 +4,11 @@ use std::io::{self, ErrorKind, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::rows::LedgerRow;
+use crate::cli::commands::ledger::rows::LedgerRow;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, Output, Renaming, Terminal};
-use seckill::store::error::cause;
+use crate::error::cause;
 
 /// Runs a command for every batch of rows.
 pub struct Loader {

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::exec::Loader;
-use super::rows::{LedgerRow, each_row};
-use super::sources::Sources;
+use crate::cli::commands::ledger::exec::Loader;
+use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
+use crate::cli::commands::ledger::sources::Sources;
 use crate::cli::error::{Error, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{OutputError, RowStream, Terminal};
-use seckill::inventory::id::{ActivityId, UserId};
-use seckill::inventory::ledger::{Entry, EntryId};
-use seckill::store::Store;
+use crate::model::id::{ActivityId, UserId};
+use crate::model::ledger::{Entry, EntryId};
+use crate::store::Store;
 
 /// Rows that are printed, or waited for, at a time.
 const PRINTED: usize = 1000;

@@ -1,14 +1,14 @@
 //! Reading ledgers: all that is there, then, with `--follow`, what comes.
 
-use super::rows::{LedgerRow, each_row};
-use super::sources::{Sources, end_of_activity};
+use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
+use crate::cli::commands::ledger::sources::{Sources, end_of_activity};
 use crate::cli::commands::sharded::each_merged;
 use crate::cli::error::Result;
 use crate::cli::interrupt;
 use crate::cli::output::RowStream;
-use seckill::inventory::id::{ActivityId, UserId};
-use seckill::inventory::ledger::EntryId;
-use seckill::store::Store;
+use crate::model::id::{ActivityId, UserId};
+use crate::model::ledger::EntryId;
+use crate::store::Store;
 
 /// Shows the ledgers one activity after the other, each oldest entry first.
 pub fn read(

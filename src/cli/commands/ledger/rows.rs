@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, columns};
-use seckill::inventory::id::{ActivityId, StoredUser, UserId};
-use seckill::inventory::ledger::{Entry, EntryId, Op, OrderTexts};
-use seckill::inventory::time::Millis;
-use seckill::inventory::transfers::Direction;
+use crate::audit::ledger_state::transfers::Direction;
+use crate::cli::output::Cell;
+use crate::cli::output::columns;
+use crate::model::id::{ActivityId, StoredUser, UserId};
+use crate::model::ledger::{Entry, EntryId, Op, OrderTexts};
+use crate::model::time::Millis;
 
 /// One thing that happened. `(activity, id, n)` is a key.
 #[derive(Debug, Serialize)]

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use super::Since;
 use crate::cli::commands::hints;
+use crate::cli::commands::ledger::Since;
 use crate::cli::commands::sharded::expand;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::model::id::ActivityId;
+use crate::model::ledger::EntryId;
+use crate::model::status::Status;
+use crate::store::Store;
 
 const REFRESH: Duration = Duration::from_secs(2);
 

@@ -4,19 +4,20 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
+use crate::admin::trim::{Sums, Trim, Untrimmed};
 use crate::cli::Mutating;
 use crate::cli::commands::rows::warn_of_corrupt;
 use crate::cli::commands::session::Changing;
 use crate::cli::commands::sharded::expand;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Output, Tone, columns};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::{GivenTime, Millis};
-use seckill::store::Store;
-use seckill::store::trim::{Sums, Trim, Untrimmed};
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output, Tone};
+use crate::model::id::ActivityId;
+use crate::model::ledger::EntryId;
+use crate::model::status::Status;
+use crate::model::time::{GivenTime, Millis};
+use crate::store::Store;
 
 /// Remove old entries of ledgers; audits stay exact
 ///

@@ -1,23 +1,24 @@
 //! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
 
-use super::row::PreheatRow;
-use super::{PreheatArgs, explain};
+use crate::admin::adopt::{Adoptable, Finished, Stage};
+use crate::admin::adoption::{Adopted, Found, Unadoptable};
 use crate::cli::commands::consent::Consent;
 use crate::cli::commands::hints;
+use crate::cli::commands::preheat::PreheatArgs;
+use crate::cli::commands::preheat::explain;
+use crate::cli::commands::preheat::row::PreheatRow;
 use crate::cli::commands::session::Session;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use seckill::inventory::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
-use seckill::inventory::adoption::{Adopted, Found, Unadoptable};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::number::Units;
-use seckill::inventory::order::Corrupt;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
-use seckill::store::adopt::{Adoptable, Finished, Stage};
-use seckill::store::holders::Holders;
+use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
+use crate::model::id::ActivityId;
+use crate::model::number::Units;
+use crate::model::order::Corrupt;
+use crate::model::status::Status;
+use crate::read::holders::Holders;
+use crate::store::Store;
 
 /// How often participants are scanned before a backend that still writes is a reason to give up.
 const TRIES: usize = 5;
@@ -36,7 +37,8 @@ struct Adoption<'a> {
 pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
     let total = args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?;
-    let plan = super::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
+    let plan =
+        crate::cli::commands::preheat::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [activity])?;
     store.require_replicas(args.mutating.wait_replicas);
     let what = "another system cannot have made them, so there is nothing to take over";

@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::row::PreheatRow;
-use super::{PreheatArgs, explain, question};
 use crate::cli::commands::hints;
+use crate::cli::commands::preheat::PreheatArgs;
+use crate::cli::commands::preheat::explain;
+use crate::cli::commands::preheat::question;
+use crate::cli::commands::preheat::row::PreheatRow;
 use crate::cli::error::{Result, advice};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
-use seckill::inventory::activity::{Action, Plan, Preheat, Preheated};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::model::activity::{Action, Plan, Preheat, Preheated};
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// Rows of a plan that a terminal shows before the result; the others are counted.
 const MOST_PLANNED: usize = 20;

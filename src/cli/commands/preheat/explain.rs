@@ -1,10 +1,10 @@
 //! Why activities were refused, and in what they change: notes and hints beside the rows.
 
 use crate::cli::output::Output;
-use seckill::inventory::activity::{Action, FieldDifference, Preheat, Preheated};
-use seckill::inventory::number::whole;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
+use crate::model::activity::{Action, FieldDifference, Preheat, Preheated};
+use crate::model::number::whole;
+use crate::model::status::Status;
+use crate::model::time::Millis;
 
 /// Activities whose differences are listed; the others are counted.
 const MOST: usize = 20;
@@ -92,7 +92,7 @@ pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
 }
 
 /// ``title `phone` ``: a field as it is, for people.
-pub(super) fn before_in_words(difference: &FieldDifference) -> String {
+pub(crate) fn before_in_words(difference: &FieldDifference) -> String {
     format!("{} {}", difference.field, shown(&difference.field, &difference.before))
 }
 

@@ -10,21 +10,22 @@ mod row;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use super::consent::Consent;
-use super::session::Session;
 use crate::cli::Mutating;
+use crate::cli::commands::consent::Consent;
+use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::activities;
+use crate::cli::input::fixture;
 use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
-use crate::cli::input::{activities, fixture};
-use seckill::inventory::activity::Plan;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
-use seckill::inventory::number::{Limit, Units};
-use seckill::inventory::time::GivenTime;
+use crate::model::activity::Plan;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::number::{Limit, Units};
+use crate::model::time::GivenTime;
 
-pub use apply::plan;
-pub use explain::explain;
+pub use crate::cli::commands::preheat::apply::plan;
+pub use crate::cli::commands::preheat::explain::explain;
 
 /// Create or change activities from YAML fixtures, or from flags
 ///

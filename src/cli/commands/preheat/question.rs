@@ -1,11 +1,11 @@
 //! What a reset destroys, as a question.
 
-use super::explain::before_in_words;
+use crate::cli::commands::preheat::explain::before_in_words;
 use crate::cli::error::{Error, Result};
-use seckill::inventory::activity::{Action, Preheated};
-use seckill::inventory::layout::Kind;
-use seckill::inventory::order::Bought;
-use seckill::store::Store;
+use crate::model::activity::{Action, Preheated};
+use crate::model::layout::Kind;
+use crate::model::order::Bought;
+use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
 const MOST: usize = 10;

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::PreheatArgs;
-use super::row::PreheatRow;
+use crate::admin::restore::{Restorable, Restored};
 use crate::cli::commands::consent::Consent;
+use crate::cli::commands::preheat::PreheatArgs;
+use crate::cli::commands::preheat::row::PreheatRow;
 use crate::cli::commands::rows::warn_of_corrupt;
 use crate::cli::commands::session::Session;
 use crate::cli::error::{Error, Result};
@@ -13,12 +14,11 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::archive::{Archive, find};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
-use seckill::inventory::activity::{Action, Preheated};
-use seckill::inventory::archive::Part;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
-use seckill::store::restore::{Restorable, Restored};
+use crate::model::activity::{Action, Preheated};
+use crate::model::archive::Part;
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// An archive, and the activity that it is of.
 struct Wanted {

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use crate::cli::output::{Cell, columns};
-use seckill::inventory::activity::{Action, Preheated};
-use seckill::inventory::status::Status;
+use crate::cli::output::Cell;
+use crate::cli::output::columns;
+use crate::model::activity::{Action, Preheated};
+use crate::model::status::Status;
 
 /// What was done to one activity, or would be.
 #[derive(Debug, Serialize)]

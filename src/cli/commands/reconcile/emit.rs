@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
+use crate::audit::result::{Audit, MissingOrder};
 use crate::cli::commands::stored_user::{self, UserHex, user_hex};
 use crate::cli::error::Result;
-use crate::cli::output::{Format, Output, OutputError, columns};
-use seckill::inventory::audit::{Audit, MissingOrder};
-use seckill::inventory::id::StoredUser;
+use crate::cli::output::columns;
+use crate::cli::output::{Format, Output, OutputError};
+use crate::model::id::StoredUser;
 
 /// Differences that can be printed as order rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

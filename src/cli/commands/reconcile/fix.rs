@@ -4,21 +4,21 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::emit::Emit;
+use crate::audit::ledger_state::transfers::BrokenTransfer;
+use crate::audit::plan::MissingOrders;
+use crate::audit::plan::repair::{Repair, Repaired};
+use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::consent::Consent;
+use crate::cli::commands::reconcile::emit::Emit;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan_row::PlanRow;
 use crate::cli::output::{Format, Output, OutputFile};
 use crate::cli::replicas;
-use seckill::inventory::audit::{Audit, Verdict};
-use seckill::inventory::number::between;
-use seckill::inventory::plan::MissingOrders;
-use seckill::inventory::reason;
-use seckill::inventory::repair::{Repair, Repaired};
-use seckill::inventory::transfers::BrokenTransfer;
-use seckill::store::Store;
+use crate::model::number::between;
+use crate::model::order::reason;
+use crate::store::Store;
 
 /// Flags about repairs.
 #[derive(Debug, clap::Args)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::audit::class::Class;
+use crate::audit::result::{Audit, Difference, Held, Verdict};
 use crate::cli::output::prometheus::{Exposition, Family, Kind};
-use seckill::inventory::audit::{Audit, Difference, Held, Verdict};
-use seckill::inventory::class::Class;
 
 const fn gauge(name: &'static str, help: &'static str) -> Family {
     Family { name, help, kind: Kind::Gauge }

@@ -4,18 +4,18 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::Receiver;
 use std::time::UNIX_EPOCH;
 
+use crate::audit::ledger_state::Compared;
+use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::ledger_state::Compared;
-use seckill::inventory::number::{MOST_UNITS, between};
-use seckill::inventory::order_sums::OrderRows;
-use seckill::inventory::time::{GivenTime, Millis};
-use seckill::store::Store;
+use crate::model::id::ActivityId;
+use crate::model::ledger::EntryId;
+use crate::model::number::{MOST_UNITS, between};
+use crate::model::time::{GivenTime, Millis};
+use crate::store::Store;
 
 /// Flags about order records.
 #[derive(Debug, clap::Args)]

@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 
+use crate::audit::class::Class;
+use crate::audit::result::{Audit, Difference, Held, Proof, Verdict};
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::commands::stored_user::{self, UserHex, user_hex};
 use crate::cli::error::Result;
-use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone, columns};
-use seckill::inventory::audit::{Audit, Difference, Held, Proof, Verdict};
-use seckill::inventory::class::Class;
-use seckill::inventory::id::{ActivityId, StoredUser};
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone};
+use crate::model::id::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
 const MOST_NOTES: usize = 50;

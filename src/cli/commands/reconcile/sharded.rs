@@ -1,16 +1,16 @@
 //! Which activities are sharded, and their audits.
 
+use crate::audit::judgement::judge;
+use crate::audit::judgement::sharded::judge_shards;
+use crate::audit::plan::MissingOrders;
+use crate::audit::result::Audit;
 use crate::cli::commands::sharded::find;
 use crate::cli::error::Result;
 use crate::cli::input::records::Sharded;
-use seckill::inventory::audit::Audit;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::judgement::judge;
-use seckill::inventory::layout::Layout;
-use seckill::inventory::number::Units;
-use seckill::inventory::plan::MissingOrders;
-use seckill::inventory::sharded_audit::judge_shards;
-use seckill::store::Store;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::number::Units;
+use crate::store::Store;
 
 /// Those of some activities that are sharded, or of all that were preheated if none are named.
 pub fn of(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {

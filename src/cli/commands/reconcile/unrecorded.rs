@@ -1,10 +1,10 @@
 //! Activities with sales of which the order records have no row. A user each would hide all else, and often it is the
 //! export that is at fault: so it is one difference with a count, and nothing is done about it unasked.
 
+use crate::audit::class::Class;
+use crate::audit::result::Audit;
 use crate::cli::output::Output;
-use seckill::inventory::audit::Audit;
-use seckill::inventory::class::Class;
-use seckill::inventory::id::ActivityId;
+use crate::model::id::ActivityId;
 
 /// Notes about single activities; of more only the number is said.
 const MOST_NOTES: usize = 5;

@@ -3,15 +3,15 @@
 
 use std::collections::HashSet;
 
-use super::ReconcileArgs;
-use super::orders::Orders;
+use crate::cli::commands::reconcile::ReconcileArgs;
+use crate::cli::commands::reconcile::orders::Orders;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::fixture;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
-use seckill::inventory::number::Units;
-use seckill::store::Store;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::number::Units;
+use crate::store::Store;
 
 /// An activity to audit.
 pub struct Wanted {

@@ -1,12 +1,12 @@
 //! What there is to say of a sale, in sentences.
 
-use super::read::Report;
-use super::words::{between, count, counted, percent, rate, units};
+use crate::audit::result::Verdict;
+use crate::cli::commands::report::read::Report;
+use crate::cli::commands::report::words::{between, count, counted, percent, rate, units};
 use crate::cli::output::Tone;
-use seckill::inventory::audit::Verdict;
-use seckill::inventory::number::signed;
-use seckill::inventory::sales::balance::Objection;
-use seckill::inventory::time::Millis;
+use crate::model::number::signed;
+use crate::model::time::Millis;
+use crate::report::balance::Objection;
 
 /// A name, and what is said about it.
 pub struct Fact {

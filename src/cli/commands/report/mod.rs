@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::{Format, Output, OutputFile};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::number::between;
-use seckill::store::Store;
+use crate::model::id::ActivityId;
+use crate::model::number::between;
+use crate::store::Store;
 
 /// The most that `--top` shows, which are held in memory.
 const MOST_TOP: u64 = 100_000;

@@ -1,25 +1,25 @@
 //! Everything that is known of a sale.
 
-use super::row::{Figures, MarkRow, RangeRow, ReportRow};
-use super::series::Series;
 use crate::cli::commands::hints;
 use crate::cli::commands::inspect::detail::TopBuyers;
 use crate::cli::commands::inspect::rows::ParticipantRow;
+use crate::cli::commands::report::row::{Figures, MarkRow, RangeRow, ReportRow};
+use crate::cli::commands::report::series::Series;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use seckill::inventory::activity::{Meta, Snapshot, State};
-use seckill::inventory::id::{ActivityId, StoredUser};
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::number::signed;
-use seckill::inventory::order::Bought;
-use seckill::inventory::rules::StoredState;
-use seckill::inventory::sales::Sales;
-use seckill::inventory::sales::balance::{Balance, Objection};
-use seckill::inventory::sales::units_a_user::UnitsAUser;
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
-use seckill::store::Store;
+use crate::model::activity::rules::StoredState;
+use crate::model::activity::{Meta, Snapshot, State};
+use crate::model::id::{ActivityId, StoredUser};
+use crate::model::ledger::EntryId;
+use crate::model::number::signed;
+use crate::model::order::Bought;
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::report::Sales;
+use crate::report::balance::{Balance, Objection};
+use crate::report::units_a_user::UnitsAUser;
+use crate::store::Store;
 
 /// A sale, read.
 pub struct Report {
@@ -225,7 +225,7 @@ impl Report {
     pub fn ranges(&self) -> Vec<RangeRow> {
         let Some(users) = &self.users else { return Vec::new() };
         let all = users.users().max(1) as f64;
-        let row = |range: seckill::inventory::sales::units_a_user::UnitRange| RangeRow {
+        let row = |range: crate::report::units_a_user::UnitRange| RangeRow {
             from: range.from,
             to: range.to,
             users: range.users,

@@ -2,14 +2,15 @@
 
 use serde::Serialize;
 
-use super::series::Period;
+use crate::audit::result::Verdict;
 use crate::cli::commands::inspect::rows::ParticipantRow;
-use crate::cli::output::{Cell, columns};
-use seckill::inventory::audit::Verdict;
-use seckill::inventory::ledger::Op;
-use seckill::inventory::sales::Mark;
-use seckill::inventory::sales::balance::Objection;
-use seckill::inventory::time::Millis;
+use crate::cli::commands::report::series::Period;
+use crate::cli::output::Cell;
+use crate::cli::output::columns;
+use crate::model::ledger::Op;
+use crate::model::time::Millis;
+use crate::report::Mark;
+use crate::report::balance::Objection;
 
 /// What fits in a row.
 #[derive(Debug, Serialize)]
@@ -155,7 +156,7 @@ impl MarkRow {
 
     /// What was done, in words.
     pub fn what(&self) -> String {
-        use super::words::{count, units};
+        use crate::cli::commands::report::words::{count, units};
         let number = self.quantity.unwrap_or_default();
         let size = number.unsigned_abs();
         match (self.op, self.total_before) {
@@ -190,7 +191,7 @@ columns!(row: RangeRow {
 
 impl RangeRow {
     pub fn label(&self) -> String {
-        use super::words::count;
+        use crate::cli::commands::report::words::count;
         match self.from == self.to {
             true => count(self.from),
             false => format!("{} to {}", count(self.from), count(self.to)),

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use seckill::inventory::sales::Sales;
-use seckill::inventory::sales::timeline::Moved;
-use seckill::inventory::time::Millis;
+use crate::model::time::Millis;
+use crate::report::Sales;
+use crate::report::timeline::Moved;
 
 /// What happened in some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -151,7 +151,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use seckill::inventory::ledger::Entry;
+    use crate::model::ledger::Entry;
 
     fn sales(orders: &[(u64, &str, &str)]) -> Sales {
         let mut sales = Sales::new(None);

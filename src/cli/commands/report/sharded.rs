@@ -2,22 +2,22 @@
 
 use anyhow::Context;
 
-use super::read::{Report, buyers, snapshot, with_ledger};
-use super::series::Series;
 use crate::cli::commands::hints;
+use crate::cli::commands::report::read::{Report, buyers, snapshot, with_ledger};
+use crate::cli::commands::report::series::Series;
 use crate::cli::commands::sharded::{each_merged, refuse};
 use crate::cli::error::Result;
 use crate::cli::output::Output;
-use seckill::inventory::activity::{Meta, Snapshot};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::ledger::{Entry, EntryId};
-use seckill::inventory::number::signed;
-use seckill::inventory::sales::Sales;
-use seckill::inventory::sales::balance::Balance;
-use seckill::inventory::sales::merged::MergedLedgers;
-use seckill::inventory::shards::Shards;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::model::activity::{Meta, Snapshot};
+use crate::model::id::ActivityId;
+use crate::model::ledger::{Entry, EntryId};
+use crate::model::number::signed;
+use crate::model::shards::Shards;
+use crate::model::status::Status;
+use crate::report::Sales;
+use crate::report::balance::Balance;
+use crate::report::merged::MergedLedgers;
+use crate::store::Store;
 
 /// Reads all shards. `whole` is the activity itself, which has neither stock nor ledger.
 pub fn read(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, out: &Output) -> Result<Report> {

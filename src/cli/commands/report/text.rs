@@ -1,15 +1,15 @@
 //! The report for people: facts, two charts over time, then tables.
 
-use super::facts::{self, Fact};
-use super::read::Report;
-use super::series::{Pace, Period, Series};
-use super::words::{between, count, rate};
+use crate::cli::commands::report::facts::{self, Fact};
+use crate::cli::commands::report::read::Report;
+use crate::cli::commands::report::series::{Pace, Period, Series};
+use crate::cli::commands::report::words::{between, count, rate};
 use crate::cli::error::Result;
 use crate::cli::output::{Output, Tone, bars, wrapped};
-use seckill::inventory::activity::State;
-use seckill::inventory::ledger::Op;
-use seckill::inventory::sales::Mark;
-use seckill::inventory::time::{Millis, Tick};
+use crate::model::activity::State;
+use crate::model::ledger::Op;
+use crate::model::time::{Millis, Tick};
+use crate::report::Mark;
 
 /// Columns if nothing bounds them, and the most and fewest that are used.
 const WIDTH: usize = 100;

@@ -2,7 +2,7 @@
 
 use indicatif::HumanCount;
 
-use seckill::inventory::time::Millis;
+use crate::model::time::Millis;
 
 /// `12,345`.
 pub fn count(number: u64) -> String {

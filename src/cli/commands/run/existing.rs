@@ -6,10 +6,10 @@ use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::fixture::{Fixture, FixtureOperation};
 use crate::cli::output::Output;
-use seckill::inventory::activity::{Action, Preheated, Snapshot};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::model::activity::{Action, Preheated, Snapshot};
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
 const MOST: usize = 10;

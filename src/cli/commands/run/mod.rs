@@ -10,18 +10,18 @@ mod sale;
 
 use std::collections::HashSet;
 
-use super::consent::Consent;
-use super::session::Session;
 use crate::cli::Mutating;
+use crate::cli::commands::consent::Consent;
+use crate::cli::commands::run::observed::Observed;
+use crate::cli::commands::run::report::{RunReport, StepRow};
+use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::input::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use observed::Observed;
-use report::{RunReport, StepRow};
-use seckill::inventory::id::ActivityId;
-use seckill::store::Store;
+use crate::model::id::ActivityId;
+use crate::store::Store;
 
 /// Run a fixture: preheat, steps, expectations
 ///
@@ -114,7 +114,7 @@ fn drive(
             }
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
             let observed = perform::perform(&step.operation, may_rush, store, out)?;
-            super::rows::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
+            crate::cli::commands::rows::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
             let number = report.steps.len() + 1;
             let differences = differences(step, &observed);
             let passed = (!observed.cut_short).then_some(differences.is_empty());

@@ -1,6 +1,6 @@
 //! How a step ended, in the words that `expect` and the table use.
 
-use seckill::inventory::order::Corrupt;
+use crate::model::order::Corrupt;
 
 #[derive(Debug, Default)]
 pub struct Observed {

@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use super::observed::{Observed, known};
-use super::rush;
+use crate::admin::activities::{Pause, Paused};
 use crate::cli::commands::reconcile;
+use crate::cli::commands::run::observed::{Observed, known};
+use crate::cli::commands::run::rush;
 use crate::cli::error::Result;
 use crate::cli::input::fixture::FixtureOperation;
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::order::{Bought, MultiOrder, MultiOutcome, Outcome};
-use seckill::inventory::status::Status;
-use seckill::store::Store;
-use seckill::store::activities::{Pause, Paused};
+use crate::model::id::ActivityId;
+use crate::model::order::{Bought, MultiOrder, MultiOutcome, Outcome};
+use crate::model::status::Status;
+use crate::store::Store;
 
 /// Does what a step says. `may_rush` says for which activities buyers may be invented.
 pub fn perform(

@@ -4,9 +4,9 @@ use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::fixture::Fixture;
 use crate::cli::output::Output;
-use seckill::inventory::activity::{Action, Plan, Preheat, Preheated};
-use seckill::inventory::id::ActivityId;
-use seckill::store::Store;
+use crate::model::activity::{Action, Plan, Preheat, Preheated};
+use crate::model::id::ActivityId;
+use crate::store::Store;
 
 pub struct FixturePreheat {
     /// One of them was refused, and none was created.

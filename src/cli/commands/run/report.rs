@@ -2,17 +2,18 @@
 
 use serde::Serialize;
 
-use super::observed::{Observed, in_words};
-use super::sale;
 use crate::cli::commands::inspect::detail::ActivityDetail;
+use crate::cli::commands::run::observed::{Observed, in_words};
+use crate::cli::commands::run::sale;
 use crate::cli::error::Result;
 use crate::cli::input::fixture::{Expectation, Fixture, FixtureOperation, Step};
-use crate::cli::output::{Cell, Format, Output, Tone, columns};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::number::Quantity;
-use seckill::inventory::order::RefundOf;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Format, Output, Tone};
+use crate::model::id::ActivityId;
+use crate::model::number::Quantity;
+use crate::model::order::RefundOf;
+use crate::model::status::Status;
+use crate::store::Store;
 
 #[derive(Debug, Serialize)]
 pub struct StepRow {

@@ -2,23 +2,21 @@
 
 use std::num::NonZeroUsize;
 
-use super::existing;
-use super::observed::{Observed, in_words, known};
+use crate::bench::{Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files};
 use crate::cli::commands::bench::too_many;
 use crate::cli::commands::hints;
+use crate::cli::commands::run::existing;
+use crate::cli::commands::run::observed::{Observed, in_words, known};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Failure;
 use crate::cli::input::fixture::{Fixture, FixtureOperation, Rush};
 use crate::cli::output::Output;
-use seckill::inventory::activity::Snapshot;
-use seckill::inventory::id::{ActivityId, RequestId};
-use seckill::inventory::order::Bought;
-use seckill::inventory::status::Status;
-use seckill::store::Store;
-use seckill::store::bulk::Limits;
-use seckill::store::load::{
-    Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
-};
+use crate::model::activity::Snapshot;
+use crate::model::id::{ActivityId, RequestId};
+use crate::model::order::Bought;
+use crate::model::status::Status;
+use crate::sell::bulk::Limits;
+use crate::store::Store;
 
 /// Some that come too late are expected, all else is worth reporting.
 const EXPECTED: [Status; 4] = [Status::Ok, Status::Replayed, Status::LimitExceeded, Status::OutOfStock];

@@ -8,9 +8,10 @@ use crate::cli::commands::inspect::detail::{self, ActivityDetail};
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::error::Result;
 use crate::cli::input::fixture::Fixture;
-use crate::cli::output::{Cell, Output, Row, Tone, columns};
-use seckill::inventory::id::ActivityId;
-use seckill::store::Store;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Output, Row, Tone};
+use crate::model::id::ActivityId;
+use crate::store::Store;
 
 const MOST_ACTIVITIES: usize = 50;
 

@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, ensure};
 
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Layout;
-use seckill::store::keys::Keys;
-use seckill::store::scripts::{Code, DEDUCT, Script};
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::script::keys::Keys;
+use crate::script::{Code, DEDUCT, Script};
 
 /// A language, with its client library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -3,21 +3,21 @@
 
 use std::borrow::Cow;
 
-use super::super::columns::Columns;
-use super::header::Header;
-use super::jsonl::line;
-use super::lines::{Lines, column_of, utf8};
-use super::row::{Column, OrderRow, Shape};
-use super::{Next, RowError};
 use crate::cli::input::InputError;
+use crate::cli::input::columns::Columns;
+use crate::cli::input::orders::header::Header;
+use crate::cli::input::orders::jsonl::line;
+use crate::cli::input::orders::lines::{Lines, column_of, utf8};
+use crate::cli::input::orders::row::{Column, OrderRow, Shape};
+use crate::cli::input::orders::{Next, RowError};
 
 /// The rows of one input.
-pub(super) struct Batch {
-    pub(super) header: Header,
+pub(crate) struct Batch {
+    pub(crate) header: Header,
 }
 
 impl Batch {
-    pub(super) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
+    pub(crate) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
         let found = loop {
             match line(lines)? {
                 Next::NotYet => lines.blocks.wait_or_stop()?,
@@ -32,7 +32,7 @@ impl Batch {
         Ok(Self { header: Header::of(lines, texts, names, shape)? })
     }
 
-    pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
+    pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = line(lines)?;
         if next != Next::Row {
             return Ok(next);
@@ -56,7 +56,7 @@ impl Batch {
     }
 
     /// The column where a value of a record begins, counted in characters.
-    pub(super) fn value_column(&self, raw: &[u8], column: Column) -> usize {
+    pub(crate) fn value_column(&self, raw: &[u8], column: Column) -> usize {
         let before = raw.split(|byte| *byte == b'\t').take(self.header.index(column));
         let start: usize = before.map(|value| value.len() + 1).sum();
         column_of(raw, start)

@@ -57,7 +57,7 @@ impl Checked {
 }
 
 /// What became of asking for a block.
-pub(super) enum Filled {
+pub(crate) enum Filled {
     /// So many bytes were appended.
     Bytes,
     /// Nothing is there yet.
@@ -180,12 +180,12 @@ impl Blocks {
         Ok(Self { digests: Vec::new(), bytes: 0, expected: Some(expected), ..self })
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Appends the next block.
-    pub(super) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled, InputError> {
+    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled, InputError> {
         match &mut self.source {
             Source::File(file) => {
                 let start = buffer.len();
@@ -215,7 +215,7 @@ impl Blocks {
     }
 
     /// Waits for a block, at most that long.
-    pub(super) fn wait(&mut self, at_most: Duration) {
+    pub(crate) fn wait(&mut self, at_most: Duration) {
         if let Source::Stream { blocks, peeked, ended } = &mut self.source
             && peeked.is_none()
             && !*ended
@@ -229,7 +229,7 @@ impl Blocks {
     }
 
     /// The same, unless the user asks to stop: for what must be there before anything else is done.
-    pub(super) fn wait_or_stop(&mut self) -> Result<(), InputError> {
+    pub(crate) fn wait_or_stop(&mut self) -> Result<(), InputError> {
         if interrupt::requested() {
             return Err(InputError::Interrupted { name: self.name.clone() });
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::cli::input::InputError;
-use seckill::names;
+use crate::names;
 
 names! {
     /// The form of an input.

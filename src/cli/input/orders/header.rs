@@ -1,26 +1,26 @@
 //! The header of csv, tsv and mysql: which of our columns it has, and at which index.
 
-use super::super::columns::{Columns, Refusal};
-use super::super::names::listed;
-use super::super::problem::{Location, Problem, Problems};
-use super::RowError;
-use super::lines::Lines;
-use super::row::{Column, Shape};
 use crate::cli::input::InputError;
+use crate::cli::input::columns::{Columns, Refusal};
+use crate::cli::input::names::listed;
+use crate::cli::input::orders::RowError;
+use crate::cli::input::orders::lines::Lines;
+use crate::cli::input::orders::row::{Column, Shape};
+use crate::cli::input::problem::{Location, Problem, Problems};
 
 #[derive(Default)]
-pub(super) struct Header {
+pub(crate) struct Header {
     /// Our columns, and the index of each in a record.
-    pub(super) columns: Vec<(Column, usize)>,
-    pub(super) width: usize,
+    pub(crate) columns: Vec<(Column, usize)>,
+    pub(crate) width: usize,
     /// Unchanged, with its line end.
-    pub(super) raw: Vec<u8>,
-    pub(super) ignored: Vec<String>,
+    pub(crate) raw: Vec<u8>,
+    pub(crate) ignored: Vec<String>,
 }
 
 impl Header {
     /// The record that was read last as a header. `texts` are its names; `None` if the input has no record.
-    pub(super) fn of(
+    pub(crate) fn of(
         lines: &Lines,
         texts: Result<Option<Vec<String>>, RowError>,
         names: &Columns,
@@ -44,7 +44,7 @@ impl Header {
     }
 
     /// The index of a column in a record.
-    pub(super) fn index(&self, column: Column) -> usize {
+    pub(crate) fn index(&self, column: Column) -> usize {
         self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at)
     }
 }

@@ -8,17 +8,17 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::super::columns::{Columns, Named, Refusal};
-use super::lines::{Lines, column_of, utf8};
-use super::row::{Column, OrderRow, Shape, expected};
-use super::{Next, RowError};
 use crate::cli::input::InputError;
+use crate::cli::input::columns::{Columns, Named, Refusal};
+use crate::cli::input::orders::lines::{Lines, column_of, utf8};
+use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
+use crate::cli::input::orders::{Next, RowError};
 
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
 const MOST_KNOWN: usize = 64;
 
 /// The objects of one input.
-pub(super) struct JsonLines {
+pub(crate) struct JsonLines {
     names: Names,
 }
 
@@ -38,7 +38,7 @@ struct Names {
 }
 
 impl JsonLines {
-    pub(super) fn new(columns: Columns, shape: &Shape) -> Self {
+    pub(crate) fn new(columns: Columns, shape: &Shape) -> Self {
         let names = Names {
             columns,
             shape: *shape,
@@ -51,12 +51,12 @@ impl JsonLines {
         Self { names }
     }
 
-    pub(super) fn ignored(&self) -> &[String] {
+    pub(crate) fn ignored(&self) -> &[String] {
         &self.names.ignored
     }
 
     /// Reads the next object into a row.
-    pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
+    pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = line(lines)?;
         if next == Next::End {
             self.names.check_mapped(lines.name())?;
@@ -131,7 +131,7 @@ impl Names {
         {
             let Refusal { message, hint } = self.columns.refusal_of(nth, &name);
             let column = value_column(lines.raw(), &name);
-            return Err(RowError::Bad(super::lines::problem(lines.line(), column, message, hint)));
+            return Err(RowError::Bad(crate::cli::input::orders::lines::problem(lines.line(), column, message, hint)));
         }
         if let Some(nth) = self.shape.number(Column::Quantity)
             && self.columns.is_mapped(nth)
@@ -146,7 +146,7 @@ impl Names {
 }
 
 /// Passes to the next line that holds something.
-pub(super) fn line(lines: &mut Lines) -> Result<Next, InputError> {
+pub(crate) fn line(lines: &mut Lines) -> Result<Next, InputError> {
     loop {
         if lines.skip_empty() {
             match memchr::memchr(b'\n', lines.rest()) {
@@ -176,7 +176,7 @@ pub(super) fn line(lines: &mut Lines) -> Result<Next, InputError> {
 }
 
 /// What serde_json says, without its own count of lines.
-pub(super) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
+pub(crate) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
     let text = error.to_string();
     let message = text.split(" at line ").next().unwrap_or(&text);
     let message = match error.classify() {
@@ -187,7 +187,7 @@ pub(super) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
 }
 
 /// The column at which the value of a field begins, counted in characters.
-pub(super) fn value_column(raw: &[u8], name: &str) -> usize {
+pub(crate) fn value_column(raw: &[u8], name: &str) -> usize {
     let text = String::from_utf8_lossy(raw);
     let found = text.find(&format!("\"{name}\"")).map_or(0, |at| at + name.len() + 2);
     let value = text[found..].find(|c: char| c != ':' && !c.is_whitespace()).unwrap_or(0);
@@ -195,7 +195,7 @@ pub(super) fn value_column(raw: &[u8], name: &str) -> usize {
 }
 
 /// The text of a string or of an integer; `None` for anything else.
-pub(super) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
     if raw.starts_with('"') {
         // Most strings have no escapes and need no copy.
         return match raw[1..raw.len() - 1].contains('\\') {
@@ -268,7 +268,7 @@ fn shortened(raw: &str) -> String {
 }
 
 /// A key, borrowed if it has no escapes.
-pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
+pub(crate) struct Key<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de> serde::Deserialize<'de> for Key<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

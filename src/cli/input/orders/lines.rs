@@ -1,17 +1,17 @@
 //! A window over the blocks of an input: the record being read is always whole in it.
 
-use super::super::encoding;
-use super::super::problem::{Location, Problem};
-use super::blocks::{Blocks, Filled};
-use super::{Next, RowError};
 use crate::cli::input::InputError;
+use crate::cli::input::encoding;
+use crate::cli::input::orders::blocks::{Blocks, Filled};
+use crate::cli::input::orders::{Next, RowError};
+use crate::cli::input::problem::{Location, Problem};
 
 /// The longest record. Without a bound, a file that lacks its line ends would be read into memory whole.
 const LONGEST: usize = 4 * 1024 * 1024;
 
 /// Bytes that were read and not yet used.
-pub(super) struct Lines {
-    pub(super) blocks: Blocks,
+pub(crate) struct Lines {
+    pub(crate) blocks: Blocks,
     data: Vec<u8>,
     /// Where the next record begins.
     start: usize,
@@ -24,12 +24,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(blocks: Blocks) -> Self {
+    pub(crate) fn new(blocks: Blocks) -> Self {
         Self { blocks, data: Vec::new(), start: 0, record: 0..0, line: 0, next_line: 1, ended: false }
     }
 
     /// Waits for the first bytes, and passes a byte order mark.
-    pub(super) fn begin(&mut self) -> Result<(), InputError> {
+    pub(crate) fn begin(&mut self) -> Result<(), InputError> {
         while self.data.len() < 3 && self.fill()? != Next::End {
             self.blocks.wait_or_stop()?;
         }
@@ -43,28 +43,28 @@ impl Lines {
     }
 
     /// The first line, or as much of it as is there.
-    pub(super) fn first_line(&mut self) -> Result<&[u8], InputError> {
+    pub(crate) fn first_line(&mut self) -> Result<&[u8], InputError> {
         while !self.data[self.start..].contains(&b'\n') && self.data.len() < LONGEST && self.fill()? != Next::End {
             self.blocks.wait_or_stop()?;
         }
         Ok(self.data[self.start..].split(|byte| *byte == b'\n').next().unwrap_or_default())
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.blocks.name()
     }
 
-    pub(super) fn line(&self) -> u64 {
+    pub(crate) fn line(&self) -> u64 {
         self.line
     }
 
     /// The record that was read last, with its line end.
-    pub(super) fn raw(&self) -> &[u8] {
+    pub(crate) fn raw(&self) -> &[u8] {
         &self.data[self.record.clone()]
     }
 
     /// Skips empty lines; false if nothing is left.
-    pub(super) fn skip_empty(&mut self) -> bool {
+    pub(crate) fn skip_empty(&mut self) -> bool {
         while let Some(byte) = self.data.get(self.start) {
             match byte {
                 b'\n' => self.next_line += 1,
@@ -77,12 +77,12 @@ impl Lines {
     }
 
     /// What was read and not yet used.
-    pub(super) fn rest(&self) -> &[u8] {
+    pub(crate) fn rest(&self) -> &[u8] {
         &self.data[self.start..]
     }
 
     /// Takes the next bytes of [`rest`](Self::rest) as a record.
-    pub(super) fn take(&mut self, length: usize) {
+    pub(crate) fn take(&mut self, length: usize) {
         self.record = self.start..self.start + length;
         self.start += length;
         self.line = self.next_line;
@@ -90,7 +90,7 @@ impl Lines {
     }
 
     /// Reads on: [`Next::Row`] says that there is more in [`rest`](Self::rest).
-    pub(super) fn fill(&mut self) -> Result<Next, InputError> {
+    pub(crate) fn fill(&mut self) -> Result<Next, InputError> {
         if self.ended {
             return Ok(Next::End);
         }
@@ -115,28 +115,28 @@ impl Lines {
     }
 
     /// A problem of the record that was read last, at a byte of it.
-    pub(super) fn bad(&self, byte: usize, message: impl Into<String>) -> RowError {
+    pub(crate) fn bad(&self, byte: usize, message: impl Into<String>) -> RowError {
         RowError::Bad(self.problem(byte, message.into(), None))
     }
 
     /// The same, with the next step.
-    pub(super) fn problem(&self, byte: usize, message: String, hint: Option<String>) -> Problem {
+    pub(crate) fn problem(&self, byte: usize, message: String, hint: Option<String>) -> Problem {
         problem(self.line, column_of(self.raw(), byte), message, hint)
     }
 }
 
 /// A problem at a line and column, as editors count them.
-pub(super) fn problem(line: u64, column: usize, message: String, hint: Option<String>) -> Problem {
+pub(crate) fn problem(line: u64, column: usize, message: String, hint: Option<String>) -> Problem {
     Problem::new(Location { line: usize::try_from(line).unwrap_or(usize::MAX), column }, message).hint(hint)
 }
 
 /// The column of a byte of a record, counted from 1 in characters.
-pub(super) fn column_of(raw: &[u8], byte: usize) -> usize {
+pub(crate) fn column_of(raw: &[u8], byte: usize) -> usize {
     String::from_utf8_lossy(&raw[..byte.min(raw.len())]).chars().count() + 1
 }
 
 /// The record as text.
-pub(super) fn utf8<'a>(lines: &Lines, bytes: &'a [u8]) -> Result<&'a str, RowError> {
+pub(crate) fn utf8<'a>(lines: &Lines, bytes: &'a [u8]) -> Result<&'a str, RowError> {
     std::str::from_utf8(bytes).map_err(|_| {
         let raw = lines.raw();
         let valid = std::str::from_utf8(raw).err().map_or(0, |error| error.valid_up_to());

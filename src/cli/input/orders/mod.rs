@@ -16,22 +16,22 @@ mod tests;
 
 use std::time::Duration;
 
-pub use super::mapping::Mapping;
-pub use blocks::{Blocks, Checked};
-pub use dialect::{Delimiter, Dialect, RowFormat};
-pub use multi::MultiRow;
-pub use row::{Column, OrderRow, Quantities, Shape};
+pub use crate::cli::input::mapping::Mapping;
+pub use crate::cli::input::orders::blocks::{Blocks, Checked};
+pub use crate::cli::input::orders::dialect::{Delimiter, Dialect, RowFormat};
+pub use crate::cli::input::orders::multi::MultiRow;
+pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
 
-pub(super) use row::is_rounded;
-pub(super) use separated::after_quote;
+pub(crate) use crate::cli::input::orders::row::is_rounded;
+pub(crate) use crate::cli::input::orders::separated::after_quote;
 
-use super::columns::Columns;
-use super::problem::Problem;
 use crate::cli::input::InputError;
-use batch::Batch;
-use jsonl::JsonLines;
-use lines::Lines;
-use separated::Separated;
+use crate::cli::input::columns::Columns;
+use crate::cli::input::orders::batch::Batch;
+use crate::cli::input::orders::jsonl::JsonLines;
+use crate::cli::input::orders::lines::Lines;
+use crate::cli::input::orders::separated::Separated;
+use crate::cli::input::problem::Problem;
 
 /// What came of asking for the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl OrderReader {
         }
     }
 
-    pub(super) fn column_name(&self, column: Column) -> &str {
+    pub(crate) fn column_name(&self, column: Column) -> &str {
         self.shape.number(column).map_or(column.name(), |nth| self.columns.name(nth))
     }
 

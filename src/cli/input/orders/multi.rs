@@ -4,12 +4,13 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::jsonl::{Key, text_of};
-use super::row::{Column, OrderRow, Shape};
-use super::{Next, OrderReader, RowError, lines};
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::number::Quantity;
-use seckill::inventory::order::{Items, MultiOrder};
+use crate::cli::input::orders::jsonl::{Key, text_of};
+use crate::cli::input::orders::lines;
+use crate::cli::input::orders::row::{Column, OrderRow, Shape};
+use crate::cli::input::orders::{Next, OrderReader, RowError};
+use crate::model::id::ActivityId;
+use crate::model::number::Quantity;
+use crate::model::order::{Items, MultiOrder};
 
 #[derive(Debug, Default)]
 pub struct MultiRow {
@@ -31,7 +32,8 @@ impl MultiRow {
             self.text.clear();
             self.buffer.clear();
             items(text, &reader.shape, &mut self.buffer).map_err(|message| {
-                let column = super::jsonl::value_column(reader.raw(), reader.column_name(Column::Items));
+                let column =
+                    crate::cli::input::orders::jsonl::value_column(reader.raw(), reader.column_name(Column::Items));
                 RowError::Bad(lines::problem(self.order.line(), column, format!("items: {message}"), None))
             })?;
             self.items = self.buffer.drain(..).collect();

@@ -1,15 +1,15 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
-use super::super::columns::Columns;
-use super::super::mapping::Mapping;
-use super::super::names::quoted;
 use crate::cli::input::InputError;
-use seckill::inventory::id::{ActivityId, RequestId, UserId};
-use seckill::inventory::layout::Layout;
-use seckill::inventory::ledger::EntryId;
-use seckill::inventory::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
-use seckill::inventory::reason::{MOST_REASON, Reason};
-use seckill::names;
+use crate::cli::input::columns::Columns;
+use crate::cli::input::mapping::Mapping;
+use crate::cli::input::names::quoted;
+use crate::model::id::{ActivityId, RequestId, UserId};
+use crate::model::layout::Layout;
+use crate::model::ledger::EntryId;
+use crate::model::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
+use crate::model::order::reason::{MOST_REASON, Reason};
+use crate::names;
 
 names! {
     pub enum Column {
@@ -50,7 +50,7 @@ pub struct Shape {
 
 impl Shape {
     /// Why an activity is not one of the layout.
-    pub(super) fn refuses(&self, activity: &ActivityId) -> Option<String> {
+    pub(crate) fn refuses(&self, activity: &ActivityId) -> Option<String> {
         self.layout.and_then(|layout| layout.check_id(activity).err())
     }
 
@@ -60,28 +60,28 @@ impl Shape {
     }
 
     /// What an input calls them, numbered as they come in [`columns`](Self::columns).
-    pub(super) fn names(&self, mapping: &Mapping) -> Result<Columns, InputError> {
+    pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns, InputError> {
         let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
         let columns = Columns::new(&names(self.required), &names(self.optional), mapping)?;
         // Orders of several activities come from backends, and have no `--map`.
         Ok(if self.number(Column::Items).is_some() { columns.without_map() } else { columns })
     }
 
-    pub(super) fn number(&self, wanted: Column) -> Option<usize> {
+    pub(crate) fn number(&self, wanted: Column) -> Option<usize> {
         self.columns().position(|column| column == wanted)
     }
 
-    pub(super) fn column(&self, number: usize) -> Option<Column> {
+    pub(crate) fn column(&self, number: usize) -> Option<Column> {
         self.columns().nth(number)
     }
 }
 
 /// What is wrong with a value.
 #[derive(Debug)]
-pub(super) struct Wrong {
-    pub(super) column: Column,
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
+pub(crate) struct Wrong {
+    pub(crate) column: Column,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
 }
 
 /// One row, in buffers that are used again for the next.
@@ -97,16 +97,16 @@ pub struct OrderRow {
 }
 
 impl OrderRow {
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.values = Default::default();
     }
 
-    pub(super) fn set_line(&mut self, line: u64) {
+    pub(crate) fn set_line(&mut self, line: u64) {
         self.line = line;
     }
 
-    pub(super) fn set(&mut self, column: Column, text: &str) {
+    pub(crate) fn set(&mut self, column: Column, text: &str) {
         let start = self.text.len();
         self.text.push_str(text);
         // A record is far shorter than 4 GB.
@@ -136,7 +136,7 @@ impl OrderRow {
     }
 
     /// Holds the values against their rules.
-    pub(super) fn check(&mut self, shape: &Shape, columns: &Columns) -> Result<(), Wrong> {
+    pub(crate) fn check(&mut self, shape: &Shape, columns: &Columns) -> Result<(), Wrong> {
         for (nth, column) in shape.required.iter().enumerate() {
             if self.get(*column).is_none() {
                 let message =
@@ -199,7 +199,7 @@ impl OrderRow {
 }
 
 /// Whether an id is a number as spreadsheets and floating point print it: `1.2346E+17`. `1e3` is an id.
-pub(in crate::cli::input) fn is_rounded(text: &str) -> bool {
+pub(crate) fn is_rounded(text: &str) -> bool {
     let Some((mantissa, exponent)) = text.split_once(['E', 'e']) else { return false };
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(whole, rest)| (whole, Some(rest)));
@@ -234,7 +234,7 @@ fn signed(text: &str, quantities: Quantities) -> Option<i64> {
 }
 
 /// What a column must hold, for errors.
-pub(super) fn expected(column: Column, quantities: Quantities) -> &'static str {
+pub(crate) fn expected(column: Column, quantities: Quantities) -> &'static str {
     match (column, quantities) {
         (Column::Activity, _) => ActivityId::EXPECTED,
         (Column::User, _) => UserId::EXPECTED,

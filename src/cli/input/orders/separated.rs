@@ -2,15 +2,15 @@
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use super::super::columns::Columns;
-use super::header::Header;
-use super::lines::{Lines, column_of, utf8};
-use super::row::{Column, OrderRow, Shape};
-use super::{Next, RowError};
 use crate::cli::input::InputError;
+use crate::cli::input::columns::Columns;
+use crate::cli::input::orders::header::Header;
+use crate::cli::input::orders::lines::{Lines, column_of, utf8};
+use crate::cli::input::orders::row::{Column, OrderRow, Shape};
+use crate::cli::input::orders::{Next, RowError};
 
 /// The records of one input.
-pub(super) struct Separated {
+pub(crate) struct Separated {
     reader: Reader,
     delimiter: u8,
     /// The values of the record being read, one behind the other, and where each of them ends.
@@ -22,11 +22,11 @@ pub(super) struct Separated {
     ends_len: usize,
     /// Whether the record has no quotes: its values are those of the line itself, with delimiters between them.
     is_plain: bool,
-    pub(super) header: Header,
+    pub(crate) header: Header,
 }
 
 impl Separated {
-    pub(super) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
+    pub(crate) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
         let mut separated = Self {
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
             delimiter,
@@ -53,7 +53,7 @@ impl Separated {
         Ok(separated)
     }
 
-    pub(super) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
+    pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = self.record(lines)?;
         if next != Next::Row {
             return Ok(next);
@@ -75,7 +75,7 @@ impl Separated {
     }
 
     /// The column where a value of a record begins, counted in characters.
-    pub(super) fn value_column(&self, raw: &[u8], column: Column) -> usize {
+    pub(crate) fn value_column(&self, raw: &[u8], column: Column) -> usize {
         column_of(raw, scan(raw, self.delimiter).0.get(self.header.index(column)).copied().unwrap_or(0))
     }
 
@@ -180,7 +180,7 @@ fn values(count: usize) -> String {
 }
 
 /// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
-pub(in crate::cli::input) fn after_quote(raw: &[u8], delimiter: u8) -> Option<usize> {
+pub(crate) fn after_quote(raw: &[u8], delimiter: u8) -> Option<usize> {
     let (mut at, mut begins) = (0, true);
     while at < raw.len() {
         if !begins || raw[at] != b'"' {

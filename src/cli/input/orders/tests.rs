@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use super::*;
+use crate::cli::input::orders::*;
 
 const SHAPE: Shape = Shape {
     layout: None,
@@ -36,7 +36,7 @@ fn read(text: impl AsRef<[u8]>, dialect: Dialect, map: &str) -> (Vec<String>, Op
             )),
             Ok(false) => return (rows, None),
             Err(RowError::Bad(problem)) => {
-                let mut problems = super::super::problem::Problems::of("f");
+                let mut problems = crate::cli::input::problem::Problems::of("f");
                 problems.report(problem);
                 return (rows, problems.end().err().map(|error| error.to_string()));
             }

@@ -1,12 +1,13 @@
 //! Metrics of ledgers and of who reads them.
 
-use super::families as f;
+use crate::cli::commands::inspect::metrics::families as f;
 use crate::cli::error::Result;
 use crate::cli::output::prometheus::Exposition;
-use seckill::inventory::activity::Snapshot;
-use seckill::inventory::id::ActivityId;
-use seckill::store::feeds::Feed;
-use seckill::store::{Store, StoreError};
+use crate::error::StoreError;
+use crate::model::activity::Snapshot;
+use crate::model::id::ActivityId;
+use crate::read::feeds::Feed;
+use crate::store::Store;
 
 /// Of a sharded activity entries are those of all shards, and each shard has consumer groups of its own.
 pub fn metrics(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition) -> Result<()> {

@@ -4,17 +4,19 @@ mod families;
 mod ledgers;
 mod servers;
 
-use super::rows::ActivityRow;
-use super::{InspectArgs, alert, chosen, detail, exit, snapshots};
+use crate::cli::commands::inspect::alert;
+use crate::cli::commands::inspect::detail;
+use crate::cli::commands::inspect::rows::ActivityRow;
+use crate::cli::commands::inspect::{InspectArgs, chosen, exit, snapshots};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::cli::output::prometheus::{Exposition, Family};
+use crate::model::activity::{Snapshot, State};
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::store::Store;
 use families as f;
-use seckill::inventory::activity::{Snapshot, State};
-use seckill::inventory::status::Status;
-use seckill::inventory::time::Millis;
-use seckill::store::Store;
 
 /// Reads everything once, and prints it.
 pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {

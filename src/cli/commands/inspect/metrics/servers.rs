@@ -1,10 +1,11 @@
 //! Metrics of the servers: of all their callers, whoever they are.
 
-use super::families as f;
+use crate::cli::commands::inspect::metrics::families as f;
 use crate::cli::error::Result;
 use crate::cli::output::prometheus::Exposition;
-use seckill::store::info::{Info, Section};
-use seckill::store::{Store, StoreError};
+use crate::error::StoreError;
+use crate::read::stats::info::{Info, Section};
+use crate::store::Store;
 
 /// Upper bounds of the buckets in microseconds: the powers of two in which servers count.
 const BUCKETS: [u64; 18] = [
@@ -38,7 +39,7 @@ pub fn metrics(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     }
     let mut failures = metrics.family(f::FAILURES);
     for (node, info) in &servers {
-        failures.add(&[("node", node)], info.scripts().map(seckill::store::info::CallStats::errors));
+        failures.add(&[("node", node)], info.scripts().map(crate::read::stats::info::CallStats::errors));
     }
     let durations = store.script_durations()?;
     let mut samples = metrics.family(f::DURATION);

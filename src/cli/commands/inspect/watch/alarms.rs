@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use seckill::inventory::activity::State;
-use seckill::inventory::status::Status;
-use seckill::names;
-use seckill::store::watch::View;
+use crate::model::activity::State;
+use crate::model::status::Status;
+use crate::names;
+use crate::read::watch::View;
 
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::output::Tone;

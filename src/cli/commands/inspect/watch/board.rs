@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::rates::History;
-use super::reader::Update;
-use super::row::WatchRow;
-use super::servers::Servers;
 use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::selection::Selection;
-use seckill::inventory::id::ActivityId;
-use seckill::inventory::layout::Kind;
-use seckill::inventory::time::Millis;
-use seckill::store::StoreError;
-use seckill::store::watch::{NewestOrder, View};
+use crate::cli::commands::inspect::watch::rates::History;
+use crate::cli::commands::inspect::watch::reader::Update;
+use crate::cli::commands::inspect::watch::row::WatchRow;
+use crate::cli::commands::inspect::watch::servers::Servers;
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::layout::Kind;
+use crate::model::time::Millis;
+use crate::read::watch::{NewestOrder, View};
 
 /// A server that takes longer to answer than this is worth a line.
 const LATE: Duration = Duration::from_secs(1);

@@ -11,19 +11,19 @@ mod show;
 
 use std::time::{Duration, Instant};
 
-use super::alert::AlertBelow;
-use super::selection::{Selection, Wanted};
 use crate::cli::commands::hints;
+use crate::cli::commands::inspect::alert::AlertBelow;
+use crate::cli::commands::inspect::selection::{Selection, Wanted};
+use crate::cli::commands::inspect::watch::board::Board;
+use crate::cli::commands::inspect::watch::reader::{Reader, Update, Updates};
+use crate::cli::commands::inspect::watch::row::WatchRow;
+use crate::cli::commands::inspect::watch::show::Title;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Screen, restore_screen};
-use board::Board;
-use reader::{Reader, Update, Updates};
-use row::WatchRow;
-use seckill::inventory::number::between;
-use seckill::store::Store;
-use show::Title;
+use crate::model::number::between;
+use crate::store::Store;
 
 /// How soon a key, a signal or another size of the terminal is noticed.
 const TICK: Duration = Duration::from_millis(100);

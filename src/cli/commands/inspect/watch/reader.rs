@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use crate::cli::commands::inspect::selection::Wanted;
 use crate::cli::error::Result;
-use seckill::inventory::id::ActivityId;
-use seckill::store::info::Section;
-use seckill::store::stats::ServerInfo;
-use seckill::store::watch::{NewestOrder, Reading, View, Watched};
-use seckill::store::{Store, StoreError};
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::read::stats::ServerInfo;
+use crate::read::stats::info::Section;
+use crate::read::watch::{NewestOrder, Reading, View, Watched};
+use crate::store::Store;
 
 /// How often new activities are looked for.
 const INDEX_AFTER: Duration = Duration::from_secs(2);

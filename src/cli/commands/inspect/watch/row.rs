@@ -4,17 +4,18 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::alarms::Alarm;
-use super::forecast::Forecast;
-use super::rates::History;
-use super::servers::Figures;
 use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::rows::{ActivityRow, tone};
-use crate::cli::output::{Cell, Field, Tone, columns};
-use seckill::inventory::activity::State;
-use seckill::inventory::layout::Kind;
-use seckill::inventory::time::Millis;
-use seckill::store::watch::View;
+use crate::cli::commands::inspect::watch::alarms::Alarm;
+use crate::cli::commands::inspect::watch::forecast::Forecast;
+use crate::cli::commands::inspect::watch::rates::History;
+use crate::cli::commands::inspect::watch::servers::Figures;
+use crate::cli::output::columns;
+use crate::cli::output::{Cell, Field, Tone};
+use crate::model::activity::State;
+use crate::model::layout::Kind;
+use crate::model::time::Millis;
+use crate::read::watch::View;
 
 /// An activity at one reading. What is not known is null.
 #[derive(Debug, Serialize)]

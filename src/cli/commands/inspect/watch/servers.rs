@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use seckill::store::StoreError;
-use seckill::store::info::{CallStats, Info, LatencyStats, Role};
-use seckill::store::stats::ServerInfo;
+use crate::error::StoreError;
+use crate::read::stats::ServerInfo;
+use crate::read::stats::info::{CallStats, Info, LatencyStats, Role};
 
 /// What is known of the servers and their counters.
 #[derive(Debug, Default)]

@@ -4,16 +4,16 @@ use std::time::{Duration, Instant};
 
 use indicatif::HumanCount;
 
-use super::alarms::Alarm;
-use super::board::Board;
-use super::forecast::Forecast;
-use super::row::{SPARE, WatchRow};
+use crate::cli::commands::inspect::watch::alarms::Alarm;
+use crate::cli::commands::inspect::watch::board::Board;
+use crate::cli::commands::inspect::watch::forecast::Forecast;
+use crate::cli::commands::inspect::watch::row::{SPARE, WatchRow};
 use crate::cli::output::{Frame, Tone};
-use seckill::inventory::activity::State;
-use seckill::inventory::ledger::Op;
-use seckill::store::StoreError;
-use seckill::store::info::Role;
-use seckill::store::watch::NewestOrder;
+use crate::error::StoreError;
+use crate::model::activity::State;
+use crate::model::ledger::Op;
+use crate::read::stats::info::Role;
+use crate::read::watch::NewestOrder;
 
 /// Alarms that are shown in a line each.
 const ALARMS: usize = 5;

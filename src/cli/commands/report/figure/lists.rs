@@ -1,6 +1,6 @@
 //! Units a user and the largest buyers, side by side, as bars with names.
 
-use super::{BODY, EDGE, WIDTH};
+use crate::cli::commands::report::figure::{BODY, EDGE, WIDTH};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::words::{count, percent, units};
 use crate::cli::output::svg::{Px, Svg, fitted, text_width};

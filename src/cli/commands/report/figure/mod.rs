@@ -4,13 +4,13 @@ mod lists;
 mod plot;
 mod scale;
 
-use super::facts;
-use super::read::Report;
-use super::text::{state, window};
-use super::words::{between, count, percent};
+use crate::audit::result::Verdict;
+use crate::cli::commands::report::facts;
+use crate::cli::commands::report::figure::scale::short;
+use crate::cli::commands::report::read::Report;
+use crate::cli::commands::report::text::{state, window};
+use crate::cli::commands::report::words::{between, count, percent};
 use crate::cli::output::svg::{Px, Svg, fitted, text_width};
-use scale::short;
-use seckill::inventory::audit::Verdict;
 
 /// The picture's width, and the room at its edges.
 const WIDTH: f64 = 960.0;

@@ -2,16 +2,16 @@
 
 use std::fmt::Display;
 
-use super::scale::{Scale, short};
-use super::{EDGE, SMALL, WIDTH};
 use crate::cli::commands::report::facts;
+use crate::cli::commands::report::figure::scale::{Scale, short};
+use crate::cli::commands::report::figure::{EDGE, SMALL, WIDTH};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::row::MarkRow;
 use crate::cli::commands::report::series::{Pace, Period, Series};
 use crate::cli::commands::report::words::{count, rate, units};
 use crate::cli::output::svg::{Px, Svg, fitted, text_width};
-use seckill::inventory::ledger::Op;
-use seckill::inventory::time::Millis;
+use crate::model::ledger::Op;
+use crate::model::time::Millis;
 
 /// From the heading of the first plot to the last line below the second.
 pub const HEIGHT: f64 = 530.0;

@@ -1,0 +1,278 @@
+//! Takes over an activity that another system created, or that lost its meta or the beginning of its ledger. Its stock
+//! is withdrawn first, then participants are scanned, and their units written where nobody reads them; then, in one
+//! step, an audit begins there and the stock returns. Wherever it ends, the next call resumes.
+
+use redis::Value;
+
+use crate::admin::adoption::Adopted;
+use crate::audit::ledger_state::LedgerState;
+use crate::error::{Settle, StoreError};
+use crate::model::activity::Plan;
+use crate::model::id::ActivityId;
+use crate::model::layout::Kind;
+use crate::model::number::signed;
+use crate::model::order::Corrupt;
+use crate::model::status::Status;
+use crate::model::status::call_code::STALE;
+use crate::model::time::Millis;
+use crate::read::checkpoint::encode_page;
+use crate::read::holders::Holders;
+use crate::redis::call::Again;
+use crate::script::ADOPT;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// What an activity lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing: it was preheated or adopted.
+    Whole,
+    /// Its meta; the ledger begins with its preheat, so that it says what the meta said.
+    Ledger,
+    /// An adoption of it was begun.
+    Unfinished,
+    /// The beginning of its ledger.
+    Partial,
+    /// Its meta and the beginning of its ledger.
+    Lost,
+    /// Its stock key.
+    Stock,
+    /// Everything that we write: another system created it.
+    Foreign,
+}
+
+/// An activity before it is taken over.
+#[derive(Debug, Clone)]
+pub struct Adoptable {
+    /// `ok`, `not_preheated` or `corrupt`.
+    pub status: Status,
+    /// Which key is corrupt, and what it holds.
+    pub corrupt: Option<Corrupt>,
+    /// What it lacks.
+    pub stage: Stage,
+    /// Units for sale, withdrawn ones included; `None` if the stock key is gone.
+    pub units: Option<u64>,
+    /// The total in its meta.
+    pub total: Option<u64>,
+    /// The limit in its meta.
+    pub per_user_limit: Option<u64>,
+    /// How many participants there are.
+    pub participants: u64,
+    /// Whether a key of it will expire.
+    pub expires: bool,
+    epoch: String,
+    last: Option<String>,
+}
+
+/// How the last step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finished {
+    /// The activity is taken over, with so many units for sale.
+    Done(u64),
+    /// A first try whose reply was lost had done it.
+    Replayed(u64),
+    /// Something changed since it was read.
+    Stale,
+}
+
+impl Store {
+    /// What an activity lacks. Nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn plan_adoption(&mut self, activity: &ActivityId) -> Result<Adoptable, StoreError> {
+        let value = self.adopt(activity, Again::Reads, "plan", Vec::new())?;
+        adoptable(value, &self.keys(activity))
+    }
+
+    /// Moves the stock out of reach and pauses the activity; `None` if somebody has taken it over meanwhile.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn withdraw(&mut self, activity: &ActivityId, name: &str, total: u64) -> Result<Option<Adoptable>, StoreError> {
+        self.add_to_index([activity])?;
+        let arguments = vec![String::new(), name.to_owned(), total.to_string()];
+        let value = self.adopt(activity, Again::Safe, "withdraw", arguments)?;
+        if is_stale(&value) { Ok(None) } else { adoptable(value, &self.keys(activity)).map(Some) }
+    }
+
+    /// The ledger of an activity whose meta was lost; `None` if not all of it can be read.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn fold_ledger(&mut self, activity: &ActivityId, found: &Adoptable) -> Result<Option<LedgerState>, StoreError> {
+        let keys = self.keys(activity);
+        let mut state = LedgerState::new(self.layout.kind(), None);
+        let upto = found.last.as_deref().and_then(|last| last.parse().ok());
+        let (Some(upto), Ok(epoch)) = (upto, found.epoch.parse()) else { return Ok(None) };
+        self.throttle = crate::store::scan::throttle::Throttle::gentle();
+        self.fold(&keys.ledger, &mut state, upto)?;
+        let is_readable = state.is_whole(epoch) && state.unreadable.is_empty() && state.total.is_some();
+        Ok(is_readable.then_some(state))
+    }
+
+    /// Writes what participants hold, where nobody reads it yet: how many pages; `None` if another adoption runs.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn write_holders(
+        &mut self,
+        activity: &ActivityId,
+        found: &Adoptable,
+        name: &str,
+        holders: &Holders,
+        held: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let keys = self.keys(activity);
+        self.clear(&keys, &found.epoch)?;
+        // A bare counter sold to one user without a name.
+        let pages = match self.layout.kind() {
+            Kind::Counter if held > 0 => vec![encode_page(&[(b"", Some(signed(held)), 0)])],
+            _ => holders.pages(&self.open_by_user(activity)?),
+        };
+        let count = pages.len() as u64;
+        for (number, page) in pages.into_iter().enumerate() {
+            if !self.write_page(&keys, &found.epoch, name, number, page)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(count))
+    }
+
+    /// Takes the activity over, in one step. `pages` is `None` if its ledger is whole without a checkpoint, and then
+    /// `is_paused` is what that ledger says.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    #[allow(clippy::too_many_arguments, reason = "each is checked by the script against what it finds")]
+    pub fn finish_adoption(
+        &mut self,
+        plan: &Plan,
+        found: &Adoptable,
+        adopted: Adopted,
+        name: &str,
+        pages: Option<u64>,
+        is_paused: bool,
+        reason: Option<&str>,
+    ) -> Result<Finished, StoreError> {
+        let given = |field: Option<String>| field.map(|value| format!("={value}")).unwrap_or_default();
+        // A meta that was lost had the sum of what is held open.
+        let open: i64 = self.open_by_user(&plan.id)?.values().sum();
+        let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
+        let arguments = vec![
+            reason.unwrap_or_default().to_owned(),
+            name.to_owned(),
+            adopted.total.to_string(),
+            adopted.held.to_string(),
+            with_pages(adopted.units.to_string()),
+            with_pages(found.participants.to_string()),
+            found.last.clone().unwrap_or_default(),
+            pages.map(|pages| pages.to_string()).unwrap_or_default(),
+            given(plan.per_user_limit.map(|limit| limit.to_string())),
+            given(plan.title.clone()),
+            given(plan.starts_at.map(|time: Millis| time.get().to_string())),
+            given(plan.ends_at.map(|time: Millis| time.get().to_string())),
+            if is_paused { "paused" } else { "live" }.to_owned(),
+            if open > 0 { open.to_string() } else { String::new() },
+        ];
+        let value = self.adopt(&plan.id, Again::Safe, "switch", arguments)?;
+        if is_stale(&value) {
+            return Ok(Finished::Stale);
+        }
+        let reply = Reply::of(&ADOPT);
+        let values = reply.array(value)?;
+        let units = reply.count(values.get(1)).unwrap_or(None).unwrap_or_default();
+        match reply.status(values.first())? {
+            Status::Ok => {
+                let keys = self.keys(&plan.id);
+                self.clear(&keys, &found.epoch)?;
+                Ok(Finished::Done(units))
+            }
+            Status::Replayed => Ok(Finished::Replayed(units)),
+            // It is corrupt now, or gone.
+            _ => Ok(Finished::Stale),
+        }
+    }
+
+    /// Ends an adoption that cannot be finished: what it found is as it was, and for sale again.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn undo_adoption(&mut self, activity: &ActivityId, found: &Adoptable, name: &str) -> Result<(), StoreError> {
+        let keys = self.keys(activity);
+        self.clear(&keys, &found.epoch)?;
+        self.adopt(activity, Again::Safe, "undo", vec![String::new(), name.to_owned()]).map(|_| ())
+    }
+
+    /// One step of the script; `arguments` are those from the reason on.
+    fn adopt(
+        &mut self,
+        activity: &ActivityId,
+        again: Again,
+        step: &str,
+        arguments: Vec<String>,
+    ) -> Result<Value, StoreError> {
+        let keys = self.keys(activity);
+        let names: Vec<&str> = keys.in_order().collect();
+        let settle = Some(Settle::SameCall);
+        let first = [self.kind(), step.to_owned(), self.operator.clone()];
+        let value = self.servers.run(&ADOPT, &names, again, settle, |_| {
+            first.iter().cloned().chain(arguments.iter().cloned()).collect::<Vec<String>>()
+        })?;
+        if again != Again::Reads {
+            self.changed(activity);
+        }
+        Ok(value)
+    }
+}
+
+fn is_stale(value: &Value) -> bool {
+    matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(STALE)))
+}
+
+/// Reads what the steps `plan` and `withdraw` reply.
+fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable, StoreError> {
+    let reply = Reply::of(&ADOPT);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    let mut found = Adoptable {
+        status,
+        corrupt: None,
+        stage: Stage::Foreign,
+        units: None,
+        total: None,
+        per_user_limit: None,
+        participants: 0,
+        expires: false,
+        epoch: String::new(),
+        last: None,
+    };
+    match status {
+        Status::Ok => {}
+        Status::Corrupt => {
+            found.corrupt = Some(reply.corrupt(&values, keys)?);
+            return Ok(found);
+        }
+        _ => return Ok(found),
+    }
+    found.stage = match reply.text(values.get(1))?.as_deref() {
+        Some("whole") => Stage::Whole,
+        Some("ledger") => Stage::Ledger,
+        Some("unfinished") => Stage::Unfinished,
+        Some("partial") => Stage::Partial,
+        Some("lost") => Stage::Lost,
+        Some("stock") => Stage::Stock,
+        Some("foreign") => Stage::Foreign,
+        _ => return Err(reply.invalid(&values)),
+    };
+    let has_stock = reply.text(values.get(10))?.is_some();
+    found.units = if has_stock { reply.count(values.get(2))? } else { None };
+    found.total = reply.count(values.get(4))?;
+    found.per_user_limit = reply.count(values.get(5))?;
+    found.epoch = reply.text(values.get(6))?.unwrap_or_default();
+    found.last = reply.text(values.get(7))?;
+    found.participants = reply.count(values.get(9))?.unwrap_or_default();
+    found.expires = reply.count(values.get(11))? == Some(1);
+    Ok(found)
+}

@@ -1,0 +1,187 @@
+//! What the parent of a sharded activity says: read, and changed only if it is still as it was read.
+
+use redis::Value;
+
+use crate::error::{Settle, StoreError};
+use crate::model::activity::rules::PackedRules;
+use crate::model::activity::shard_plan::ShardPlan;
+use crate::model::id::ActivityId;
+use crate::model::order::Corrupt;
+use crate::model::shards::Shards;
+use crate::model::status::{Status, call_code};
+use crate::redis::call::Again;
+use crate::redis::call::covered::SafeCall;
+use crate::script::PARENT;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// The fields of a parent's meta: rules, title, shards, plan.
+type Texts = [Option<Vec<u8>>; 4];
+
+/// What the meta of an activity says that may be a parent, as it was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Parent {
+    texts: Texts,
+    /// Other keys of the activity that are there: a parent has none.
+    pub others: u64,
+    /// The meta cannot be read.
+    pub corrupt: Option<Corrupt>,
+}
+
+/// What a parent says, or should say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Says {
+    pub rules: PackedRules,
+    /// Empty for none.
+    pub title: String,
+    pub shards: Option<Shards>,
+    pub plan: Option<ShardPlan>,
+}
+
+impl Says {
+    fn texts(&self) -> Texts {
+        [
+            Some(self.rules.to_string()),
+            Some(self.title.clone()).filter(|title| !title.is_empty()),
+            self.shards.as_ref().map(Shards::to_string),
+            self.plan.as_ref().map(ShardPlan::to_string),
+        ]
+        .map(|text| text.map(String::into_bytes))
+    }
+}
+
+impl Parent {
+    /// A parent that says this.
+    pub fn of(says: &Says) -> Self {
+        Self { texts: says.texts(), ..Self::default() }
+    }
+
+    fn text(&self, nth: usize) -> Option<String> {
+        self.texts[nth].as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// Whether nothing of the activity is there.
+    pub fn is_absent(&self) -> bool {
+        self.others == 0 && self.corrupt.is_none() && self.texts.iter().all(Option::is_none)
+    }
+
+    /// Whether it is a parent, be it half made; else there is no activity, or one without shards.
+    pub fn is_parent(&self) -> bool {
+        self.texts[2].is_some() || self.texts[3].is_some()
+    }
+
+    /// The epoch of its rules, even if the rest of them is damaged.
+    pub fn epoch(&self) -> u64 {
+        let epoch = self.text(0).and_then(|rules| crate::model::number::whole(rules.split(' ').nth(2)?));
+        epoch.unwrap_or_default()
+    }
+
+    /// What it says.
+    ///
+    /// # Errors
+    /// Which field of the meta cannot be read.
+    pub fn says(&self, meta: &str) -> Result<Says, Corrupt> {
+        let unreadable = |nth: usize, field: &str| {
+            let value = self.text(nth).unwrap_or_default();
+            let what = format!("holds `{}` as `{field}`, which no preheat writes", value.escape_debug());
+            Corrupt { key: meta.to_owned(), what }
+        };
+        let rules = self.text(0).and_then(|text| text.parse().ok()).ok_or_else(|| unreadable(0, "rules"))?;
+        let shards = self.text(2).map(|text| text.parse().map_err(|_| unreadable(2, "shards"))).transpose()?;
+        let plan = self.text(3).map(|text| text.parse().map_err(|_| unreadable(3, "plan"))).transpose()?;
+        Ok(Says { rules, title: self.text(1).unwrap_or_default(), shards, plan })
+    }
+}
+
+/// How a change of a parent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// It says so now.
+    Done,
+    /// Somebody else changed it since it was read.
+    Stale,
+}
+
+impl Store {
+    /// What the meta of an activity says.
+    pub(crate) fn read_parent(&mut self, activity: &ActivityId) -> Result<Parent, StoreError> {
+        let keys = self.keys(activity);
+        let names: Vec<&str> = keys.all().collect();
+        let value = self.servers.run(&PARENT, &names, Again::Reads, None, |_| vec![b"read".to_vec()])?;
+        let reply = Reply::of(&PARENT);
+        let values = reply.array(value)?;
+        match reply.status(values.first())? {
+            Status::Ok => read(&reply, &values),
+            Status::Corrupt => Ok(Parent { corrupt: Some(reply.corrupt(&values, &keys)?), ..Parent::default() }),
+            _ => Err(reply.invalid(&values)),
+        }
+    }
+
+    /// Makes the meta of an activity say something else, if it is as it was read. `clears` makes a parent of whatever was there. What it
+    /// plans a replica has afterwards, if there is one: a failover that lost the plan, and nothing of what was done by it, would have
+    /// it done again. [`look_for_replicas`](crate::redis::cluster::Servers::look_for_replicas) first.
+    pub(crate) fn change_parent(
+        &mut self,
+        activity: &ActivityId,
+        before: &Parent,
+        after: &Says,
+        clears: bool,
+    ) -> Result<Changed, StoreError> {
+        let keys: Keys = self.keys(activity);
+        let names: Vec<&str> = keys.all().collect();
+        let given = |text: Option<Vec<u8>>| text.map(|text| [b"=", &text[..]].concat()).unwrap_or_default();
+        let mode = if clears { "clear" } else { "set" };
+        let arguments: Vec<Vec<u8>> = std::iter::once(mode.as_bytes().to_vec())
+            .chain(before.texts.clone().map(given))
+            .chain(after.texts().map(given))
+            .collect();
+        let value = if after.plan.is_some() {
+            self.call_covered(SafeCall::new(&PARENT, names, arguments), activity)?
+        } else {
+            self.servers.run(&PARENT, &names, Again::Safe, Some(Settle::SameCall), |_| arguments.clone())?
+        };
+        let reply = Reply::of(&PARENT);
+        let values = reply.array(value)?;
+        if values.first() == Some(&Value::Int(call_code::STALE)) {
+            return Ok(Changed::Stale);
+        }
+        match reply.status(values.first())? {
+            Status::Ok | Status::Replayed => {
+                self.changed(activity);
+                Ok(Changed::Done)
+            }
+            Status::Exists | Status::Corrupt => Ok(Changed::Stale),
+            _ => Err(reply.invalid(&values)),
+        }
+    }
+}
+
+impl Store {
+    /// Makes a call that may be sent again until a replica has what it wrote, if there is one.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; no replica said in time that it has it.
+    pub(crate) fn call_covered(&mut self, call: SafeCall, activity: &ActivityId) -> Result<Value, StoreError> {
+        let at_most = self.servers.target().timeout;
+        let value = self.servers.run_until_covered(&call, &Settle::SameCall, at_most)?;
+        value.ok_or_else(|| StoreError::Unfinished {
+            activity: activity.to_string(),
+            why: format!(
+                "no replica of `{activity}` confirmed within {} that it has this step",
+                humantime::format_duration(at_most)
+            ),
+        })
+    }
+}
+
+/// What a reply says of a parent.
+fn read(reply: &Reply<'_>, values: &[Value]) -> Result<Parent, StoreError> {
+    let text = |nth: usize| match values.get(nth) {
+        None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
+        Some(Value::BulkString(bytes)) => Ok(Some(bytes.clone())),
+        other => Err(reply.invalid(other)),
+    };
+    let others = reply.count(values.get(5))?.unwrap_or_default();
+    Ok(Parent { texts: [text(1)?, text(2)?, text(3)?, text(4)?], others, corrupt: None })
+}

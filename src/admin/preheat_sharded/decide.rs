@@ -1,0 +1,375 @@
+//! What a preheat is to do to a sharded activity, from what is there. Asks nobody.
+
+use crate::admin::parent::Says;
+use crate::error::ServerKind;
+use crate::error::StoreError;
+use crate::model::activity::rules::{PackedRules, StoredState};
+use crate::model::activity::shard_plan::{ShardPlan, spread, taken};
+use crate::model::activity::{Action, FieldDifference, Meta, Plan, Preheat, Preheated, Snapshot};
+use crate::model::number::signed;
+use crate::model::order::Corrupt;
+use crate::model::shards::Shards;
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::shards::choice;
+
+/// What there is of an activity that is sharded, or is to be.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What the parent says; `None` if it is no parent, or cannot be read.
+    pub says: Option<Says>,
+    /// The shards that it names; if there is no parent, those that a new one gets.
+    pub shards: Vec<Snapshot>,
+    /// What is wrong with the parent, or with a shard that it names.
+    pub corrupt: Option<Corrupt>,
+    /// Whether the activity has no key of its own.
+    pub is_absent: bool,
+    /// What the script `preheat` says of an activity that is there, and no parent.
+    pub other: Option<Preheated>,
+    /// The latest epoch that is there.
+    pub epoch: u64,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Todo {
+    /// Nothing, or nothing can be.
+    Nothing,
+    /// The parent is to say this; then what it plans is to be done.
+    Begin(Box<Says>),
+    /// What the parent plans already is to be done.
+    Resume,
+}
+
+/// What is to be done, and what comes of it.
+#[derive(Debug)]
+pub struct Decision {
+    pub result: Preheated,
+    pub todo: Todo,
+    /// Rules and title at the end.
+    pub target: (PackedRules, String),
+}
+
+impl Found {
+    /// Units left in the shards that the parent names.
+    fn stock(&self) -> Option<u64> {
+        self.says.as_ref()?.shards.as_ref()?;
+        self.shards.iter().map(|shard| shard.stock).sum()
+    }
+
+    /// Numbers of the shards that there are, or that a plan makes, and of those that it removes.
+    fn numbers(&self) -> (Vec<u32>, Vec<u32>) {
+        match self.says.as_ref().map(|says| (&says.plan, &says.shards)) {
+            Some((Some(ShardPlan::Start { shards, old }), _)) => (shards.clone(), old.clone()),
+            Some((_, Some(shards))) => (shards.numbers().to_vec(), Vec::new()),
+            _ => (Vec::new(), Vec::new()),
+        }
+    }
+}
+
+fn is_update(how: Preheat) -> bool {
+    matches!(how, Preheat::Update | Preheat::UpdateFrom(_))
+}
+
+/// Rules and title as a plan wants them; an update keeps what is not given.
+fn wanted(plan: &Plan, how: Preheat, before: Option<&Says>, epoch: u64) -> (PackedRules, String) {
+    let kept = before.filter(|_| is_update(how));
+    let rules = PackedRules {
+        state: kept.map_or(StoredState::Live, |says| says.rules.state),
+        ledger: plan.ledger.unwrap_or(true),
+        epoch,
+        per_user_limit: plan.per_user_limit.map(|limit| limit.get()).or(kept.and_then(|it| it.rules.per_user_limit)),
+        total: plan.total.get(),
+        starts_at: plan.starts_at.or(kept.and_then(|it| it.rules.starts_at)),
+        // An end before 1970 must stay after its start.
+        ends_at: plan.ends_at.map(|end| Millis::new(end.get().max(1))).or(kept.and_then(|it| it.rules.ends_at)),
+    };
+    let title = plan.title.clone().or(kept.map(|says| says.title.clone())).unwrap_or_default();
+    (rules, title)
+}
+
+fn difference(plan: &Plan, field: &str, before: impl ToString, after: impl ToString) -> FieldDifference {
+    let (before, after) = (before.to_string(), after.to_string());
+    FieldDifference { is_given: plan.gives(field), field: field.to_owned(), before, after }
+}
+
+/// In what a sale of so many shards differs from what it should be.
+fn differences(
+    before: (&PackedRules, &str),
+    shards: usize,
+    plan: &Plan,
+    how: Preheat,
+    after: &(PackedRules, String),
+) -> Vec<FieldDifference> {
+    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let count = |count: usize| if count == 0 { String::new() } else { count.to_string() };
+    let kept = if is_update(how) { shards } else { 0 };
+    let texts = |rules: &PackedRules, title: &str, shards: String| {
+        [
+            ("stock", rules.total.to_string()),
+            ("per_user_limit", number(rules.per_user_limit)),
+            ("title", title.to_owned()),
+            ("starts_at", number(rules.starts_at.map(Millis::get))),
+            ("ends_at", number(rules.ends_at.map(Millis::get))),
+            ("ledger", u8::from(rules.ledger).to_string()),
+            ("shards", shards),
+        ]
+    };
+    let was = texts(before.0, before.1, count(shards));
+    let will_be = texts(&after.0, &after.1, count(plan.shards.map_or(kept, |count| count.get())));
+    let pairs = was.into_iter().zip(will_be).filter(|((_, was), (_, will_be))| was != will_be);
+    pairs.map(|((field, was), (_, will_be))| difference(plan, field, was, will_be)).collect()
+}
+
+/// Decides.
+///
+/// # Errors
+/// What is given does not fit what is kept.
+pub fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decision, StoreError> {
+    let says = found.says.as_ref();
+    let target = wanted(plan, how, says, if how == Preheat::Reset { found.epoch + 1 } else { found.epoch.max(1) });
+    if let (Some(start), Some(end)) = (target.0.starts_at, target.0.ends_at)
+        && start >= end
+    {
+        let why = "preheat: the window ends before it starts".to_owned();
+        return Err(StoreError::Server { kind: ServerKind::Usage, why });
+    }
+    let rules = says.map(|says| &says.rules);
+    let refused = Preheated {
+        activity: plan.id.clone(),
+        action: Action::Refused,
+        status: Status::Exists,
+        total_before: rules.map(|rules| rules.total),
+        total: rules.map(|rules| rules.total),
+        stock_before: found.stock(),
+        stock: found.stock(),
+        per_user_limit: rules.and_then(|rules| rules.per_user_limit),
+        differences: Vec::new(),
+        corrupt: None,
+    };
+    let (result, todo) = match (how, says) {
+        (Preheat::Reset, _) => reset(plan, found, refused, &target),
+        _ if found.corrupt.is_some() => {
+            let (status, corrupt) = (Status::Corrupt, found.corrupt.clone());
+            (Preheated { status, corrupt, ..refused }, Todo::Nothing)
+        }
+        (_, None) => match &found.other {
+            Some(other) => (without_shards(plan, other), Todo::Nothing),
+            None => create(plan, how, found, refused, &target),
+        },
+        (_, Some(says)) => match &says.plan {
+            Some(ShardPlan::Start { shards, .. }) => resume(plan, how, says, shards, refused, &target),
+            Some(ShardPlan::Update { .. }) if !is_update(how) => {
+                let mut refused = Preheated { differences: of(says, found, plan, how, &target), ..refused };
+                refused.differences.push(difference(plan, "plan", "update", ""));
+                (refused, Todo::Nothing)
+            }
+            // What is unfinished is finished first, whatever is wanted then.
+            Some(ShardPlan::Update { .. }) => {
+                let result = existing(plan, how, says, found, refused, &target).0;
+                (half_updated(result, says, found, &target.0), Todo::Resume)
+            }
+            None => existing(plan, how, says, found, refused, &target),
+        },
+    };
+    Ok(Decision { result, todo, target })
+}
+
+fn of(says: &Says, found: &Found, plan: &Plan, how: Preheat, target: &(PackedRules, String)) -> Vec<FieldDifference> {
+    differences((&says.rules, &says.title), found.numbers().0.len(), plan, how, target)
+}
+
+/// What is done, or planned: the total and the stock are those of a new sale.
+fn begun(refused: Preheated, action: Action, target: &PackedRules) -> Preheated {
+    let (total, per_user_limit) = (Some(target.total), target.per_user_limit);
+    Preheated { action, status: Status::Ok, total, stock: total, per_user_limit, ..refused }
+}
+
+/// An activity that has its units itself is no parent, and becomes one only by a reset.
+fn without_shards(plan: &Plan, other: &Preheated) -> Preheated {
+    let mut refused = other.clone();
+    refused.action = Action::Refused;
+    if refused.status != Status::Corrupt {
+        refused.status = Status::Exists;
+    }
+    (refused.total, refused.stock) = (refused.total_before, refused.stock_before);
+    refused.differences.push(difference(
+        plan,
+        "shards",
+        "",
+        plan.shards.map(|count| count.to_string()).unwrap_or_default(),
+    ));
+    refused
+}
+
+/// Nothing of the activity itself is there.
+fn create(
+    plan: &Plan,
+    how: Preheat,
+    found: &Found,
+    refused: Preheated,
+    target: &(PackedRules, String),
+) -> (Preheated, Todo) {
+    if matches!(how, Preheat::UpdateFrom(_)) {
+        return (Preheated { status: Status::NotPreheated, ..refused }, Todo::Nothing);
+    }
+    // A parent that was lost, with the node that had it, before a replica knew it: what its shards say must fit.
+    let fits = |shard: &Snapshot, meta: &Meta| {
+        let rules = &target.0;
+        shard.status == Status::Ok
+            && meta.epoch == rules.epoch
+            && (meta.per_user_limit, meta.starts_at, meta.ends_at)
+                == (rules.per_user_limit, rules.starts_at, rules.ends_at)
+            && meta.title == target.1
+    };
+    let present =
+        || found.shards.iter().zip(spread(plan.total.get(), found.shards.len())).filter(|(it, _)| is_there(it));
+    let totals: u64 = present().filter_map(|(shard, _)| shard.meta.as_ref()).map(|meta| meta.total).sum();
+    let is_whole = present().count() == found.shards.len() && totals == plan.total.get();
+    let other = present().find(|(shard, units)| {
+        let meta = shard.meta.as_ref().filter(|meta| fits(shard, meta));
+        // What a shard sold before it was lost would be sold again.
+        !meta.is_some_and(|meta| is_whole || meta.total == *units && shard.stock == Some(*units))
+    });
+    if let Some((shard, _)) = other {
+        let differences = vec![difference(plan, "shard", &shard.activity, "")];
+        return (Preheated { differences, ..refused }, Todo::Nothing);
+    }
+    let shards = choice::choose(&plan.id, found.shards.len(), 0);
+    let mut result = begun(refused, Action::Create, &target.0);
+    if is_whole {
+        result.stock = found.shards.iter().map(|shard| shard.stock).sum();
+    }
+    (result, Todo::Begin(Box::new(start(target, shards, Vec::new()))))
+}
+
+fn is_there(shard: &Snapshot) -> bool {
+    if shard.is_removed() {
+        return false;
+    }
+    shard.status != Status::NotPreheated
+        || shard.meta.is_some()
+        || shard.ledger_last.is_some()
+        || shard.buyers > Some(0)
+}
+
+fn start(target: &(PackedRules, String), shards: Vec<u32>, old: Vec<u32>) -> Says {
+    let (rules, title) = target.clone();
+    Says { rules, title, shards: None, plan: Some(ShardPlan::Start { shards, old }) }
+}
+
+/// A new sale is half made.
+fn resume(
+    plan: &Plan,
+    how: Preheat,
+    says: &Says,
+    shards: &[u32],
+    refused: Preheated,
+    target: &(PackedRules, String),
+) -> (Preheated, Todo) {
+    let differences = differences((&says.rules, &says.title), shards.len(), plan, how, target);
+    // Only a reset makes an activity without shards of it.
+    if differences.is_empty() && !shards.is_empty() {
+        let result = Preheated { total_before: None, ..begun(refused, Action::Create, &target.0) };
+        return (result, Todo::Resume);
+    }
+    let mut refused = Preheated { differences, ..refused };
+    refused.differences.push(difference(plan, "plan", "start", ""));
+    (refused, Todo::Nothing)
+}
+
+/// A sale is there.
+fn existing(
+    plan: &Plan,
+    how: Preheat,
+    says: &Says,
+    found: &Found,
+    refused: Preheated,
+    target: &(PackedRules, String),
+) -> (Preheated, Todo) {
+    let mut differences = of(says, found, plan, how, target);
+    let mut is_refused = !is_update(how) || differences.iter().any(|it| matches!(&it.field[..], "ledger" | "shards"));
+    if let Preheat::UpdateFrom(total) = how
+        && total != says.rules.total
+    {
+        differences.push(difference(plan, "if_total", says.rules.total, total));
+        is_refused = true;
+    }
+    if differences.is_empty() {
+        return (Preheated { action: Action::Unchanged, status: Status::Ok, ..refused }, Todo::Nothing);
+    }
+    let refused = Preheated { differences, ..refused };
+    if is_refused {
+        return (refused, Todo::Nothing);
+    }
+    let stocks: Vec<u64> = found.shards.iter().map(|shard| shard.stock.unwrap_or_default()).collect();
+    let (before, after) = (says.rules.total, target.0.total);
+    let changes = match before.checked_sub(after) {
+        Some(fewer) => taken(&stocks, fewer).map(|taken| taken.into_iter().map(|units| -signed(units)).collect()),
+        None => Some(spread(after - before, stocks.len()).into_iter().map(signed).collect()),
+    };
+    let Some(changes) = changes else {
+        return (Preheated { status: Status::OutOfStock, ..refused }, Todo::Nothing);
+    };
+    let stock = refused.stock.and_then(|stock| (stock + after).checked_sub(before));
+    let result = Preheated { stock, ..begun(refused, Action::Update, &target.0) };
+    let (rules, title) = target.clone();
+    let update = ShardPlan::Update { id: new_id(), done: 0, changes, rules, title };
+    (Preheated { stock, ..result }, Todo::Begin(Box::new(Says { plan: Some(update), ..says.clone() })))
+}
+
+/// Some shards of a sale are updated already: counts from their totals what is left of how many.
+fn half_updated(result: Preheated, says: &Says, found: &Found, target: &PackedRules) -> Preheated {
+    let totals: u64 = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.total).sum();
+    let left = |total: u64| result.stock_before.and_then(|stock| (stock + total).checked_sub(totals));
+    let (before, after) = (left(says.rules.total), left(target.total));
+    match (result.status, result.action) {
+        (Status::OutOfStock, _) | (Status::Ok, Action::Update) if after.is_some() => {
+            let result = Preheated { stock_before: before, ..begun(result.clone(), Action::Update, target) };
+            Preheated { stock: after, ..result }
+        }
+        _ => Preheated { stock_before: before, ..result.clone() },
+    }
+}
+
+/// The id of a plan.
+pub fn new_id() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}
+
+fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, String)) -> (Preheated, Todo) {
+    let count = plan.shards.map_or(0, |count| count.get());
+    let (shards, old) = found.numbers();
+    if let Some(says) = &found.says
+        && matches!(says.plan, Some(ShardPlan::Start { .. }))
+        && differences((&says.rules, &says.title), shards.len(), plan, Preheat::Reset, target).is_empty()
+    {
+        return (begun(refused, Action::Reset, &target.0), Todo::Resume);
+    }
+    // A list of another length gives users other homes: a cached one must find no shard at all.
+    let used = shards.iter().chain(&old).max().map_or(0, |most| most + 1);
+    let chosen = if shards.len() == count { shards.clone() } else { choice::choose(&plan.id, count, used) };
+    let old: Vec<u32> = shards.into_iter().chain(old).filter(|number| !chosen.contains(number)).collect();
+    let is_new = found.is_absent && !found.shards.iter().any(is_there);
+    let action = if is_new { Action::Create } else { Action::Reset };
+    let before = match (&found.other, &found.says) {
+        (Some(other), _) => Preheated {
+            total_before: other.total_before,
+            stock_before: other.stock_before,
+            differences: other.differences.clone(),
+            ..refused
+        },
+        (None, Some(says)) => Preheated { differences: of(says, found, plan, Preheat::Reset, target), ..refused },
+        (None, None) => refused,
+    };
+    (begun(before, action, &target.0), Todo::Begin(Box::new(start(target, chosen, old))))
+}
+
+/// The shards that a parent names, or is to get.
+pub fn named(says: Option<&Says>, plan: &Plan) -> Vec<u32> {
+    match says {
+        Some(Says { plan: Some(ShardPlan::Start { shards, .. }), .. }) => shards.clone(),
+        Some(says) => says.shards.as_ref().map(|shards: &Shards| shards.numbers().to_vec()).unwrap_or_default(),
+        None => choice::choose(&plan.id, plan.shards.map_or(0, |count| count.get()), 0),
+    }
+}

@@ -1,0 +1,257 @@
+//! Writes the keys of an archived activity again. Its meta says `archived` until everything is there, so that nobody buys
+//! meanwhile; each page may be sent twice, and none is written once the activity is as it was. After an interruption the
+//! next call resumes.
+
+use redis::Value;
+
+use crate::error::{Settle, StoreError};
+use crate::model::archive::{Bytes, Manifest, Part, Sealed};
+use crate::model::id::ActivityId;
+use crate::model::layout::Kind;
+use crate::model::order::Corrupt;
+use crate::model::status::Status;
+use crate::model::status::call_code::STALE;
+use crate::read::checkpoint::encode_texts;
+use crate::redis::call::{Again, evaluate};
+use crate::script::RESTORE;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// Texts of one page, and their bytes, at most: a millisecond or so of the server's time.
+const MOST_TEXTS: usize = 2000;
+const MOST_BYTES: usize = 200_000;
+
+/// Fields of the meta that are of one archive or restore alone.
+const OWN_FIELDS: [&[u8]; 3] = [b"archive", b"restore", b"restored"];
+
+/// What is there before a restore.
+#[derive(Debug, Clone)]
+pub struct Restorable {
+    /// `ok`, `replayed` (it was restored from this archive), `exists` or `corrupt`.
+    pub status: Status,
+    /// Which key is corrupt, and what it holds.
+    pub corrupt: Option<Corrupt>,
+    /// With ok `absent`, `archived` or `unfinished`; with exists what is there: `archived` by other files, `restore` from
+    /// other files, or `keys`.
+    pub stage: String,
+    /// The total in its meta.
+    pub total: Option<u64>,
+    /// The stock key, if it is there.
+    pub stock: Option<u64>,
+}
+
+/// How a restore, or a step of it, ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Restored {
+    /// It is done.
+    Done,
+    /// It was reset meanwhile, or somebody else wrote to it: what is there instead of what the files have.
+    Stale(Option<String>),
+}
+
+/// Pages that are sent one after the other; while the server writes one, the next is made.
+pub struct Pages<'a> {
+    store: &'a mut Store,
+    keys: Keys,
+    sha256: String,
+    kind: Kind,
+    part: Option<Part>,
+    texts: Vec<Vec<u8>>,
+    bytes: usize,
+    /// What was sent, and is sent again if no reply comes.
+    under_way: Option<Vec<Vec<u8>>>,
+}
+
+impl Store {
+    /// What is there, and whether the archive can be restored. Nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn plan_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable, StoreError> {
+        let value = self.restore(activity, Again::Reads, "plan", &sealed.sha256, Vec::new())?;
+        restorable(value, &self.keys(activity))
+    }
+
+    /// Makes a meta in the state `archived`, behind which pages are written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn begin_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable, StoreError> {
+        self.add_to_index([activity])?;
+        let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
+        let value = self.restore(activity, Again::Safe, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
+        restorable(value, &self.keys(activity))
+    }
+
+    /// Writes lines of the files, page by page.
+    pub fn restore_pages(&mut self, activity: &ActivityId, sealed: &Sealed) -> Pages<'_> {
+        let (keys, kind) = (self.keys(activity), self.layout.kind());
+        let sha256 = sealed.sha256.clone();
+        Pages { store: self, keys, sha256, kind, part: None, texts: Vec::new(), bytes: 0, under_way: None }
+    }
+
+    /// Makes the activity what it was, if all that the files have is there, and nothing else.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn finish_restore(
+        &mut self,
+        activity: &ActivityId,
+        sealed: &Sealed,
+        reason: Option<&str>,
+    ) -> Result<Restored, StoreError> {
+        let manifest = &sealed.manifest;
+        let by = reason.map_or_else(|| self.operator.clone(), |why| format!("{}: {why}", self.operator));
+        let texts = [expected(manifest), by, manifest.stock.clone()].map(String::into_bytes);
+        let mut arguments: Vec<Vec<u8>> = texts.into_iter().chain([groups(manifest)]).collect();
+        for (field, value) in &manifest.meta {
+            if !OWN_FIELDS.contains(&field.0.as_slice()) {
+                arguments.extend([field.0.clone(), value.0.clone()]);
+            }
+        }
+        let value = self.restore(activity, Again::Safe, "switch", &sealed.sha256, arguments)?;
+        let done = done(value)?;
+        if done == Restored::Done {
+            self.changed(activity);
+        }
+        Ok(done)
+    }
+
+    /// Removes what was written so far.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn undo_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restored, StoreError> {
+        done(self.restore(activity, Again::Safe, "undo", &sealed.sha256, Vec::new())?)
+    }
+
+    fn restore(
+        &mut self,
+        activity: &ActivityId,
+        again: Again,
+        step: &str,
+        sha256: &str,
+        more: Vec<Vec<u8>>,
+    ) -> Result<Value, StoreError> {
+        let keys = self.keys(activity);
+        let names: Vec<&str> = keys.in_order().collect();
+        let head = [self.kind(), step.to_owned(), sha256.to_owned()];
+        self.servers.run(&RESTORE, &names, again, Some(Settle::SameCall), |_| {
+            head.iter().map(|text| text.clone().into_bytes()).chain(more.iter().cloned()).collect()
+        })
+    }
+}
+
+impl Pages<'_> {
+    /// Adds a line; false if the restore is not under way any more.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn add(&mut self, part: Part, line: Vec<Bytes>) -> Result<bool, StoreError> {
+        let is_full = self.texts.len() + line.len() + 1 > MOST_TEXTS || self.bytes > MOST_BYTES;
+        if (is_full || self.part != Some(part)) && !self.send()? {
+            return Ok(false);
+        }
+        self.part = Some(part);
+        let mut texts = line.into_iter().map(|text| text.0);
+        if part == Part::Ledger {
+            // The id, and how many texts follow.
+            self.texts.extend(texts.next());
+            self.texts.push(texts.len().to_string().into_bytes());
+        }
+        for text in texts {
+            self.bytes += text.len();
+            self.texts.push(text);
+        }
+        Ok(true)
+    }
+
+    /// Sends the last page, and waits for all replies; false if the restore is not under way any more.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn finish(&mut self) -> Result<bool, StoreError> {
+        Ok(self.send()? && self.settle()?)
+    }
+
+    fn send(&mut self) -> Result<bool, StoreError> {
+        let Some(part) = self.part.filter(|_| !self.texts.is_empty()) else { return Ok(true) };
+        let head = [self.kind.name(), "page", &self.sha256, part.name()].map(|text| text.as_bytes().to_vec());
+        let page: Vec<Vec<u8>> = head.into_iter().chain(self.texts.drain(..)).collect();
+        self.bytes = 0;
+        if !self.settle()? {
+            return Ok(false);
+        }
+        let names: Vec<&str> = self.keys.in_order().collect();
+        let call = evaluate("EVALSHA", RESTORE.sha1, &names, &page);
+        // What cannot be sent is sent again where its reply is wanted.
+        _ = self.store.servers.send(self.keys.slot(), &call);
+        self.under_way = Some(page);
+        Ok(true)
+    }
+
+    /// Waits for the reply to what was sent. If it does not come, or is not what was wanted, the page is sent again: it says
+    /// what should be.
+    fn settle(&mut self) -> Result<bool, StoreError> {
+        let Some(page) = self.under_way.take() else { return Ok(true) };
+        let value = match self.store.servers.receive_sent() {
+            Some(Ok(value)) => value,
+            _ => {
+                let names: Vec<&str> = self.keys.in_order().collect();
+                self.store.servers.run(&RESTORE, &names, Again::Safe, Some(Settle::SameCall), |_| page.clone())?
+            }
+        };
+        Ok(done(value)? == Restored::Done)
+    }
+}
+
+/// What must be there at the end, as the script compares it.
+fn expected(manifest: &Manifest) -> String {
+    let lines = |part| manifest.lines(part);
+    format!(
+        "{} {} {} {} {}",
+        manifest.last_entry.as_deref().unwrap_or("-"),
+        lines(Part::Requests),
+        lines(Part::Ledger),
+        lines(Part::Participants),
+        lines(Part::Units)
+    )
+}
+
+/// The consumer groups as the script reads them: a JSON array. Names are in whatever encoding.
+fn groups(manifest: &Manifest) -> Vec<u8> {
+    let texts = manifest.groups.iter().flat_map(|group| [&group.name.0[..], group.last_delivered.as_bytes()]);
+    encode_texts(texts)
+}
+
+/// Reads a reply that is `ok`, or says that the restore is not under way.
+fn done(value: Value) -> Result<Restored, StoreError> {
+    let reply = Reply::of(&RESTORE);
+    let values = reply.array(value)?;
+    match values.first() {
+        Some(Value::Int(STALE)) => Ok(Restored::Stale(reply.text(values.get(1))?)),
+        first => match reply.status(first)? {
+            Status::Ok | Status::Replayed => Ok(Restored::Done),
+            Status::Corrupt => Ok(Restored::Stale(None)),
+            _ => Err(reply.invalid(&values)),
+        },
+    }
+}
+
+/// Reads the reply of `plan` and `begin`.
+fn restorable(value: Value, keys: &Keys) -> Result<Restorable, StoreError> {
+    let reply = Reply::of(&RESTORE);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    let mut found = Restorable { status, corrupt: None, stage: String::new(), total: None, stock: None };
+    if status == Status::Corrupt {
+        found.corrupt = Some(reply.corrupt(&values, keys)?);
+        return Ok(found);
+    }
+    found.stage = reply.text(values.get(1))?.unwrap_or_default();
+    found.total = reply.count(values.get(2))?;
+    // It may be anything that somebody else wrote.
+    found.stock = reply.count(values.get(3)).unwrap_or(None);
+    Ok(found)
+}

@@ -1,0 +1,258 @@
+//! Removes old ledger entries. Their sums are written first, page by page, to a draft that nobody reads; one step makes
+//! the draft the checkpoint at which audits begin; only then are entries removed, in pieces. After an interruption
+//! the next call resumes.
+
+use redis::Value;
+
+use crate::audit::ledger_state::LedgerState;
+use crate::error::{Settle, StoreError};
+use crate::model::id::ActivityId;
+use crate::model::ledger::EntryId;
+use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::order::Corrupt;
+use crate::model::status::Status;
+use crate::model::status::{call_code::STALE, call_code::UNREAD};
+use crate::model::time::Millis;
+use crate::read::checkpoint::pages;
+use crate::redis::call::Again;
+use crate::script::TRIM;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
+use crate::store::scan::throttle::Throttle;
+
+/// What can be removed of a ledger.
+#[derive(Debug)]
+pub struct Trim {
+    /// `ok`, `not_preheated` or `corrupt`.
+    pub status: Status,
+    /// Which key is corrupt, and what it holds.
+    pub corrupt: Option<Corrupt>,
+    /// The first entry that is kept; `None` if there is no ledger.
+    pub from: Option<EntryId>,
+    /// The consumer group that has not read and acknowledged all that should go: less is removed, for its sake.
+    pub held_by: Option<String>,
+    /// The ledger's first entry now.
+    first: Option<EntryId>,
+    /// Where an audit begins now.
+    pub checkpoint: Option<Checkpoint>,
+    /// Whether pages of a draft are left behind.
+    has_draft: bool,
+    epoch: String,
+}
+
+impl Trim {
+    /// Whether entries that an audit still reads should go.
+    pub fn needs_checkpoint(&self) -> bool {
+        let begins = self.checkpoint.as_ref().map(|checkpoint| checkpoint.from).or(self.first);
+        self.from > begins
+    }
+
+    /// Whether entries or pages are left that no audit reads, or entries that are gone were not counted: an earlier trim did
+    /// not come to its end.
+    pub fn is_unfinished(&self) -> bool {
+        let is_cut =
+            |checkpoint: &Checkpoint, first| first >= checkpoint.from && checkpoint.removed == checkpoint.entries;
+        self.has_draft || self.checkpoint.as_ref().zip(self.first).is_some_and(|(known, first)| !is_cut(known, first))
+    }
+}
+
+/// The sums of the entries that should be removed.
+pub struct Sums {
+    state: LedgerState,
+    /// How many entries would be removed.
+    pub entries: u64,
+    /// Users who hold something by them.
+    pub users: usize,
+}
+
+/// Why a ledger cannot be trimmed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Untrimmed {
+    /// Somebody else trims it, or it was reset.
+    Stale,
+    /// It begins with neither a preheat nor a checkpoint.
+    Headless,
+    /// An entry cannot be read, and why: its evidence would be lost.
+    Unreadable(EntryId, String),
+}
+
+impl Store {
+    /// Says what can be removed of a ledger, of what is older than a time. Nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn plan_trim(&mut self, activity: &ActivityId, before: Millis) -> Result<Trim, StoreError> {
+        let keys = self.keys(activity);
+        let reply = Reply::of(&TRIM);
+        let values = reply.array(self.trim(&keys, "plan", "", &[EntryId::first_at(before).to_string()])?)?;
+        let status = reply.status(values.first())?;
+        let corrupt = match status {
+            Status::Corrupt => Some(reply.corrupt(&values, &keys)?),
+            _ => None,
+        };
+        let text = |at: usize| if status == Status::Ok { reply.text(values.get(at)) } else { Ok(None) };
+        let id = |at: usize| match text(at)? {
+            None => Ok(None),
+            Some(id) => id.parse().map(Some).map_err(|why: String| reply.invalid(why)),
+        };
+        Ok(Trim {
+            status,
+            corrupt,
+            epoch: text(1)?.unwrap_or_default(),
+            from: id(2)?,
+            held_by: text(3)?,
+            first: id(4)?,
+            // One that takes pages is somebody else's, who may be at work.
+            has_draft: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
+            checkpoint: match text(5)? {
+                None => None,
+                Some(words) => Some(words.parse().map_err(|_| reply.invalid(&words))?),
+            },
+        })
+    }
+
+    /// Sums up the entries that would be removed. They never change, so this is exact during the sale.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn sum_up(&mut self, activity: &ActivityId, trim: &Trim) -> Result<Result<Sums, Untrimmed>, StoreError> {
+        let keys = self.keys(activity);
+        let mut state = LedgerState::new(self.layout.kind(), None);
+        let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
+        let known = match &trim.checkpoint {
+            Some(checkpoint) if !self.begin_at(&keys, &mut state, checkpoint)? => return Ok(Err(Untrimmed::Headless)),
+            Some(checkpoint) => checkpoint.entries,
+            None => 0,
+        };
+        // Nobody is in a hurry here.
+        self.throttle = Throttle::gentle();
+        self.fold(&keys.ledger, &mut state, from.previous())?;
+        let whole = trim.epoch.parse().is_ok_and(|epoch| state.is_whole(epoch));
+        if let Some((id, why)) = state.unreadable.pop() {
+            return Ok(Err(Untrimmed::Unreadable(id, why)));
+        }
+        if !whole || state.total.is_none() {
+            return Ok(Err(Untrimmed::Headless));
+        }
+        let (entries, users) = (state.entries - known, state.held().count());
+        Ok(Ok(Sums { state, entries, users }))
+    }
+
+    /// Writes a checkpoint, at which audits begin from then on.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn switch(
+        &mut self,
+        activity: &ActivityId,
+        trim: &Trim,
+        sums: &Sums,
+        reason: Option<&str>,
+    ) -> Result<Result<(), Untrimmed>, StoreError> {
+        let keys = self.keys(activity);
+        let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
+        // A change of a shard's total that a cut left looks for its entry behind one that may go now.
+        self.finish_change(activity, &trim.epoch)?;
+        self.clear(&keys, &trim.epoch)?;
+        let name = uuid::Uuid::now_v7().to_string();
+        let pages = pages(&sums.state);
+        let count = pages.len().to_string();
+        for (number, page) in pages.into_iter().enumerate() {
+            if !self.write_page(&keys, &trim.epoch, &name, number, page)? {
+                return Ok(Err(Untrimmed::Stale));
+            }
+        }
+        let state = &sums.state;
+        let replaced = trim.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone()).unwrap_or_default();
+        let words = Checkpoint::sums(from, state.end, state.entries, state.total.unwrap_or_default(), state.sum);
+        // A checkpoint has no field for a reason: it is kept with the name.
+        let by = reason.map_or_else(|| self.operator.clone(), |why| format!("{}: {why}", self.operator));
+        let value = self.trim(&keys, "switch", &trim.epoch, &[name, count, replaced, words, by])?;
+        let switched = done(value)?.map(|_| ()).ok_or(Untrimmed::Stale);
+        if switched.is_ok() {
+            self.changed(activity);
+        }
+        Ok(switched)
+    }
+
+    /// Removes what no audit reads any more. Returns how many entries were removed, and the group that needs the rest.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn cut(&mut self, activity: &ActivityId, trim: &Trim) -> Result<(u64, Option<String>), StoreError> {
+        let keys = self.keys(activity);
+        self.changed(activity);
+        let reply = Reply::of(&TRIM);
+        let before = trim.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
+        let mut removed = 0;
+        loop {
+            let value = self.trim(&keys, "cut", &trim.epoch, &[String::new()])?;
+            if let Value::Array(values) = &value
+                && let [Value::Int(UNREAD), _, group] = &values[..]
+            {
+                return Ok((removed, reply.text(Some(group))?));
+            }
+            let Some(values) = done(value)? else { return Ok((removed, None)) };
+            // Counted from the preheat on, so that a reply that was lost hides nothing.
+            removed = reply.count(values.get(1))?.unwrap_or_default().saturating_sub(before);
+            if reply.count(values.get(2))? != Some(1) {
+                break;
+            }
+        }
+        self.clear(&keys, &trim.epoch)?;
+        Ok((removed, None))
+    }
+
+    /// Writes one page of a draft; false if somebody else writes one.
+    pub(crate) fn write_page(
+        &mut self,
+        keys: &Keys,
+        epoch: &str,
+        name: &str,
+        number: usize,
+        page: Vec<u8>,
+    ) -> Result<bool, StoreError> {
+        let names: Vec<&str> = keys.in_order().collect();
+        let number = number.to_string();
+        let settle = Some(Settle::SameCall);
+        let value = self.servers.run(&TRIM, &names, Again::Safe, settle, |_| {
+            vec![b"page".to_vec(), epoch.into(), name.into(), number.clone().into_bytes(), page.clone()]
+        })?;
+        Ok(done(value)?.is_some())
+    }
+
+    /// Removes the pages of a draft.
+    pub(crate) fn clear(&mut self, keys: &Keys, epoch: &str) -> Result<(), StoreError> {
+        let reply = Reply::of(&TRIM);
+        while let Some(values) = done(self.trim(keys, "clear", epoch, &[String::new()])?)? {
+            if reply.count(values.get(1))? != Some(1) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value, StoreError> {
+        let names: Vec<&str> = keys.in_order().collect();
+        let settle = Some(Settle::SameCall);
+        let again = if step == "plan" { Again::Reads } else { Again::Safe };
+        self.servers.run(&TRIM, &names, again, settle, |_| {
+            [step.to_owned(), epoch.to_owned()].into_iter().chain(more.iter().cloned()).collect()
+        })
+    }
+}
+
+/// A reply that begins with `ok`; `None` for one that says that the activity is not what it was.
+fn done(value: Value) -> Result<Option<Vec<Value>>, StoreError> {
+    let reply = Reply::of(&TRIM);
+    let values = reply.array(value)?;
+    match values.first() {
+        Some(Value::Int(STALE)) => Ok(None),
+        first => match reply.status(first)? {
+            Status::Ok => Ok(Some(values)),
+            Status::NotPreheated | Status::Corrupt => Ok(None),
+            _ => Err(reply.invalid(&values)),
+        },
+    }
+}

@@ -1,0 +1,322 @@
+//! Audit evidence: what was found of one activity, before anybody judges it.
+
+pub(crate) mod comparison;
+pub mod mismatch;
+pub mod purchases;
+pub mod request_record;
+#[cfg(test)]
+mod tests;
+
+use crate::audit::evidence::mismatch::{Holding, Mismatch};
+use crate::audit::evidence::purchases::Purchases;
+use crate::audit::ledger_state::order_parts::SplitOrder;
+use crate::audit::ledger_state::{Compared, LedgerState};
+use crate::model::id::ActivityId;
+use crate::model::layout::{Kind, Layout};
+use crate::model::ledger::EntryId;
+use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::number::signed;
+use crate::model::order::Corrupt;
+use crate::model::order::hold::{OpenCounts, Recounted};
+use crate::model::time::Millis;
+
+/// What preheat wrote, as far as an audit needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Units it was preheated with, updates included.
+    pub total: u64,
+    /// The most units a user may hold.
+    pub per_user_limit: Option<u64>,
+    /// One higher with each reset.
+    pub epoch: u64,
+    /// How many repairs were applied.
+    pub repairs: u64,
+    /// Whether changes are written to the ledger.
+    pub ledger: bool,
+    /// Units that a pause moved out of the stock; `None` if it is not withdrawn.
+    pub withdrawn: Option<u64>,
+    /// Units held open, as they are counted.
+    pub holds: u64,
+}
+
+/// An activity at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActivityView {
+    /// The server's clock.
+    pub at: Millis,
+    /// Units left, with those that are withdrawn; `None` without a stock key.
+    pub stock: Option<u64>,
+    /// `None` if only a backend created it.
+    pub rules: Option<Rules>,
+    /// The ledger's last entry.
+    pub last: Option<EntryId>,
+    /// How many entries the ledger has, with those that were removed behind its checkpoint; `None` if nobody asked.
+    pub length: Option<u64>,
+    /// The sums that the ledger begins with, if it was trimmed.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+impl ActivityView {
+    /// Whether somebody bought or gave back within the last second.
+    pub fn is_live(&self) -> bool {
+        self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
+    }
+}
+
+/// What all participants hold, as a scan found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Units, as far as they are known. Of a record without units, what the order records say of the user.
+    pub units: i64,
+    /// How many users there are.
+    pub users: u64,
+    /// Of how many of them the units are not known.
+    pub unknown: u64,
+}
+
+impl Tally {
+    /// Adds a participant, whom the ledger state knows.
+    pub fn add(&mut self, holds: &Holding, state: &LedgerState, user: u32) {
+        let recorded = || state.ordered(user).filter(|units| state.lists_users() && *units > 0);
+        let units = match holds {
+            Holding::Units(units) => Some(signed(*units)),
+            Holding::Unknown => recorded(),
+            Holding::Invalid(_) => None,
+        };
+        self.users += u64::from(*holds != Holding::Units(0));
+        self.unknown += u64::from(units.is_none());
+        self.units = self.units.saturating_add(units.unwrap_or_default());
+    }
+}
+
+/// All that was found of one activity.
+pub struct Evidence {
+    /// The activity.
+    pub activity: ActivityId,
+    /// Its layout.
+    pub layout: Layout,
+    /// How it records who bought.
+    pub kind: Kind,
+    /// The total that the caller says it has.
+    pub total: Option<u64>,
+    /// The activity when it was read last, which is where the ledger state ends; `None` if there is no such activity.
+    pub end: Option<ActivityView>,
+    /// A key that is corrupt as a whole.
+    pub corrupt: Option<Corrupt>,
+    /// What the ledger leads to, and the order records.
+    pub ledger: LedgerState,
+    /// Without a ledger: what all participants hold.
+    pub held: Tally,
+    /// Members of a set that have no units beside them.
+    pub without_units: u64,
+    /// Whether the ledger was folded from its beginning.
+    pub by_ledger: bool,
+    /// Whether nothing moved that would make the rest a guess.
+    pub settled: bool,
+    /// Whether its scans were of several instants, so that their sums never were.
+    pub is_torn: bool,
+    /// By how much the stock was off the ledger when it was first compared with it.
+    pub stock_drift: Option<i64>,
+    /// Whether that changed while the counters were read: somebody sells past the ledger right now, so counters and
+    /// stock are not of one instant.
+    pub stock_drift_changed: bool,
+    /// Users of whom record, ledger, limit or order records differ.
+    pub mismatches: Vec<Mismatch>,
+    /// A hold that is not what it should be, so that nothing could be counted.
+    pub damaged_hold: Option<Corrupt>,
+    /// The units held open by the holds themselves, if they were counted.
+    pub open: Option<OpenCounts>,
+    /// What the request ids did of users who hold more than they should.
+    pub purchases: Purchases,
+    /// Orders of activities in several slots that are bought in part.
+    pub split_orders: Vec<SplitOrder>,
+    /// Warnings.
+    pub notes: Vec<String>,
+}
+
+impl Evidence {
+    /// Nothing was found yet. `total` is what the caller says it has.
+    pub fn new(activity: &ActivityId, layout: Layout, total: Option<u64>, compared: Option<Compared>) -> Self {
+        let kind = layout.kind();
+        Self {
+            activity: activity.clone(),
+            layout,
+            kind,
+            total,
+            end: None,
+            corrupt: None,
+            ledger: LedgerState::new(kind, compared).with_order_parts(),
+            held: Tally::default(),
+            without_units: 0,
+            by_ledger: false,
+            settled: false,
+            is_torn: false,
+            stock_drift: None,
+            stock_drift_changed: false,
+            mismatches: Vec::new(),
+            damaged_hold: None,
+            open: None,
+            purchases: Purchases::default(),
+            split_orders: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Forgets all that was found, but for the order records.
+    pub fn begin_again(&mut self) {
+        let ledger = std::mem::take(&mut self.ledger);
+        *self = Self { ledger, ..Self::new(&self.activity, self.layout, self.total, None) };
+        self.ledger.begin_again();
+    }
+
+    /// Holds that are counted in any case: a few milliseconds of the server's time.
+    pub const FEW_HOLDS: u64 = 500;
+    /// Holds that are counted if something is wrong: a second of the server's time.
+    pub const MANY_HOLDS: u64 = 100_000;
+
+    /// How many holds may be counted; `None` if none can be open. The ledger must be folded up to the last view, so that a
+    /// difference is one, even while others buy.
+    pub fn holds_to_count(&self) -> Option<u64> {
+        let holds = self.rules().filter(|_| self.kind.has_users() && self.corrupt.is_none())?.holds;
+        if !self.by_ledger {
+            return Some(if holds == 0 { Self::FEW_HOLDS } else { Self::MANY_HOLDS });
+        }
+        match (holds, self.ledger.open_units()) {
+            (0, 0) => None,
+            (holds, open) if signed(holds) == open => Some(Self::FEW_HOLDS),
+            _ => Some(Self::MANY_HOLDS),
+        }
+    }
+
+    /// Takes over what counting the open units came to, and corrects what the ledger says of them: an entry may have been lost.
+    /// `is_later`: the sale went on since the ledger's end.
+    pub fn take_open(&mut self, recounted: Recounted, is_later: bool) {
+        match recounted {
+            Recounted::Counts(counts) => {
+                // Read at one instant, the two differ only if an entry was lost.
+                let (stored, open) = (self.rules().map_or(0, |rules| signed(rules.holds)), self.ledger.open_units());
+                if self.by_ledger && stored != open {
+                    if counts.is_right() {
+                        self.notes.push(format!(
+                            "its ledger says that {open} units are held open, and {} are: the entry of a hold or of a \
+                             confirmation was lost",
+                            counts.counted
+                        ));
+                    }
+                    self.ledger.count_open(&counts.by_user(), is_later);
+                }
+                self.open = Some(counts);
+            }
+            Recounted::TooMany if self.holds_to_count() == Some(Self::MANY_HOLDS) => self.notes.push(format!(
+                "more than {} holds are open, so that nobody counted them: end some, by `expire` too, and audit again",
+                Self::MANY_HOLDS
+            )),
+            Recounted::TooMany | Recounted::Gone => {}
+            Recounted::Corrupt(corrupt) => self.damaged_hold = Some(corrupt),
+        }
+    }
+
+    /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.
+    pub fn compare_stock(&mut self, view: &ActivityView) {
+        let Some((stock, total)) = view.stock.zip(self.ledger.total) else { return };
+        let drift = signed(stock).saturating_add(self.ledger.sum).saturating_sub(signed(total));
+        self.stock_drift_changed |= self.stock_drift.is_some_and(|first| first != drift);
+        self.stock_drift.get_or_insert(drift);
+    }
+
+    /// Notes why scans prove nothing, if they don't. `lost_beginning`: it has a ledger, which is not whole.
+    pub fn note_scans(&mut self, lost_beginning: bool) {
+        if !self.settled {
+            self.is_torn = true;
+            self.notes.push(
+                "it is being written and has no ledger, so no two scans were equal: audit it when nobody buys"
+                    .to_owned(),
+            );
+        } else if lost_beginning {
+            self.settled = false;
+            self.notes.push(
+                "its ledger does not begin with this sale's preheat, nor continues a checkpoint, so no counter could be \
+                 compared with it"
+                    .to_owned(),
+            );
+        }
+    }
+
+    /// Notes what a checkpoint leaves unknown.
+    pub fn note_orders_too_old(&mut self) {
+        let upto = self.end.as_ref().and_then(|end| end.checkpoint.as_ref()).map(|checkpoint| checkpoint.upto.at());
+        if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old()) {
+            self.notes.push(format!(
+                "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
+                 cannot be distinguished from what is missing in them: they were not compared, export them again"
+            ));
+        }
+    }
+
+    /// Units it had to sell, as the caller or else its preheat says.
+    pub fn total(&self) -> Option<u64> {
+        self.total.or(self.rules().map(|rules| rules.total))
+    }
+
+    /// What preheat wrote.
+    pub fn rules(&self) -> Option<Rules> {
+        self.end.as_ref().and_then(|end| end.rules)
+    }
+
+    /// Units left, with those that are withdrawn.
+    pub fn stock(&self) -> Option<u64> {
+        self.end.as_ref().and_then(|end| end.stock)
+    }
+
+    /// Whether caller, preheat and ledger say different totals.
+    pub fn totals_differ(&self) -> bool {
+        let preheated = self.rules().map(|rules| rules.total);
+        self.total.is_some() && preheated.is_some() && self.total != preheated
+            || self.by_ledger && preheated != self.ledger.total
+    }
+
+    /// Units that participants hold: what the ledger says, and by how much each counter differs from it. `None` if
+    /// nobody knows.
+    pub fn bought(&self) -> Option<i64> {
+        if self.end.is_none() || self.corrupt.is_some() {
+            return None;
+        }
+        if self.by_ledger && self.kind.has_users() {
+            let drifts: Option<i64> = self.mismatches.iter().map(Mismatch::drift).sum();
+            return drifts.map(|drifts| self.ledger.sum.saturating_add(drifts));
+        }
+        if self.by_ledger {
+            return Some(self.ledger.sum);
+        }
+        if self.kind.has_users() {
+            return (self.held.unknown == 0).then_some(self.held.units);
+        }
+        // Nobody is recorded and nothing was written down: what is not there was sold.
+        self.sold()
+    }
+
+    /// Units that are missing from the total; `None` if more are left than there were.
+    pub fn sold(&self) -> Option<i64> {
+        self.total()
+            .zip(self.stock())
+            .filter(|(total, stock)| stock <= total)
+            .map(|(total, stock)| signed(total - stock))
+    }
+
+    /// Whether each member of a set has its units beside it.
+    pub fn has_units(&self) -> bool {
+        self.without_units == 0 && self.ledger.unknown().next().is_none()
+    }
+
+    /// Whether order records name ledger entries newer than the ledger's last.
+    pub fn lost_tail(&self) -> bool {
+        let Some(end) = &self.end else { return false };
+        end.rules.is_some_and(|rules| rules.ledger)
+            && self.ledger.newest_named().is_some_and(|named| end.last.is_none_or(|last| named > last))
+    }
+}
+
+/// The limit, if the layout counts units by it.
+pub fn limit(kind: Kind, rules: Option<Rules>) -> Option<u64> {
+    rules.and_then(|rules| rules.per_user_limit).filter(|_| kind == Kind::Hash)
+}

@@ -1,0 +1,174 @@
+//! The purchases behind what a repair takes from users: their request ids end with it, or they would sell units that are for
+//! sale again.
+
+use std::collections::HashMap;
+
+use crate::audit::evidence::mismatch::Mismatch;
+use crate::audit::ledger_state::LedgerState;
+
+const UNNAMED: &str = "which orders are missing is not known without request ids: give the records a column `request` \
+                       (`--map request=THEIRS`)";
+const UNREAD: &str = "the request ids could not be read";
+const TOO_MANY: &str = "it would end more than 10000 request ids at once";
+
+/// Request ids that one repair may end: what the script takes in a call.
+pub const MOST_REVERSED: usize = 10_000;
+
+/// A purchase that a request id names, and that holds units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purchase {
+    /// Its request id.
+    pub request: String,
+    /// Its units; `None` if no record says how many, as of an order of several activities.
+    pub units: Option<i64>,
+}
+
+/// What the request ids of one user did.
+#[derive(Debug, Default)]
+pub struct UserPurchases {
+    /// Those that order records may know.
+    pub purchases: Vec<Purchase>,
+    /// Those that are newer than the order records.
+    pub newer: Vec<Purchase>,
+    /// Units that refunds returned.
+    pub refunded: i64,
+}
+
+/// What the request ids did of users who hold more than they should.
+#[derive(Debug, Default)]
+pub struct Purchases {
+    /// By the user's index in the ledger state.
+    pub by_user: HashMap<u32, UserPurchases>,
+    /// Whether the server refused to show them.
+    pub is_unread: bool,
+}
+
+impl Purchases {
+    /// The request ids that end if a user's units become `to`.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    pub fn reversed(&self, mismatch: &Mismatch, to: i64, ledger: &LedgerState) -> Result<Vec<String>, &'static str> {
+        if self.is_unread {
+            return Err(UNREAD);
+        }
+        let Some(of_user) = self.by_user.get(&mismatch.user) else { return Ok(Vec::new()) };
+        // Without records the ledger says what the user holds, and it has each id.
+        let user = mismatch.user;
+        let has_no_row = |purchase: &Purchase| {
+            ledger.records().is_some_and(|records| records.lacks(user, ledger.users.name(user), &purchase.request))
+        };
+        // Of an order of several activities its row has the units.
+        let is_named = |purchase: &Purchase| {
+            ledger.records().is_some_and(|records| records.names(ledger.users.name(user), &purchase.request))
+        };
+        let units = |of: &[&Purchase]| {
+            of.iter().map(|purchase| purchase.units.or_else(|| is_named(purchase).then_some(0))).sum::<Option<i64>>()
+        };
+        let taken = mismatch.units().map(|units| units.saturating_sub(to));
+        // What is reversed, if that is known: with `all` everything that is not newer.
+        let decided = |all: bool| {
+            let (reversed, mut kept): (Vec<_>, Vec<_>) =
+                of_user.purchases.iter().partition(|purchase| all || has_no_row(purchase));
+            kept.extend(&of_user.newer);
+            let are_behind_it =
+                !reversed.is_empty() && units(&reversed).zip(taken).is_none_or(|(units, taken)| units >= taken);
+            let are_covered = units(&kept).is_some_and(|units| units.saturating_sub(of_user.refunded) <= to);
+            (mismatch.orders.is_none() || are_behind_it || are_covered).then_some(reversed)
+        };
+        let reversed = match mismatch.orders {
+            None => decided(to == 0),
+            // An id that was refunded has its row.
+            Some(orders) => decided(false).or_else(|| decided(true).filter(|_| orders == 0)),
+        };
+        match reversed {
+            None => Err(UNNAMED),
+            Some(reversed) if reversed.len() > MOST_REVERSED => Err(TOO_MANY),
+            Some(reversed) => Ok(reversed.into_iter().map(|purchase| purchase.request.clone()).collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::evidence::mismatch::Holding;
+    use crate::audit::ledger_state::order_sums::OrderRows;
+    use crate::audit::ledger_state::{Compared, Newer};
+    use crate::model::layout::Kind;
+    use crate::model::ledger::EntryId;
+
+    /// Purchases, newer ones, and refunded units.
+    type OfUser<'a> = (&'a [(&'a str, Option<i64>)], &'a [(&'a str, i64)], i64);
+
+    /// Rows of user 7 by units and request; purchases, newer ones, and refunded units; units held, and what they should be. What is
+    /// reversed, or `-`.
+    fn reversed(
+        rows: Option<&[(i64, &str)]>,
+        (purchases, newer, refunded): OfUser<'_>,
+        (units, to): (u64, i64),
+    ) -> String {
+        let mut compared = rows.map(|_| Compared::unread(None, EntryId::ZERO, true));
+        if let (Some(compared), Some(rows)) = (&mut compared, rows) {
+            let mut found = OrderRows::default();
+            for (quantity, request) in rows {
+                found.push("7", *quantity, None);
+                if !request.is_empty() {
+                    found.name_request(request);
+                }
+            }
+            compared.orders.add(&found, &mut compared.users);
+        }
+        let mut ledger = LedgerState::new(Kind::Hash, compared);
+        let user = ledger.user(b"7");
+        let mismatch = Mismatch {
+            user,
+            holds: Holding::Units(units),
+            ledger: Some(to),
+            orders: ledger.ordered(user),
+            newer: Newer::default(),
+            open: 0,
+        };
+        let named = |(request, units): (&str, Option<i64>)| Purchase { request: request.to_owned(), units };
+        let of_user = UserPurchases {
+            purchases: purchases.iter().copied().map(named).collect(),
+            newer: newer.iter().map(|(request, units)| named((request, Some(*units)))).collect(),
+            refunded,
+        };
+        let purchases = Purchases { by_user: HashMap::from([(user, of_user)]), is_unread: false };
+        purchases.reversed(&mismatch, to, &ledger).map_or("-".to_owned(), |ids| ids.join(" "))
+    }
+
+    #[test]
+    fn what_is_reversed_leaves_no_id_with_more_units_than_the_user_holds() {
+        let two: OfUser<'_> = (&[("a", Some(3)), ("b", Some(2))], &[], 0);
+        let newer: OfUser<'_> = (&[("a", Some(3))], &[("b", 2)], 0);
+        let multi: OfUser<'_> = (&[("a", Some(3)), ("m", None)], &[], 0);
+        for (rows, of_user, (units, to), wanted) in [
+            // No units in the records: all of them, but what is newer.
+            (Some(&[][..]), two, (5, 0), "a b"),
+            (Some(&[(3, "a"), (-3, "")]), two, (5, 0), "a b"),
+            (Some(&[(3, "a"), (-3, "")]), two, (2, 0), "b"),
+            (Some(&[(3, "a"), (2, "m")]), multi, (6, 5), ""),
+            (Some(&[]), newer, (5, 2), "a"),
+            (Some(&[]), newer, (5, 0), "-"),
+            (Some(&[]), multi, (4, 0), "a m"),
+            // A part: those without a row, if each row names its request.
+            (Some(&[(3, "a")]), two, (5, 3), "b"),
+            (Some(&[(3, "a")]), multi, (4, 3), "m"),
+            (Some(&[(3, "")]), two, (5, 3), "-"),
+            (Some(&[(1, "a"), (2, "")]), two, (5, 3), "-"),
+            // Rows of all ids, with fewer units.
+            (Some(&[(3, "a"), (1, "b")]), two, (5, 4), "-"),
+            // Units that no id has.
+            (Some(&[(5, "")]), two, (7, 5), ""),
+            (Some(&[(4, "")]), (&[("a", Some(3)), ("b", Some(2))], &[], 1), (6, 4), ""),
+            (Some(&[(3, "")]), multi, (5, 3), "-"),
+            // The ledger alone has every id; without units none holds any.
+            (None, two, (7, 5), ""),
+            (None, two, (5, 0), "a b"),
+        ] {
+            assert_eq!(reversed(rows, of_user, (units, to)), wanted, "{rows:?} {units} {to}");
+        }
+    }
+}

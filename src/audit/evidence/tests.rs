@@ -1,0 +1,120 @@
+use crate::audit::evidence::*;
+use crate::audit::ledger_state::order_sums::OrderRows;
+
+fn evidence(layout: Layout, compared: Option<Compared>) -> Evidence {
+    Evidence::new(&"1001".parse().unwrap(), layout, None, compared)
+}
+
+fn view(stock: u64) -> ActivityView {
+    let rules =
+        Rules { total: 10, per_user_limit: None, epoch: 1, repairs: 0, ledger: true, withdrawn: None, holds: 0 };
+    let at = Millis::new(5000);
+    ActivityView { at, stock: Some(stock), rules: Some(rules), last: None, length: None, checkpoint: None }
+}
+
+#[test]
+fn a_sale_is_live_for_a_second_after_its_last_entry() {
+    let last = |at| ActivityView { last: Some(EntryId::first_at(Millis::new(at))), ..view(1) };
+    assert!(last(4001).is_live() && last(6000).is_live());
+    assert!(!last(4000).is_live() && !view(1).is_live());
+}
+
+#[test]
+fn nobody_knows_what_was_bought_of_what_is_gone_or_corrupt() {
+    let bought = |corrupt: bool, end: bool| {
+        let mut sale = evidence(Layout::Product, None);
+        sale.end = end.then(|| view(4));
+        sale.corrupt = corrupt.then(|| Corrupt { key: "a key".to_owned(), what: "is a list".to_owned() });
+        sale.bought()
+    };
+    assert_eq!([bought(false, true), bought(true, true), bought(false, false)], [Some(6), None, None]);
+}
+
+#[test]
+fn scans_that_differ_or_miss_the_ledgers_beginning_settle_nothing() {
+    for (settled, lost_beginning, after) in
+        [(true, false, (true, false, 0)), (true, true, (false, false, 1)), (false, true, (false, true, 1))]
+    {
+        let mut sale = evidence(Layout::Seckill, None);
+        sale.settled = settled;
+        sale.note_scans(lost_beginning);
+        assert_eq!((sale.settled, sale.is_torn, sale.notes.len()), after);
+    }
+}
+
+#[test]
+fn order_records_older_than_the_checkpoint_are_named() {
+    let checkpoint: Checkpoint = "7 0a-b 2 1 1700-0 1699-5 12 50 3 1800 me".parse().unwrap();
+    for (newer_from, notes) in [(1699, 1), (1700, 0)] {
+        let newer_from = EntryId::first_at(Millis::new(newer_from));
+        let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, newer_from, true)));
+        sale.ledger.begin_at(&checkpoint);
+        sale.end = Some(ActivityView { checkpoint: Some(checkpoint.clone()), ..view(1) });
+        sale.note_orders_too_old();
+        assert_eq!(sale.notes.len(), notes, "{newer_from}");
+    }
+}
+
+#[test]
+fn the_tail_is_lost_if_records_name_entries_behind_the_last() {
+    let id = |text: &str| text.parse::<EntryId>().unwrap();
+    for (last, ledger, lost) in [("5-0", true, true), ("5-1", true, false), ("5-0", false, false)] {
+        let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, id("9-0"), true)));
+        assert!(!sale.lost_tail());
+        let mut rows = OrderRows::default();
+        rows.push("a", 1, Some(id("5-1")));
+        sale.ledger.add_orders(&rows);
+        let mut end = ActivityView { last: Some(id(last)), ..view(1) };
+        end.rules = end.rules.map(|rules| Rules { ledger, ..rules });
+        sale.end = Some(end);
+        assert_eq!(sale.lost_tail(), lost, "{last} {ledger}");
+    }
+}
+
+#[test]
+fn units_sold_are_known_unless_more_are_left_than_there_were() {
+    let mut sale = evidence(Layout::Product, None);
+    assert_eq!((sale.sold(), sale.bought()), (None, None));
+    for (stock, sold) in [(10, Some(0)), (7, Some(3)), (11, None)] {
+        sale.end = Some(view(stock));
+        assert_eq!((sale.sold(), sale.bought()), (sold, sold), "{stock}");
+    }
+}
+
+#[test]
+fn totals_differ_if_two_who_know_one_say_others() {
+    // What the caller, the ledger and preheat (10) say; whether the ledger is whole.
+    for (given, ledger, by_ledger, differ) in [
+        (None, None, false, false),
+        (Some(10), None, false, false),
+        (Some(11), None, false, true),
+        (None, Some(10), true, false),
+        (None, Some(9), true, true),
+        (None, Some(9), false, false),
+        (Some(10), Some(10), true, false),
+    ] {
+        let mut sale = evidence(Layout::Seckill, None);
+        (sale.total, sale.ledger.total, sale.by_ledger, sale.end) = (given, ledger, by_ledger, Some(view(1)));
+        assert_eq!(sale.totals_differ(), differ, "{given:?} {ledger:?} {by_ledger}");
+    }
+    let mut unread = evidence(Layout::Seckill, None);
+    unread.total = Some(10);
+    assert!(!unread.totals_differ(), "nobody else says a total");
+}
+
+#[test]
+fn beginning_again_keeps_the_order_records_only() {
+    let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, EntryId::ZERO, true)));
+    let mut rows = OrderRows::default();
+    rows.push("a", 2, None);
+    sale.ledger.add_orders(&rows);
+    (sale.end, sale.settled, sale.by_ledger, sale.is_torn) = (Some(view(1)), true, true, true);
+    (sale.stock_drift, sale.stock_drift_changed, sale.without_units) = (Some(1), true, 1);
+    let user = sale.ledger.user(b"a");
+    sale.ledger.see(user);
+    sale.notes.push(String::new());
+    sale.begin_again();
+    assert_eq!((sale.end.is_none(), sale.settled, sale.by_ledger, sale.is_torn), (true, false, false, false));
+    assert_eq!((sale.stock_drift, sale.stock_drift_changed, sale.without_units), (None, false, 0));
+    assert_eq!((sale.ledger.ordered(user), sale.ledger.unseen(), sale.notes.len()), (Some(2), vec![user], 0));
+}

@@ -1,0 +1,295 @@
+//! The judgement of an audit: from the evidence to what differs, the verdict and its proof.
+
+pub mod sharded;
+
+use std::collections::HashMap;
+
+use crate::audit::class::Class;
+use crate::audit::evidence::mismatch::{Holding, Mismatch};
+use crate::audit::evidence::{Evidence, limit};
+use crate::audit::ledger_state::order_parts::SplitOrder;
+use crate::audit::plan::repair::Repair;
+use crate::audit::plan::{self, MissingOrders, RepairPlan};
+use crate::audit::result::{Audit, Difference, Held, MissingOrder, Proof, Verdict};
+use crate::model::id::StoredUser;
+use crate::model::layout::Kind;
+use crate::model::number::signed;
+use crate::model::order::hold::HoldState;
+
+/// Says what the evidence means.
+pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
+    if evidence.kind == Kind::Counter {
+        let differs = counter(&mut evidence);
+        evidence.mismatches.extend(differs);
+    }
+    let (total, stock, bought) = (evidence.total(), evidence.stock(), evidence.bought());
+    let bought = bought.filter(|_| !evidence.is_torn);
+    let expected = total.zip(bought).map(|(total, bought)| signed(total).saturating_sub(bought));
+    let drift = stock.zip(expected).map(|(stock, expected)| signed(stock).saturating_sub(expected));
+
+    let mut differences = Vec::new();
+    whole(&mut evidence, drift, &mut differences);
+    let unrecorded = unrecorded(&evidence);
+    differences.extend(unrecorded.clone());
+    open_counts(&mut evidence, &mut differences);
+    split_orders(&mut evidence, &mut differences);
+    let limit = limit(evidence.kind, evidence.rules());
+    for mismatch in &evidence.mismatches {
+        of_user(mismatch, &evidence, limit, &mut differences);
+    }
+    differences.sort_by(|one, other| (one.class, &one.user).cmp(&(other.class, &other.user)));
+
+    let proof = proof(&evidence, bought);
+    let verdict = match (&evidence.end, &evidence.corrupt) {
+        (None, None) => Verdict::NotPreheated,
+        _ if differences.iter().any(|difference| difference.class != Class::Timing) => Verdict::Drift,
+        _ if !evidence.settled || evidence.ledger.orders_too_old() => Verdict::Unsettled,
+        _ if proof == Proof::None => Verdict::Unproven,
+        _ => Verdict::Match,
+    };
+    let is_unrecorded = unrecorded.iter().any(|difference| difference.class == Class::MissingOrder);
+    let plan = plan::plan(&evidence, is_unrecorded, missing_orders);
+    ways_out(&mut evidence, &plan, &differences);
+    Audit {
+        plan,
+        missing_orders: missing(&evidence),
+        activity: evidence.activity,
+        verdict,
+        proof,
+        total,
+        stock,
+        bought,
+        expected_stock: expected,
+        drift,
+        in_transit: None,
+        differences,
+        notes: evidence.notes,
+    }
+}
+
+/// Notes what an operator must know before a repair, or can do instead of one.
+fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Difference]) {
+    if evidence.corrupt.is_none() && evidence.end.is_some() && evidence.stock().is_none() {
+        let restores = plan.repairs.iter().any(Repair::restores_stock);
+        let why = "its stock key is gone, and nothing proves how many units are left";
+        evidence.notes.push(match (restores, evidence.kind) {
+            (true, _) => "its stock key is gone: `reconcile --fix` restores it".to_owned(),
+            (_, Kind::Counter) => format!("{why}: compare it with all order records (`--orders`)"),
+            _ => {
+                format!("{why}: compare it with all order records (`--orders`), or take it over with `preheat --adopt`")
+            }
+        });
+    }
+    let is_older = |difference: &Difference| matches!(difference.class, Class::MissingOrder | Class::QuantityMismatch);
+    if !evidence.by_ledger && differences.iter().any(is_older) {
+        evidence.notes.push(
+            "no whole ledger shows which purchases are newer than the order records: they look like missing orders too"
+                .to_owned(),
+        );
+    }
+}
+
+/// What a verdict about this evidence rests on.
+fn proof(evidence: &Evidence, bought: Option<i64>) -> Proof {
+    let is_known =
+        evidence.kind.has_users() && bought.is_some() && evidence.total().is_some() && evidence.stock().is_some();
+    if !evidence.settled || evidence.corrupt.is_some() {
+        Proof::None
+    } else if evidence.by_ledger {
+        Proof::Ledger
+    } else if evidence.ledger.has_orders() && !evidence.ledger.is_unrecorded() {
+        Proof::Orders
+    } else if is_known {
+        Proof::Total
+    } else {
+        Proof::None
+    }
+}
+
+/// What a bare counter sold, as if it were one user; `None` if order records and ledger say the same.
+pub fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
+    let nobody = evidence.ledger.user(b"");
+    let sold = evidence.sold().and_then(|sold| u64::try_from(sold).ok())?;
+    let ledger = evidence.by_ledger.then(|| evidence.ledger.units(nobody)).filter(|ledger| *ledger != signed(sold));
+    let (orders, newer) = (evidence.ledger.ordered(nobody), evidence.ledger.newer(nobody));
+    let mismatch = Mismatch { user: nobody, holds: Holding::Units(sold), ledger, orders, newer, open: 0 };
+    let agrees = mismatch.against_orders().is_none() && mismatch.drift().is_none_or(|drift| drift == 0);
+    (!agrees).then_some(mismatch)
+}
+
+/// What is wrong with the activity as a whole.
+fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Difference>) {
+    let mut say = |class, redis, ledger, orders| {
+        differences.push(Difference { user: None, class, redis, ledger, orders, count: None, shard: None })
+    };
+    for (id, why) in &evidence.ledger.unreadable {
+        say(Class::Corrupt, Some(Held::Text(id.to_string())), None, None);
+        evidence.notes.push(format!("ledger entry `{id}` cannot be read: {why}"));
+    }
+    if let Some(corrupt) = &evidence.corrupt {
+        say(Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None, None);
+        evidence.notes.push(format!("key `{}` {}", corrupt.key, corrupt.what));
+        return;
+    }
+    let Some(instant) = &evidence.end else { return };
+    // Of a bare counter, records that agree with the stock say that only the ledger differs.
+    let only_ledger = evidence.kind == Kind::Counter && evidence.mismatches.iter().any(Mismatch::is_of_ledger_alone);
+    let off = drift.is_some_and(|drift| drift != 0) || instant.stock > evidence.total().or(instant.stock);
+    if instant.stock.is_none() || evidence.settled && (off && !only_ledger || evidence.totals_differ()) {
+        let by_ledger = evidence
+            .by_ledger
+            .then(|| Held::Units(signed(evidence.ledger.total.unwrap_or_default()) - evidence.ledger.sum));
+        say(Class::Conservation, instant.stock.map(|stock| Held::Units(signed(stock))), by_ledger, None);
+    }
+    if let Some(named) = evidence.ledger.newest_named().filter(|_| evidence.lost_tail()) {
+        let last = instant.last.map(|last| Held::Text(last.to_string()));
+        say(Class::LostTail, None, last, Some(Held::Text(named.to_string())));
+        evidence.notes.push(format!(
+            "order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"
+        ));
+    }
+}
+
+/// What is counted wrong of what is held open.
+fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
+    let mut say = |user, class, redis, ledger| {
+        differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
+    };
+    if let Some(corrupt) = &evidence.damaged_hold {
+        say(None, Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None);
+        evidence
+            .notes
+            .push(format!("the units held open could not be counted: a hold in `{}` {}", corrupt.key, corrupt.what));
+    }
+    let Some(open) = &evidence.open else { return };
+    let units = |units| Some(Held::Units(signed(units)));
+    if open.stored != open.counted {
+        say(None, Class::OpenCount, units(open.stored), units(open.counted));
+    }
+    for (user, stored, counted) in open.wrong_users() {
+        say(Some(user.clone()), Class::OpenCount, units(*stored), units(*counted));
+    }
+    if !open.is_right() {
+        evidence.notes.push(format!(
+            "{} units are counted as held open, and its holds have {}: a call was cut off; `reconcile --fix` counts them anew",
+            open.stored, open.counted
+        ));
+    }
+}
+
+/// Orders that are bought in part.
+fn split_orders(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
+    let text = |of: &dyn std::fmt::Display, state: &str| Some(Held::Text(format!("{of}: {state}")));
+    for SplitOrder { request, user, is_bought, other, state } in &evidence.split_orders {
+        let here = if *is_bought { HoldState::Confirmed.name() } else { "returned" };
+        let there = state.map_or("absent", HoldState::name);
+        evidence.notes.push(format!(
+            "the order `{request}` of user `{user}` is split: its item is {here} here, and {there} at `{other}`: a failover lost a part \
+             of it; sell what is missing, or refund what is bought, by hand"
+        ));
+        let (redis, ledger) = (text(other, there), text(request, here));
+        let (user, class) = (Some(user.clone()), Class::SplitOrder);
+        differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
+    }
+}
+
+/// Of an activity that the order records don't mention: its users in one difference, and those who are newer than the
+/// records in another.
+fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
+    if !evidence.settled || !evidence.ledger.is_unrecorded() || !evidence.ledger.has_orders() {
+        return Vec::new();
+    }
+    let difference = |class, count, redis| Difference {
+        user: None,
+        class,
+        redis,
+        ledger: evidence.by_ledger.then_some(Held::Units(evidence.ledger.sum)),
+        orders: Some(Held::Units(0)),
+        count,
+        shard: None,
+    };
+    if evidence.kind == Kind::Counter {
+        let class = evidence.mismatches.iter().find_map(Mismatch::against_orders);
+        return class.map(|class| difference(class, None, evidence.sold().map(Held::Units))).into_iter().collect();
+    }
+    if !evidence.by_ledger {
+        let units = evidence.bought().map(Held::Units);
+        let missing = difference(Class::MissingOrder, Some(evidence.held.users), units);
+        return if evidence.held.users == 0 { Vec::new() } else { vec![missing] };
+    }
+    // Whoever is not among the mismatches holds what the ledger says.
+    let holdings: HashMap<u32, &Holding> =
+        evidence.mismatches.iter().map(|mismatch| (mismatch.user, &mismatch.holds)).collect();
+    let mut missing = (0, Some(0i64));
+    let mut newer = (0, Some(0i64));
+    for user in evidence.ledger.everybody() {
+        let ledger = evidence.ledger.units(user);
+        let holds = holdings.get(&user).map_or_else(|| evidence.ledger.holding(user), |&holds| holds.clone());
+        let mismatch = Mismatch {
+            user,
+            holds,
+            ledger: Some(ledger),
+            orders: Some(0),
+            newer: evidence.ledger.newer(user),
+            open: evidence.ledger.open(user),
+        };
+        let tally = match mismatch.against_orders() {
+            None => continue,
+            Some(Class::Timing) => &mut newer,
+            Some(_) => &mut missing,
+        };
+        *tally = (tally.0 + 1, tally.1.zip(mismatch.units()).map(|(sum, units)| sum.saturating_add(units)));
+    }
+    [(Class::MissingOrder, missing), (Class::Timing, newer)]
+        .into_iter()
+        .filter(|(_, (count, _))| *count > 0)
+        .map(|(class, (count, units))| difference(class, Some(count), units.map(Held::Units)))
+        .collect()
+}
+
+/// What is wrong with one user.
+fn of_user(mismatch: &Mismatch, evidence: &Evidence, limit: Option<u64>, differences: &mut Vec<Difference>) {
+    let mut say = |class, redis| {
+        let name = evidence.ledger.users.name(mismatch.user);
+        let user = evidence.kind.has_users().then(|| StoredUser::new(name));
+        let (ledger, orders) = (mismatch.ledger.map(Held::Units), mismatch.orders.map(Held::Units));
+        differences.push(Difference { user, class, redis, ledger, orders, count: None, shard: None });
+    };
+    let held = match &mismatch.holds {
+        Holding::Units(units) => Some(Held::Units(signed(*units))),
+        Holding::Unknown => None,
+        Holding::Invalid(text) => return say(Class::Corrupt, Some(Held::Text(text.clone()))),
+    };
+    let is_counter = evidence.kind == Kind::Counter;
+    let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);
+    if if is_counter { mismatch.is_of_ledger_alone() } else { drifts } {
+        say(Class::CounterDrift, held.clone());
+    }
+    if let (Holding::Units(units), Some(limit)) = (&mismatch.holds, limit)
+        && *units > limit
+    {
+        say(Class::OverLimit, held.clone());
+    }
+    // A changing scan compared with order records would show differences that are none.
+    if let Some(class) = mismatch.against_orders().filter(|_| evidence.settled && !evidence.ledger.is_unrecorded()) {
+        say(class, held);
+    }
+}
+
+/// The order rows that would complete the order records: what each user's rows lack.
+fn missing(evidence: &Evidence) -> Vec<MissingOrder> {
+    if !evidence.settled || evidence.ledger.orders_too_old() {
+        return Vec::new();
+    }
+    let lacks = |mismatch: &Mismatch| {
+        let is_missing = matches!(mismatch.against_orders(), Some(Class::MissingOrder | Class::QuantityMismatch));
+        let lacking = mismatch.units()?.saturating_sub(mismatch.ordered_now()?);
+        let is_missing = is_missing && mismatch.orders >= Some(0);
+        let quantity = u64::try_from(lacking).ok().filter(|quantity| is_missing && *quantity > 0)?;
+        let name = evidence.ledger.users.name(mismatch.user);
+        Some(MissingOrder { user: evidence.kind.has_users().then(|| StoredUser::new(name)), quantity })
+    };
+    // Of an activity without any row, only if it was named.
+    let listed = evidence.mismatches.iter().filter(|_| evidence.ledger.lists_users());
+    listed.filter_map(lacks).collect()
+}

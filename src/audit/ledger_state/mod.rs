@@ -1,0 +1,300 @@
+//! The state that a ledger leads to, entry by entry: what each user should hold, and how many units there should be.
+//!
+//! Memory grows with the users, not with the length of the ledger: about 40 bytes each.
+
+pub mod column;
+mod compared;
+pub mod order_parts;
+#[doc(hidden)]
+pub mod order_sums;
+#[cfg(test)]
+mod tests;
+pub mod transfers;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::audit::ledger_state::column::Column;
+pub use crate::audit::ledger_state::compared::{Compared, Newer};
+use crate::audit::ledger_state::order_parts::OrderParts;
+use crate::audit::ledger_state::order_sums::OrderSums;
+use crate::audit::ledger_state::transfers::{Direction, TransferEntry, Transfers};
+use crate::model::id::interner::Interner;
+use crate::model::layout::Kind;
+use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::number::signed;
+
+/// What the ledger says up to one entry, beside what order records say of the same users.
+#[derive(Default)]
+pub struct LedgerState {
+    kind: Kind,
+    /// Everybody whom ledger, participants or order records name. Each has an index, by which all else is kept.
+    pub users: Interner,
+    /// What each user holds. Below zero if the ledger says nonsense.
+    units: Column<1>,
+    /// How much of it is held open.
+    open: Column<1>,
+    /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
+    /// the sum has beyond the units of the others.
+    unknown: HashSet<u32>,
+    /// Whether a page of participants had the user.
+    seen: Vec<bool>,
+    /// The total of the last preheat or update.
+    pub total: Option<u64>,
+    /// What all users hold; if the layout records no users, what was sold.
+    pub sum: i64,
+    /// Units that a shard lent to others, or got of them. The total has them.
+    pub transfers: Transfers,
+    /// Orders of activities in several slots, if somebody compares them.
+    pub order_parts: Option<OrderParts>,
+    /// Whether the last pause was not followed by a resume.
+    pub is_paused: bool,
+    /// The last entry that is in here.
+    pub end: EntryId,
+    /// How many entries are in here.
+    pub entries: u64,
+    /// What its first entry or its checkpoint began: the epoch of a preheat; `None` if the beginning is lost.
+    pub epoch: Option<u64>,
+    /// The entry that must come next, behind a checkpoint.
+    expected: Option<EntryId>,
+    /// Entries that cannot be read, and why.
+    pub unreadable: Vec<(EntryId, String)>,
+    /// The order records, if there are any.
+    orders: Option<OrderSums>,
+    /// The first entry that the order records cannot know.
+    newer_from: Option<EntryId>,
+    /// Whether the caller named the activity.
+    named: bool,
+    /// Whether the checkpoint holds what they cannot know: what is newer cannot be distinguished from what differs.
+    orders_too_old: bool,
+    /// How far each user's units moved since then, as [`Newer`] has it.
+    newer: Column<3>,
+}
+
+impl LedgerState {
+    /// Nothing was read yet.
+    pub fn new(kind: Kind, compared: Option<Compared>) -> Self {
+        let newer_from = compared.as_ref().map(|compared| compared.newer_from);
+        let named = compared.as_ref().is_none_or(|compared| compared.named);
+        let (users, orders) = compared.map(|compared| (compared.users, compared.orders)).unzip();
+        Self { kind, users: users.unwrap_or_default(), orders, newer_from, named, ..Self::default() }
+    }
+
+    /// The same, which also remembers orders of activities in several slots.
+    pub fn with_order_parts(self) -> Self {
+        Self { order_parts: Some(OrderParts::default()), ..self }
+    }
+
+    /// Forgets the ledger and who was seen, not the order records.
+    pub fn begin_again(&mut self) {
+        let Self { kind, users, orders, newer_from, named, order_parts, .. } = std::mem::take(self);
+        let order_parts = order_parts.map(|_| OrderParts::default());
+        *self = Self { kind, users, orders, newer_from, named, order_parts, ..Self::default() };
+    }
+
+    /// Begins, instead of with a preheat, with what a checkpoint says, of which each user's units come by
+    /// [`carry`](Self::carry).
+    pub fn begin_at(&mut self, checkpoint: &Checkpoint) {
+        self.begin_again();
+        (self.total, self.end, self.entries) = (Some(checkpoint.total), checkpoint.upto, checkpoint.entries);
+        (self.epoch, self.expected) = (Some(checkpoint.epoch), Some(checkpoint.from));
+        self.orders_too_old = self.newer_from.is_some_and(|from| from <= checkpoint.upto);
+    }
+
+    /// Takes over a user's units from a checkpoint, of which so many are held open.
+    pub fn carry(&mut self, user: &[u8], units: i64, open: i64) {
+        let user = self.user(if self.kind.has_users() { user } else { b"" });
+        self.move_held(user, units);
+        self.set_open(user, open);
+        self.sum += units;
+    }
+
+    /// Takes over a user from a checkpoint whose units nobody recorded.
+    pub fn carry_unknown(&mut self, user: &[u8]) {
+        let user = self.user(user);
+        self.unknown.insert(user);
+    }
+
+    /// Ends what a checkpoint says, with the units that all its users hold. False if it contradicts itself.
+    pub fn carried(&mut self, sum: i64) -> bool {
+        let of_unknown = sum.saturating_sub(self.sum);
+        self.sum = sum;
+        // A member has at least one unit.
+        usize::try_from(of_unknown)
+            .is_ok_and(|units| units >= self.unknown.len() && (units == 0 || !self.unknown.is_empty()))
+    }
+
+    /// Whether the ledger knows that a user holds something, and not how much.
+    pub fn is_unknown(&self, user: u32) -> bool {
+        self.unknown.contains(&user)
+    }
+
+    /// Users who hold something by the ledger, and nobody knows how much.
+    pub fn unknown(&self) -> impl Iterator<Item = &[u8]> {
+        self.unknown.iter().map(|user| self.users.name(*user))
+    }
+
+    /// Whether this is the ledger of an epoch, without a gap from its preheat or its checkpoint on.
+    pub fn is_whole(&self, epoch: u64) -> bool {
+        self.epoch == Some(epoch) && self.expected.is_none()
+    }
+
+    /// Users who hold something by the ledger, how much, and how much of it is held open.
+    pub fn held(&self) -> impl Iterator<Item = (&[u8], i64, i64)> {
+        let held = self.units.iter().filter(|(_, [units])| *units != 0);
+        held.map(|(user, [units])| (self.users.name(user), units, self.open(user)))
+    }
+
+    /// What the ledger says a user holds open.
+    pub fn open(&self, user: u32) -> i64 {
+        let [open] = self.open.get(user);
+        open
+    }
+
+    /// What the ledger says all users hold open.
+    pub fn open_units(&self) -> i64 {
+        self.open.iter().map(|(_, [open])| open).sum()
+    }
+
+    /// Takes over what users hold open by the holds themselves; those who are not among them hold nothing. Counted at a later
+    /// instant than the ledger ends at, it only adds: what was open then may be bought by now.
+    pub fn count_open(&mut self, counted: &HashMap<&[u8], u64>, is_later: bool) {
+        let open: Vec<u32> = self.open.iter().filter(|(_, [open])| *open > 0).map(|(user, _)| user).collect();
+        for user in open.into_iter().filter(|_| !is_later) {
+            self.set_open(user, 0);
+        }
+        for (name, counted) in counted {
+            let user = self.user(name);
+            self.set_open(user, self.open(user).max(signed(*counted)));
+        }
+    }
+
+    /// Records what a user holds open, where no ledger says it.
+    pub fn set_open(&mut self, user: u32, open: i64) {
+        self.open.set(user, [open]);
+    }
+
+    /// The index of a user, who is now known.
+    pub fn user(&mut self, name: &[u8]) -> u32 {
+        self.users.number(name)
+    }
+
+    /// The indexes of all users so far.
+    pub fn everybody(&self) -> impl Iterator<Item = u32> + use<> {
+        (0u32..).take(self.users.count())
+    }
+
+    /// What the ledger says a user holds.
+    pub fn units(&self, user: u32) -> i64 {
+        let [units] = self.units.get(user);
+        units
+    }
+
+    /// Records that a page of participants had a user; false if one had before.
+    pub fn see(&mut self, user: u32) -> bool {
+        let at = user as usize;
+        if at >= self.seen.len() {
+            self.seen.resize(at + 1, false);
+        }
+        !std::mem::replace(&mut self.seen[at], true)
+    }
+
+    /// Users who should hold something by ledger or order records, and whom no page of participants had.
+    pub fn unseen(&self) -> Vec<u32> {
+        let is_unseen = |user: &u32| !self.seen.get(*user as usize).is_some_and(|seen| *seen);
+        let expected = |user: &u32| {
+            self.units(*user) != 0 || self.is_unknown(*user) || self.ordered(*user).is_some_and(|units| units != 0)
+        };
+        self.everybody().filter(|user| self.kind.has_users() && is_unseen(user) && expected(user)).collect()
+    }
+
+    /// Adds the next entry.
+    pub fn add(&mut self, entry: &Entry) {
+        let is_first = self.entries == 0;
+        if self.expected.take().is_some_and(|expected| expected != entry.id) {
+            // What came behind the checkpoint is gone.
+            self.epoch = None;
+        }
+        self.entries += 1;
+        self.end = entry.id;
+        if let Err(why) = self.fold(entry, is_first) {
+            self.unreadable.push((entry.id, why));
+        }
+    }
+
+    fn fold(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
+        let op = entry
+            .known_op()
+            .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
+        if matches!(op, Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow) {
+            let total = Entry::count(entry.total.as_deref()).ok_or("no total")?;
+            if let Some(direction) = Direction::of(op) {
+                let (id, transfer) = TransferEntry::read(entry)?;
+                if !self.transfers.add(direction, id, transfer) {
+                    return Err("a transfer that came before, with other units".to_owned());
+                }
+            }
+            self.total = Some(total);
+            if op == Op::Preheat && is_first {
+                self.epoch = Entry::count(entry.epoch.as_deref());
+            }
+            return Ok(());
+        }
+        if matches!(op, Op::Pause | Op::Resume) {
+            self.is_paused = op == Op::Pause;
+        }
+        // Read whole before any of it counts.
+        let rows = entry.holdings()?;
+        let counts: Option<Vec<i64>> = rows.iter().map(|row| row.count(1)).collect();
+        let counts = counts.ok_or("an order without a quantity")?;
+        // A bare counter sells to nobody in particular: all of it is one user without a name.
+        let has_users = self.kind.has_users();
+        let users = self.users.numbers(rows.iter().map(|row| if has_users { row.user() } else { b"" }));
+        if let (Some(parts), Some(user)) = (&mut self.order_parts, users.first()) {
+            parts.add(op, entry, *user)?;
+        }
+        for ((row, user), count) in rows.iter().zip(users).zip(counts) {
+            match op {
+                Op::Deduct => self.move_units(user, count, 0),
+                Op::Refund => self.move_units(user, -count, 0),
+                Op::Hold => self.move_units(user, count, count),
+                Op::Confirm => self.move_units(user, 0, -count),
+                Op::Release | Op::Expire => self.move_units(user, -count, -count),
+                // It was true at that instant, whatever the ledger said before. Sales of a bare counter continue
+                // meanwhile, so there only the difference is known.
+                Op::Repair => {
+                    let to = row.count(2).ok_or("a repair without its end")?;
+                    let from = if has_users { self.units(user) } else { count };
+                    self.move_units(user, to - from, 0);
+                }
+                Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow | Op::Pause | Op::Resume => (),
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves what a user holds, and how much of it is held open.
+    fn move_units(&mut self, user: u32, units: i64, open: i64) {
+        let before = self.open(user);
+        // Open units of before an adoption are in no entry.
+        let after = (before + open).max(0);
+        if after != before {
+            self.set_open(user, after);
+        }
+        self.sum += units;
+        // A refund of somebody whose units nobody knew was of all of them.
+        if self.unknown.is_empty() || !self.unknown.remove(&user) {
+            self.move_held(user, units);
+        }
+        if self.newer_from.is_some_and(|from| self.end >= from) {
+            let [net, low, high] = self.newer.get(user);
+            // The last state counts too, as `newer` adds it.
+            let low = low.min(net - before);
+            self.newer.set(user, [net + units, low, high.max(net + units)]);
+        }
+    }
+
+    fn move_held(&mut self, user: u32, units: i64) {
+        self.units.set(user, [self.units(user) + units]);
+    }
+}

@@ -1,0 +1,16 @@
+//! Audits: what was read becomes evidence, evidence a judgement, a judgement a plan of repairs.
+//!
+//! `read` reads pages from the server, `ledger_state` folds the ledger, `evidence` compares, `judgement` decides, `plan` repairs, and
+//! `apply` sends the repairs. All between `read` and `apply` is pure.
+
+pub(crate) mod apply;
+pub mod class;
+pub mod evidence;
+pub mod judgement;
+#[doc(hidden)]
+pub mod ledger_state;
+pub mod plan;
+pub(crate) mod read;
+pub mod result;
+#[cfg(test)]
+mod tests;

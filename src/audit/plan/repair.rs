@@ -1,0 +1,217 @@
+//! Repairs: changes by a difference, each with an id of its own, so that it is applied once. Nothing is set blindly.
+
+use std::collections::HashMap;
+
+use crate::audit::class::Class;
+use crate::model::id::StoredUser;
+use crate::model::layout::Layout;
+use crate::model::ledger::EntryId;
+use crate::model::names::names;
+
+/// What an audit saw of an activity as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Audited {
+    /// Units left, with those that are withdrawn.
+    pub stock: u64,
+    /// The ledger's last entry, if there is a ledger.
+    pub last: Option<EntryId>,
+}
+
+/// One repair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repair {
+    /// Names it, so that it is applied once.
+    pub id: String,
+    /// The layout of the keys.
+    pub layout: Layout,
+    /// The activity.
+    pub activity: String,
+    /// What it repairs.
+    pub class: Class,
+    /// Whose units; `None` for the stock alone.
+    pub user: Option<StoredUser>,
+    /// Units as they were found; it is not applied if they differ by then. `None`: unknown, or, of the stock alone, its
+    /// key was gone.
+    pub from: Option<u64>,
+    /// Units as they should be.
+    pub to: u64,
+    /// By how much the stock moves.
+    pub stock_change: i64,
+    /// Request ids of the user that hold nothing any more: their orders are reversed, for good.
+    pub reversed: Vec<String>,
+    /// Of a repair that raises the stock: the [`gate`] of the plan's other repairs of the activity, which must be in
+    /// force before it. Without them more would be for sale than is left.
+    pub after: Option<String>,
+    /// Of a repair that only raises the stock: what must not have changed since.
+    pub audited: Option<Audited>,
+    /// The activity's epoch when it was audited; `None` without a meta.
+    pub epoch: Option<u64>,
+    /// How many repairs it had seen by then; `None` without a meta.
+    pub repairs: Option<u64>,
+}
+
+names! {
+    /// What became of a repair.
+    pub enum Repaired {
+        /// It was only planned.
+        Planned = "planned",
+        /// It was applied.
+        Ok = "ok",
+        /// It was applied before.
+        Replayed = "replayed",
+        /// The user holds something else by now.
+        Changed = "changed",
+        /// Fewer units are left than would have to be taken.
+        OutOfStock = "out_of_stock",
+        /// The user would hold less than what is held open.
+        ExceedsBought = "exceeds_bought",
+        /// The stock would pass the total.
+        ExceedsTotal = "exceeds_total",
+        /// Its id was used for something else.
+        RequestConflict = "request_conflict",
+        /// The activity was reset or repaired since it was audited.
+        Stale = "stale",
+        /// There is no such activity.
+        NotPreheated = "not_preheated",
+        /// A key holds what it must not.
+        Corrupt = "corrupt",
+    }
+}
+
+impl Repaired {
+    /// Whether it is in force, now or before.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Ok | Self::Replayed)
+    }
+}
+
+/// Names a set of repairs by their ids, whatever their order.
+pub fn gate<'a>(ids: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let mut ids: Vec<&str> = ids.into_iter().collect();
+    if ids.is_empty() {
+        return None;
+    }
+    ids.sort_unstable();
+    Some(blake3::hash(ids.join("\n").as_bytes()).to_hex()[..32].to_owned())
+}
+
+/// The first repair that raises the stock though the plan lacks repairs that must come before it.
+pub fn incomplete(repairs: &[Repair]) -> Option<&Repair> {
+    let mut others: HashMap<_, Vec<&str>> = HashMap::new();
+    for repair in repairs.iter().filter(|repair| !repair.raises_stock()) {
+        others.entry(repair.audit()).or_default().push(&repair.id);
+    }
+    let gates: HashMap<_, _> = others.into_iter().map(|(audit, ids)| (audit, gate(ids))).collect();
+    let is_incomplete = |repair: &&Repair| {
+        let gate = gates.get(&repair.audit()).and_then(Option::as_ref);
+        repair.after.is_some() && repair.after.as_ref() != gate
+    };
+    repairs.iter().find(is_incomplete)
+}
+
+impl Repair {
+    /// What the repairs of one audit of an activity have in common: they are applied together.
+    pub fn audit(&self) -> (Layout, &str, Option<u64>, Option<u64>) {
+        (self.layout, &self.activity, self.epoch, self.repairs)
+    }
+
+    /// Whether a user holds less after it.
+    pub fn takes_units(&self) -> bool {
+        self.user.is_some() && self.from.is_none_or(|from| self.to < from)
+    }
+
+    /// Whether more is for sale after it: such repairs come last.
+    pub fn raises_stock(&self) -> bool {
+        self.stock_change > 0 || self.restores_stock()
+    }
+
+    /// Whether it creates a stock key that is gone.
+    pub fn restores_stock(&self) -> bool {
+        self.user.is_none() && self.from.is_none()
+    }
+
+    /// Its id, made from all that it does to an activity as it was audited. `at` distinguishes repairs of an activity
+    /// without meta, whose repairs nothing counts. Ids are stored: a test pins the text that they are made from.
+    pub fn named(mut self, at: u64) -> Self {
+        let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let mut text = vec![
+            "repair".to_owned(),
+            self.layout.name().to_owned(),
+            self.activity.clone(),
+            self.class.name().to_owned(),
+            self.user.as_ref().map_or_else(|| "-".to_owned(), StoredUser::hex),
+            number(self.from),
+            self.to.to_string(),
+            self.stock_change.to_string(),
+            number(self.epoch),
+            number(self.repairs),
+            at.to_string(),
+        ];
+        // An id may hold a space, and no tab.
+        text.extend((!self.reversed.is_empty()).then(|| self.reversed.join("\t")));
+        self.id = format!("repair:{}", &blake3::hash(text.join(" ").as_bytes()).to_hex()[..32]);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repair() -> Repair {
+        Repair {
+            id: String::new(),
+            layout: Layout::Sku,
+            activity: "1001".to_owned(),
+            class: Class::QuantityMismatch,
+            user: Some(StoredUser::new(&b"\xc4\xe3"[..])),
+            from: Some(2),
+            to: 1,
+            stock_change: 1,
+            reversed: Vec::new(),
+            after: None,
+            audited: None,
+            epoch: Some(3),
+            repairs: None,
+        }
+    }
+
+    #[test]
+    fn stock_is_raised_by_more_units_or_by_a_new_key() {
+        let raises = |user: bool, from, stock_change| {
+            let repair = repair();
+            Repair { user: repair.user.clone().filter(|_| user), from, stock_change, ..repair }.raises_stock()
+        };
+        assert_eq!([1, 0, -1].map(|change| raises(true, Some(2), change)), [true, false, false]);
+        assert_eq!([raises(false, None, 0), raises(true, None, 0), raises(false, Some(1), 0)], [true, false, false]);
+        assert!(Repaired::Ok.is_done() && Repaired::Replayed.is_done() && !Repaired::Planned.is_done());
+    }
+
+    #[test]
+    fn ids_and_gates_are_pinned() {
+        // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7' | b3sum`
+        assert_eq!(repair().named(7).id, "repair:59c7c72279707a932ae32a107145d8a9");
+        assert_ne!(repair().named(8).id, repair().named(7).id);
+        // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7 o 1\to2' | b3sum`
+        let reversed = ["o 1", "o2"].map(str::to_owned).to_vec();
+        assert_eq!(Repair { reversed, ..repair() }.named(7).id, "repair:a9e365322baed7a95d9c122e28aa6530");
+        assert_eq!(gate(["b", "a"]), gate(["a", "b"]));
+        assert_eq!(gate(["a", "b"]).as_deref(), Some("e1220d74c5179666f88b611a728a8b84"));
+        assert_eq!(gate([]), None);
+    }
+
+    #[test]
+    fn a_plan_that_lacks_what_must_come_before_a_raise_is_incomplete() {
+        let lower = |units: i64| Repair { stock_change: -units, ..repair() }.named(0);
+        let mut raise = Repair { to: 0, ..repair() }.named(0);
+        let before = [lower(1), lower(2)];
+        raise.after = gate(before.iter().map(|repair| repair.id.as_str()));
+        let [one, two] = before;
+        assert_eq!(incomplete(&[raise.clone(), two.clone(), one.clone()]), None);
+        assert_eq!(incomplete(&[one.clone(), two.clone()]), None);
+        assert_eq!(incomplete(&[one.clone(), raise.clone()]), Some(&raise));
+        assert_eq!(incomplete(&[raise.clone()]), Some(&raise));
+        let elsewhere = Repair { activity: "1002".to_owned(), ..two.clone() };
+        assert_eq!(incomplete(&[one, elsewhere, raise.clone()]), Some(&raise));
+    }
+}

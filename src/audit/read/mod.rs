@@ -1,0 +1,416 @@
+//! Reads all that an audit needs, exactly, during the sale.
+//!
+//! A scan of a hash that is being written mixes instants. So each page of participants comes with the ledger's last entry
+//! at that very instant; the ledger is folded up to exactly there, and then each counter of the page must be what the
+//! ledger says. Order records are read beside that, and compared at the end with what the ledger says then. Without a
+//! ledger, scans are repeated until two are equal.
+
+pub(crate) mod held_by;
+pub(crate) mod page_reader;
+pub(crate) mod participants;
+pub(crate) mod parts;
+pub(crate) mod purchases;
+pub(crate) mod shards;
+
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+use std::sync::mpsc::Receiver;
+
+use redis::Value;
+
+use crate::audit::evidence::mismatch::Holding;
+use crate::audit::evidence::{ActivityView, Evidence, Tally, limit};
+use crate::audit::ledger_state::Compared;
+use crate::audit::ledger_state::order_sums::OrderRows;
+use crate::audit::read::held_by::holding;
+use crate::audit::read::page_reader::NextPage;
+use crate::audit::read::participants::{PageRequest, ParticipantsPage};
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::ledger::EntryId;
+use crate::model::number::signed;
+use crate::model::order::Corrupt;
+use crate::model::order::hold::OpenCounts;
+use crate::model::status::Status;
+use crate::script::keys::Keys;
+use crate::script::reply::corrupt;
+use crate::store::Store;
+use crate::store::scan::throttle::Throttle;
+
+/// Users that are looked up at one instant.
+const MAX_USERS_PER_CALL: usize = 1000;
+/// How often an audit begins again if the activity was reset meanwhile, and how many scans may differ.
+const TRIES: usize = 3;
+
+impl Store {
+    /// All evidence about an activity. `total` is what the caller says it has; `compared` is what its users are compared
+    /// with besides. Order records that are still being read are read to their end.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; what is missing or corrupt is part of the evidence.
+    pub fn audit(
+        &mut self,
+        activity: &ActivityId,
+        total: Option<u64>,
+        mut compared: Option<Compared>,
+    ) -> Result<Evidence, StoreError> {
+        let unread = compared.as_mut().and_then(|compared| compared.unread.take());
+        self.throttle = Throttle::quick();
+        let evidence = Evidence::new(activity, self.layout, total, compared);
+        let mut run = AuditRun { keys: self.keys(activity), evidence, unread, store: self };
+        run.read()?;
+        run.read_orders();
+        Ok(run.evidence)
+    }
+}
+
+/// The reading of one activity.
+struct AuditRun<'a> {
+    store: &'a mut Store,
+    keys: Keys,
+    evidence: Evidence,
+    /// Order records that another thread is reading.
+    unread: Option<Receiver<OrderRows>>,
+}
+
+impl AuditRun<'_> {
+    fn read(&mut self) -> Result<(), StoreError> {
+        for _ in 0..TRIES {
+            self.evidence.begin_again();
+            let Some(first) = self.first_page()? else { return Ok(()) };
+            let is_whole = self.fold_ledger(&first.view)?;
+            if !is_whole && self.ledger_began_anew(&first.view)? {
+                continue;
+            }
+            let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
+            if is_done {
+                self.compare_order_parts()?;
+                self.store.read_purchases(&self.keys, &mut self.evidence)?;
+                self.evidence.note_orders_too_old();
+                return Ok(());
+            }
+        }
+        self.evidence.begin_again();
+        if self.first_page()?.is_some() {
+            self.evidence.notes.push(format!("its ledger was trimmed or reset {TRIES} times while it was read"));
+        }
+        Ok(())
+    }
+
+    /// The first page; `None` if there is nothing to audit.
+    fn first_page(&mut self) -> Result<Option<ParticipantsPage>, StoreError> {
+        let mut page = self.store.read_participants(&self.keys, &PageRequest::Page("0"))?;
+        let is_there = self.evidence.take(&page);
+        // An adoption, which begins another ledger, scans by the same script.
+        self.evidence.corrupt = page.corrupt.take().or_else(|| closed_ledger(&page.view, &self.keys));
+        Ok((is_there && self.evidence.corrupt.is_none()).then_some(page))
+    }
+
+    /// Folds the ledger from its checkpoint, or else its beginning, up to an instant. False if it is not whole.
+    fn fold_ledger(&mut self, view: &ActivityView) -> Result<bool, StoreError> {
+        let (Some(rules), Some(last)) = (view.rules.filter(|rules| rules.ledger), view.last) else {
+            return Ok(false);
+        };
+        if let Some(checkpoint) = &view.checkpoint
+            && !self.store.begin_at(&self.keys, &mut self.evidence.ledger, checkpoint)?
+        {
+            return Ok(false);
+        }
+        self.store.throttle.set_live(view.is_live());
+        self.store.fold(&self.keys.ledger, &mut self.evidence.ledger, last)?;
+        Ok(self.evidence.ledger.is_whole(rules.epoch))
+    }
+
+    /// Whether the ledger was reset or trimmed since an instant.
+    fn ledger_began_anew(&mut self, since: &ActivityView) -> Result<bool, StoreError> {
+        let begins = |view: &ActivityView| {
+            let name = view.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
+            (view.rules.map(|rules| rules.epoch), name)
+        };
+        let now = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?.view;
+        Ok(begins(&now) != begins(since))
+    }
+
+    /// Compares each counter with the ledger at one instant, then all users with the order records. False if the ledger
+    /// began anew meanwhile.
+    fn compare_with_ledger(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
+        (self.evidence.by_ledger, self.evidence.settled) = (true, true);
+        let epoch = self.evidence.ledger.epoch;
+        let mut reader = self.store.page_reader(&self.keys, &first.view);
+        let mut page = first;
+        loop {
+            page.entries.iter().for_each(|entry| self.evidence.ledger.add(entry));
+            if !self.catch_up(&page.view, epoch)? {
+                return Ok(false);
+            }
+            self.evidence.compare_stock(&page.view);
+            self.store.request_page(&self.keys, &mut reader, &page.cursor, self.evidence.ledger.end);
+            self.compare_page(&page);
+            self.read_some_orders();
+            page = match self.store.receive_page(&self.keys, &mut reader, &page.cursor)? {
+                // Users who were compared already are passed over.
+                NextPage::Page(page) | NextPage::Again(page) => page,
+                NextPage::End => break,
+            };
+            if !self.evidence.take(&page) {
+                return Ok(self.evidence.corrupt.is_some());
+            }
+        }
+        // From here on the ledger is newer than any order record.
+        self.read_orders();
+        for users in self.evidence.ledger.unseen().chunks(MAX_USERS_PER_CALL) {
+            if !self.look_up(users, epoch)? {
+                return Ok(self.evidence.corrupt.is_some());
+            }
+        }
+        self.read_open()?;
+        self.evidence.compare_all();
+        // A few are looked up again at one last instant; of many, what the pages showed is brought there.
+        let differ: Vec<u32> = self.evidence.mismatches.iter().map(|mismatch| mismatch.user).collect();
+        let few = if differ.len() <= MAX_USERS_PER_CALL { &differ[..] } else { &[] };
+        if !few.is_empty() {
+            self.evidence.mismatches.clear();
+        }
+        if !self.look_up(few, epoch)? {
+            return Ok(self.evidence.corrupt.is_some());
+        }
+        if !differ.is_empty() {
+            self.evidence.compare_all();
+        }
+        Ok(true)
+    }
+
+    /// Compares the counters of a page with the ledger, which ends at the page's instant.
+    fn compare_page(&mut self, page: &ParticipantsPage) {
+        let limit = limit(self.evidence.kind, page.view.rules);
+        let (names, held): (Vec<&[u8]>, Vec<_>) = page.held.pairs().unzip();
+        let ledger = &mut self.evidence.ledger;
+        let users = ledger.users.numbers(names.into_iter());
+        for (user, holds) in users.into_iter().zip(held) {
+            if ledger.see(user) {
+                self.evidence.without_units += u64::from(holds == Holding::Unknown);
+                self.evidence.mismatches.extend(ledger.against_ledger(user, holds, limit));
+            }
+        }
+    }
+
+    /// Compares users with the ledger at one instant. False if the ledger began anew meanwhile, or a key is corrupt now.
+    fn look_up(&mut self, users: &[u32], epoch: Option<u64>) -> Result<bool, StoreError> {
+        let names: Vec<Vec<u8>> = users.iter().map(|user| self.evidence.ledger.users.name(*user).to_owned()).collect();
+        self.store.throttle.wait();
+        let page = self.store.read_participants(&self.keys, &PageRequest::Users(&names))?;
+        self.store.throttle.took();
+        if !self.evidence.take(&page) || !self.catch_up(&page.view, epoch)? {
+            return Ok(false);
+        }
+        self.evidence.compare_stock(&page.view);
+        let limit = limit(self.evidence.kind, page.view.rules);
+        let ledger = &mut self.evidence.ledger;
+        for (user, value) in users.iter().zip(page.held.units()) {
+            ledger.see(*user);
+            self.evidence.mismatches.extend(ledger.against_ledger(*user, holding_of(value), limit));
+        }
+        Ok(true)
+    }
+
+    /// Compares users who differ from the order records, or have holds, again with what they hold open, which no ledger says: by
+    /// the holds, if they were counted.
+    fn look_up_open(&mut self) -> Result<(), StoreError> {
+        if !self.evidence.ledger.lists_users() || !self.evidence.kind.has_users() {
+            return Ok(());
+        }
+        let limit = limit(self.evidence.kind, self.evidence.rules());
+        let counts = self.evidence.open.as_ref().map(OpenCounts::by_user);
+        let mut found: Vec<(u32, Holding)> = std::mem::take(&mut self.evidence.mismatches)
+            .into_iter()
+            .map(|mismatch| (mismatch.user, mismatch.holds))
+            .collect();
+        let known: HashSet<u32> = found.iter().map(|(user, _)| *user).collect();
+        let names: Vec<Vec<u8>> = counts.iter().flatten().map(|(name, _)| name.to_vec()).collect();
+        for names in names.chunks(MAX_USERS_PER_CALL) {
+            let page = self.store.read_participants(&self.keys, &PageRequest::Users(names))?;
+            for (name, value) in names.iter().zip(page.held.units()) {
+                let user = self.evidence.ledger.user(name);
+                if !known.contains(&user) {
+                    found.push((user, holding_of(value)));
+                }
+            }
+        }
+        for found in found.chunks(MAX_USERS_PER_CALL) {
+            let ledger = &mut self.evidence.ledger;
+            let names: Vec<&[u8]> = found.iter().map(|(user, _)| ledger.users.name(*user)).collect();
+            let open = match &counts {
+                Some(counts) => {
+                    names.iter().map(|name| signed(counts.get(name).copied().unwrap_or_default())).collect()
+                }
+                None => self.store.open_units(&self.keys, &names)?,
+            };
+            for ((user, holds), open) in found.iter().zip(open) {
+                ledger.set_open(*user, open);
+                self.evidence.mismatches.extend(ledger.mismatch(*user, holds.clone(), limit, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares orders of activities in several slots with the records of their other items.
+    fn compare_order_parts(&mut self) -> Result<(), StoreError> {
+        if self.evidence.by_ledger {
+            match self.store.split_orders(&self.keys, &mut self.evidence.ledger) {
+                Ok(split) => self.evidence.split_orders = split,
+                // Who may read this activity alone is audited all the same.
+                Err(StoreError::Permission { why }) => {
+                    self.evidence.notes.push(format!("orders over several slots were not compared: {why}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the units held open by the holds, if any can be.
+    fn read_open(&mut self) -> Result<(), StoreError> {
+        let Some(most) = self.evidence.holds_to_count() else { return Ok(()) };
+        let activity = self.evidence.activity.clone();
+        self.store.throttle.wait();
+        let recounted = self.store.recount(&activity, most, true);
+        self.store.throttle.took();
+        let seen = self.evidence.end.as_ref().map(|end| (end.last, end.rules));
+        let now = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?.view;
+        let is_later = seen != Some((now.last, now.rules));
+        match recounted {
+            Ok(recounted) => self.evidence.take_open(recounted, is_later),
+            // Who may only read what an audit needs is audited all the same.
+            Err(StoreError::Permission { why }) => {
+                self.evidence.notes.push(format!("units held open were not compared with the holds: {why}"));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Folds the ledger up to an instant. False if it is not the ledger that the fold began with.
+    fn catch_up(&mut self, view: &ActivityView, epoch: Option<u64>) -> Result<bool, StoreError> {
+        self.store.throttle.set_live(view.is_live());
+        if let Some(last) = view.last {
+            self.store.fold(&self.keys.ledger, &mut self.evidence.ledger, last)?;
+        }
+        let is_same = view.rules.map(|rules| rules.epoch) == epoch;
+        let is_complete = view.length.is_none_or(|length| length == self.evidence.ledger.entries);
+        Ok(is_same && is_complete && view.last == Some(self.evidence.ledger.end))
+    }
+
+    /// Adds the order records that came meanwhile, while the server makes the next page: not many, so that it never waits
+    /// for us.
+    fn read_some_orders(&mut self) {
+        if let Some(rows) = self.unread.as_ref().and_then(|unread| unread.try_recv().ok()) {
+            self.evidence.ledger.add_orders(&rows);
+        }
+    }
+
+    /// Adds all order records that are not read yet.
+    fn read_orders(&mut self) {
+        for rows in self.unread.take().iter().flatten() {
+            self.evidence.ledger.add_orders(&rows);
+        }
+    }
+
+    /// Scans until two scans are equal in stock, sum and digest, comparing with the order records. False if it is gone meanwhile.
+    fn compare_scans(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
+        let hasher = hashbrown::DefaultHashBuilder::default();
+        let lost_beginning = first.view.rules.is_some_and(|rules| rules.ledger);
+        self.read_orders();
+        let mut reader = self.store.page_reader(&self.keys, &first.view);
+        let mut first = Some(first);
+        let mut before = None;
+        let mut tries = 0;
+        'scans: while tries < TRIES {
+            let (mut tally, mut digest) = (Tally::default(), 0u64);
+            self.evidence.ledger.begin_again();
+            self.evidence.mismatches.clear();
+            self.evidence.without_units = 0;
+            let mut page = match first.take() {
+                Some(page) => page,
+                None => self.store.read_participants(&self.keys, &PageRequest::Page("0"))?,
+            };
+            let stock = page.view.stock;
+            loop {
+                if !self.evidence.take(&page) {
+                    return Ok(self.evidence.corrupt.is_some());
+                }
+                let known = page.view.last.unwrap_or(EntryId::ZERO);
+                self.store.request_page(&self.keys, &mut reader, &page.cursor, known);
+                let limit = limit(self.evidence.kind, page.view.rules);
+                let ledger = &mut self.evidence.ledger;
+                for (name, holds) in page.held.pairs() {
+                    let user = ledger.user(name);
+                    if ledger.see(user) {
+                        digest = digest.wrapping_add(hasher.hash_one((name, &holds)));
+                        tally.add(&holds, ledger, user);
+                        self.evidence.without_units += u64::from(holds == Holding::Unknown);
+                        self.evidence.mismatches.extend(ledger.mismatch(user, holds, limit, false));
+                    }
+                }
+                let before = page.view.stock;
+                page = match self.store.receive_page(&self.keys, &mut reader, &page.cursor)? {
+                    NextPage::Page(page) => page,
+                    NextPage::End => break,
+                    NextPage::Again(page) => {
+                        first = Some(page);
+                        continue 'scans;
+                    }
+                };
+                self.store.throttle.set_live(page.view.stock != before);
+            }
+            let end = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?;
+            if !self.evidence.take(&end) {
+                return Ok(self.evidence.corrupt.is_some());
+            }
+            let seen = (stock, end.view.stock, tally, digest);
+            self.evidence.held = tally;
+            self.evidence.settled = seen.0 == seen.1 && before == Some(seen);
+            if self.evidence.settled {
+                break;
+            }
+            before = Some(seen);
+            tries += 1;
+        }
+        for user in self.evidence.ledger.unseen() {
+            self.evidence.mismatches.extend(self.evidence.ledger.mismatch(user, Holding::Units(0), None, false));
+        }
+        self.read_open()?;
+        self.look_up_open()?;
+        self.evidence.note_scans(lost_beginning);
+        Ok(true)
+    }
+}
+
+/// A ledger that takes no entry, as `ledger_closed` of the scripts has it: it is lost, or at its last id.
+fn closed_ledger(view: &ActivityView, keys: &Keys) -> Option<Corrupt> {
+    view.rules.filter(|rules| rules.ledger && view.stock.is_some())?;
+    let value = match view.last {
+        None => "nothing, though meta has a ledger".to_owned(),
+        Some(EntryId::LAST) => EntryId::LAST.to_string(),
+        Some(_) => return None,
+    };
+    Some(corrupt(keys, 4, Some(&value)))
+}
+
+/// What a user holds, as a lookup has it.
+fn holding_of(value: &Value) -> Holding {
+    match value {
+        Value::BulkString(units) => holding(units),
+        _ => Holding::Units(0),
+    }
+}
+
+impl Evidence {
+    /// Takes over what a page says of the activity as a whole. False if there is nothing to audit.
+    fn take(&mut self, page: &ParticipantsPage) -> bool {
+        self.corrupt.clone_from(&page.corrupt);
+        if page.status == Status::Ok {
+            self.end = Some(page.view.clone());
+        }
+        page.status == Status::Ok
+    }
+}

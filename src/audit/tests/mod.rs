@@ -1,0 +1,162 @@
+//! Judgement and plan of sales that are written down in a line each.
+
+mod judgement;
+mod plan;
+mod sharded;
+
+use crate::audit::class::Class;
+use crate::audit::evidence::mismatch::Holding;
+use crate::audit::evidence::{ActivityView, Evidence, Rules};
+use crate::audit::judgement::judge;
+use crate::audit::ledger_state::Compared;
+use crate::audit::ledger_state::order_sums::OrderRows;
+use crate::audit::plan::MissingOrders;
+use crate::audit::plan::repair::Repair;
+use crate::audit::result::{Audit, Held, Proof, Verdict};
+use crate::model::layout::Layout;
+use crate::model::ledger::{Entry, EntryId};
+use crate::model::time::Millis;
+
+/// A sale as an audit finds it. What is `None` was not there.
+#[derive(Clone)]
+pub struct Sale {
+    pub layout: Layout,
+    pub total: Option<u64>,
+    pub stock: Option<u64>,
+    pub withdrawn: Option<u64>,
+    /// Users and what the ledger says of them; `None`: there is no whole ledger.
+    pub ledger: Option<Vec<(&'static str, i64)>>,
+    /// Users and what the order records say of them.
+    pub orders: Option<Vec<(&'static str, i64)>>,
+    /// Users and what their records hold; -1: a member without units, -2: no number.
+    pub held: Vec<(&'static str, i64)>,
+    pub named: bool,
+}
+
+/// Ten units, of which `a` holds 1 and `b` 2, and all agrees.
+pub fn sale(layout: Layout) -> Sale {
+    let users = vec![("a", 1), ("b", 2)];
+    Sale {
+        layout,
+        total: Some(10),
+        stock: Some(7),
+        withdrawn: None,
+        ledger: Some(users.clone()),
+        orders: None,
+        held: users,
+        named: true,
+    }
+}
+
+impl Sale {
+    pub fn evidence(&self) -> Evidence {
+        let kind = self.layout.kind();
+        let mut rows = OrderRows::default();
+        let compared = self.orders.as_ref().map(|orders| {
+            orders.iter().for_each(|(user, units)| rows.push(user, *units, None));
+            Compared::unread(None, EntryId::first_at(Millis::new(u64::MAX)), self.named)
+        });
+        let mut evidence = Evidence::new(&"1001".parse().unwrap(), self.layout, None, compared);
+        let id = |at: u64| EntryId::first_at(Millis::new(at));
+        let by_ledger = self.ledger.is_some();
+        if let Some(users) = &self.ledger {
+            let mut begin = Entry::new(id(1));
+            (begin.op, begin.epoch) = (b"preheat".to_vec(), Some(b"1".to_vec()));
+            begin.total = self.total.map(|total| total.to_string().into_bytes());
+            evidence.ledger.add(&begin);
+            for ((user, units), at) in users.iter().zip(2..) {
+                let mut entry = Entry::new(id(at));
+                entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
+                entry.users = Some(format!(r#"["{user}"]"#).into_bytes());
+                entry.quantity = Some(units.abs().to_string().into_bytes());
+                evidence.ledger.add(&entry);
+            }
+        }
+        let rules = self.total.map(|total| Rules {
+            total,
+            per_user_limit: None,
+            epoch: 1,
+            repairs: 0,
+            ledger: by_ledger,
+            withdrawn: self.withdrawn,
+            holds: 0,
+        });
+        let at = Millis::new(1000);
+        let end = ActivityView { at, stock: self.stock, rules, last: None, length: None, checkpoint: None };
+        (evidence.end, evidence.by_ledger, evidence.settled) = (Some(end), by_ledger, true);
+        evidence.ledger.add_orders(&rows);
+        for (user, units) in self.held.iter().filter(|_| kind.has_users()) {
+            let holds = match units {
+                -1 => Holding::Unknown,
+                -2 => Holding::Invalid("x".to_owned()),
+                units => Holding::Units(units.unsigned_abs()),
+            };
+            let user = evidence.ledger.user(user.as_bytes());
+            evidence.ledger.see(user);
+            evidence.without_units += u64::from(holds == Holding::Unknown);
+            evidence.held.add(&holds, &evidence.ledger, user);
+            evidence.mismatches.extend(match by_ledger {
+                true => evidence.ledger.against_ledger(user, holds, None),
+                false => evidence.ledger.mismatch(user, holds, None, false),
+            });
+        }
+        for user in evidence.ledger.unseen() {
+            evidence.mismatches.extend(evidence.ledger.mismatch(user, Holding::Units(0), None, by_ledger));
+        }
+        if by_ledger {
+            evidence.compare_all();
+        }
+        evidence
+    }
+
+    pub fn audit(&self) -> Audit {
+        judge(self.evidence(), MissingOrders::Repair)
+    }
+
+    /// Verdict, proof and differences as `class user redis ledger orders`.
+    pub fn judged(&self) -> (Verdict, Proof, Vec<String>) {
+        let audit = self.audit();
+        let differences = audit.differences.iter().map(|difference| {
+            let text = |held: &Option<Held>| held.as_ref().map_or("-".to_owned(), ToString::to_string);
+            let user = difference.user.as_ref().map_or("-".to_owned(), ToString::to_string);
+            let (redis, ledger, orders) = (text(&difference.redis), text(&difference.ledger), text(&difference.orders));
+            let count = difference.count.map(|count| format!(" of {count}")).unwrap_or_default();
+            format!("{} {user} {redis} {ledger} {orders}{count}", difference.class.name())
+        });
+        (audit.verdict, audit.proof, differences.collect())
+    }
+
+    /// The repairs as `class user from to stock_change`.
+    pub fn repairs(&self) -> Vec<String> {
+        shown(&self.audit())
+    }
+
+    pub fn kept(&self) -> Vec<Class> {
+        self.audit().plan.kept.iter().map(|(class, ..)| *class).collect()
+    }
+}
+
+/// The evidence of a sale with a limit per user, whose ledger or records have all users.
+pub fn limited(sale: &Sale, limit: u64) -> Evidence {
+    let mut evidence = sale.evidence();
+    let end = evidence.end.as_mut().unwrap();
+    end.rules = end.rules.map(|rules| Rules { per_user_limit: Some(limit), ..rules });
+    evidence.mismatches.clear();
+    for (user, units) in &sale.held {
+        let user = evidence.ledger.user(user.as_bytes());
+        let holds = Holding::Units(units.unsigned_abs());
+        evidence.mismatches.extend(evidence.ledger.mismatch(user, holds, Some(limit), evidence.by_ledger));
+    }
+    evidence
+}
+
+pub fn shown(audit: &Audit) -> Vec<String> {
+    let shown = |repair: &Repair| {
+        let user = repair.user.as_ref().map_or("-".to_owned(), ToString::to_string);
+        let from = repair.from.map_or("?".to_owned(), |from| from.to_string());
+        format!("{} {user} {from} {} {:+}", repair.class.name(), repair.to, repair.stock_change)
+    };
+    audit.plan.repairs.iter().map(shown).collect()
+}
+
+pub const NONE: [&str; 0] = [];

@@ -1,0 +1,348 @@
+//! Plans of repairs, and what is kept.
+
+use crate::audit::ledger_state::order_parts::SplitOrder;
+use crate::audit::plan::plan;
+use crate::audit::plan::repair::{Audited, gate};
+use crate::audit::tests::*;
+use crate::model::id::StoredUser;
+use crate::model::number::signed;
+
+#[test]
+fn stock_goes_up_only_if_a_whole_ledger_equals_every_counter() {
+    let withheld = |layout| Sale { stock: Some(5), ..sale(layout) };
+    assert_eq!(withheld(Layout::Seckill).repairs(), ["conservation - 0 0 +2"]);
+    assert_eq!(withheld(Layout::Sku).repairs(), ["conservation - 0 0 +2"]);
+    // A bare counter sold past its ledger, so the ledger is corrected.
+    assert_eq!(withheld(Layout::Product).repairs(), ["conservation - 3 5 +0"]);
+    for unproven in [
+        Sale { ledger: None, ..withheld(Layout::Seckill) },
+        Sale { ledger: None, stock: Some(9), ..withheld(Layout::Seckill) },
+        Sale { ledger: None, ..withheld(Layout::Sku) },
+        // A member without units, though the ledger knows the user.
+        Sale { held: vec![("a", -1), ("b", 2)], ..withheld(Layout::Sku) },
+        // A counter that differs, so that nobody knows what the stock moved with.
+        Sale { held: vec![("a", 1), ("b", 2), ("c", 1)], ..withheld(Layout::Seckill) },
+        Sale { held: vec![("a", -2), ("b", 2)], ..withheld(Layout::Seckill) },
+    ] {
+        assert_eq!(unproven.repairs(), NONE);
+        assert_eq!(unproven.audit().verdict, Verdict::Drift);
+        assert!(!unproven.kept().is_empty());
+    }
+}
+
+#[test]
+fn only_a_repair_that_raises_the_stock_alone_has_the_stock_as_audited() {
+    let audited = |sale: Sale| sale.audit().plan.repairs.iter().map(|it| it.audited.is_some()).collect::<Vec<_>>();
+    assert_eq!(audited(Sale { stock: Some(5), ..sale(Layout::Seckill) }), [true]);
+    assert_eq!(audited(Sale { stock: Some(9), ..sale(Layout::Seckill) }), [false]);
+    assert_eq!(audited(Sale { stock: Some(5), ..sale(Layout::Product) }), [false], "only the ledger is corrected");
+    assert_eq!(audited(Sale { orders: Some(vec![("a", 1), ("b", 1)]), ..sale(Layout::Seckill) }), [false]);
+}
+
+#[test]
+fn a_stock_that_moved_past_the_ledger_during_the_audit_is_not_raised() {
+    let mut evidence = Sale { stock: Some(5), ..sale(Layout::Seckill) }.evidence();
+    let at = |stock| ActivityView { stock: Some(stock), ..evidence.end.clone().unwrap() };
+    let (same, other) = (at(5), at(8));
+    evidence.compare_stock(&same);
+    evidence.compare_stock(&same);
+    let repairs = plan(&evidence, false, MissingOrders::Repair).repairs;
+    assert_eq!((repairs[0].stock_change, repairs[0].audited), (2, Some(Audited { stock: 5, last: None })));
+    // A page before, three more were left than when the audit ended.
+    evidence.compare_stock(&other);
+    let plan = plan(&evidence, false, MissingOrders::Repair);
+    assert_eq!((plan.repairs.len(), plan.kept.len()), (0, 1), "{:?}", plan.kept);
+}
+
+#[test]
+fn a_lost_stock_key_is_restored_only_on_proof() {
+    for layout in [Layout::Seckill, Layout::Sku, Layout::Coupon] {
+        let ones = vec![("a", 1), ("b", 1)];
+        let lost = Sale { stock: None, ledger: Some(ones.clone()), held: ones, ..sale(layout) };
+        assert_eq!(lost.repairs(), ["conservation - ? 8 +8"], "{layout:?}");
+    }
+    let lost = Sale { stock: None, ..sale(Layout::Seckill) };
+    assert_eq!(Sale { withdrawn: Some(7), ..lost.clone() }.repairs(), ["conservation - ? 7 +0"]);
+    for unproven in [
+        Sale { ledger: None, ..lost.clone() },
+        Sale { held: vec![("a", 1)], ..lost.clone() },
+        Sale { held: vec![], ..lost.clone() },
+        Sale { layout: Layout::Product, ..lost.clone() },
+        Sale { layout: Layout::Sku, held: vec![("a", -1), ("b", 2)], ..lost.clone() },
+    ] {
+        assert_eq!(unproven.repairs(), NONE);
+        assert!(unproven.kept().contains(&Class::Conservation));
+    }
+    let recorded = Sale { ledger: None, orders: Some(vec![("a", 1), ("b", 1), ("c", 1)]), ..lost.clone() };
+    assert_eq!(
+        recorded.repairs(),
+        ["conservation - ? 7 +7", "quantity_mismatch b 2 1 +0", "missing_purchase c 0 1 +0"]
+    );
+    let counter = Sale { layout: Layout::Product, orders: Some(vec![("", 4)]), ..lost };
+    assert_eq!(counter.repairs(), ["conservation - ? 6 +6", "counter_drift - 3 4 +0"]);
+}
+
+#[test]
+fn evicted_participants_return_from_the_ledger_and_the_stock_stays() {
+    let evicted = Sale { held: vec![], ..sale(Layout::Seckill) };
+    assert_eq!(evicted.repairs(), ["counter_drift a 0 1 +0", "counter_drift b 0 2 +0"]);
+    // A backend sold to `c` since then, and the stock moved with that.
+    let since = Sale { held: vec![("c", 3)], stock: Some(4), ..sale(Layout::Seckill) };
+    assert_eq!(since.repairs(), ["counter_drift a 0 1 +0", "counter_drift b 0 2 +0", "counter_drift c 3 3 +0"]);
+    // `d` is there, with a unit more than the ledger knows.
+    let ledger = Some(vec![("a", 1), ("b", 2), ("d", 1)]);
+    let more = Sale { held: vec![("d", 2)], ledger, stock: Some(5), ..sale(Layout::Seckill) };
+    assert_eq!(more.repairs(), ["counter_drift a 0 1 +0", "counter_drift b 0 2 +0", "counter_drift d 2 2 +0"]);
+    let unclear = Sale { held: vec![("c", 3)], stock: Some(5), ..sale(Layout::Seckill) };
+    assert_eq!((unclear.repairs(), unclear.kept()), (vec![], vec![Class::CounterDrift, Class::Conservation]));
+}
+
+#[test]
+fn a_counter_that_the_stock_moved_with_is_undone_only_by_records() {
+    let past = Sale { held: vec![("a", 1), ("b", 2), ("c", 3)], stock: Some(4), ..sale(Layout::Seckill) };
+    assert_eq!(past.judged().2, ["counter_drift c 3 0 -"]);
+    assert_eq!(past.repairs(), ["counter_drift c 3 3 +0"]);
+    let alone = Sale { stock: Some(7), ..past.clone() };
+    assert_eq!(alone.repairs(), ["counter_drift c 3 0 +0"]);
+    let recorded = Sale { orders: Some(vec![("a", 1), ("b", 2)]), ..past };
+    assert_eq!(recorded.repairs(), ["missing_order c 3 0 +3"]);
+}
+
+#[test]
+fn of_a_bare_counter_the_stock_stays_if_the_order_records_agree() {
+    // A backend sold 2 past the ledger, and the records have them.
+    let behind = Sale { stock: Some(5), orders: Some(vec![("", 5)]), ..sale(Layout::Product) };
+    assert_eq!(behind.judged(), (Verdict::Drift, Proof::Ledger, vec!["counter_drift - 5 3 5".to_owned()]));
+    assert_eq!(behind.repairs(), ["counter_drift - 3 5 +0"]);
+    // The ledger knows more than the records and the stock.
+    let ahead = Sale { stock: Some(8), orders: Some(vec![("", 2)]), ..sale(Layout::Product) };
+    assert_eq!(ahead.repairs(), ["counter_drift - 3 2 +0"]);
+    // OrderSums override both.
+    let recorded = Sale { orders: Some(vec![("", 2)]), ..sale(Layout::Product) };
+    assert_eq!(recorded.repairs(), ["quantity_mismatch - 3 2 +1"]);
+    // Without records nothing is sold twice, and nothing returns.
+    assert_eq!(Sale { stock: Some(9), ..sale(Layout::Product) }.repairs(), ["conservation - 3 3 -2"]);
+    let bare = Sale { ledger: None, stock: Some(11), ..sale(Layout::Product) };
+    assert_eq!(
+        (bare.audit().verdict, bare.repairs(), bare.kept()),
+        (Verdict::Drift, vec![], vec![Class::Conservation])
+    );
+    // Nothing was sold, and all say so.
+    let unsold = Sale { stock: Some(10), ledger: None, ..sale(Layout::Product) };
+    let recorded = Sale { orders: Some(vec![("", 0)]), ..unsold.clone() };
+    for unsold in [unsold, recorded] {
+        assert_eq!((unsold.repairs(), unsold.kept()), (vec![], vec![]));
+    }
+    // A ledger or records that say less than nothing was sold correct nothing.
+    let below = Sale { stock: Some(10), ledger: Some(vec![("", -1)]), ..sale(Layout::Product) };
+    assert_eq!((below.repairs(), below.kept()), (vec![], vec![Class::Conservation]));
+    let below = Sale { stock: Some(11), ledger: None, orders: Some(vec![("", -1)]), ..sale(Layout::Product) };
+    assert_eq!(reasons(&below, MissingOrders::Emit), reasons(&below, MissingOrders::Repair));
+}
+
+#[test]
+fn units_that_return_go_to_missing_purchases_first() {
+    // 4 units are withheld, and 4 users bought one each that Redis lost: nothing is raised and taken again.
+    let mut users = sale(Layout::Seckill).held;
+    users.extend([("c", 1), ("d", 1), ("e", 1), ("f", 1)]);
+    let lost = Sale { stock: Some(3), orders: Some(users), ..sale(Layout::Seckill) };
+    let repairs = ["c", "d", "e", "f"].map(|user| format!("missing_purchase {user} 0 1 +0"));
+    assert_eq!(lost.repairs(), repairs);
+    let more = Sale { stock: Some(2), ..lost.clone() };
+    assert_eq!(more.repairs()[0], "conservation - 0 0 +1");
+    let fewer = Sale { stock: Some(4), ..lost };
+    assert_eq!(fewer.repairs().iter().filter(|repair| repair.ends_with("-1")).count(), 1);
+}
+
+#[test]
+fn what_raises_the_stock_names_what_comes_before() {
+    let mixed = Sale { orders: Some(vec![("a", 2), ("c", 1)]), ..sale(Layout::Seckill) };
+    let plan = mixed.audit().plan;
+    assert_eq!(mixed.repairs(), ["quantity_mismatch a 1 2 -1", "missing_purchase c 0 1 -1", "missing_order b 2 0 +2"]);
+    let before = gate(plan.repairs[..2].iter().map(|repair| repair.id.as_str()));
+    let after: Vec<_> = plan.repairs.iter().map(|repair| repair.after.clone()).collect();
+    assert_eq!(after, [None, None, before]);
+    assert_eq!(crate::audit::plan::repair::incomplete(&plan.repairs), None);
+    assert!(crate::audit::plan::repair::incomplete(&plan.repairs[1..]).is_some());
+}
+
+#[test]
+fn one_unusual_user_does_not_block_the_others() {
+    for user in [" a", "", "x\u{7}"] {
+        let unusual =
+            Sale { held: vec![("a", 1), ("b", 2), (user, 2), ("c", 1)], stock: Some(4), ..sale(Layout::Seckill) };
+        let unusual = Sale { ledger: Some(vec![("a", 1), ("b", 2)]), ..unusual };
+        assert_eq!(
+            (unusual.repairs(), unusual.kept()),
+            (vec!["counter_drift c 1 1 +0".to_owned()], vec![Class::CounterDrift])
+        );
+        let recorded = Sale { orders: Some(vec![("a", 1), ("b", 1), ("c", 1)]), ..unusual };
+        assert_eq!(recorded.repairs(), ["quantity_mismatch b 2 1 +1", "counter_drift c 1 1 +0"]);
+        assert_eq!(recorded.kept(), [Class::MissingOrder]);
+    }
+}
+
+/// Why something is kept as it is.
+fn reasons(sale: &Sale, missing_orders: MissingOrders) -> Vec<&'static str> {
+    judge(sale.evidence(), missing_orders).plan.kept.iter().map(|(_, _, why)| *why).collect()
+}
+
+#[test]
+fn what_is_kept_says_why() {
+    let reasons_of = |sale: &Sale| reasons(sale, MissingOrders::Repair);
+    let recorded = |layout, orders: &[(&'static str, i64)]| Sale { orders: Some(orders.to_vec()), ..sale(layout) };
+    let below = recorded(Layout::Seckill, &[("a", -1), ("b", 2)]);
+    assert_eq!(reasons_of(&below), ["the order records of a user sum up below zero"]);
+    let ones = vec![("a", 1), ("b", 1)];
+    let coupon = Sale { ledger: Some(ones.clone()), held: ones, stock: Some(8), ..sale(Layout::Coupon) };
+    let two = Sale { orders: Some(vec![("a", 2), ("b", 1)]), ..coupon.clone() };
+    assert_eq!((reasons_of(&two), two.repairs()), (vec!["a user can hold one coupon only"], vec![]));
+    let another = Sale { orders: Some(vec![("a", 1), ("b", 1), ("c", 1)]), ..coupon };
+    assert_eq!((reasons_of(&another), another.repairs()), (vec![], vec!["missing_purchase c 0 1 -1".to_owned()]));
+    let unclear = Sale { held: vec![("c", 3)], stock: Some(5), ..sale(Layout::Seckill) };
+    assert_eq!(reasons_of(&unclear)[0], reasons_of(&unclear)[1]);
+    let unproven = Sale { ledger: None, stock: Some(5), ..sale(Layout::Seckill) };
+    assert_ne!(reasons_of(&unproven)[0], reasons_of(&unclear)[1]);
+    let member = Sale { held: vec![("a", -1), ("b", 2)], ledger: None, ..recorded(Layout::Sku, &[("b", 2)]) };
+    assert!(reasons(&member, MissingOrders::Emit).iter().any(|why| why.contains("how many to deliver")));
+    assert_eq!(sale(Layout::Product).repairs(), NONE);
+    let beside = Sale { ledger: Some(vec![]), held: vec![("c", -1)], stock: Some(8), ..sale(Layout::Sku) };
+    assert_eq!(reasons_of(&beside), ["a script recorded no units: order records would show them"]);
+    let invalid = Sale { held: vec![("a", -2), ("b", -2)], ..sale(Layout::Seckill) };
+    assert_eq!(reasons_of(&invalid), ["a record that is no number must be corrected first"]);
+    assert_eq!(invalid.audit().plan.kept[0].1, 2, "how often");
+}
+
+#[test]
+fn units_past_the_limit_stay_and_block_nothing_else() {
+    let repairs = |sale: Sale| {
+        let audit = judge(limited(&sale, 1), MissingOrders::Repair);
+        let kept: Vec<_> = audit.plan.kept.iter().map(|(class, count, _)| (*class, *count)).collect();
+        (shown(&audit), kept)
+    };
+    let nothing = (vec![], vec![(Class::OverLimit, 1)]);
+    let over = sale(Layout::Seckill);
+    let recorded = Sale { orders: over.ledger.clone(), ..over.clone() };
+    assert_eq!(repairs(over.clone()), nothing);
+    assert_eq!(repairs(recorded.clone()), nothing);
+    assert_eq!(repairs(Sale { ledger: None, ..recorded }), nothing);
+    // Whoever holds the limit may be off the ledger.
+    let drifted = Sale { ledger: Some(vec![("a", 1), ("b", 1)]), ..over.clone() };
+    let audit = judge(limited(&drifted, 2), MissingOrders::Repair);
+    assert_eq!((shown(&audit), audit.plan.kept.len()), (vec!["counter_drift b 2 2 +0".to_owned()], 0));
+    // Every counter is what the whole ledger says, so the stock is corrected.
+    let withheld = Sale { stock: Some(5), ..over };
+    assert_eq!(repairs(withheld), (vec!["conservation - 0 0 +2".to_owned()], vec![(Class::OverLimit, 1)]));
+}
+
+#[test]
+fn an_order_that_is_split_stays_whatever_else_is_repaired() {
+    let withheld = Sale { stock: Some(5), ..sale(Layout::Seckill) };
+    let mut evidence = withheld.evidence();
+    let (request, user) = ("r".to_owned(), StoredUser::new("a"));
+    let other = "1002".parse().unwrap();
+    evidence.split_orders = vec![SplitOrder { request, user, is_bought: true, other, state: None }];
+    let audit = judge(evidence, MissingOrders::Repair);
+    assert_eq!(shown(&audit), ["conservation - 0 0 +2"]);
+    assert_eq!(
+        audit.plan.kept.iter().map(|(class, count, _)| (*class, *count)).collect::<Vec<_>>(),
+        [(Class::SplitOrder, 1)]
+    );
+    let classes: Vec<Class> = audit.differences.iter().map(|difference| difference.class).collect();
+    assert_eq!(classes, [Class::Conservation, Class::SplitOrder]);
+}
+
+#[test]
+fn a_member_whom_the_ledger_has_below_zero_holds_nothing() {
+    let ledger = Some(vec![("a", 1), ("b", 2), ("c", -1)]);
+    let held = vec![("a", 1), ("b", 2), ("c", -1)];
+    let below = Sale { ledger, held, orders: Some(vec![("a", 1), ("b", 2)]), ..sale(Layout::Sku) };
+    assert_eq!(below.repairs(), ["missing_order c ? 0 +0"]);
+}
+
+#[test]
+fn nothing_of_a_lost_stock_is_repaired_while_a_record_is_no_number() {
+    let orders = Some(vec![("a", 1), ("b", 1)]);
+    let corrupt = Sale { orders, held: vec![("a", 2), ("c", -2)], ledger: None, ..sale(Layout::Seckill) };
+    let lost = Sale { stock: None, ..corrupt.clone() };
+    assert_eq!(lost.repairs(), NONE);
+    assert!(lost.kept().contains(&Class::Conservation));
+    // With a stock, what lowers it is done, and what raises it is not.
+    assert_eq!(corrupt.repairs(), ["missing_purchase b 0 1 -1"]);
+    // What only the ledger lacks is recorded there: the stock stays.
+    let orders = Some(vec![("a", 1), ("b", 2), ("c", 3)]);
+    let held = vec![("a", 1), ("b", 2), ("c", 3), ("d", -2)];
+    let behind = Sale { orders, held, stock: Some(4), ..sale(Layout::Seckill) };
+    assert_eq!(behind.repairs(), ["counter_drift c 3 3 +0"]);
+    assert_eq!(behind.kept(), [Class::Corrupt]);
+}
+
+#[test]
+fn sums_that_saturated_are_kept_and_not_repaired() {
+    const MOST: i64 = 9_007_199_254_740_991;
+    let huge =
+        Sale { orders: Some(vec![("a", MOST), ("a", MOST), ("b", -MOST), ("b", -MOST)]), ..sale(Layout::Seckill) };
+    assert_eq!(huge.judged().2.len(), 2);
+    assert_eq!((huge.repairs(), huge.kept()), (vec![], vec![Class::QuantityMismatch; 2]));
+}
+
+#[test]
+fn no_prefix_of_a_plan_leaves_more_for_sale_than_there_is() {
+    let mut seed = 7u64;
+    let mut random = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let (mut proven, mut raised) = (0, 0);
+    for _ in 0..20_000 {
+        let mut users = |most: u64| -> Vec<(&'static str, i64)> {
+            let names = ["a", "b", "c", "d"];
+            names.into_iter().map(|name| (name, i64::try_from(random(most)).unwrap())).collect()
+        };
+        let (held, ledger, orders) = (users(3), users(3), users(3));
+        let layout = [Layout::Seckill, Layout::Sku, Layout::Product][usize::try_from(random(3)).unwrap()];
+        let case = Sale {
+            held: if random(3) == 0 { ledger.clone() } else { held },
+            ledger: (random(3) > 0).then_some(ledger),
+            orders: (random(2) > 0).then(|| if layout == Layout::Product { vec![("", 4)] } else { orders.clone() }),
+            stock: (random(9) > 0).then(|| random(11)),
+            layout,
+            ..sale(layout)
+        };
+        let plan = case.audit().plan;
+        let sold: i64 = match (&case.orders, &case.ledger) {
+            (Some(orders), _) => orders.iter().map(|(_, units)| units).sum(),
+            (None, Some(ledger)) => ledger.iter().map(|(_, units)| units).sum(),
+            (None, None) => {
+                assert!(plan.repairs.is_empty(), "nothing proves it");
+                continue;
+            }
+        };
+        let mut stock = signed(case.stock.unwrap_or_default());
+        let most = stock.max(10 - sold);
+        for repair in &plan.repairs {
+            stock += repair.stock_change;
+            raised += i64::from(repair.stock_change > 0);
+            assert!(stock <= most, "{repair:?} of {plan:?}");
+        }
+        if case.orders.is_some() && plan.kept.is_empty() {
+            proven += 1;
+            assert_eq!(stock, 10 - sold, "{plan:?}");
+        }
+    }
+    assert!(proven > 1000 && raised > 1000, "{proven} {raised}");
+}
+
+#[test]
+fn what_is_corrupt_or_unreadable_is_never_repaired() {
+    let drifted = || Sale { stock: Some(5), ..sale(Layout::Seckill) }.evidence();
+    assert!(!plan(&drifted(), false, MissingOrders::Repair).repairs.is_empty());
+    let mut corrupt = drifted();
+    corrupt.corrupt = Some(crate::model::order::Corrupt { key: "a key".to_owned(), what: "is a list".to_owned() });
+    let mut unreadable = drifted();
+    unreadable.ledger.unreadable.push((EntryId::ZERO, "no such operation".to_owned()));
+    for evidence in [corrupt, unreadable] {
+        let plan = plan(&evidence, false, MissingOrders::Repair);
+        assert_eq!((plan.repairs.len(), plan.kept[0].0), (0, Class::Corrupt));
+    }
+}

@@ -1,0 +1,327 @@
+//! Drives all clients on one thread: whoever has something to read is read from, whoever is free gets the next order.
+
+mod connections;
+mod replies;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use crate::bench::measured::Measured;
+use crate::bench::opener::{Opener, open_all};
+use crate::bench::order::{Next, Order, Outgoing, Strategy};
+use crate::bench::pace::{Pace, Turn};
+use crate::bench::poller::Poller;
+use crate::bench::sale::{Sale, write_user};
+use crate::bench::strategy;
+use crate::bench::{Basket, LoadOptions, SHORTEST_PAUSE, StrategyName};
+use crate::error::StoreError;
+use crate::model::status::Status;
+use crate::redis::connect::Target;
+use crate::redis::connection::Connection;
+use crate::script::keys::Keys;
+use crate::script::{DEDUCT, MULTI_DEDUCT};
+use crate::store::Store;
+
+/// How often clients are looked at that nothing came from, and the longest wait: a run can be stopped that soon.
+const TICK: Duration = Duration::from_millis(50);
+
+/// One client: a connection, and the order that it is at.
+struct Client {
+    /// `None` while it is opened again.
+    connection: Option<Connection>,
+    order: Order,
+    state: State,
+    unsent: Vec<u8>,
+    /// For each reply that is to come: whether the strategy waits for it.
+    awaited: VecDeque<bool>,
+    replies: Vec<Value>,
+    /// When something was sent or came last.
+    active: Instant,
+    /// Of the next pause before another try.
+    pause: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It has no order.
+    Free,
+    /// Replies are to come.
+    Waiting,
+    /// It sends nothing until its timer is due.
+    Pausing,
+    /// It sends its order once it has a connection.
+    Unconnected,
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    /// The client's order continues.
+    Continue,
+    /// The strategy keeps what it holds for the client's order.
+    Keep,
+}
+
+struct Engine<'r> {
+    clients: Vec<Client>,
+    /// Those that have a connection and no order.
+    free: VecDeque<usize>,
+    busy: usize,
+    strategy: Box<dyn Strategy>,
+    sale: &'r Sale,
+    slots: Vec<Option<u16>>,
+    pace: Pace,
+    poller: Poller,
+    opener: Opener,
+    /// With the number of the order, because a client may be at another one by then.
+    timers: BinaryHeap<Reverse<(Instant, usize, u64, Alarm)>>,
+    measured: Measured,
+    out: Outgoing,
+    timeout: Duration,
+    server: String,
+    must_succeed: bool,
+    /// Orders that ended since progress was reported.
+    ended: u64,
+    /// When an order was answered last, or the run began.
+    answered: Instant,
+    /// What ends the run.
+    fatal: Option<StoreError>,
+}
+
+/// Connects all clients, loads the scripts, and drives them until the last order has ended.
+///
+/// # Errors
+/// See [`Store::load`].
+pub(crate) fn load(
+    store: &mut Store,
+    sale: &Sale,
+    options: &LoadOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Measured, StoreError> {
+    let slot = |basket: &Basket| Keys::of(store.layout, &basket.items[0].0).slot();
+    let slots: Vec<Option<u16>> = sale.baskets.iter().map(slot).collect();
+    let targets: Vec<Target> = slots
+        .iter()
+        .map(|slot| {
+            let node = store.servers.node_of(*slot);
+            store.servers.node(node).target.clone()
+        })
+        .collect();
+    if options.strategy == StrategyName::Lua {
+        let has_several = sale.baskets.iter().any(|basket| basket.items.len() > 1);
+        let script = if has_several { &MULTI_DEDUCT } else { &DEDUCT };
+        for node in slots.iter().map(|slot| store.servers.node_of(*slot)).collect::<BTreeSet<usize>>() {
+            match store.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text)) {
+                // Who may not do that sends the text with the first orders.
+                Ok(_) | Err(StoreError::Permission { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let stop = store.stop.clone();
+    let wanted: Vec<&Target> = (0..options.clients).map(|nth| &targets[nth % targets.len()]).collect();
+    let connections = open_all(&wanted, &*stop)?;
+    let failed = |error: std::io::Error| store.servers.target().failed(error);
+    let poller = Poller::new(connections.len()).map_err(failed)?;
+    for (nth, connection) in connections.iter().enumerate() {
+        poller.add(nth, connection).map_err(failed)?;
+    }
+    let began = Instant::now();
+    let client = |connection| Client {
+        connection: Some(connection),
+        order: Order::new(began),
+        state: State::Free,
+        unsent: Vec::new(),
+        awaited: VecDeque::new(),
+        replies: Vec::new(),
+        active: began,
+        pause: SHORTEST_PAUSE,
+    };
+    let timeout = store.servers.target().timeout;
+    let mut engine = Engine {
+        free: (0..connections.len()).collect(),
+        clients: connections.into_iter().map(client).collect(),
+        busy: 0,
+        strategy: strategy::of(options.strategy, store, sale),
+        sale,
+        slots,
+        pace: Pace::new(options.pace, began, timeout),
+        poller,
+        opener: Opener::start(store.servers.another()),
+        timers: BinaryHeap::new(),
+        measured: Measured::new()?,
+        out: Outgoing::default(),
+        timeout,
+        server: store.servers.target().shown.clone(),
+        must_succeed: options.must_succeed,
+        ended: 0,
+        answered: began,
+        fatal: None,
+    };
+    engine.drive(&*stop, progress)?;
+    let mut measured = engine.measured;
+    measured.took = engine.answered - began;
+    measured.dropped = engine.pace.dropped;
+    Ok(measured)
+}
+
+impl Engine<'_> {
+    fn drive(&mut self, stop: &dyn Fn() -> bool, progress: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+        let mut ready = Vec::new();
+        let mut next_tick = Instant::now() + TICK;
+        loop {
+            let now = Instant::now();
+            if !self.measured.is_cut_short && stop() {
+                self.measured.is_cut_short = true;
+                self.pace.stop();
+            }
+            let next_order = self.start_orders(now);
+            if self.busy == 0 && !self.pace.has_more(now) {
+                break;
+            }
+            let due = [Some(next_tick), next_order, self.timers.peek().map(|Reverse((due, ..))| *due)];
+            let due = due.into_iter().flatten().min().unwrap_or(next_tick);
+            let wait = due.saturating_duration_since(now);
+            self.poller.wait(wait, &mut ready).map_err(|error| self.io_error(&error))?;
+            for nth in ready.drain(..) {
+                self.receive(nth);
+            }
+            let now = Instant::now();
+            self.ring(now);
+            if now >= next_tick {
+                next_tick = now + TICK;
+                self.reconnected(now);
+                self.find_silent(now);
+                self.find_dead(now);
+            }
+            progress(std::mem::take(&mut self.ended));
+        }
+        progress(std::mem::take(&mut self.ended));
+        self.fatal.take().map_or(Ok(()), Err)
+    }
+
+    /// Gives orders to clients that are free; when the next one starts, if none does now.
+    fn start_orders(&mut self, now: Instant) -> Option<Instant> {
+        while let Some(nth) = self.free.front().copied() {
+            match self.pace.turn(now) {
+                Turn::Order(number, started) => {
+                    self.free.pop_front();
+                    self.start(nth, number, started, now);
+                }
+                Turn::NotBefore(at) => return Some(at),
+                Turn::Over => return None,
+            }
+        }
+        // All are busy, or have no connection.
+        None
+    }
+
+    fn start(&mut self, nth: usize, number: u64, started: Instant, now: Instant) {
+        let baskets = self.sale.baskets.len();
+        let client = &mut self.clients[nth];
+        let order = &mut client.order;
+        (order.number, order.basket, order.started, order.sent) = (number, nth % baskets, started, now);
+        (order.stage, order.retries, order.may_have_run, order.by_text) = (0, 0, false, false);
+        order.status = Status::Ok;
+        write_user(&mut order.user, self.sale.buyers.number(number));
+        client.pause = SHORTEST_PAUSE;
+        self.busy += 1;
+        self.advance(nth, now);
+        if let Some(due) = self.strategy.keep(&self.clients[nth].order, now, &mut Outgoing::default()) {
+            self.timers.push(Reverse((due, nth, number, Alarm::Keep)));
+        }
+    }
+
+    /// Lets the strategy continue with a client's order, and does what it says.
+    fn advance(&mut self, nth: usize, now: Instant) {
+        let client = &mut self.clients[nth];
+        self.out.bytes.clear();
+        self.out.replies = 0;
+        let next = self.strategy.step(&mut client.order, &mut client.replies, now, &mut self.out);
+        client.replies.clear();
+        match next {
+            Next::Replies => {
+                client.state = State::Waiting;
+                client.awaited.extend(std::iter::repeat_n(true, self.out.replies));
+                client.unsent.extend_from_slice(&self.out.bytes);
+                self.send(nth, now);
+            }
+            Next::Pause(until) => self.pause(nth, until),
+            Next::Done(status, corrupt) => self.end(nth, Ok((status, corrupt)), now),
+            Next::Failed(error) => self.end(nth, Err(error), now),
+        }
+    }
+
+    fn send(&mut self, nth: usize, now: Instant) {
+        let client = &mut self.clients[nth];
+        let Some(connection) = &mut client.connection else {
+            client.unsent.clear();
+            client.awaited.clear();
+            (client.order.stage, client.state) = (0, State::Unconnected);
+            return;
+        };
+        client.active = now;
+        let was_blocked = client.unsent.len() > self.out.bytes.len();
+        let mut sent = connection.try_send(&mut client.unsent);
+        if let Ok(is_all) = sent
+            && is_all == was_blocked
+            && let Err(error) = self.poller.set_writes(nth, connection, !is_all)
+        {
+            sent = Err(self.io_error(&error));
+        }
+        if let Err(error) = sent {
+            self.lose(nth, error, now);
+        }
+    }
+
+    fn pause(&mut self, nth: usize, until: Instant) {
+        let client = &mut self.clients[nth];
+        client.state = State::Pausing;
+        self.timers.push(Reverse((until, nth, client.order.number, Alarm::Continue)));
+    }
+
+    /// Does what timers are due for.
+    fn ring(&mut self, now: Instant) {
+        while let Some(Reverse((due, nth, number, alarm))) = self.timers.peek().copied() {
+            if due > now {
+                return;
+            }
+            self.timers.pop();
+            let client = &mut self.clients[nth];
+            if client.order.number != number || client.state == State::Free {
+                continue;
+            }
+            match alarm {
+                Alarm::Continue if client.state == State::Pausing => self.advance(nth, now),
+                Alarm::Continue => {}
+                Alarm::Keep => self.keep(nth, now),
+            }
+        }
+    }
+
+    fn keep(&mut self, nth: usize, now: Instant) {
+        let client = &mut self.clients[nth];
+        self.out.bytes.clear();
+        self.out.replies = 0;
+        let due = self.strategy.keep(&client.order, now, &mut self.out);
+        if client.state == State::Waiting && self.out.replies > 0 {
+            let active = client.active;
+            client.awaited.extend(std::iter::repeat_n(false, self.out.replies));
+            client.unsent.extend_from_slice(&self.out.bytes);
+            self.send(nth, now);
+            // It is no sign that the server answers.
+            self.clients[nth].active = active;
+        }
+        if let Some(due) = due {
+            let number = self.clients[nth].order.number;
+            self.timers.push(Reverse((due, nth, number, Alarm::Keep)));
+        }
+    }
+
+    fn io_error(&self, error: &std::io::Error) -> StoreError {
+        StoreError::Unreachable { server: self.server.clone(), why: crate::error::cause(error) }
+    }
+}

@@ -1,0 +1,160 @@
+//! Activities that a load test makes for itself: made, read back, removed.
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::activity::{Plan, Preheat};
+use crate::model::id::ActivityId;
+use crate::model::layout::Kind;
+use crate::model::number::{Limit, Units};
+use crate::model::slot::SLOTS;
+use crate::model::status::Status;
+use crate::script::keys::Keys;
+use crate::store::Store;
+
+/// Activities that exist only for a load test: their ids begin with a prefix that nobody else has.
+#[derive(Debug, Clone, Default)]
+pub struct Made {
+    /// All of them.
+    pub activities: Vec<ActivityId>,
+}
+
+/// What a sale did to an activity, as the server has it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadBack {
+    /// Units that were sold, by the stock: it may be below zero.
+    pub sold: u64,
+    /// Units that were sold, by the records of users; of a layout without users, by the stock.
+    pub held: u64,
+    /// Units sold that were not there.
+    pub above_stock: u64,
+    /// Units that users got above their limit.
+    pub above_limit: u64,
+}
+
+impl Made {
+    /// Ids for baskets of so many activities; on a cluster those of a basket are in one slot, and each of `primaries` serves
+    /// a basket.
+    pub fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>, StoreError> {
+        let Some(primaries) = store.primary_count()? else {
+            let ids = (1..=items).map(|nth| ActivityId::validated(format!("{prefix}-{nth}").as_bytes()));
+            return Ok(vec![ids.collect()]);
+        };
+        let mut baskets: Vec<(usize, u16, Vec<ActivityId>)> = Vec::new();
+        // Enough that each slot comes up so many times.
+        for nth in 1..=u64::from(SLOTS) * 64 * items as u64 {
+            let id = ActivityId::validated(format!("{prefix}-{nth}").as_bytes());
+            let Some(slot) = Keys::of(store.layout, &id).slot() else { break };
+            let node = store.servers.node_of(Some(slot));
+            match baskets.iter_mut().find(|(of, ..)| *of == node) {
+                Some((_, of, ids)) if *of == slot && ids.len() < items => ids.push(id),
+                Some(_) => {}
+                None => baskets.push((node, slot, vec![id])),
+            }
+            if baskets.len() == primaries && baskets.iter().all(|(.., ids)| ids.len() == items) {
+                break;
+            }
+        }
+        Ok(baskets.into_iter().map(|(.., ids)| ids).collect())
+    }
+
+    /// Makes one more activity.
+    ///
+    /// # Errors
+    /// It exists already, or any other [`StoreError`].
+    pub fn make(
+        &mut self,
+        store: &mut Store,
+        id: &ActivityId,
+        stock: Units,
+        limit: Option<Limit>,
+    ) -> Result<(), StoreError> {
+        let plan = Plan {
+            id: id.clone(),
+            title: None,
+            total: stock,
+            per_user_limit: limit,
+            starts_at: None,
+            ends_at: None,
+            ledger: None,
+            shards: None,
+        };
+        // Before it is there: a reply that is lost leaves nothing behind.
+        self.activities.push(id.clone());
+        let mut status = Status::Ok;
+        store.preheat_all(&[&plan], Preheat::Create, false, None, |_, preheated| status = preheated.status)?;
+        match status.is_done() {
+            true => Ok(()),
+            false => {
+                self.activities.pop();
+                let reply = format!("`{id}` is {status}");
+                Err(StoreError::Reply { what: "preheat".to_owned(), reply })
+            }
+        }
+    }
+
+    /// Removes all of them.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; what could not be removed is still listed.
+    pub fn remove(&mut self, store: &mut Store) -> Result<(), StoreError> {
+        while let Some(id) = self.activities.last() {
+            for key in keys_of(store, id) {
+                store.servers.command(&key, redis::cmd("UNLINK").arg(&key))?;
+            }
+            let index = store.index_key();
+            store.servers.command(index, redis::cmd("SREM").arg(index).arg(id.as_str()))?;
+            self.activities.pop();
+        }
+        Ok(())
+    }
+
+    /// Commands that remove what is left.
+    pub fn commands(&self, store: &Store) -> Vec<String> {
+        let unlink = |id: &ActivityId| {
+            // One each: on a cluster `redis-cli -c` follows it.
+            keys_of(store, id).into_iter().map(|key| format!("UNLINK {key}")).collect::<Vec<_>>()
+        };
+        let all = self.activities.iter().flat_map(unlink);
+        all.chain(self.activities.iter().map(|id| format!("SREM {} {id}", store.index_key()))).collect()
+    }
+}
+
+fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {
+    let keys = Keys::of(store.layout, id);
+    let lock = Keys::lock(store.layout, id);
+    keys.all().map(str::to_owned).chain([lock]).collect()
+}
+
+impl Store {
+    /// Reads back what was sold of an activity that had so many units.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn read_back(&mut self, activity: &ActivityId, total: u64, limit: Option<u64>) -> Result<ReadBack, StoreError> {
+        let stock = self.keys(activity).stock;
+        let value = self.servers.command(&stock, redis::cmd("GET").arg(&stock))?;
+        let left = match &value {
+            Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok()),
+            _ => None,
+        };
+        let left =
+            left.ok_or_else(|| StoreError::Reply { what: format!("GET {stock}"), reply: format!("{value:?}") })?;
+        let sold = u64::try_from(i128::from(total) - i128::from(left)).unwrap_or(0);
+        let kind = self.layout.kind();
+        let (held, above_limit) = match kind {
+            Kind::Counter => (sold, 0),
+            Kind::Hash => {
+                let holders = self.holders(activity, |_| {})?;
+                (holders.held(), limit.map_or(0, |limit| holders.units_above(limit)))
+            }
+            // A set has a user once, whatever was sold to him.
+            Kind::Set | Kind::Coupon => {
+                let holders = self.holders(activity, |_| {})?.holders();
+                (holders, sold.saturating_sub(holders))
+            }
+        };
+        let above_stock = held.max(sold).saturating_sub(total);
+        Ok(ReadBack { sold, held, above_stock, above_limit })
+    }
+}

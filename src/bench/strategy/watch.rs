@@ -1,0 +1,72 @@
+//! WATCH, read, compare, MULTI and EXEC: the server refuses the write if another client changed anything that was read,
+//! and the order begins again. The more clients, the more of them begin again.
+
+use std::time::Instant;
+
+use redis::Value;
+
+use crate::bench::strategy::plain::{Judged, Plain};
+use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
+use crate::error::StoreError;
+use crate::model::status::Status;
+
+const READ: u8 = 1;
+const EXECUTED: u8 = 2;
+const UNWATCHED: u8 = 3;
+
+/// So often an order begins again before its user hears that it must try later.
+const MOST_TRIES: u64 = 20;
+
+/// See the [module](self).
+pub(crate) struct Watch {
+    plain: Plain,
+}
+
+impl Watch {
+    pub(crate) fn new(plain: Plain) -> Self {
+        Self { plain }
+    }
+
+    fn begin(&self, order: &mut Order, out: &mut Outgoing) -> Next {
+        order.stage = READ;
+        self.plain.watch(order, out);
+        self.plain.read(order, out);
+        Next::Replies
+    }
+}
+
+impl Strategy for Watch {
+    fn step(&mut self, order: &mut Order, replies: &mut Vec<Value>, _now: Instant, out: &mut Outgoing) -> Next {
+        match order.stage {
+            // The first reply is that of WATCH.
+            READ => match self.plain.judge(order, &replies[1..]) {
+                Ok(Judged::Allowed { .. }) => {
+                    order.stage = EXECUTED;
+                    out.command(&[b"MULTI"]);
+                    self.plain.take(order, out);
+                    out.command(&[b"EXEC"]);
+                    Next::Replies
+                }
+                Ok(Judged::Refused(status)) => {
+                    (order.stage, order.status) = (UNWATCHED, status);
+                    out.command(&[b"UNWATCH"]);
+                    Next::Replies
+                }
+                Err(error) => Next::Failed(error),
+            },
+            EXECUTED => match replies.last() {
+                Some(Value::Nil) => {
+                    order.retries += 1;
+                    if order.retries >= MOST_TRIES {
+                        let why = format!("another client was faster {MOST_TRIES} times");
+                        return Next::Failed(StoreError::GaveUp(why));
+                    }
+                    self.begin(order, out)
+                }
+                _ => Next::Done(Status::Ok, None),
+            },
+            UNWATCHED => Next::Done(order.status, None),
+            _ => self.begin(order, out),
+        }
+    }
+}

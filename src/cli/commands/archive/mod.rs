@@ -1,0 +1,323 @@
+//! `seckill archive`: after the sale, move an activity into files.
+
+mod refused;
+mod row;
+mod write;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use crate::admin::archive::Archivable;
+use crate::audit::judgement::judge;
+use crate::audit::plan::MissingOrders;
+use crate::audit::result::Verdict;
+use crate::cli::Mutating;
+use crate::cli::commands::archive::refused::Refused;
+use crate::cli::commands::archive::row::ArchiveRow;
+use crate::cli::commands::hints;
+use crate::cli::commands::rows::warn_of_corrupt;
+use crate::cli::commands::session::Changing;
+use crate::cli::commands::sharded::{expand, find};
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::archive::Archive;
+use crate::cli::interrupt;
+use crate::cli::output::Output;
+use crate::cli::output::archive::ArchiveDirectory;
+use crate::model::archive::{Digest, folder_name};
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::store::Store;
+
+/// Move activities that are over into files; free the server
+///
+/// Of each activity that has ended or is paused, whose audit is `match`, whose consumer groups have read everything and of
+/// which nothing is held: its participants, requests and ledger are written to a folder of DIR with their SHA-256, and
+/// read back. Then all its keys but the meta are removed, in one step that does nothing if anybody wrote to them since. From
+/// then on its state is `archived`, and purchases return `ended`.
+///
+/// `preheat --restore DIR` brings it back. Killed anywhere, the same command resumes; nothing is lost.
+#[derive(Debug, clap::Args)]
+pub struct ArchiveArgs {
+    /// Activities to archive
+    #[arg(required = true, value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+    /// Directory that gets a folder for each activity
+    ///
+    /// It is made if it is missing. Files hold who bought: only their owner can read them.
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    #[command(flatten)]
+    mutating: Mutating,
+}
+
+impl Changing for ArchiveArgs {
+    fn mutating(&self) -> &Mutating {
+        &self.mutating
+    }
+
+    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
+        self.activities.iter()
+    }
+}
+
+/// Activities that a question names; the others are counted.
+const MOST_NAMED: usize = 10;
+/// How often an activity is read again if somebody wrote to it meanwhile.
+const TRIES: usize = 3;
+
+/// Archives.
+pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    store.require_replicas(args.mutating.wait_replicas);
+    let mut seen = HashSet::new();
+    let named = expand(args.activities.clone(), store)?;
+    let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
+    let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new() };
+    let dry_run = args.mutating.dry_run;
+    if dry_run {
+        for activity in activities {
+            run.plan(activity, true)?;
+        }
+        return run.finish(None);
+    }
+    let mut due = activities;
+    if !args.mutating.yes {
+        due = run.ask(&due)?;
+        if due.is_empty() {
+            return run.finish(None);
+        }
+    }
+    // What is half written is removed.
+    interrupt::stop_gracefully();
+    let directory = ArchiveDirectory::open(&args.to)?;
+    for activity in due {
+        if let Err(error) = run.archive(activity, &directory) {
+            return run.finish(Some(error));
+        }
+    }
+    run.finish(None)
+}
+
+/// What an activity is before it is archived: ready, or done or refused.
+enum Checked {
+    Ready(Archivable),
+    Not(Refused),
+}
+
+struct Run<'a> {
+    args: &'a ArchiveArgs,
+    store: &'a mut Store,
+    out: &'a mut Output,
+    rows: Vec<ArchiveRow<'a>>,
+    refusals: Vec<(&'a ActivityId, Refused)>,
+}
+
+impl<'a> Run<'a> {
+    /// Checks an activity without writing anything, and keeps its row: of what is refused, and with `keeps` also of what
+    /// would be done.
+    fn plan(&mut self, activity: &'a ActivityId, keeps: bool) -> Result<Option<Archivable>> {
+        let checked = match self.check(activity)? {
+            Checked::Ready(found) => match self.audit(activity)? {
+                Ok(_) => Checked::Ready(found),
+                Err(refused) => Checked::Not(refused),
+            },
+            refused => refused,
+        };
+        match checked {
+            Checked::Ready(found) => {
+                if keeps {
+                    let folder = self.args.to.join(self.folder(activity, found.epoch));
+                    self.rows.push(ArchiveRow::planned(activity, &found, &folder));
+                }
+                Ok(Some(found))
+            }
+            Checked::Not(refused) => {
+                self.keep(activity, refused);
+                Ok(None)
+            }
+        }
+    }
+
+    /// One question about all that can be archived; gives those.
+    fn ask(&mut self, activities: &[&'a ActivityId]) -> Result<Vec<&'a ActivityId>> {
+        let (mut ready, mut buyers, mut entries) = (Vec::new(), 0, 0);
+        for activity in activities {
+            if let Some(found) = self.plan(activity, false)? {
+                ready.push(*activity);
+                let [_, of_ledger, participants] = found.counts();
+                (buyers, entries) = (buyers + participants, entries + of_ledger);
+            }
+        }
+        if ready.is_empty() {
+            return Ok(ready);
+        }
+        let named: Vec<String> = ready.iter().take(MOST_NAMED).map(|activity| format!("`{activity}`")).collect();
+        let which = match ready.len() {
+            1 => named.concat(),
+            count if count > named.len() => {
+                format!("{count} activities ({} and {} more)", named.join(", "), count - named.len())
+            }
+            count => format!("{count} activities ({})", named.join(", ")),
+        };
+        let question = format!(
+            "Archive {which} to `{}`, {buyers} buyer{} and {entries} ledger {}, and remove the keys from `{}`?",
+            self.args.to.display(),
+            if buyers == 1 { "" } else { "s" },
+            if entries == 1 { "entry" } else { "entries" },
+            self.store.server_name()
+        );
+        self.out.confirm(&question, false)?;
+        Ok(ready)
+    }
+
+    /// What an activity is. One that is archived already in this directory is verified.
+    fn check(&mut self, activity: &ActivityId) -> Result<Checked> {
+        let found = self.store.plan_archive(activity)?;
+        let refused = match found.status {
+            Status::Ok => match (Refused::of(&found), self.open_transfer(activity)?) {
+                (Some(refused), _) => refused,
+                (None, Some(donor)) => Refused::Lent(donor),
+                (None, None) => return Ok(Checked::Ready(found)),
+            },
+            Status::Ended => {
+                let folder = self.args.to.join(self.folder(activity, found.epoch));
+                match Archive::open(&folder) {
+                    Ok(archive) if Some(archive.sealed.sha256.as_str()) == found.sha256() => {
+                        archive.verify(|_| {})?;
+                        if !self.args.mutating.dry_run {
+                            self.store.remove_rest(activity, &found)?;
+                        }
+                        Refused::Done(Box::new(archive.sealed.manifest), folder)
+                    }
+                    _ => Refused::Archived(found.archive),
+                }
+            }
+            Status::Corrupt => {
+                warn_of_corrupt(&mut self.out.warnings(), found.corrupt.as_ref());
+                Refused::Status(Status::Corrupt)
+            }
+            status => Refused::Status(status),
+        };
+        Ok(Checked::Not(refused))
+    }
+
+    /// Of a shard, the one that lent units which nobody knows to have arrived, be it to this shard or to another: what is in files
+    /// can get none.
+    fn open_transfer(&mut self, activity: &ActivityId) -> Result<Option<ActivityId>> {
+        let Some((parent, _)) = activity.parent() else { return Ok(None) };
+        let sharded = find(std::slice::from_ref(&parent), self.store)?;
+        for shard in sharded.get(&parent).iter().flat_map(|shards| shards.ids(&parent)) {
+            if self.store.open_transfers(&shard)? > 0 {
+                return Ok(Some(shard));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Audits an activity: what proves it, if it is a match.
+    fn audit(&mut self, activity: &ActivityId) -> Result<Result<String, Refused>> {
+        let progress = self.out.progress("auditing", 0);
+        let audit = judge(self.store.audit(activity, None, None)?, MissingOrders::Repair);
+        progress.finish();
+        Ok(match audit.verdict {
+            Verdict::Match => Ok(audit.proof.name().to_owned()),
+            verdict => Err(Refused::Verdict(verdict)),
+        })
+    }
+
+    /// Archives one activity, and keeps its row.
+    fn archive(&mut self, activity: &'a ActivityId, directory: &ArchiveDirectory) -> Result<()> {
+        for _ in 0..TRIES {
+            if interrupt::requested() {
+                return Err(interrupted(activity).into());
+            }
+            let found = match self.check(activity)? {
+                Checked::Ready(found) => found,
+                Checked::Not(refused) => {
+                    self.keep(activity, refused);
+                    return Ok(());
+                }
+            };
+            let folder = self.folder(activity, found.epoch);
+            not_another(directory, &folder, found.archive.as_deref())?;
+            match self.write(activity, directory, &folder)? {
+                Written::Done(row) => {
+                    self.rows.push(row);
+                    return Ok(());
+                }
+                Written::Refused(refused) => {
+                    self.keep(activity, refused);
+                    return Ok(());
+                }
+                Written::Changed => {}
+            }
+        }
+        self.keep(activity, Refused::Changed);
+        Ok(())
+    }
+
+    fn folder(&self, activity: &ActivityId, epoch: u64) -> String {
+        folder_name(activity, self.store.layout(), epoch, |id| Digest::of(id.as_bytes())[..16].to_owned())
+    }
+
+    /// Keeps the row of what is not archived now.
+    fn keep(&mut self, activity: &'a ActivityId, refused: Refused) {
+        self.rows.push(match &refused {
+            Refused::Done(manifest, folder) => ArchiveRow::archived(activity, Status::Replayed, manifest, folder),
+            refused => ArchiveRow::refused(activity, refused),
+        });
+        self.refusals.push((activity, refused));
+    }
+
+    /// Shows the rows, also of what was done before an error; then what they have no room for.
+    fn finish(self, failed: Option<Error>) -> Result<Exit> {
+        let dry_run = self.args.mutating.dry_run;
+        self.out.set_dry_run(dry_run);
+        if failed.is_none() || !self.rows.is_empty() {
+            self.out.array(&self.rows)?;
+        }
+        for (activity, refused) in &self.refusals {
+            refused.explain(activity, self.out);
+        }
+        let missing = self.refusals.iter().filter(|(_, refused)| refused.is_missing());
+        hints::other_layouts(missing.map(|(activity, _)| *activity), self.store, self.out);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
+            self.out.note(format!(
+                "`seckill preheat --restore {}` brings back what is archived there",
+                self.args.to.display()
+            ));
+        }
+        Ok(if self.rows.iter().all(ArchiveRow::is_done) { Exit::Done } else { Exit::Refused })
+    }
+}
+
+/// How the files of one activity ended.
+enum Written<'a> {
+    Done(ArchiveRow<'a>),
+    Refused(Refused),
+    Changed,
+}
+
+/// Refuses to replace an archive of anything but what an earlier run of this one, which was cut short, has written: `name`
+/// is the one in the meta.
+fn not_another(directory: &ArchiveDirectory, folder: &str, name: Option<&str>) -> Result<(), Failure> {
+    let path = directory.folder(folder);
+    if !path.exists() {
+        return Ok(());
+    }
+    let what = match Archive::open(&path) {
+        Ok(archive) if Some(archive.sealed.manifest.name.as_str()) == name => return Ok(()),
+        Ok(archive) => format!("another archive of it, made at {}", archive.sealed.manifest.archived_at),
+        Err(_) => "something else".to_owned(),
+    };
+    Err(Failure::usage(format!("`{}` holds {what}; nothing was removed", path.display()))
+        .hint("give another directory: an archive is never overwritten"))
+}
+
+fn interrupted(activity: &ActivityId) -> Failure {
+    Failure::new(Exit::Interrupted, format!("interrupted: `{activity}` is as it was"))
+        .hint("the same command archives what is left")
+}

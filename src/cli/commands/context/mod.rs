@@ -1,0 +1,193 @@
+//! `seckill context`: servers by name.
+
+mod add;
+mod file;
+mod row;
+
+use std::path::PathBuf;
+
+use crate::cli::Global;
+use crate::cli::commands::context::file::ContextFile;
+use crate::cli::commands::context::row::{ContextRow, FieldRow};
+use crate::cli::commands::target::{self, URL_VARIABLES};
+use crate::cli::environment::variable;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::contexts::{Context, Contexts, name};
+use crate::cli::output::{Format, Output};
+
+/// Name servers, and choose one
+///
+/// A context is a server with its layout, time zone and login, kept in `seckill/config.yaml` in `$XDG_CONFIG_HOME`, else
+/// in `~/.config` (mode 600). `use` chooses the current context. `--context NAME`, or SECKILL_CONTEXT, chooses another for
+/// one command.
+///
+/// A flag overrides the environment, which overrides the context. `--context` is a flag itself: what it names overrides the
+/// environment too. If a flag or the environment has a URL, the current context is not used. If `--context` is given
+/// with such a URL, its layout and time zone are used, never its password or its certificates.
+#[derive(Debug, clap::Subcommand)]
+#[command(disable_help_subcommand = true)]
+pub enum ContextCommand {
+    List(ListArgs),
+    Add(add::AddArgs),
+    Use(UseArgs),
+    Show(ShowArgs),
+    Remove(RemoveArgs),
+}
+
+/// List contexts
+///
+/// The one in use is marked by `*`. No password is shown.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {}
+
+/// Choose the current context
+#[derive(Debug, clap::Args)]
+pub struct UseArgs {
+    /// Context to use from now on
+    #[arg(value_name = "NAME", required_unless_present = "none", value_parser = name)]
+    name: Option<String>,
+    /// Use no context from now on
+    #[arg(long, conflicts_with = "name")]
+    none: bool,
+}
+
+/// Show a context
+///
+/// No password is shown; of a password command only the program.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// Context to show [default: the one in use]
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: Option<String>,
+}
+
+/// Remove a context
+///
+/// Nothing but the entry in the file is removed, not even its password file.
+#[derive(Debug, clap::Args)]
+pub struct RemoveArgs {
+    /// Context to remove
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: String,
+}
+
+/// Shows or changes contexts. No server is asked.
+pub fn run(command: ContextCommand, global: &Global, out: &mut Output) -> Result<Exit> {
+    match command {
+        ContextCommand::List(ListArgs {}) => list(global, out),
+        ContextCommand::Add(args) => add::run(args, global, out),
+        ContextCommand::Use(args) => choose(args.name, out),
+        ContextCommand::Show(args) => show(args.name, global, out),
+        ContextCommand::Remove(args) => remove(&args.name, out),
+    }
+}
+
+fn list(global: &Global, out: &mut Output) -> Result<Exit> {
+    let Contexts { current, all } = file::read()?;
+    let in_use = named(global)?.or(current);
+    if all.is_empty() {
+        out.note("there are no contexts");
+        out.hint("`seckill context add NAME --url URL` makes one");
+    }
+    let row = |context: &Context| ContextRow::new(context, in_use.as_ref() == Some(&context.name));
+    let rows: Vec<ContextRow> = all.iter().map(row).collect();
+    if !rows.is_empty() || out.format() != Format::Table {
+        out.array(&rows)?;
+    }
+    if named(global)?.is_none() && in_use.is_some() {
+        say_overridden(global, out)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The context that this command line or its environment names.
+fn named(global: &Global) -> Result<Option<String>, Failure> {
+    match &global.context {
+        Some(name) => Ok(Some(name.clone())),
+        None => variable("SECKILL_CONTEXT"),
+    }
+}
+
+/// Says what keeps the current context from being used.
+fn say_overridden(global: &Global, out: &Output) -> Result<()> {
+    if global.context.is_some() {
+        return Ok(());
+    }
+    if let Some(other) = variable("SECKILL_CONTEXT")? {
+        out.note(format!("SECKILL_CONTEXT is set: `{}` is in use, not the current context", other.escape_debug()));
+        return Ok(());
+    }
+    for name in URL_VARIABLES {
+        if variable(name)?.is_some() {
+            out.note(format!("{name} is set: the server is that one, and the current context is not in use"));
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn choose(name: Option<String>, out: &mut Output) -> Result<Exit> {
+    let file = ContextFile::lock()?;
+    let mut contexts = file.read()?;
+    let found = name.as_deref().map(|name| find(&contexts, name)).transpose()?.cloned();
+    contexts.current = name;
+    file.write(&contexts)?;
+    match &found {
+        Some(context) => out.object(&ContextRow::new(context, true))?,
+        None => out.note("no context is current"),
+    }
+    if found.is_some() {
+        for variable_name in ["SECKILL_CONTEXT", URL_VARIABLES[0], URL_VARIABLES[1]] {
+            if variable(variable_name)?.is_some() {
+                out.warn(format!("{variable_name} is set in this shell, and overrides the current context"));
+                out.hint(format!("unset {variable_name}"));
+                break;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn show(name: Option<String>, global: &Global, out: &mut Output) -> Result<Exit> {
+    let contexts = file::read()?;
+    let in_use = named(global)?.or_else(|| contexts.current.clone());
+    let Some(name) = name.or_else(|| in_use.clone()) else {
+        return Err(Failure::usage("no context is in use")
+            .hint("`seckill context use NAME` chooses one; `seckill context list` shows them")
+            .into());
+    };
+    let context = find(&contexts, &name)?;
+    let row = ContextRow::new(context, in_use.as_ref() == Some(&name));
+    match out.format() {
+        Format::Table => out.table(None, &FieldRow::of(&row))?,
+        _ => out.object(&row)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn remove(name: &str, out: &mut Output) -> Result<Exit> {
+    let file = ContextFile::lock()?;
+    let mut contexts = file.read()?;
+    let context = find(&contexts, name)?.clone();
+    let was_current = contexts.current.as_deref() == Some(name);
+    contexts.all.retain(|other| other.name != name);
+    contexts.current = contexts.current.filter(|_| !was_current);
+    file.write(&contexts)?;
+    out.object(&ContextRow::new(&context, false))?;
+    out.note(format!("context `{name}` is removed{}", if was_current { "; no context is current" } else { "" }));
+    Ok(Exit::Done)
+}
+
+fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context, Failure> {
+    contexts.find(name).ok_or_else(|| {
+        let known: Vec<&str> = contexts.all.iter().map(|context| context.name.as_str()).collect();
+        target::unknown(name, &known)
+    })
+}
+
+/// A path that stays what it is wherever the next command runs.
+fn absolute(path: &std::path::Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| Failure::failed(format!("`{}`: {}", path.display(), crate::error::cause(&error))))
+}

@@ -1,0 +1,344 @@
+//! `seckill inspect`: stock and participants, per user if asked.
+
+mod alert;
+pub mod detail;
+mod entries;
+mod history;
+mod holds;
+mod metrics;
+mod request;
+pub mod rows;
+mod selection;
+mod watch;
+mod why;
+
+use crate::cli::commands::hints;
+use crate::cli::commands::inspect::alert::{AlertBelow, AlertRow};
+use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
+use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
+use crate::cli::commands::inspect::selection::{Selection, SortBy, Wanted, is_pattern};
+use crate::cli::commands::inspect::watch::WatchArgs;
+use crate::cli::commands::metrics::MetricsArgs;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::{Format, Output};
+use crate::model::activity::Snapshot;
+use crate::model::id::{ActivityId, RequestId, UserId};
+use crate::model::number::between;
+use crate::model::status::Status;
+use crate::read::whole::Holdings;
+use crate::store::Store;
+
+/// How many participants are shown unless `--top` says otherwise.
+const TOP: usize = 10;
+
+/// The most that `--top` shows, which are held in memory; `--all` streams.
+const MOST_TOP: u64 = 100_000;
+
+/// The most users that one call of the script takes.
+const USERS_IN_A_CALL: usize = 2000;
+
+/// Show stock, buyers and what a user holds
+///
+/// Without ACTIVITY, everything that was preheated is listed, one row an activity. With ACTIVITY, that row is
+/// followed by the users who bought most; csv and tsv have the rows of the activities alone.
+///
+/// An ACTIVITY with `*`, `?` or `[ab]` is a pattern: all preheated activities whose whole id fits it are listed, with
+/// their largest buyers if `--top` says how many. Quote it, or the shell may replace it by names of files. `[*]` means
+/// `*` itself.
+///
+/// An activity that is not there is `not_preheated`, one that cannot be read is `corrupt`: both are shown in `state`
+/// (with json, jsonl and yaml in `status` too), the others are shown all the same, and the exit code is 3. What only a
+/// preheat knows (total, limit, window) is empty for an activity that another system created.
+#[derive(Debug, clap::Args)]
+pub struct InspectArgs {
+    /// Activities to show, or patterns such as 'sku-*' [default: all preheated]
+    #[arg(value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+    /// Show what a user holds and may still buy; repeatable
+    ///
+    /// With --request: whose order it is, which a sharded activity needs.
+    #[arg(long, value_name = "USER", conflicts_with_all = ["top", "all"])]
+    user: Vec<UserId>,
+    /// Show this many of the largest buyers [default: 10]
+    #[arg(long, value_name = "N", requires = "activities", conflicts_with = "all", allow_hyphen_values = true, value_parser = between::<usize>(0, MOST_TOP))]
+    top: Option<usize>,
+    /// Show every participant, in no particular order
+    #[arg(long)]
+    all: bool,
+    /// Show each shard of sharded activities
+    ///
+    /// A row for each, as of an activity, at its own instant. Without this the row of a sharded activity is their sum, and
+    /// `in_transit` are units that one shard lent and another has not received yet.
+    #[arg(long, conflicts_with_all = ["user", "all", "scan", "why", "request", "holds", "watch"])]
+    shards: bool,
+    /// Also list activities that another system created
+    ///
+    /// Searches all keys of the server.
+    #[arg(long, conflicts_with = "activities")]
+    scan: bool,
+    /// Explain why a user cannot buy, or how much more
+    ///
+    /// With the ledger entries that prove it. Without ACTIVITY, list all that the user did, as rows of the ledger.
+    #[arg(long, requires = "user", conflicts_with_all = ["top", "all", "scan", "alert_below", "state", "sort"])]
+    why: bool,
+    /// Find an order by its request id, or <job>:<line>
+    ///
+    /// Without ACTIVITY, in all preheated activities. An order of several activities has a row for each.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["top", "all", "scan", "alert_below", "state", "sort"])]
+    request: Option<RequestId>,
+    /// List open holds, by deadline
+    ///
+    /// Their units count as bought until they are released or expire.
+    #[arg(long, conflicts_with_all = ["user", "top", "all", "scan", "why", "request", "alert_below", "state", "sort"])]
+    holds: bool,
+    /// With --holds: those past their deadline alone
+    #[arg(long, requires = "holds")]
+    overdue: bool,
+    #[command(flatten)]
+    selection: Selection,
+    /// Mark stocks below N units, or P% of the total
+    ///
+    /// A marked row is exit 3, for cron. Activities that ended are not marked, nor, with P%, one whose total nobody knows. With
+    /// --watch the mark is all.
+    #[arg(long, value_name = "N|P%", conflicts_with_all = ["user", "all"])]
+    alert_below: Option<AlertBelow>,
+    #[command(flatten)]
+    watch: WatchArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
+}
+
+/// Shows one of the four forms.
+pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    if !store.layout().kind().has_users() && (args.all || args.holds || !args.user.is_empty()) {
+        let flag = if args.all {
+            "--all"
+        } else if args.holds {
+            "--holds"
+        } else {
+            "--user"
+        };
+        return Err(Failure::usage(format!("`{flag}`: the layout `{}` records no users", store.layout().name()))
+            .hint("leave it out to see the stock; `--layout` names another contract of keys")
+            .into());
+    }
+    if args.metrics.are_wanted(out.format())? {
+        return metrics::run(args, store, out);
+    }
+    if let Some(every) = args.watch.interval() {
+        let wanted = Wanted::new(&args.activities)?;
+        return watch::run(&args.watch, every, wanted, &args.selection, args.alert_below, store, out);
+    }
+    if args.selection.sort == Some(SortBy::Rate) {
+        return Err(Failure::usage("`--sort rate`: one reading has no rate")
+            .hint("add `--watch`: `seckill inspect --sort rate --watch`")
+            .into());
+    }
+    if args.why {
+        return why(args, store, out);
+    }
+    let activities = chosen(args, store, out)?;
+    if let Some(request) = &args.request {
+        return request::run(request, &args.user, &activities, store, out);
+    }
+    if args.holds {
+        return holds::run(&activities, args.overdue, store, out);
+    }
+    if activities.is_empty() && out.format() == Format::Table {
+        Ok(Exit::Done)
+    } else if args.all {
+        all(&activities, store, out)
+    } else if !args.user.is_empty() {
+        users(&activities, &args.user, store, out)
+    } else if args.top.is_none() && (args.activities.is_empty() || args.activities.iter().any(is_pattern)) {
+        list(&activities, args, store, out)
+    } else {
+        detailed(&activities, args, store, out)
+    }
+}
+
+/// One user, and one activity or none.
+fn why(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    match (&args.user[..], &args.activities[..]) {
+        ([user], []) => history::run(user, store, out),
+        ([user], [activity]) if !is_pattern(activity) => why::run(activity, user, store, out),
+        _ => Err(Failure::usage("`--why` explains one activity to one user")
+            .hint("give one ACTIVITY and one `--user`; without ACTIVITY it lists what the user did")
+            .into()),
+    }
+}
+
+/// The activities that were named, each once, and what fits a pattern; else what was preheated and, if asked, what others
+/// created.
+fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
+    let mut activities = Wanted::new(&args.activities)?.activities(store)?;
+    if args.scan {
+        activities.extend(store.foreign()?);
+    }
+    if args.shards {
+        let read = store.snapshots(&activities)?;
+        let without: Vec<String> =
+            read.iter().filter(|it| it.parts().len() == 1).map(|it| format!("`{}`", it.activity)).collect();
+        if !without.is_empty() && !args.activities.is_empty() {
+            out.note(format!("without shards: {}", without.join(", ")));
+        }
+        activities = read.iter().flat_map(Snapshot::parts).collect();
+    }
+    if activities.is_empty() {
+        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
+        out.hint("`seckill preheat` creates an activity; `--scan` finds what another system created");
+    }
+    Ok(activities)
+}
+
+fn list(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let (details, exit) = shown(activities, 0, args, store, out)?;
+    let rows: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
+    match args.alert_below {
+        Some(_) => out.array(&rows.iter().map(AlertRow).collect::<Vec<_>>())?,
+        None => out.array(&rows)?,
+    }
+    Ok(exit)
+}
+
+/// Activities, each with those who bought most.
+fn detailed(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    // Rows of fixed columns have no room for participants.
+    if matches!(out.format(), Format::Csv | Format::Tsv) {
+        return list(activities, args, store, out);
+    }
+    let (details, exit) = shown(activities, args.top.unwrap_or(TOP), args, store, out)?;
+    match out.format() {
+        Format::Table => tables(details, out)?,
+        _ => out.array(&details)?,
+    }
+    Ok(exit)
+}
+
+/// The activities that are shown, in their order, and what all that were read come to.
+fn shown(
+    activities: &[ActivityId],
+    top: usize,
+    args: &InspectArgs,
+    store: &mut Store,
+    out: &Output,
+) -> Result<(Vec<ActivityDetail>, Exit)> {
+    let mut details = details(activities, top, store, out)?;
+    let mut is_sound = details.iter().all(|detail| detail.activity.is_sound());
+    args.selection.apply(&mut details, |detail| &detail.activity, |_| None);
+    if let Some(below) = args.alert_below {
+        let mut warnings = out.warnings();
+        let mut rows: Vec<&mut ActivityRow> = details.iter_mut().map(|detail| &mut detail.activity).collect();
+        is_sound &= !alert::mark(&mut rows, below, &mut warnings);
+        warnings.end();
+    }
+    Ok((details, exit(is_sound)))
+}
+
+/// Reads each activity, and warns of what is wrong with any of them.
+fn details(activities: &[ActivityId], top: usize, store: &mut Store, out: &Output) -> Result<Vec<ActivityDetail>> {
+    let snapshots = snapshots(activities, store, out)?;
+    let mut warnings = out.warnings();
+    let details = snapshots.iter().map(|snapshot| detail::read(store, &mut warnings, snapshot, top)).collect();
+    warnings.end();
+    hints::other_layouts(missing(&snapshots), store, out);
+    details
+}
+
+/// The activities as they are now, with a warning if that is how they were.
+fn snapshots(activities: &[ActivityId], store: &mut Store, out: &Output) -> Result<Vec<Snapshot>> {
+    let snapshots = store.wholes(activities)?;
+    hints::warn_of_replica(store, out);
+    Ok(snapshots)
+}
+
+/// Those that another layout may have.
+fn missing(snapshots: &[Snapshot]) -> impl Iterator<Item = &ActivityId> {
+    let missing =
+        snapshots.iter().filter(|snapshot| snapshot.status == Status::NotPreheated && snapshot.meta.is_none());
+    missing.map(|snapshot| &snapshot.activity)
+}
+
+/// The stock table, then one table of participants for each activity that has any.
+pub fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
+    let (activities, participants): (Vec<ActivityRow>, Vec<_>) =
+        details.into_iter().map(|detail| (detail.activity, (detail.participants, detail.more))).unzip();
+    match activities.iter().any(|row| row.alert.is_some()) {
+        true => out.table(None, &activities.iter().map(AlertRow).collect::<Vec<_>>())?,
+        false => out.table(None, &activities)?,
+    }
+    for (activity, (participants, more)) in activities.iter().zip(participants) {
+        if participants.is_empty() {
+            continue;
+        }
+        out.table(Some(&format!("Participants of {}", activity.name())), &participants)?;
+        if more > 0 {
+            out.note(format!("{more} more of {}: `--top N` shows more, `--all` everybody", activity.name()));
+        }
+    }
+    Ok(())
+}
+
+fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let mut warnings = out.warnings();
+    let mut snapshots = Vec::with_capacity(activities.len());
+    let mut rows = Vec::new();
+    for activity in activities {
+        let mut worst: Option<Snapshot> = None;
+        for (nth, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
+            let Holdings { snapshot, held, open } = store.holdings(activity, users)?;
+            if nth == 0 || snapshot.status == Status::Corrupt {
+                detail::warn(&mut warnings, &snapshot);
+                detail::note_archived(&mut warnings, &snapshot);
+            }
+            for (at, user) in users.iter().enumerate() {
+                let open = open.get(at).copied().unwrap_or_default();
+                rows.push(HolderRow::new(&snapshot, user.as_str(), held.get(at).copied().flatten(), open));
+            }
+            if worst.as_ref().is_none_or(|worst| worst.status.is_done()) {
+                worst = Some(snapshot);
+            }
+        }
+        snapshots.extend(worst);
+    }
+    warnings.end();
+    hints::warn_of_replica(store, out);
+    hints::other_layouts(missing(&snapshots), store, out);
+    out.array(&rows)?;
+    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
+}
+
+/// Every participant, page by page.
+fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let is_flat = !out.format().is_nested();
+    let snapshots = snapshots(activities, store, out)?;
+    let mut warnings = out.warnings();
+    for snapshot in &snapshots {
+        detail::warn(&mut warnings, snapshot);
+        detail::note_archived(&mut warnings, snapshot);
+    }
+    hints::other_layouts(missing(&snapshots), store, out);
+    let mut sound = snapshots.iter().all(|snapshot| snapshot.status.is_done());
+    let mut stream = out.stream::<BuyerRow<'_>>()?;
+    for snapshot in snapshots.iter().filter(|snapshot| snapshot.status != Status::Corrupt) {
+        let mut invalid = InvalidRecords::default();
+        for part in snapshot.parts() {
+            store.participants(&part, |user, units| {
+                let bought = units.map_err(|text| invalid.add(user, &text)).ok();
+                stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))?;
+                Ok::<_, Error>(())
+            })?;
+        }
+        sound &= invalid.is_empty();
+        invalid.warn(&mut warnings, &snapshot.activity);
+    }
+    stream.finish()?;
+    warnings.end();
+    Ok(exit(sound))
+}
+
+/// 0 if every activity is there and can be read, else 3.
+fn exit(sound: bool) -> Exit {
+    if sound { Exit::Done } else { Exit::Refused }
+}

@@ -1,0 +1,193 @@
+//! `seckill ledger`: what happened to activities, as rows.
+
+mod exec;
+mod feed;
+mod read;
+pub mod rows;
+mod sources;
+pub mod trim;
+
+use std::str::FromStr;
+
+use crate::cli::commands::hints;
+use crate::cli::commands::ledger::exec::Loader;
+use crate::cli::commands::ledger::feed::{Delivery, feed};
+use crate::cli::commands::ledger::rows::LedgerRow;
+use crate::cli::commands::ledger::sources::Sources;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::interrupt;
+use crate::cli::output::{Format, Output, Renaming, Row};
+use crate::model::id::{ActivityId, UserId};
+use crate::model::ledger::EntryId;
+use crate::model::number::between;
+use crate::model::time::GivenTime;
+use crate::store::Store;
+
+/// Show the history of activities, follow it, feed a database
+///
+/// A row is an order, or another change. `n` numbers the orders of an entry, so that `activity`, `id` and `n` are a
+/// key. An order of a file without a request id of its own is named `<job>:<line>`. `quantity` is the units of an
+/// order or of a transfer between shards (`lend`, `borrow`, whose id is in `request`), the total of a preheat or update, the
+/// change of what a user holds by a repair, and the units that a pause withdrew or a resume returned.
+///
+/// With `--group`, every row is delivered at least once, and those of an activity in order. Printed rows are
+/// acknowledged once the reader of the pipe took them; with `--exec`, once the command ended with 0. A later run
+/// resumes where this one stopped.
+///
+/// An activity whose name is a command's comes after `--`: `seckill ledger -- trim`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
+pub struct LedgerArgs {
+    #[command(subcommand)]
+    command: Option<LedgerCommand>,
+    #[command(flatten)]
+    shown: ShowArgs,
+}
+
+impl LedgerArgs {
+    /// What changes data; showing does not.
+    pub fn trim(&self) -> Option<&trim::TrimArgs> {
+        self.command.as_ref().map(|LedgerCommand::Trim(args)| args)
+    }
+}
+
+/// What else can be done to a ledger.
+#[derive(Debug, clap::Subcommand)]
+enum LedgerCommand {
+    Trim(trim::TrimArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ShowArgs {
+    /// Activities to show
+    #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
+    activities: Vec<ActivityId>,
+    /// Show all preheated activities
+    #[arg(long, conflicts_with = "activities")]
+    all: bool,
+    /// Show only this user
+    #[arg(long, value_name = "USER")]
+    user: Option<UserId>,
+    /// Show only what happened since this time or entry
+    ///
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
+    #[arg(long, value_name = "TIME|ENTRY")]
+    since: Option<Since>,
+    /// Wait for more rows until Ctrl-C
+    #[arg(long)]
+    follow: bool,
+    /// Other names for fields, such as user=userId
+    ///
+    /// In json, jsonl, csv, tsv and yaml, also of what CMD reads.
+    #[arg(long, value_name = "OURS=THEIRS")]
+    map: Vec<Renaming>,
+    /// Consumer group: a later run resumes after this one
+    #[arg(long, value_name = "NAME", conflicts_with = "since", value_parser = group)]
+    group: Option<String>,
+    /// Shell command that reads the rows
+    ///
+    /// It gets them on standard input in the format of `-o`. They are acknowledged if it exits with 0.
+    #[arg(long, value_name = "CMD", requires = "group")]
+    exec: Option<String>,
+    /// Most rows for one CMD
+    #[arg(long, value_name = "N", requires = "exec", default_value = "1000", allow_hyphen_values = true, value_parser = between::<usize>(1, 1_000_000))]
+    batch: usize,
+}
+
+/// Where to begin.
+#[derive(Debug, Clone, Copy)]
+enum Since {
+    Time(GivenTime),
+    Entry(EntryId),
+}
+
+impl Since {
+    /// The last entry that is not wanted.
+    fn after(self, store: &mut Store) -> Result<EntryId> {
+        Ok(match self {
+            Self::Time(time) => EntryId::before(time.at(|| store.now())?),
+            Self::Entry(id) => id.previous(),
+        })
+    }
+}
+
+impl FromStr for Since {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Ok(id) = text.parse() {
+            return Ok(Self::Entry(id));
+        }
+        text.parse().map(Self::Time).map_err(|error| format!("{error}; or the id of an entry, such as 1762790400000-0"))
+    }
+}
+
+/// A name of a consumer group.
+fn group(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.len() > 128 || text.chars().any(char::is_control) {
+        true => Err("expected 1 to 128 bytes without control characters".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// The names of `--map`; `None` if it is not given.
+fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
+    if map.is_empty() {
+        return Ok(None);
+    }
+    if out.format() == Format::Table {
+        return Err(Failure::usage(
+            "`--map` renames the fields of json, jsonl, csv, tsv and yaml, not those of tables",
+        )
+        .hint("add `-o jsonl`, or leave `--map` out"));
+    }
+    let fields: Vec<&str> = LedgerRow::FIELDS.iter().copied().chain(["shard", "user_hex"]).collect();
+    Renaming::joined(map, &fields).map(Some).map_err(|why| Failure::usage(format!("`--map`: {why}")))
+}
+
+/// Shows ledgers.
+pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let args = &args.shown;
+    let names = names(&args.map, out)?;
+    out.set_names(names.clone());
+    let mut sources = Sources::find(&args.activities, args.since, store, out)?;
+    hints::warn_of_replica(store, out);
+    if sources.ledgers.is_empty() && args.all {
+        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
+    }
+    let all_found = sources.all_found;
+    if args.follow || args.group.is_some() {
+        // Rows are shown, and acknowledged, whole.
+        interrupt::stop_gracefully();
+    }
+    let only = args.user.as_ref();
+    let (terminal, format) = (out.terminal(), out.format());
+    match &args.group {
+        Some(name) => {
+            let mut delivery = match &args.exec {
+                Some(command) => Delivery::Exec(Loader::new(command, args.batch, format, names)),
+                None => Delivery::Print(out.stream()?),
+            };
+            let fed = feed(&mut sources, name, only, args.follow, &mut delivery, store, terminal);
+            // Ctrl-C in a terminal ends the command of `--exec` too.
+            if fed.is_err() && !interrupt::requested() {
+                fed?;
+            }
+            delivery.finish()?;
+        }
+        None => {
+            let mut rows = out.stream()?;
+            match args.follow {
+                true => read::follow(&mut sources, only, store, &mut rows)?,
+                false => read::read(&mut sources, only, store, &mut rows)?,
+            }
+            rows.finish()?;
+        }
+    }
+    Ok(match (interrupt::requested(), all_found) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::Refused,
+    })
+}

@@ -1,0 +1,317 @@
+//! `seckill reconcile`: prove that stock, participants and ledger agree, or say what differs.
+
+mod emit;
+mod fix;
+mod metrics;
+mod orders;
+mod report;
+pub mod sharded;
+mod unrecorded;
+mod wanted;
+
+use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
+use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
+use crate::cli::commands::reconcile::report::View;
+use crate::cli::commands::reconcile::unrecorded::LeftOut;
+use crate::cli::commands::reconcile::wanted::Wanted;
+
+use crate::audit::judgement::judge;
+use crate::audit::judgement::sharded::judge_shards;
+use crate::audit::result::{Audit, Verdict};
+use crate::cli::commands::hints;
+use crate::cli::commands::metrics::MetricsArgs;
+use crate::cli::commands::session::Session;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::records::Sharded;
+use crate::cli::output::{Format, Output};
+use crate::model::activity::Snapshot;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::number::Units;
+use crate::store::Store;
+use std::collections::HashSet;
+use std::time::Instant;
+
+/// Compare stock, participants, ledger and order records
+///
+/// `match` (exit code 0) means that nothing differs and something proves it: a whole ledger, order records, or the
+/// total. Otherwise the verdict is `drift`, `unsettled` (it changed during the audit and has no ledger) or `unproven`
+/// (exit code 7), or `not_preheated` (exit code 3).
+///
+/// The audit is exact during the sale: every counter is compared with the ledger at one instant. An activity
+/// without a ledger is scanned until two scans are equal.
+///
+/// Order records are summed by user; negative rows are refunds. They are compared with the ledger as of their own
+/// time. A column `ledger` may hold the id of the ledger entry that a record was made of.
+#[derive(Debug, clap::Args)]
+pub struct ReconcileArgs {
+    /// Activities to audit [default: all preheated]
+    ///
+    /// By default also those that the order records name; with a fixture, the fixture's.
+    #[arg(value_name = "ACTIVITY")]
+    activities: Vec<ActivityId>,
+    /// Audit the activities of a fixture against its totals
+    #[arg(short, long, value_name = "FIXTURE")]
+    fixture: Option<String>,
+    /// Total of the one ACTIVITY, if its preheat was wrong
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    total: Option<Units>,
+    /// Print a row per difference
+    ///
+    /// In csv, tsv and jsonl instead of a row per activity. Tables show the first 20 without it. json and yaml always
+    /// have all.
+    #[arg(long)]
+    differences: bool,
+    /// Exit with 0 for this verdict (VERDICT: unproven)
+    ///
+    /// For an activity without a whole ledger, order records or a conclusive total, of which nothing differs.
+    #[arg(long, value_name = "VERDICT", value_enum, hide_possible_values = true)]
+    accept: Option<Accept>,
+    #[command(flatten)]
+    orders: OrdersArgs,
+    #[command(flatten)]
+    fix: FixArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
+}
+
+/// Verdicts that may be accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Accept {
+    /// No whole ledger, no order records and no conclusive total
+    Unproven,
+}
+
+/// Audits what is asked for, and says what differs.
+pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
+    if args.fixture.as_deref() == Some("-") && args.orders.file() == Some("-") {
+        return Err(Failure::usage("standard input cannot be both the fixture and the order records")
+            .hint("give one of them as a file")
+            .into());
+    }
+    let (wanted, of_fixture) = Wanted::of(args)?;
+    if args.fix.fix && args.orders.is_pipe() {
+        return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")
+            .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked")
+            .into());
+    }
+    args.fix.check(&session.out)?;
+    let has_metrics = args.metrics.are_wanted(session.out.format())?;
+    if has_metrics && (args.fix.fix || args.fix.emit.is_some() || args.differences) {
+        return Err(Failure::usage(
+            "`-o prometheus` is of an audit alone: not of `--fix`, `--emit` or `--differences`",
+        )
+        .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`")
+        .into());
+    }
+    let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
+    let plan_file = args.fix.plan_file(&inputs)?;
+    let layout = session.layout(of_fixture)?;
+    let mut store = match args.fix.fix {
+        true => session.store_to_change(layout, args.fix.consent(), wanted.iter().map(|it| &it.activity))?,
+        false => session.store(layout)?,
+    };
+    store.require_replicas(args.fix.wait_replicas);
+    if has_metrics {
+        return args.metrics.write("reconcile", &mut store, &mut session.out, |store, out, metrics| {
+            let began = Instant::now();
+            let (audits, _) = audited(args, wanted, store, out)?;
+            if let Some(file) = plan_file {
+                FixArgs::write(&audits, file, out)?;
+            }
+            metrics::add(&audits, began.elapsed(), metrics);
+            Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept))
+        });
+    }
+    let (audits, left_out) = audited(args, wanted, &mut store, &session.out)?;
+    if let Some(file) = plan_file {
+        FixArgs::write(&audits, file, &session.out)?;
+    }
+    finish(&audits, &left_out, args, &mut store, &mut session.out)
+}
+
+/// Audits, and warns of what is in no row.
+fn audited(
+    args: &ReconcileArgs,
+    wanted: Vec<Wanted>,
+    store: &mut Store,
+    out: &Output,
+) -> Result<(Vec<Audit>, LeftOut)> {
+    let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
+    let sharded = sharded::of(&named, store)?;
+    if args.orders.is_given() && store.layout() == Layout::Cluster {
+        of_no_shard(&named)?;
+    }
+    let orders = args.orders.begin(named, sharded.clone(), store, out)?;
+    let wanted = match wanted.is_empty() {
+        false => wanted,
+        true => Wanted::all(orders.as_ref(), store)?,
+    };
+    let mut left_out = LeftOut::default();
+    let mut audits = audit_all(&wanted, &sharded, orders, args, &mut left_out, store, out)?;
+    leave_out_archived(&mut audits, args, store, out)?;
+    report::warn(&audits, args.accept.is_some(), out);
+    let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
+    hints::other_layouts(missing.map(|audit| &audit.activity), store, out);
+    hints::warn_of_replica(store, out);
+    Ok((audits, left_out))
+}
+
+/// Order records name activities: compared with one shard, the users of all others would be missing.
+fn of_no_shard(named: &[ActivityId]) -> Result<(), Failure> {
+    match named.iter().find_map(|activity| Some((activity, activity.parent()?.0))) {
+        Some((shard, parent)) => Err(Failure::usage(format!(
+            "`{shard}` is a shard, and order records are of activities: they cannot be compared with a part of `{parent}`"
+        ))
+        .hint(format!("`seckill reconcile {parent} --orders …` compares each row at the user's shard"))),
+        None => Ok(()),
+    }
+}
+
+/// What is archived has nothing to audit here: an activity that is named is `not_preheated`, and others are left out.
+fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut Store, out: &Output) -> Result<()> {
+    let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
+    let missing: Vec<ActivityId> = missing.map(|audit| audit.activity.clone()).collect();
+    let mut archived = HashSet::new();
+    for snapshot in store.snapshots(&missing)? {
+        let shards = snapshot.meta.as_ref().and_then(|meta| meta.shards.as_ref());
+        let is_archived = match shards.map(|shards| shards.ids(&snapshot.activity).collect::<Vec<_>>()) {
+            Some(shards) => store.snapshots(&shards)?.iter().all(Snapshot::is_archived),
+            None => snapshot.is_archived(),
+        };
+        if is_archived {
+            archived.insert(snapshot.activity);
+        }
+    }
+    if archived.is_empty() {
+        return Ok(());
+    }
+    if args.activities.is_empty() && args.fixture.is_none() {
+        audits.retain(|audit| !archived.contains(&audit.activity));
+        let count = archived.len();
+        let what = if count == 1 {
+            "1 activity is archived and".to_owned()
+        } else {
+            format!("{count} activities are archived and")
+        };
+        out.note(format!("{what} left out"));
+    } else {
+        for activity in archived {
+            out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back to be audited"));
+        }
+    }
+    Ok(())
+}
+
+fn audit_all(
+    wanted: &[Wanted],
+    sharded: &Sharded,
+    mut orders: Option<Orders>,
+    args: &ReconcileArgs,
+    left_out: &mut LeftOut,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Vec<Audit>> {
+    let progress = out.progress("auditing", wanted.len() as u64);
+    let mut audits = Vec::with_capacity(wanted.len());
+    for Wanted { activity, total } in wanted {
+        let is_named = args.activities.contains(activity);
+        let mut compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
+        let total = total.map(Units::get);
+        let (audit, is_unrecorded) = match sharded.get(activity) {
+            Some(shards) => {
+                let found = store.audit_shards(activity, shards, total, compared)?;
+                let is_unrecorded = found.evidence.iter().all(|shard| shard.ledger.is_unrecorded());
+                (judge_shards(found, args.fix.missing_orders()), is_unrecorded)
+            }
+            None => {
+                let evidence = store.audit(activity, total, compared(activity))?;
+                let is_unrecorded = evidence.ledger.is_unrecorded();
+                (judge(evidence, args.fix.missing_orders()), is_unrecorded)
+            }
+        };
+        if is_unrecorded && !is_named {
+            left_out.record(&audit);
+        }
+        audits.push(audit);
+        progress.inc(1);
+    }
+    progress.finish();
+    if let Some(orders) = orders {
+        orders.finish(&args.orders, out)?;
+    }
+    Ok(audits)
+}
+
+/// Shows what was found, and does about it what is asked for. Nothing that is printed decides what is repaired.
+fn finish(
+    audits: &[Audit],
+    left_out: &LeftOut,
+    args: &ReconcileArgs,
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
+    let fix = &args.fix;
+    out.set_dry_run(fix.dry_run);
+    let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
+    let view = |repairs| View {
+        verdict: Verdict::worst(verdicts.iter().copied()),
+        audits,
+        differences: args.differences,
+        repairs,
+        is_dry_run: fix.dry_run,
+    };
+    if fix.emit.is_some() {
+        emit::print(audits, out)?;
+    } else if out.format() == Format::Table || !fix.fix {
+        view(None).show(out)?;
+    }
+    if fix.fix || fix.emit.is_some() || fix.plan.is_some() {
+        left_out.report(out);
+    }
+    if !fix.fix {
+        return Ok(exit(verdicts.iter().copied(), args.accept));
+    }
+    let fixed = fix.fix(audits, store, out);
+    if fix.emit.is_none() {
+        let rows = fixed.as_ref().ok().map(|fixed| fixed.rows.as_slice());
+        match (out.format(), rows) {
+            (Format::Table, None | Some([])) => (),
+            (Format::Table, Some(rows)) => out.table(Some(repairs_title(fix.dry_run)), rows)?,
+            (_, rows) => view(rows).show(out)?,
+        }
+    }
+    let Fixed { rows, verdicts, error } = fixed?;
+    let done = rows.iter().filter(|row| row.is_done()).count();
+    let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len() + audit.plan.transfers.len()).sum();
+    out.note(match (wanted, fix.dry_run) {
+        (0, _) => "there is nothing to repair".to_owned(),
+        (_, true) => format!("dry run: {done} of {wanted} repairs would be applied"),
+        (_, false) => format!("{done} of {wanted} repairs are in force"),
+    });
+    match error {
+        Some(error) => Err(error),
+        None => Ok(exit(verdicts.into_iter(), args.accept)),
+    }
+}
+
+fn repairs_title(is_dry_run: bool) -> &'static str {
+    if is_dry_run { "repairs that would be applied" } else { "repairs" }
+}
+
+/// The verdict about one activity, as a step of a fixture wants it.
+pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
+    Ok(sharded::audit(activity, total, store)?.verdict)
+}
+
+/// 7 if anything differs or cannot be proven, 3 if there is no such activity.
+fn exit(verdicts: impl Iterator<Item = Verdict>, accept: Option<Accept>) -> Exit {
+    let accepted = |verdict: &Verdict| *verdict == Verdict::Unproven && accept == Some(Accept::Unproven);
+    match Verdict::worst(verdicts.filter(|verdict| !accepted(verdict))) {
+        Verdict::Match => Exit::Done,
+        Verdict::NotPreheated => Exit::Refused,
+        Verdict::Unproven | Verdict::Unsettled | Verdict::Drift => Exit::Drift,
+    }
+}

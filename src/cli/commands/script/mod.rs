@@ -1,0 +1,171 @@
+//! `seckill script`: the Lua scripts, for backends that want to run the same.
+
+mod calls;
+
+use anyhow::Context;
+use clap::builder::PossibleValuesParser;
+use serde::Serialize;
+
+use crate::cli::commands::hold::records_users;
+use crate::cli::commands::script::calls::Language;
+use crate::cli::commands::session::Session;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::Cell;
+use crate::cli::output::columns;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::script::keys::Keys;
+use crate::script::{DROP_INS, Script};
+
+/// List, show or load the Lua scripts that backends can share
+#[derive(Debug, clap::Subcommand)]
+pub enum ScriptCommand {
+    /// List the scripts: name, SHA-1 and keys in the layout
+    List {
+        /// List the drop-in scripts
+        #[arg(long)]
+        drop_in: bool,
+    },
+    /// Print a script: the exact bytes that run
+    ///
+    /// A drop-in script has the KEYS, ARGV and replies of a plain script that shops run, and refuses what that one gets
+    /// wrong. Its header says what it cannot know.
+    Show {
+        /// Name of the script, see `script list`
+        #[arg(required_unless_present = "drop_in")]
+        name: Option<String>,
+        /// seckill, sku, sku-multi, coupon or product
+        #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = drop_in_names(), conflicts_with_all = ["name", "lang"])]
+        drop_in: Option<String>,
+        /// java-jedis, java-spring, php, go, node or python
+        ///
+        /// Prints a call of deduct, refund, multi_deduct, hold or settle in that language, with the keys of the layout,
+        /// every status, and what to do if a reply is lost. Of borrow it is all that a backend does with a sharded activity
+        /// (java-jedis, go, python): read the shards once, find the user's home, take units there, borrow.
+        #[arg(long, value_name = "LANGUAGE", hide_possible_values = true)]
+        lang: Option<Language>,
+    },
+    /// Load the scripts into the server, for EVALSHA
+    Load,
+}
+
+#[derive(Debug, Serialize)]
+struct ScriptRow {
+    name: &'static str,
+    sha1: &'static str,
+    keys: String,
+}
+
+columns!(row: ScriptRow {
+    name;
+    sha1;
+    keys => Cell::text(&row.keys).flexible();
+});
+
+/// Does what is asked of the scripts; only `load` needs a server.
+pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
+    let layout = session.layout(None)?;
+    match command {
+        ScriptCommand::List { drop_in: true } => session.out.array(&drop_in_rows())?,
+        ScriptCommand::List { drop_in: false } => session.out.array(&rows(layout)?)?,
+        ScriptCommand::Show { name, drop_in, lang } => {
+            let drop_in = drop_in.as_deref().and_then(|name| DROP_INS.iter().find(|script| script.name == name));
+            let script = match drop_in {
+                Some(script) => script,
+                None => named(name.as_deref().unwrap_or_default())?,
+            };
+            match lang {
+                Some(language) => {
+                    is_for_backends(script)?;
+                    if script.knows_holds() {
+                        records_users(layout, &format!("script show {} --lang", script.name))?;
+                    }
+                    if !language.knows(script.name) {
+                        return Err(Failure::usage("borrowing between shards is printed in java-jedis, go and python")
+                            .hint("their texts show each step; the headers of peek, lend and borrow have keys, arguments and replies")
+                            .into());
+                    }
+                    session.out.text(&calls::call(*language, script, layout)?)?;
+                }
+                None => session.out.text(script.text)?,
+            }
+        }
+        ScriptCommand::Load => {
+            session.store(layout)?.load_scripts()?;
+            session.out.array(&rows(layout)?)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn drop_in_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(DROP_INS.iter().map(|script| script.name))
+}
+
+fn named(name: &str) -> Result<&'static Script> {
+    Script::all().into_iter().find(|script| script.name == name).ok_or_else(|| {
+        let names: Vec<&str> = Script::all().iter().map(|script| script.name).collect();
+        let failure = Failure::usage(format!("no script is named `{}`", name.escape_debug()));
+        let hint = match DROP_INS.iter().find(|script| script.name == name) {
+            Some(_) => format!("the drop-in script is `seckill script show --drop-in {name}`"),
+            None => format!("there are {}", names.join(", ")),
+        };
+        failure.hint(hint).into()
+    })
+}
+
+/// The calls of other scripts cannot be printed. Most are called by the tool alone: their arguments are its own, and may change
+/// with any version.
+fn is_for_backends(script: &Script) -> Result<()> {
+    if calls::purpose(script.name).is_some() {
+        return Ok(());
+    }
+    if matches!(script.name, "peek" | "lend") {
+        let failure = Failure::usage(format!("a call of `{}` is part of that of `borrow`", script.name));
+        return Err(failure.hint("`seckill script show borrow --lang python`, or java-jedis or go").into());
+    }
+    let command = match script.name {
+        "mixed_orders" => "deduct --from FILE",
+        "snapshot" => "inspect",
+        "audit" => "reconcile",
+        "trim" => "ledger trim",
+        "adopt" => "preheat --adopt",
+        "parent" | "preheat_shard" => "preheat",
+        name => name,
+    };
+    let failure = Failure::usage(format!(
+        "the script `{}` is for this tool alone: its arguments may change with any version",
+        script.name
+    ));
+    Err(failure
+        .hint(format!("use `seckill {command}`; backends call deduct, refund, multi_deduct, hold and settle"))
+        .into())
+}
+
+fn drop_in_rows() -> Vec<ScriptRow> {
+    let keys = |script: &Script| match script.name {
+        "sku-multi" => format!("{} … for each SKU", script.key_patterns().join(" ")),
+        _ => script.key_patterns().join(" "),
+    };
+    DROP_INS.iter().map(|script| ScriptRow { name: script.name, sha1: script.sha1, keys: keys(script) }).collect()
+}
+
+fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
+    let any: ActivityId = "<id>".parse().context("a placeholder for an activity")?;
+    let keys = Keys::of(layout, &any);
+    let all = keys.all().collect::<Vec<_>>().join(" ");
+    let keys = keys.in_order().collect::<Vec<_>>().join(" ");
+    Ok(Script::all()
+        .into_iter()
+        .map(|script| ScriptRow {
+            name: script.name,
+            sha1: script.sha1,
+            keys: match script.name {
+                "multi_deduct" | "mixed_orders" => format!("{keys} … for each activity"),
+                _ if script.knows_holds() => all.clone(),
+                _ => keys.clone(),
+            },
+        })
+        .collect())
+}

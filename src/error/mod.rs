@@ -1,0 +1,346 @@
+//! What can go wrong between us and the server, by kind. The command line adds exit codes and hints (`cli/error.rs`).
+
+pub(crate) mod redirection;
+
+use redis::{ErrorKind, RedisError};
+
+use crate::error::redirection::Redirection;
+
+/// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`] and
+/// [`StoreError::Unsettled`].
+#[derive(Debug, Clone, thiserror::Error)]
+#[allow(missing_docs, reason = "each variant's text names its fields")]
+pub enum StoreError {
+    /// The URL cannot be read.
+    #[error("{origin} is not a server URL; it is not shown, as it may hold a password")]
+    Url { origin: String },
+    /// No connection.
+    #[error("cannot reach the server at `{server}`: {why}")]
+    Unreachable { server: String, why: String },
+    /// The server did not answer in time, and nothing was asked that changes anything.
+    #[error("the server at `{server}` did not answer within {waited}")]
+    Timeout { server: String, waited: String },
+    /// TLS could not be agreed on.
+    #[error("no TLS connection to `{server}`: {why}")]
+    Tls { server: String, fault: TlsFault, why: String },
+    /// A certificate or a key that was given is of no use.
+    #[error("cannot use {origin}: {fault}")]
+    Certificate { origin: String, fault: CertificateFault },
+    /// The sentinels of the URL led to no primary.
+    #[error(transparent)]
+    Sentinel(#[from] SentinelFault),
+    /// Wrong or missing password.
+    #[error("the server at `{server}` refused the login: {why}")]
+    Login { server: String, why: String },
+    /// The user lacks a permission.
+    #[error("the server refused permission: {why}")]
+    Permission { why: String },
+    /// A node of a cluster serves other slots. Whoever sent the call follows it.
+    #[error("the nodes of the cluster do not agree who serves slot {}", .0.slot)]
+    Redirected(Redirection),
+    /// The layout has several slots for an activity, and the servers are a cluster.
+    #[error("layout `{layout}` spreads an activity over {slots} slots of the cluster, which no script can serve")]
+    SpreadLayout { layout: &'static str, slots: usize },
+    /// The activities of one order are in several slots of a cluster.
+    #[error("the activities of this order are in several slots of the cluster: {}", slots_in_words(slots))]
+    SpreadOrder { slots: Vec<(String, u16)> },
+    /// The server answered with an error of a known kind.
+    #[error("the server {}: {why}", kind.says())]
+    Server { kind: ServerKind, why: String },
+    /// A write was sent, and whether it happened could not be settled.
+    #[error(
+        "the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}"
+    )]
+    Unknown { server: String, why: String, settle: Option<Settle> },
+    /// Some items of an order of several slots are decided, and others cannot be now.
+    #[error("the order is not settled: {why}")]
+    Unsettled { request: String, why: String },
+    /// The caller's limit is not the activity's own.
+    #[error("the given limit per user is not the activity's own, which is {limit}")]
+    OtherLimit { limit: String },
+    /// A request id of a sharded activity says nothing without its user.
+    #[error("{}`{activity}` is sharded, where a request id belongs to its user, and no user is given", at_line(line))]
+    NoUser { activity: String, line: Option<u64> },
+    /// The activity was reset while a job was being applied to it.
+    #[error("activity `{activity}` was reset after this run began, so the run stopped")]
+    Reset { activity: String },
+    /// The name of a job is that of another input.
+    #[error("the job `{job}` was another input for activity `{activity}`")]
+    OtherJob { job: String, activity: String },
+    /// The server has forgotten what it had decided, and the input cannot be read again.
+    #[error(
+        "the server lost what it had decided of `{activity}` after line {line}, and this input cannot be read again"
+    )]
+    Lost { activity: String, line: u64 },
+    /// A reply that is longer than any of a sale.
+    #[error("the server at `{server}` sent a reply that is larger than any of a sale")]
+    Oversized { server: String },
+    /// A reply that no script's header names.
+    #[error("`{what}` replied with something that this version does not understand: {reply}")]
+    Reply { what: String, reply: String },
+    /// The home of an order was out of stock, and no units came to it in time.
+    #[error("no units of `{activity}` came to the user's shard within {waited}: {why}")]
+    NoUnits { activity: String, waited: String, why: String },
+    /// The preheat of a sharded activity cannot continue now.
+    #[error("`{activity}` is not preheated: {why}")]
+    Unfinished { activity: String, why: String },
+    /// An order of a load test that others kept from being decided: why.
+    #[error("gave up: {0}")]
+    GaveUp(String),
+}
+
+/// Why a handshake of TLS failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsFault {
+    /// Nobody vouches for the server's certificate.
+    UnknownCa,
+    /// The server's certificate is another host's.
+    OtherHost,
+    /// The server's certificate is invalid, or not now.
+    Certificate,
+    /// The server demands a certificate of the client, and got none.
+    WantsCertificate,
+    /// The server does not accept the client's certificate.
+    RefusesCertificate,
+    /// What answers there does not speak TLS.
+    NoTls,
+    /// What answers there speaks TLS, and the URL is without.
+    OnlyTls,
+    /// Anything else.
+    Other,
+}
+
+/// Why sentinels led to no primary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each variant's text names its fields")]
+pub enum SentinelFault {
+    /// None of them answered.
+    #[error("no sentinel of `{primary}` can be reached: {tried}")]
+    Unreachable { primary: String, tried: String },
+    /// They have other names.
+    #[error("the sentinels know no primary `{primary}`")]
+    UnknownPrimary { primary: String, known: Vec<String> },
+    /// They want a password, or another one.
+    #[error("the sentinel at `{sentinel}` refused the login: {why}")]
+    Login { sentinel: String, why: String },
+    /// The primary that they name does not accept commands, and they have not named another one yet.
+    #[error("the primary `{primary}` cannot be used: {why}")]
+    Failover { primary: String, why: String },
+}
+
+/// Why a certificate or a key is of no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateFault {
+    /// No certificate is in it.
+    #[error("it has no certificate in PEM form")]
+    NoCertificate,
+    /// No private key is in it.
+    #[error("it has no private key in PEM form")]
+    NoKey,
+    /// The private key is encrypted.
+    #[error("its private key is encrypted")]
+    EncryptedKey,
+    /// It is not what its form promises.
+    #[error("{0}")]
+    Damaged(String),
+    /// The key is of another certificate.
+    #[error("it is not the key of the client's certificate")]
+    Mismatch,
+    /// The URL accepts any certificate.
+    #[error("`#insecure` in the URL accepts any certificate, so no CA is asked")]
+    Insecure,
+    /// The URL is not one of TLS.
+    #[error("the URL is without TLS")]
+    NoTls,
+}
+
+/// How to find out what became of a write whose reply was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settle {
+    /// Send the same order with this request id: it is applied at most once.
+    SameRequest(String),
+    /// Make the same call: what was applied is not applied twice.
+    SameCall,
+    /// Look at this activity first: the same call could change it a second time.
+    Inspect(String),
+}
+
+/// Errors that a server is known to answer with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerKind {
+    /// Still reading its data.
+    Loading,
+    /// A replica, or set to read only.
+    ReadOnly,
+    /// Out of memory.
+    OutOfMemory,
+    /// Another script runs.
+    Busy,
+    /// Cannot write its data to disk.
+    Misconfigured,
+    /// Too few replicas are connected.
+    NoReplicas,
+    /// A node of a cluster was asked for keys of several slots.
+    CrossSlot,
+    /// No node of the cluster serves any slot.
+    NoSlots,
+    /// A slot is being moved to another node, and only some keys of the activity are there.
+    Moving,
+    /// The cluster does not serve the slot.
+    ClusterDown,
+    /// A key of the wrong type.
+    WrongType,
+    /// What was given does not fit together, as only the script could find out.
+    Usage,
+    /// Anything else.
+    Other,
+}
+
+impl ServerKind {
+    fn says(self) -> &'static str {
+        match self {
+            Self::Loading => "is still loading its data",
+            Self::ReadOnly => "is read-only",
+            Self::OutOfMemory => "is out of memory",
+            Self::Busy => "is busy with a script",
+            Self::Misconfigured => "cannot save its data and refuses writes",
+            Self::NoReplicas => "has too few replicas and refuses writes",
+            Self::CrossSlot => "serves the keys of one slot in a call",
+            Self::NoSlots => "is a node of a cluster in which nobody serves any slot",
+            Self::Moving => "is moving these keys to another node of the cluster",
+            Self::ClusterDown => "belongs to a cluster that does not serve these keys",
+            Self::WrongType => "found a key of the wrong type",
+            Self::Usage => "refused what was given",
+            Self::Other => "answered with an error",
+        }
+    }
+
+    /// Whether nothing ran and somebody may be about to correct it: a run that can wait sends again.
+    pub fn may_pass(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::OutOfMemory | Self::Misconfigured | Self::NoReplicas) || self.passes()
+    }
+
+    /// Whether nothing ran, so that waiting and sending again is safe and may help.
+    pub fn passes(self) -> bool {
+        matches!(self, Self::Loading | Self::Busy | Self::Moving | Self::ClusterDown)
+    }
+}
+
+/// An error reply's first word and the kind it means.
+const SERVER_KINDS: [(&str, ServerKind); 12] = [
+    ("LOADING", ServerKind::Loading),
+    ("READONLY", ServerKind::ReadOnly),
+    ("OOM", ServerKind::OutOfMemory),
+    ("BUSY", ServerKind::Busy),
+    ("MISCONF", ServerKind::Misconfigured),
+    ("NOREPLICAS", ServerKind::NoReplicas),
+    ("CROSSSLOT", ServerKind::CrossSlot),
+    ("CLUSTERDOWN", ServerKind::ClusterDown),
+    ("TRYAGAIN", ServerKind::Moving),
+    ("WRONGTYPE", ServerKind::WrongType),
+    ("USAGE", ServerKind::Usage),
+    ("MASTERDOWN", ServerKind::Loading),
+];
+
+impl StoreError {
+    /// Whether a consumer group is gone, or the stream it reads: a reset removes both.
+    pub fn is_no_group(&self) -> bool {
+        matches!(self, Self::Server { why, .. } if why.contains("NOGROUP") || why.contains("UNBLOCKED")
+            || why.contains("consumer group") || why.contains("no longer exists"))
+    }
+
+    /// What an error reply of the server means; `None` if the connection, not the server, failed.
+    pub fn of_reply(error: &RedisError, server: &str) -> Option<Self> {
+        if error.is_io_error() || matches!(error.kind(), ErrorKind::Parse) {
+            return None;
+        }
+        let code = error.code().unwrap_or_default();
+        let detail = error.detail().unwrap_or_default();
+        let why = if detail.is_empty() { error.to_string() } else { detail.to_owned() };
+        // A call of more than ten arguments, or of a long one, is refused before NOAUTH would be, as a `Protocol error:
+        // unauthenticated multibulk length` or `bulk length`.
+        let is_missing = code == "NOAUTH" || why.contains("unauthenticated");
+        let login = is_missing
+            || code == "WRONGPASS"
+            || error.kind() == ErrorKind::AuthenticationFailed
+            || why.contains("AUTH");
+        if login {
+            let why = if is_missing { "a password is required".to_owned() } else { why };
+            return Some(Self::Login { server: server.to_owned(), why });
+        }
+        // A script's own call that is refused says so in its text: the code is then ERR.
+        let refused = ["NOPERM", "ACL failure", "The user executing the script"];
+        if code == "NOPERM" || refused.iter().any(|words| why.contains(words)) {
+            return Some(Self::Permission { why });
+        }
+        if let Some(redirection) = Redirection::read(code, &why) {
+            return Some(Self::Redirected(redirection));
+        }
+        let kind = SERVER_KINDS
+            .iter()
+            .find(|(word, _)| {
+                *word == code || why.starts_with(&format!("{word} ")) || why.contains(&format!("-{word} "))
+            })
+            .map_or(ServerKind::Other, |(_, kind)| *kind);
+        if kind == ServerKind::Usage
+            && let Some((_, limit)) = why.split_once("is not the limit of the activity, which is ")
+        {
+            return Some(Self::OtherLimit { limit: limit.to_owned() });
+        }
+        let why = if kind == ServerKind::Other && !code.is_empty() { format!("{code} {why}") } else { why };
+        Some(Self::Server { kind, why })
+    }
+
+    /// Why a connection failed, in a few words.
+    pub(crate) fn why(&self) -> String {
+        match self {
+            Self::Unreachable { why, .. } | Self::Tls { why, .. } => why.clone(),
+            Self::Timeout { .. } => "no reply in time".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
+    /// Whether there is no connection, or it broke.
+    pub fn is_connection(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
+    }
+
+    /// Whether the server is there but cannot serve right now, and nothing ran.
+    pub fn passes(&self) -> bool {
+        match self {
+            Self::Server { kind, .. } => kind.passes(),
+            Self::Sentinel(fault) => matches!(fault, SentinelFault::Failover { .. }),
+            _ => false,
+        }
+    }
+
+    /// Whether the server refused it before anything was changed.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Server { kind, .. } => !matches!(kind, ServerKind::Loading | ServerKind::Other),
+            Self::Permission { .. } | Self::OtherLimit { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// What an error of one line of a file begins with.
+fn at_line(line: &Option<u64>) -> String {
+    line.map_or_else(String::new, |line| format!("line {line}: "))
+}
+
+/// `1001` in 5649, `1002` in 1234.
+fn slots_in_words(slots: &[(String, u16)]) -> String {
+    let words: Vec<String> = slots.iter().map(|(activity, slot)| format!("`{activity}` in {slot}")).collect();
+    words.join(", ")
+}
+
+/// The cause of an I/O error in words, without the raw `(os error 2)`.
+#[doc(hidden)]
+pub fn cause(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(at) => text[..at].to_lowercase(),
+        None => text,
+    }
+}

@@ -1,0 +1,125 @@
+//! An activity as files: what each line is, and the manifest that describes and seals them.
+
+mod digest;
+mod line;
+mod manifest;
+
+pub use crate::model::archive::digest::Digest;
+pub use crate::model::archive::line::{Bytes, InvalidLine, encode_line, read_line};
+pub use crate::model::archive::manifest::{FORMAT, FileSum, Group, Manifest, Sealed, VERSION, folder_name};
+
+use crate::model::layout::Kind;
+use crate::model::names::names;
+
+/// The manifest's file in the folder.
+pub const MANIFEST: &str = "manifest.json";
+/// The file with all sums, in the form of `sha256sum`.
+pub const SUMS: &str = "SHA256SUMS";
+
+names! {
+    /// A key of an activity that is a file of an archive. Stock and meta are in the manifest.
+    pub enum Part {
+        /// Who holds units.
+        Participants = "participants",
+        /// Units of the members of a set.
+        Units = "units",
+        /// Request ids, jobs and the pages of a checkpoint.
+        Requests = "requests",
+        /// Everything that changed the activity.
+        Ledger = "ledger",
+    }
+}
+
+impl Part {
+    /// The parts of a kind.
+    pub fn of(kind: Kind) -> &'static [Self] {
+        match kind {
+            Kind::Counter => &[Self::Requests, Self::Ledger],
+            Kind::Set => &[Self::Participants, Self::Units, Self::Requests, Self::Ledger],
+            Kind::Hash | Kind::Coupon => &[Self::Participants, Self::Requests, Self::Ledger],
+        }
+    }
+
+    /// Whether a line is one member, and not a field with its value.
+    pub fn is_set(self, kind: Kind) -> bool {
+        self == Self::Participants && kind.records_once()
+    }
+
+    /// The type of the key.
+    pub fn key_type(self, kind: Kind) -> &'static str {
+        match self {
+            Self::Ledger => "stream",
+            part if part.is_set(kind) => "set",
+            _ => "hash",
+        }
+    }
+
+    /// What the texts of a line are, in turn.
+    pub fn columns(self, kind: Kind) -> &'static [&'static str] {
+        match self {
+            part if part.is_set(kind) => &["user"],
+            Self::Participants | Self::Units => &["user", "units"],
+            Self::Requests => &["request", "order"],
+            Self::Ledger => &["id", "field", "value", "field", "value", "…"],
+        }
+    }
+
+    /// The file's name.
+    pub fn file_name(self) -> String {
+        format!("{self}.jsonl")
+    }
+
+    /// Whether a line can be of it, by the number of its texts.
+    pub fn accepts(self, kind: Kind, texts: usize) -> bool {
+        match self {
+            part if part.is_set(kind) => texts == 1,
+            Self::Ledger => texts >= 3 && texts % 2 == 1,
+            _ => texts == 2,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether each part of a kind is accepted with so many texts a line, from 0 to 6.
+    fn accepted(part: Part, kind: Kind) -> Vec<usize> {
+        (0..=6).filter(|texts| part.accepts(kind, *texts)).collect()
+    }
+
+    #[test]
+    fn a_kind_has_the_parts_that_it_writes() {
+        let names = |kind| Part::of(kind).iter().map(|part| part.file_name()).collect::<Vec<_>>().join(" ");
+        assert_eq!(names(Kind::Hash), "participants.jsonl requests.jsonl ledger.jsonl");
+        assert_eq!(names(Kind::Coupon), names(Kind::Hash));
+        assert_eq!(names(Kind::Set), "participants.jsonl units.jsonl requests.jsonl ledger.jsonl");
+        assert_eq!(names(Kind::Counter), "requests.jsonl ledger.jsonl");
+    }
+
+    #[test]
+    fn a_part_has_the_type_of_its_key() {
+        let types = |kind| Part::of(kind).iter().map(|part| part.key_type(kind)).collect::<Vec<_>>().join(" ");
+        assert_eq!(types(Kind::Hash), "hash hash stream");
+        assert_eq!(types(Kind::Coupon), "set hash stream");
+        assert_eq!(types(Kind::Set), "set hash hash stream");
+        assert_eq!(types(Kind::Counter), "hash stream");
+    }
+
+    #[test]
+    fn a_line_has_as_many_texts_as_its_part_has_columns() {
+        for &kind in Kind::ALL {
+            for &part in Part::of(kind).iter().filter(|part| **part != Part::Ledger) {
+                assert_eq!(accepted(part, kind), [part.columns(kind).len()], "{part} {kind}");
+            }
+            // An id, and at least one field with its value.
+            assert_eq!(accepted(Part::Ledger, kind), [3, 5]);
+            assert_eq!(Part::Ledger.columns(kind)[..3], ["id", "field", "value"]);
+        }
+        let columns = |part: Part, kind| part.columns(kind).join(" ");
+        assert_eq!(columns(Part::Participants, Kind::Set), "user");
+        assert_eq!(columns(Part::Participants, Kind::Hash), "user units");
+        assert_eq!(columns(Part::Units, Kind::Set), "user units");
+        assert_eq!(columns(Part::Requests, Kind::Counter), "request order");
+    }
+}

@@ -1,0 +1,288 @@
+//! The ledger: one entry for everything that changed an activity.
+
+#[doc(hidden)]
+pub mod checkpoint;
+mod order_texts;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::model::id::StoredUser;
+pub use crate::model::ledger::order_texts::OrderTexts;
+use crate::model::ledger::order_texts::{Text, column, fill};
+use crate::model::names::names;
+use crate::model::number::whole;
+use crate::model::time::Millis;
+
+/// Names an entry: the server's clock in Unix ms, and a number within that millisecond.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId {
+    millis: u64,
+    number: u64,
+}
+
+impl EntryId {
+    /// Before all entries.
+    pub const ZERO: Self = Self { millis: 0, number: 0 };
+
+    /// The last that a stream can have: no entry comes behind it.
+    pub const LAST: Self = Self { millis: u64::MAX, number: u64::MAX };
+
+    /// When it was written.
+    pub fn at(self) -> Millis {
+        Millis::new(self.millis)
+    }
+
+    /// The last that could be written before an instant.
+    pub fn before(at: Millis) -> Self {
+        match at.get().checked_sub(1) {
+            Some(millis) => Self { millis, number: u64::MAX },
+            None => Self::ZERO,
+        }
+    }
+
+    /// The id right before this one.
+    pub fn previous(self) -> Self {
+        match (self.number.checked_sub(1), self.millis.checked_sub(1)) {
+            (Some(number), _) => Self { number, ..self },
+            (None, Some(millis)) => Self { millis, number: u64::MAX },
+            (None, None) => Self::ZERO,
+        }
+    }
+
+    /// The first that could be written at an instant.
+    pub fn first_at(at: Millis) -> Self {
+        Self { millis: at.get(), number: 0 }
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('-')
+            .and_then(|(millis, number)| Some(Self { millis: whole(millis)?, number: whole(number)? }))
+            .ok_or_else(|| format!("`{}` is not a ledger entry's id, such as 1762790400000-0", text.escape_debug()))
+    }
+}
+
+impl fmt::Display for EntryId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.millis, self.number)
+    }
+}
+
+impl Serialize for EntryId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+names! {
+    /// What an entry says was done.
+    pub enum Op {
+        /// The activity began, with a total.
+        Preheat = "preheat",
+        /// It was taken over, with a total: what was before is in a checkpoint, or in the ledger.
+        Adopt = "adopt",
+        /// Its total, limit, title or window moved.
+        Update = "update",
+        /// Units were taken.
+        Deduct = "deduct",
+        /// Units came back.
+        Refund = "refund",
+        /// Units were taken with a deadline.
+        Hold = "hold",
+        /// Units that were held are bought.
+        Confirm = "confirm",
+        /// Units that were held came back.
+        Release = "release",
+        /// Units that were held came back, because nobody confirmed them in time.
+        Expire = "expire",
+        /// Purchases were refused from here on.
+        Pause = "pause",
+        /// Purchases were allowed again.
+        Resume = "resume",
+        /// A shard took units out, for another shard.
+        Lend = "lend",
+        /// A shard got units that another one lent.
+        Borrow = "borrow",
+        /// What users hold was set right.
+        Repair = "repair",
+    }
+}
+
+/// One entry as the server keeps it. Texts stay bytes until somebody wants them.
+#[derive(Debug, Clone, Default)]
+pub struct Entry {
+    /// Its name.
+    pub id: EntryId,
+    /// What was done.
+    pub op: Vec<u8>,
+    /// Who did it.
+    pub by: Option<Vec<u8>>,
+    /// Why.
+    pub reason: Option<Vec<u8>>,
+    /// Units left after it.
+    pub stock: Option<Vec<u8>>,
+    /// The total from here on, of a preheat, an update, and a transfer between shards.
+    pub total: Option<Vec<u8>>,
+    /// Units that a pause withdrew from the stock, or that a resume returned.
+    pub withdrawn: Option<Vec<u8>>,
+    /// The epoch that a preheat began.
+    pub epoch: Option<Vec<u8>>,
+    /// Users of its orders, or of its repairs: a JSON array of texts.
+    pub users: Option<Vec<u8>>,
+    /// Units of each order: a JSON array of texts, or one text for all.
+    pub quantity: Option<Vec<u8>>,
+    /// Request ids of the orders, empty for none: a JSON array of texts.
+    pub requests: Option<Vec<u8>>,
+    /// Why, order by order: a JSON array of texts.
+    pub reasons: Option<Vec<u8>>,
+    /// Units held before each repair: a JSON array of texts.
+    pub from: Option<Vec<u8>>,
+    /// Units held after each repair: a JSON array of texts.
+    pub to: Option<Vec<u8>>,
+    /// Request ids that a repair took back: a JSON array of texts.
+    pub reversed: Option<Vec<u8>>,
+    /// The job of a file of orders.
+    pub job: Option<Vec<u8>>,
+    /// The file's lines of these orders: `first-last`, or each of them.
+    pub lines: Option<Vec<u8>>,
+    /// The id of a transfer between shards.
+    pub transfer: Option<Vec<u8>>,
+    /// The number of the other shard of a transfer.
+    pub shard: Option<Vec<u8>>,
+    /// The units of a transfer.
+    pub units: Option<Vec<u8>>,
+    /// Of an item of an order of activities in several slots, the stock key of the item that decides it.
+    pub primary: Option<Vec<u8>>,
+    /// Of that item's hold, the stock keys of the other items, with spaces between.
+    pub items: Option<Vec<u8>>,
+}
+
+impl Op {
+    /// Whether it takes units of users.
+    pub fn takes(self) -> bool {
+        matches!(self, Self::Deduct | Self::Hold)
+    }
+
+    /// Whether it gives units of users back.
+    pub fn returns(self) -> bool {
+        matches!(self, Self::Refund | Self::Release | Self::Expire)
+    }
+}
+
+impl Entry {
+    /// An entry of which only the name is known.
+    pub fn new(id: EntryId) -> Self {
+        Self { id, ..Self::default() }
+    }
+
+    /// What was done, if the name of it is known.
+    pub fn known_op(&self) -> Option<Op> {
+        Op::named(std::str::from_utf8(&self.op).ok()?)
+    }
+
+    /// A field of digits.
+    pub fn count(field: Option<&[u8]>) -> Option<u64> {
+        whole(std::str::from_utf8(field?).ok()?)
+    }
+
+    /// The number of the other shard of a transfer.
+    pub fn other_shard(&self) -> Option<u32> {
+        u32::try_from(Self::count(self.shard.as_deref())?).ok()
+    }
+
+    /// By how much it moved the stock, if it is an order, a transfer, a pause or what ends one; `None` of anything else, and
+    /// if it cannot be read.
+    pub fn stock_change(&self) -> Option<i64> {
+        let units = || i64::try_from(Self::count(self.units.as_deref())?).ok();
+        let sign = match self.known_op()? {
+            Op::Lend => return units().map(|units| -units),
+            Op::Borrow => return units(),
+            Op::Deduct | Op::Hold => -1,
+            Op::Refund | Op::Release | Op::Expire => 1,
+            // The stock counts what is withdrawn, and not what is held.
+            Op::Pause | Op::Resume | Op::Confirm => return Some(0),
+            _ => return None,
+        };
+        let units: Option<i64> = self.holdings().ok()?.iter().map(|order| order.count(1)).sum();
+        Some(sign * units?)
+    }
+
+    /// What names its orders that have no request id, if it is of a job: `<job>:<line>` of each.
+    pub fn line_names(&self, count: usize) -> Vec<String> {
+        let text = |field: &Option<Vec<u8>>| String::from_utf8(field.clone()?).ok();
+        let Some((job, named)) = text(&self.job).zip(text(&self.lines)) else { return Vec::new() };
+        lines(&named, count).into_iter().map(|line| format!("{job}:{line}")).collect()
+    }
+
+    /// Request ids that a repair took back; none if they cannot be read.
+    pub fn reversed_ids(&self) -> Vec<String> {
+        self.reversed.as_deref().and_then(|ids| serde_json::from_slice(ids).ok()).unwrap_or_default()
+    }
+
+    /// Its orders, one after the other: user, quantity, request, reason; of a repair user, from, to.
+    ///
+    /// # Errors
+    /// Which column is not a list of as many texts as there are users.
+    pub fn rows(&self) -> Result<Vec<OrderTexts<'_>>, String> {
+        let mut rows = self.holdings()?;
+        fill(&mut rows, 2, "requests", self.requests.as_deref())?;
+        fill(&mut rows, 3, "reasons", self.reasons.as_deref())?;
+        Ok(rows)
+    }
+
+    /// The same without request ids and reasons: all that changes who holds what.
+    ///
+    /// # Errors
+    /// Which column is not a list of as many texts as there are users.
+    pub fn holdings(&self) -> Result<Vec<OrderTexts<'_>>, String> {
+        let Some(users) = &self.users else { return Ok(Vec::new()) };
+        let users = column("users", users)?.into_iter();
+        let mut rows: Vec<_> = users.map(|Text(user)| OrderTexts([Some(user), None, None, None])).collect();
+        match self.quantity.as_deref() {
+            Some(quantity) if !quantity.starts_with(b"[") => {
+                rows.iter_mut().for_each(|row| row.0[1] = Some(Cow::Borrowed(quantity)));
+            }
+            quantities => fill(&mut rows, 1, "quantity", quantities)?,
+        }
+        fill(&mut rows, 1, "from", self.from.as_deref())?;
+        fill(&mut rows, 2, "to", self.to.as_deref())?;
+        Ok(rows)
+    }
+}
+
+/// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so.
+pub fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
+    let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
+    let between = entries.windows(2).filter_map(|pair| {
+        // What is no order says itself where the stock begins anew.
+        let expected = after(&pair[1])? + pair[0].stock_change()?;
+        Some(after(&pair[0])? - expected)
+    });
+    between.filter(|units| *units != 0).collect()
+}
+
+/// The users of a column, a JSON array of texts in any encoding; `None` if it is none.
+pub fn users_of_column(json: &[u8]) -> Option<Vec<StoredUser>> {
+    let users = column("users", json).ok()?;
+    Some(users.into_iter().map(|Text(user)| StoredUser::new(user)).collect())
+}
+
+/// The lines that a text names: `first-last`, or each of them; nothing if they are not that many.
+fn lines(text: &str, count: usize) -> Vec<u64> {
+    let lines: Option<Vec<u64>> = match text.split_once('-') {
+        Some((first, last)) => {
+            whole(first).zip(whole(last)).map(|(first, last)| (first..=last).take(count + 1).collect())
+        }
+        None => text.split(' ').map(whole).collect(),
+    };
+    lines.filter(|lines| lines.len() == count).unwrap_or_default()
+}

@@ -1,0 +1,134 @@
+use crate::model::ledger::*;
+
+#[test]
+fn before_an_id_is_the_one_that_could_be_written_last() {
+    for (id, previous) in [("5-3", "5-2"), ("5-0", "4-18446744073709551615"), ("0-0", "0-0")] {
+        assert_eq!(id.parse::<EntryId>().unwrap().previous().to_string(), previous);
+    }
+    let before = |at| EntryId::before(Millis::new(at)).to_string();
+    assert_eq!([before(5), before(0)], ["4-18446744073709551615", "0-0"]);
+}
+
+#[test]
+fn ids_are_ordered_as_numbers_not_as_text() {
+    let id = |text: &str| text.parse::<EntryId>().unwrap();
+    assert!(id("9-0") < id("10-0"));
+    assert!(id("10-9") < id("10-10"));
+    assert_eq!(id("1762790400000-3").to_string(), "1762790400000-3");
+    for text in ["", "1", "1-", "-1", "1-2-3", "01-0", "*"] {
+        assert!(text.parse::<EntryId>().is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn lines_are_a_range_or_a_list() {
+    assert_eq!(lines("7-9", 3), [7, 8, 9]);
+    assert_eq!(lines("7 9 12", 3), [7, 9, 12]);
+    assert_eq!(lines("7", 1), [7]);
+    for (wrong, count) in [("7-9", 2), ("7-9", 4), ("1-18446744073709551615", 3), ("7 x", 2), ("", 1), ("9-7", 0)] {
+        assert!(lines(wrong, count).is_empty(), "{wrong}");
+    }
+    let mut entry = Entry::new(EntryId::ZERO);
+    assert!(entry.line_names(1).is_empty());
+    (entry.job, entry.lines) = (Some(b"night".to_vec()), Some(b"2-3".to_vec()));
+    assert_eq!(entry.line_names(2), ["night:2", "night:3"]);
+}
+
+/// An entry with columns, by name.
+fn entry(columns: &[(&str, &[u8])]) -> Entry {
+    let mut entry = Entry::new(EntryId::ZERO);
+    for (name, json) in columns {
+        let column = match *name {
+            "users" => &mut entry.users,
+            "quantity" => &mut entry.quantity,
+            "requests" => &mut entry.requests,
+            "reasons" => &mut entry.reasons,
+            "from" => &mut entry.from,
+            "to" => &mut entry.to,
+            other => panic!("{other}"),
+        };
+        *column = Some(json.to_vec());
+    }
+    entry
+}
+
+#[test]
+fn orders_are_texts_and_never_numbers() {
+    let sale = entry(&[
+        ("users", br#"["0123","\u4e2d"]"#),
+        ("quantity", br#"["2","9007199254740991"]"#),
+        ("requests", br#"["r\"1",""]"#),
+        ("reasons", br#"["","why"]"#),
+    ]);
+    let rows = sale.rows().unwrap();
+    assert_eq!(
+        (rows[0].user(), rows[0].count(1), rows[0].text(2), rows[0].text(3)),
+        (&b"0123"[..], Some(2), Some("r\"1"), None)
+    );
+    assert_eq!(
+        (rows[1].user(), rows[1].count(1), rows[1].text(3)),
+        ("中".as_bytes(), Some(9_007_199_254_740_991), Some("why"))
+    );
+    // As a backend wrote it that does not speak UTF-8.
+    let other = entry(&[("users", b"[\"\xc4\xe3\"]"), ("quantity", b"1"), ("requests", b"[\"\xff\"]")]);
+    let rows = other.rows().unwrap();
+    assert_eq!(
+        (rows[0].user(), rows[0].text(0), rows[0].count(1), rows[0].text(2)),
+        (&b"\xc4\xe3"[..], None, Some(1), None)
+    );
+}
+
+#[test]
+fn orders_move_the_stock_and_a_pause_does_not() {
+    let orders = entry(&[("users", br#"["a","b"]"#), ("quantity", br#"["2","3"]"#)]);
+    let change = |op: &str, entry: &Entry| Entry { op: op.into(), ..entry.clone() }.stock_change();
+    assert_eq!((change("deduct", &orders), change("refund", &orders)), (Some(-5), Some(5)));
+    assert_eq!((change("pause", &orders), change("resume", &orders)), (Some(0), Some(0)));
+    let transfer = Entry { units: Some(b"7".to_vec()), ..Entry::new(EntryId::ZERO) };
+    assert_eq!((change("lend", &transfer), change("borrow", &transfer)), (Some(-7), Some(7)));
+    for op in ["preheat", "update", "repair", "sell", "lend", "borrow"] {
+        assert_eq!(change(op, &orders), None, "{op}");
+    }
+    let unreadable = entry(&[("users", br#"["a"]"#), ("quantity", b"many")]);
+    assert_eq!(change("deduct", &unreadable), None);
+}
+
+#[test]
+fn holds_take_units_as_purchases_do_and_return_them_as_refunds_do() {
+    let named = |is: fn(Op) -> bool| Op::ALL.iter().copied().filter(|op| is(*op)).collect::<Vec<_>>();
+    assert_eq!(named(Op::takes), [Op::Deduct, Op::Hold]);
+    assert_eq!(named(Op::returns), [Op::Refund, Op::Release, Op::Expire]);
+    let orders = entry(&[("users", br#"["a","b"]"#), ("quantity", br#"["2","3"]"#)]);
+    for op in Op::ALL {
+        let sign = i64::from(op.returns()) - i64::from(op.takes());
+        let change = Entry { op: op.name().into(), ..orders.clone() }.stock_change();
+        assert_eq!(change.unwrap_or(0), 5 * sign, "{op}");
+    }
+}
+
+#[test]
+fn one_quantity_is_that_of_all_and_a_repair_has_two() {
+    let sale = entry(&[("users", br#"["a","b"]"#), ("quantity", b"3")]);
+    assert_eq!(sale.rows().unwrap().iter().map(|row| row.count(1)).collect::<Vec<_>>(), [Some(3), Some(3)]);
+    let repair = entry(&[("users", br#"["a"]"#), ("from", br#"["3"]"#), ("to", br#"["1"]"#)]);
+    let rows = repair.rows().unwrap();
+    assert_eq!((rows[0].user(), rows[0].count(1), rows[0].count(2)), (&b"a"[..], Some(3), Some(1)));
+}
+
+#[test]
+fn columns_that_are_not_lists_of_as_many_texts_are_refused() {
+    for (users, quantity) in [
+        (&b"[1]"[..], &b"1"[..]),
+        (b"{}", b"1"),
+        (b"[\"a\"", b"1"),
+        (b"[[97]]", b"1"),
+        (br#"["a"]"#, br#"["1","2"]"#),
+        (br#"["a"]"#, b"[1]"),
+    ] {
+        assert!(entry(&[("users", users), ("quantity", quantity)]).holdings().is_err());
+    }
+    assert!(entry(&[("users", br#"["a"]"#), ("requests", b"[]")]).rows().is_err());
+    let refused = entry(&[("users", b"[7]")]).holdings().unwrap_err();
+    assert!(refused.starts_with("users: invalid type: integer `7`, expected a text"), "{refused}");
+    assert!(entry(&[]).rows().unwrap().is_empty());
+}

@@ -1,0 +1,291 @@
+//! Holds: units that are taken with a deadline, and what becomes of them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::names::names;
+use crate::model::number::{Quantity, whole};
+use crate::model::order::{Corrupt, Outcome};
+use crate::model::status::Status;
+use crate::model::time::Millis;
+
+/// How long units are held: 1 ms to a year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HoldFor(Duration);
+
+impl HoldFor {
+    /// What a text must be, for errors.
+    pub const EXPECTED: &'static str = "a duration from 1ms to 365 days, such as 15m or 2h";
+
+    /// `None` outside the bounds.
+    pub fn new(duration: Duration) -> Option<Self> {
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+        (Duration::from_millis(1)..=YEAR).contains(&duration).then_some(Self(duration))
+    }
+
+    /// In milliseconds, as the script takes it.
+    pub fn millis(self) -> u128 {
+        self.0.as_millis()
+    }
+
+    /// The same as a duration.
+    pub fn duration(self) -> Duration {
+        self.0
+    }
+}
+
+impl FromStr for HoldFor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        humantime::parse_duration(text).ok().and_then(Self::new).ok_or(Self::EXPECTED)
+    }
+}
+
+impl fmt::Display for HoldFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", humantime::format_duration(self.0))
+    }
+}
+
+/// One user's wish for units of one activity until a deadline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// What is sold.
+    pub activity: ActivityId,
+    /// Who holds.
+    pub user: UserId,
+    /// How many units.
+    pub quantity: Quantity,
+    /// How long, from the server's instant on.
+    pub hold_for: HoldFor,
+    /// Names the hold, which is confirmed or released by it.
+    pub request: RequestId,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+}
+
+/// How a hold ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When its units return; `None` if nothing is held.
+    pub deadline: Option<Millis>,
+}
+
+names! {
+    /// How an open hold is ended, by the name that the script and the ledger know.
+    pub enum Step {
+        /// Its units are bought.
+        Confirm = "confirm",
+        /// Its units return.
+        Release = "release",
+    }
+}
+
+/// A wish to end an open hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldEnd {
+    /// What is sold.
+    pub activity: ActivityId,
+    /// Names the hold.
+    pub request: RequestId,
+    /// Whose hold it is: nobody else's is ended. A sharded activity needs it, because a request id belongs to its user there.
+    pub user: Option<StoredUser>,
+    /// What becomes of the hold.
+    pub step: Step,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+}
+
+/// How the end of a hold ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// How it ended; the quantity is that of the hold.
+    pub outcome: Outcome,
+    /// Whose hold it is; `None` if there is none of that id.
+    pub user: Option<StoredUser>,
+}
+
+/// What a call that expires overdue holds did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expired {
+    /// `ok`, or why nothing could be done.
+    pub status: Status,
+    /// Which key is corrupt, and what it holds.
+    pub corrupt: Option<Corrupt>,
+    /// How many holds expired.
+    pub holds: u64,
+    /// How many units returned.
+    pub units: u64,
+    /// Units left after it, in all shards.
+    pub stock: Option<u64>,
+    /// Whether another call may find others.
+    pub has_more: bool,
+    /// Overdue holds that are left.
+    pub left: Vec<LeftHold>,
+}
+
+/// An overdue hold that a call to expire leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftHold {
+    /// What it is of: an activity, or a shard of one.
+    pub activity: ActivityId,
+    /// Names it.
+    pub request: String,
+    /// The order of several activities that it is an item of; `None` if its record is damaged.
+    pub order: Option<String>,
+}
+
+impl Expired {
+    /// Nothing, and why.
+    pub fn nothing(status: Status) -> Self {
+        Self { status, corrupt: None, holds: 0, units: 0, stock: None, has_more: false, left: Vec::new() }
+    }
+
+    /// Adds what another shard says. Its status counts if it is worse.
+    pub fn add(&mut self, other: Self) {
+        if self.status.is_done() {
+            self.status = other.status;
+        }
+        self.corrupt = self.corrupt.take().or(other.corrupt);
+        self.holds += other.holds;
+        self.units += other.units;
+        self.stock = self.stock.into_iter().chain(other.stock).reduce(|one, more| one + more);
+        self.has_more |= other.has_more;
+        self.left.extend(other.left);
+    }
+}
+
+/// The units held open, as they are counted and by the holds themselves, at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenCounts {
+    /// What `holds` of the meta says.
+    pub stored: u64,
+    /// What the holds say.
+    pub counted: u64,
+    /// Of each user who has a hold, and of those whose hold a call ended that was cut: what is stored as held open, and what
+    /// the holds say.
+    pub users: Vec<(StoredUser, u64, u64)>,
+}
+
+impl OpenCounts {
+    /// What the holds say of each user who has one.
+    pub fn by_user(&self) -> HashMap<&[u8], u64> {
+        self.users.iter().map(|(user, _, counted)| (user.as_bytes(), *counted)).collect()
+    }
+
+    /// Users of whom the two differ.
+    pub fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, u64, u64)> {
+        self.users.iter().filter(|(_, stored, counted)| stored != counted)
+    }
+
+    /// Whether every count is what the holds say.
+    pub fn is_right(&self) -> bool {
+        self.stored == self.counted && self.wrong_users().next().is_none()
+    }
+}
+
+/// What counting the open units came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recounted {
+    /// They were counted.
+    Counts(OpenCounts),
+    /// More holds are open than may be counted.
+    TooMany,
+    /// A key holds what it must not.
+    Corrupt(Corrupt),
+    /// There is no such activity, or it is archived.
+    Gone,
+}
+
+names! {
+    /// The states of a hold, as they are stored.
+    pub enum HoldState {
+        /// Its units are taken, and return at the deadline.
+        Held = "held",
+        /// Its units are bought.
+        Confirmed = "confirmed",
+        /// Its units returned when it was released.
+        Released = "released",
+        /// Its units returned after the deadline; a late payment may still take them again.
+        Expired = "expired",
+        /// Its units returned, and it is never confirmed.
+        Void = "void",
+    }
+}
+
+/// A hold as it is stored: `state quantity deadline order user`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldRecord {
+    /// Its state.
+    pub state: HoldState,
+    /// Units.
+    pub quantity: u64,
+    /// When it is overdue.
+    pub deadline: Millis,
+    /// The multi-order that it belongs to, `m:<primary>`; `None` if it belongs to none.
+    pub order: Option<String>,
+    /// Whose it is.
+    pub user: StoredUser,
+}
+
+impl HoldRecord {
+    /// Reads a record; `None` if it is none.
+    pub fn read(record: &[u8]) -> Option<Self> {
+        let mut words = record.splitn(5, |byte| *byte == b' ');
+        let mut text = || std::str::from_utf8(words.next()?).ok();
+        let (state, quantity, deadline, order) = (text()?, text()?, text()?, text()?);
+        Some(Self {
+            state: HoldState::named(state)?,
+            quantity: whole(quantity)?,
+            deadline: Millis::new(whole(deadline)?),
+            order: Some(order.to_owned()).filter(|order| order != "-"),
+            user: StoredUser::new(words.next()?),
+        })
+    }
+}
+
+/// An open hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenHold {
+    /// Names it.
+    pub request: String,
+    /// What is stored of it.
+    pub record: HoldRecord,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_whole_or_not_at_all() {
+        let read = HoldRecord::read(b"held 2 1794326400000 - ann b").unwrap();
+        assert_eq!((read.state, read.quantity, read.deadline.get()), (HoldState::Held, 2, 1_794_326_400_000));
+        assert_eq!((read.order, read.user), (None, StoredUser::new("ann b")));
+        let item = HoldRecord::read(b"void 0 0 m:seckill:{1}:stock ").unwrap();
+        assert_eq!((item.order.as_deref(), item.user.as_bytes()), (Some("m:seckill:{1}:stock"), &b""[..]));
+        for wrong in [&b""[..], b"held 2 17 -", b"open 2 17 - 7", b"held x 17 - 7", b"held 02 17 - 7", b"\xff 2 17 - 7"]
+        {
+            assert_eq!(HoldRecord::read(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn units_are_held_for_a_millisecond_to_a_year() {
+        let fits = |duration| HoldFor::new(duration).is_some();
+        let day = Duration::from_secs(24 * 60 * 60);
+        assert!(fits(Duration::from_millis(1)) && fits(day * 365) && fits(Duration::from_secs(900)));
+        assert!(
+            !fits(Duration::ZERO) && !fits(Duration::from_micros(999)) && !fits(day * 365 + Duration::from_millis(1))
+        );
+        assert_eq!(HoldFor::new(day).unwrap().millis(), 86_400_000);
+        assert_eq!("90m".parse::<HoldFor>().unwrap().to_string(), "1h 30m");
+        assert!(["0s", "366d", "15", ""].iter().all(|text| text.parse::<HoldFor>().is_err()));
+    }
+}

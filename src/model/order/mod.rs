@@ -1,0 +1,154 @@
+//! Orders of units of an activity, and how they ended.
+
+pub mod hold;
+pub mod reason;
+
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::number::{Limit, Quantity};
+use crate::model::status::Status;
+
+/// One user's wish for units of one activity. The layout `product` knows no users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// What is sold.
+    pub activity: ActivityId,
+    /// Who buys.
+    pub user: Option<UserId>,
+    /// How many units.
+    pub quantity: Quantity,
+    /// Names the wish, so that sending it again changes nothing.
+    pub request: RequestId,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+    /// The caller's own limit; holds only for activities that another system preheated.
+    pub per_user_limit: Option<Limit>,
+}
+
+/// How many units a refund gives back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefundOf {
+    /// That many.
+    Quantity(Quantity),
+    /// One, because nobody said how many: of an unknown number of units nothing is refunded.
+    Default,
+    /// All the user holds.
+    All,
+}
+
+/// A wish to give units back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refund {
+    /// What was sold.
+    pub activity: ActivityId,
+    /// Who gives back, in whatever encoding another system recorded it.
+    pub user: Option<StoredUser>,
+    /// How many units.
+    pub of: RefundOf,
+    /// Names the wish.
+    pub request: RequestId,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+}
+
+/// Each activity once, with the sum of what was asked of it. Orders of the same items share them.
+pub type Items = Arc<[(ActivityId, Quantity)]>;
+
+/// One wish for units of several activities: all of them or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MultiOrder {
+    /// Who buys.
+    pub user: Option<UserId>,
+    /// What is asked for.
+    pub items: Items,
+    /// Names the wish.
+    pub request: RequestId,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+}
+
+impl MultiOrder {
+    /// The most activities of one order: a bound of the script, far below what Lua could unpack.
+    pub const MOST_ITEMS: usize = 512;
+}
+
+/// A key that holds what it must not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corrupt {
+    /// The key.
+    pub key: String,
+    /// What it holds, and what it should.
+    pub what: String,
+}
+
+/// Units that a user holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bought {
+    /// So many.
+    Units(u64),
+    /// A script of another system recorded the user in the layout `sku`, and no units.
+    Unknown,
+}
+
+impl Bought {
+    /// The units, if they are known.
+    pub fn units(self) -> Option<u64> {
+        match self {
+            Self::Units(units) => Some(units),
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl Serialize for Bought {
+    /// Null if they are unknown.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.units().serialize(serializer)
+    }
+}
+
+/// How one order or refund ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: Status,
+    /// Units that moved, or would have: what was asked, or all the user held.
+    pub quantity: Option<u64>,
+    /// Units left after it; `None` if the key is absent.
+    pub stock: Option<u64>,
+    /// Units the user holds after it; `None` if nothing records it.
+    pub bought: Option<Bought>,
+    /// Which key is corrupt.
+    pub corrupt: Option<Corrupt>,
+}
+
+impl Outcome {
+    /// That of an order that found invalid data.
+    pub fn corrupt(corrupt: Corrupt) -> Self {
+        Self { status: Status::Corrupt, quantity: None, stock: None, bought: None, corrupt: Some(corrupt) }
+    }
+}
+
+/// How one order of several activities ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MultiOutcome {
+    /// `ok`, `replayed` or `refused`.
+    pub status: Status,
+    /// One for each item, in the order given.
+    pub items: Vec<Outcome>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_that_nobody_recorded_are_null() {
+        let json = |bought| serde_json::to_string(&bought).unwrap();
+        assert_eq!((json(Bought::Units(3)), json(Bought::Unknown)), ("3".to_owned(), "null".to_owned()));
+        assert_eq!((Bought::Units(3).units(), Bought::Unknown.units()), (Some(3), None));
+    }
+}

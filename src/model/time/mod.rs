@@ -1,0 +1,187 @@
+//! Instants: stored in Unix milliseconds, read with an offset, shown in the time zone of the process.
+
+mod given;
+mod ticks;
+mod zone;
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::civil::{DateTime, Time};
+use jiff::fmt::temporal::{Pieces, PiecesOffset};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Serialize, Serializer};
+
+pub use crate::model::time::given::GivenTime;
+pub use crate::model::time::ticks::Tick;
+pub use crate::model::time::zone::{UnknownZone, Zone};
+
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// An instant, in milliseconds since 1970-01-01T00:00:00Z; negative before.
+///
+/// As JSON and the like it is UTC with milliseconds. `Display`, for messages and tables, has the process's time zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millis(i64);
+
+/// A text that is no instant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` is not {}", .0.escape_debug(), Millis::EXPECTED)]
+pub struct InvalidTime(String);
+
+impl Millis {
+    /// What a text must be, for errors.
+    pub const EXPECTED: &'static str = "a time with an offset, such as 2026-11-11T00:00:00+08:00";
+
+    /// The instant that many milliseconds after 1970, as servers and scripts count.
+    pub fn new(millis: u64) -> Self {
+        Self(i64::try_from(millis).unwrap_or(i64::MAX))
+    }
+
+    /// The instant of this machine's clock.
+    fn now() -> Self {
+        Self(Timestamp::now().as_millisecond())
+    }
+
+    /// Milliseconds since 1970, as servers and scripts count: 0 for all that was before.
+    pub fn get(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(0)
+    }
+
+    /// To the second, for tables: the id beside it has the milliseconds.
+    pub fn to_second(self) -> Self {
+        Self(self.0 - self.0.rem_euclid(1000))
+    }
+
+    /// What a clock shows at an instant, that many seconds east of Greenwich.
+    fn at_offset(civil: DateTime, seconds: i32) -> Self {
+        let since = civil.duration_since(EPOCH).as_millis() - i128::from(seconds) * 1000;
+        Self(i64::try_from(since).unwrap_or(i64::MAX))
+    }
+
+    /// What a clock shows that many seconds east of Greenwich; `None` outside the years 0 to 9999.
+    fn civil(self, seconds: i32) -> Option<DateTime> {
+        let since = self.0.checked_add(i64::from(seconds) * 1000)?;
+        EPOCH.checked_add(SignedDuration::from_millis(since)).ok().filter(|civil| civil.year() >= 0)
+    }
+
+    /// The instant as jiff has it, which lacks the last hours of the year 9999.
+    fn timestamp(self) -> Timestamp {
+        let bound = if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        Timestamp::from_millisecond(self.0).unwrap_or(bound)
+    }
+
+    /// As a time zone's clock shows it, with the offset.
+    fn in_zone(self, zone: &Zone) -> String {
+        let seconds = zone.offset_at(self.timestamp());
+        // An offset of odd seconds, as before 1900, cannot be written: UTC is as true.
+        let seconds = if seconds % 60 == 0 { seconds } else { 0 };
+        let Some(civil) = self.civil(seconds) else { return OUTSIDE.to_owned() };
+        let minutes = seconds.abs() / 60;
+        let sign = if seconds < 0 { '-' } else { '+' };
+        let fraction = if self.0 % 1000 == 0 { "" } else { "%.3f" };
+        let clock = civil.strftime(&format!("%Y-%m-%dT%H:%M:%S{fraction}")).to_string();
+        format!("{clock}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
+/// A stored number that is no time.
+const OUTSIDE: &str = "after the year 9999";
+
+impl FromStr for Millis {
+    type Err = InvalidTime;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidTime(text.to_owned());
+        let pieces = Pieces::parse(text).map_err(|_| invalid())?;
+        let (Some(time), Some(offset)) = (pieces.time(), pieces.offset()) else { return Err(invalid()) };
+        let seconds = match offset {
+            PiecesOffset::Numeric(offset) => offset.offset().seconds(),
+            // `Z`.
+            _ => 0,
+        };
+        in_years(pieces.date().to_datetime(time)).map(|civil| Self::at_offset(civil, seconds)).ok_or_else(invalid)
+    }
+}
+
+/// A date and time of the years that RFC 3339 can write.
+fn in_years(civil: DateTime) -> Option<DateTime> {
+    (0..=9999).contains(&civil.year()).then_some(civil)
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.in_zone(Zone::of_process()))
+    }
+}
+
+impl Serialize for Millis {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.civil(0) {
+            Some(civil) => serializer.collect_str(&civil.strftime("%Y-%m-%dT%H:%M:%S%.3fZ")),
+            None => serializer.serialize_str(OUTSIDE),
+        }
+    }
+}
+
+/// Midnight, if only a date is given.
+const MIDNIGHT: Time = Time::constant(0, 0, 0, 0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, zone: &str) -> String {
+        text.parse::<Millis>().unwrap().in_zone(&zone.parse().unwrap())
+    }
+
+    #[test]
+    fn a_time_needs_an_offset() {
+        assert_eq!(shown("2026-11-11T00:00:00+08:00", "UTC"), "2026-11-10T16:00:00+00:00");
+        for text in ["2026-11-11T00:00:00", "2026-11-11", "yesterday", "", "1794326400000", "-000001-01-01T00:00:00Z"] {
+            assert!(text.parse::<Millis>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_shown_with_the_offset_of_that_day() {
+        assert_eq!(shown("2026-11-10T16:00:00Z", "Asia/Shanghai"), "2026-11-11T00:00:00+08:00");
+        assert_eq!(shown("2026-07-01T12:00:00Z", "Europe/Berlin"), "2026-07-01T14:00:00+02:00");
+        assert_eq!(shown("2026-12-01T12:00:00.250Z", "America/St_Johns"), "2026-12-01T08:30:00.250-03:30");
+        assert_eq!(shown("2026-11-10T16:00:00Z", "CST-8"), "2026-11-11T00:00:00+08:00");
+        assert_eq!(
+            shown("1880-01-01T00:00:00Z", "Asia/Shanghai"),
+            "1880-01-01T00:00:00+00:00",
+            "8:05:43 has no offset"
+        );
+    }
+
+    #[test]
+    fn a_second_is_the_one_that_began() {
+        let second = |millis| Millis(millis).to_second().0;
+        assert_eq!([second(1999), second(2000), second(0), second(-1)], [1000, 2000, 0, -1000]);
+    }
+
+    #[test]
+    fn years_from_0_to_9999_are_times() {
+        for (text, millis) in [
+            ("9999-12-31T23:59:59Z", 253_402_300_799_000),
+            ("9999-12-31T23:59:59+08:00", 253_402_271_999_000),
+            ("1969-12-31T23:59:59Z", -1000),
+            ("0001-01-01T00:00:00Z", -62_135_596_800_000),
+        ] {
+            assert_eq!(text.parse::<Millis>().unwrap().0, millis);
+        }
+        assert_eq!(shown("9999-12-31T23:59:59Z", "UTC"), "9999-12-31T23:59:59+00:00");
+        assert_eq!(serde_json::to_string(&Millis::new(253_402_300_799_999)).unwrap(), r#""9999-12-31T23:59:59.999Z""#);
+        assert_eq!(serde_json::to_string(&Millis(-1)).unwrap(), r#""1969-12-31T23:59:59.999Z""#);
+        assert_eq!(Millis::new(u64::MAX).to_string(), "after the year 9999", "never raw milliseconds");
+        assert_eq!(Millis(-1).get(), 0, "scripts know no time before 1970");
+    }
+
+    #[test]
+    fn an_instant_outside_the_calendar_is_at_its_nearer_end() {
+        assert_eq!([i64::MIN, i64::MAX].map(|at| Millis(at).timestamp()), [Timestamp::MIN, Timestamp::MAX]);
+        assert_eq!(Millis(-1).timestamp().as_millisecond(), -1);
+    }
+}

@@ -1,0 +1,182 @@
+//! Whether this user may run the commands that a sale needs, on its keys.
+//!
+//! From Redis 7.0 on a script may ask that, which takes no right but EVAL; before, ACL GETUSER must be allowed.
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::read::health::{Known, known, text};
+use crate::redis::cluster::server::Server;
+
+/// Whether a user has a right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Granted {
+    /// It may be run on all keys of an activity.
+    Yes,
+    /// It may not be run at all.
+    No,
+    /// It may not be run on these keys of an activity, of which `1` is an example.
+    NotOn(Vec<String>),
+}
+
+/// Asks about calls, each a JSON array of words; 1 is yes, 0 no, -1 that the server has no such command.
+const ASK: &str = "\
+if not redis.acl_check_cmd then return -1 end
+local replies = {}
+for i, call in ipairs(cjson.decode(ARGV[1])) do
+  local known, may = pcall(redis.acl_check_cmd, unpack(call))
+  replies[i] = not known and -1 or may and 1 or 0
+end
+return replies";
+
+/// Asks about each right.
+pub(crate) fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Known<Vec<Granted>>, StoreError> {
+    let calls: Vec<Vec<Vec<String>>> = rights.iter().map(|right| calls(right, keys)).collect();
+    let all: Vec<&Vec<String>> = calls.iter().flatten().collect();
+    let json = serde_json::to_string(&all).unwrap_or_default();
+    let mut eval = redis::cmd("EVAL");
+    server.write(&eval.arg(ASK).arg(0).arg(json).get_packed_command())?;
+    let reply = server.read()?;
+    let replies = match known(server, "EVAL", reply)? {
+        Ok(Value::Array(replies)) => replies,
+        Ok(_) => return by_user(server, rights, keys),
+        Err(why) => return Ok(Err(why)),
+    };
+    let mut replies = replies.into_iter();
+    Ok(Ok(calls
+        .iter()
+        .map(|calls| granted(calls.iter().map(|_| replies.next() != Some(Value::Int(0))), keys))
+        .collect()))
+}
+
+/// What the replies about one command say: one, or one for each key.
+fn granted(may: impl Iterator<Item = bool>, keys: &[String]) -> Granted {
+    let may: Vec<bool> = may.collect();
+    let refused: Vec<String> = keys.iter().zip(&may).filter(|(_, may)| !**may).map(|(key, _)| key.clone()).collect();
+    match refused.len() {
+        0 => Granted::Yes,
+        refused if refused == may.len() => Granted::No,
+        _ => Granted::NotOn(refused),
+    }
+}
+
+/// The calls that a right is asked by: one, or one for each key of an activity.
+fn calls(right: &str, keys: &[String]) -> Vec<Vec<String>> {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let without_key = match right {
+        "time" | "role" | "multi" | "exec" | "asking" => words(right),
+        "scan" => words("scan 0"),
+        "wait" => words("wait 1 1"),
+        "script|load" => words("script load x"),
+        "config|get" => words("config get maxmemory"),
+        "cluster|slots" => words("cluster slots"),
+        "eval" | "evalsha" => words(&format!("{right} x 0")),
+        _ => return keys.iter().map(|key| on_key(right, key)).collect(),
+    };
+    vec![without_key]
+}
+
+fn on_key(right: &str, key: &str) -> Vec<String> {
+    let words: &[&str] = match right {
+        "xread" => &["xread", "streams", key, "0"],
+        "xreadgroup" => &["xreadgroup", "group", "g", "c", "streams", key, ">"],
+        "xgroup|create" => &["xgroup", "create", key, "g", "0"],
+        "xinfo|groups" => &["xinfo", "groups", key],
+        other => &[other, key],
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Reads the user's own rules, on a server whose scripts cannot ask.
+fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Known<Vec<Granted>>, StoreError> {
+    let mut request = |words: &[&str]| {
+        server.write(&redis::cmd("ACL").arg(words).get_packed_command())?;
+        let reply = server.read()?;
+        known(server, &format!("ACL {}", words[0]), reply)
+    };
+    let name = match request(&["WHOAMI"])? {
+        Ok(name) => text(&name),
+        Err(why) => return Ok(Err(why)),
+    };
+    let fields = match request(&["GETUSER", &name])? {
+        Ok(Value::Array(fields)) => fields,
+        Ok(_) => return Ok(Err("ACL GETUSER knows no such user".to_owned())),
+        Err(why) => return Ok(Err(why)),
+    };
+    let field = |wanted: &str| fields.chunks(2).find(|pair| text(&pair[0]) == wanted).and_then(|pair| pair.get(1));
+    let patterns: Vec<Vec<u8>> = match field("keys") {
+        Some(Value::Array(patterns)) => patterns.iter().map(|pattern| text(pattern).into_bytes()).collect(),
+        _ => Vec::new(),
+    };
+    let rules = field("commands").map(text).unwrap_or_default();
+    // A category is all of its commands.
+    let mut steps: Vec<(bool, Vec<String>)> = Vec::new();
+    for rule in rules.split(' ') {
+        let (adds, name) = (rule.starts_with('+'), rule.get(1..).unwrap_or_default());
+        let names = match name.strip_prefix('@') {
+            None | Some("all") => vec![name.to_owned()],
+            Some(category) => match request(&["CAT", category])? {
+                Ok(Value::Array(names)) => names.iter().map(text).collect(),
+                Ok(_) => Vec::new(),
+                Err(why) => return Ok(Err(why)),
+            },
+        };
+        steps.push((adds, names));
+    }
+    let allows = |right: &str| {
+        let of = right.split('|').next().unwrap_or(right);
+        let is_of = |name: &String| name == "@all" || name == of || name == right;
+        steps.iter().rev().find(|(_, names)| names.iter().any(is_of)).is_some_and(|(adds, _)| *adds)
+    };
+    let has_key = |key: &str| patterns.iter().any(|pattern| matches(pattern, key.as_bytes()));
+    let each = |right: &String| match calls(right, keys).len() {
+        _ if !allows(right) => Granted::No,
+        1 if keys.len() > 1 => Granted::Yes,
+        _ => granted(keys.iter().map(|key| has_key(key)), keys),
+    };
+    Ok(Ok(rights.iter().map(each).collect()))
+}
+
+/// Whether a pattern of key names fits: `*`, `?`, and what a backslash hides. A class fits any one byte.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        [b'*', rest @ ..] => (0..=text.len()).any(|at| matches(rest, &text[at..])),
+        [b'?', rest @ ..] => !text.is_empty() && matches(rest, &text[1..]),
+        [b'[', rest @ ..] => {
+            let end = rest.iter().position(|byte| *byte == b']').map_or(rest.len(), |end| end + 1);
+            !text.is_empty() && matches(&rest[end..], &text[1..])
+        }
+        [b'\\', byte, rest @ ..] | [byte, rest @ ..] => text.first() == Some(byte) && matches(rest, &text[1..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_of_keys() {
+        for (pattern, key, fits) in [
+            ("*", "seckill:stock:1", true),
+            ("seckill:*", "seckill:stock:1", true),
+            ("seckill:*", "stock:1", false),
+            ("a?c*", "abc", true),
+            ("a?c", "ac", false),
+            ("a\\*c", "a*c", true),
+            ("a\\*c", "abc", false),
+            ("[ab]:*", "a:1", true),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), key.as_bytes()), fits, "{pattern} {key}");
+        }
+    }
+
+    #[test]
+    fn a_right_on_some_keys_is_told_from_none_at_all() {
+        let keys = ["a", "b"].map(str::to_owned);
+        assert_eq!(granted([true, true].into_iter(), &keys), Granted::Yes);
+        assert_eq!(granted([false, false].into_iter(), &keys), Granted::No);
+        assert_eq!(granted([true, false].into_iter(), &keys), Granted::NotOn(vec!["b".into()]));
+        assert_eq!(granted([false].into_iter(), &keys), Granted::No);
+    }
+}

@@ -1,0 +1,62 @@
+//! Which keys of a sale are there, and which will vanish by themselves.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// How long a key stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stays {
+    /// It is not there.
+    Missing,
+    /// Until somebody removes it.
+    Forever,
+    /// So long, then the server removes it.
+    For(Duration),
+}
+
+/// A key of a sale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyLifetime {
+    /// The activity; `None` for the index of all.
+    pub activity: Option<ActivityId>,
+    /// The key.
+    pub key: String,
+    /// How long it stays.
+    pub stays: Stays,
+}
+
+impl Store {
+    /// All keys of these activities, and the index of all activities.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; a user who may not ask among them.
+    pub fn lifetimes(&mut self, activities: &[ActivityId]) -> Result<Vec<KeyLifetime>, StoreError> {
+        let index = (None, Keys::index(self.layout).to_owned());
+        let of_activity = |activity: &ActivityId| {
+            let keys: Vec<String> = self.keys(activity).all().map(str::to_owned).collect();
+            keys.into_iter().map(|key| (Some(activity.clone()), key)).collect::<Vec<_>>()
+        };
+        let keys: Vec<_> = std::iter::once(index).chain(activities.iter().flat_map(of_activity)).collect();
+        let calls = keys.iter().map(|(_, key)| (key.clone(), redis::cmd("PTTL").arg(key).to_owned())).collect();
+        let values = self.servers.read_each(calls)?;
+        keys.into_iter()
+            .zip(values)
+            .map(|((activity, key), value)| {
+                let stays = match value {
+                    Value::Int(-2) => Stays::Missing,
+                    Value::Int(-1) => Stays::Forever,
+                    Value::Int(millis) => Stays::For(Duration::from_millis(u64::try_from(millis).unwrap_or_default())),
+                    other => return Err(Reply::of_command("PTTL").invalid(other)),
+                };
+                Ok(KeyLifetime { activity, key, stays })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,174 @@
+//! Activities as they are at one instant.
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::activity::rules::PackedRules;
+use crate::model::activity::{Meta, Snapshot};
+use crate::model::id::{ActivityId, UserId};
+use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::number::whole;
+use crate::model::order::{Bought, Corrupt};
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::redis::call::several::Unanswered;
+use crate::redis::call::{Again, evaluate};
+use crate::script::SNAPSHOT;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+impl Store {
+    /// One activity at one instant.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; what is missing or corrupt is a status.
+    pub fn snapshot(&mut self, activity: &ActivityId) -> Result<Snapshot, StoreError> {
+        Ok(self.bought(activity, &[])?.0)
+    }
+
+    /// One activity, and what some users hold at that same instant: `None` for nobody that is recorded.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; a record that is no number is `corrupt` in the snapshot.
+    pub fn bought(
+        &mut self,
+        activity: &ActivityId,
+        users: &[UserId],
+    ) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
+        let keys = self.keys(activity);
+        let names: Vec<&str> = keys.in_order().collect();
+        let kind = self.kind();
+        let value = self.servers.run(&SNAPSHOT, &names, Again::Reads, None, |_| {
+            std::iter::once(kind.clone()).chain(users.iter().map(|user| user.as_str().to_owned())).collect()
+        })?;
+        snapshot(activity, value, &keys)
+    }
+
+    /// Several activities, each at its own instant.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn snapshots(&mut self, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
+        let Some((first, rest)) = activities.split_first() else { return Ok(Vec::new()) };
+        // The first call loads the script if the server lost it; a pipeline could not.
+        let mut all = vec![self.snapshot(first)?];
+        for chunk in rest.chunks(500) {
+            let keys: Vec<Keys> = chunk.iter().map(|activity| self.keys(activity)).collect();
+            let call = |keys: &Keys| {
+                let names: Vec<&str> = keys.in_order().collect();
+                (keys.slot(), evaluate("EVALSHA", SNAPSHOT.sha1, &names, &[self.kind()]))
+            };
+            let calls: Vec<_> = keys.iter().map(call).collect();
+            for ((activity, keys), answer) in chunk.iter().zip(&keys).zip(self.servers.each_reply(&calls)) {
+                all.push(match answer {
+                    Ok(value) => snapshot(activity, value, keys)?.0,
+                    Err(Unanswered::Refused(error)) => return Err(error),
+                    // Another node, or one without the script.
+                    Err(Unanswered::NotRun | Unanswered::Lost(_)) => self.snapshot(activity)?,
+                });
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Reads the reply of the script snapshot.
+fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
+    let reply = Reply::of(&SNAPSHOT);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    let mut snapshot = Snapshot {
+        activity: activity.clone(),
+        status,
+        corrupt: None,
+        stock: None,
+        meta: None,
+        buyers: None,
+        ledger_last: None,
+        at: Millis::new(reply.count(values.get(1))?.unwrap_or_default()),
+        sums: None,
+    };
+    if status == Status::Corrupt {
+        snapshot.corrupt = Some(reply.corrupt(&values, keys)?);
+        return Ok((snapshot, Vec::new()));
+    }
+    let [_, _, stock, Value::Array(meta), buyers, last, Value::Array(held)] = &values[..] else {
+        return Err(reply.invalid(&values));
+    };
+    match read_meta(&reply, meta) {
+        Ok(meta) => {
+            let withdrawn = meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
+            snapshot.stock = reply.count(Some(stock))?.map(|stock| stock + withdrawn);
+            snapshot.meta = meta;
+        }
+        Err((field, value)) => {
+            snapshot.status = Status::Corrupt;
+            let what = format!("holds `{}` as `{field}`: expected a whole number", value.escape_debug());
+            snapshot.corrupt = Some(Corrupt { key: keys.meta.clone(), what });
+            return Ok((snapshot, Vec::new()));
+        }
+    }
+    snapshot.buyers = if keys.participants.is_some() { reply.count(Some(buyers))? } else { None };
+    // Of one in files its meta says what there was.
+    if snapshot.is_archived() && status == Status::NotPreheated {
+        let archived = snapshot.meta.as_ref().and_then(|meta| meta.archived.as_ref());
+        (snapshot.stock, snapshot.buyers) = archived.map_or((None, None), |it| (Some(it.stock), it.buyers));
+        snapshot.status = Status::Ok;
+    }
+    snapshot.ledger_last = reply.text(Some(last))?;
+    let mut bought = Vec::with_capacity(held.len());
+    for value in held {
+        match reply.bought(Some(value)) {
+            Ok(units) => bought.push(units),
+            Err(_) => {
+                let text = reply.text(Some(value))?;
+                snapshot.status = Status::Corrupt;
+                let number = if keys.units.is_some() { 6 } else { 5 };
+                snapshot.corrupt = Some(crate::script::reply::corrupt(keys, number, text.as_deref()));
+                return Ok((snapshot, Vec::new()));
+            }
+        }
+    }
+    Ok((snapshot, bought))
+}
+
+/// A field that the script does not check, and what it holds instead of a whole number.
+type NoNumber = (&'static str, String);
+
+/// The text of a field in the flat list of a meta.
+fn text(reply: &Reply<'_>, flat: &[Value], name: &str) -> Option<String> {
+    let is_named = |value: &Value| matches!(value, Value::BulkString(bytes) if bytes == name.as_bytes());
+    let field = flat.chunks(2).find(|pair| is_named(&pair[0])).and_then(|pair| pair.get(1));
+    reply.text(field).ok().flatten()
+}
+
+/// The number in a field of it.
+fn count(reply: &Reply<'_>, flat: &[Value], name: &'static str) -> Result<Option<u64>, NoNumber> {
+    let Some(text) = text(reply, flat, name) else { return Ok(None) };
+    whole(&text).map(Some).ok_or((name, text))
+}
+
+/// Reads the flat list of a meta, whose rules the script checked; an empty one is none.
+fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber> {
+    let text = |name| text(reply, flat, name);
+    let Some(rules) = text("rules").and_then(|text| text.parse::<PackedRules>().ok()) else { return Ok(None) };
+    let checkpoint = text("checkpoint").and_then(|text| text.parse::<Checkpoint>().ok());
+    Ok(Some(Meta {
+        total: rules.total,
+        per_user_limit: rules.per_user_limit,
+        title: text("title").unwrap_or_default(),
+        starts_at: rules.starts_at,
+        ends_at: rules.ends_at,
+        stored_state: rules.state,
+        ledger: rules.ledger,
+        epoch: rules.epoch,
+        repairs: count(reply, flat, "repairs")?.unwrap_or_default(),
+        checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == rules.epoch),
+        withdrawn: count(reply, flat, "withdrawn")?,
+        holds: count(reply, flat, "holds")?.unwrap_or_default(),
+        archived: text("archive").and_then(|text| text.parse().ok()),
+        shards: text("shards").and_then(|text| text.parse().ok()),
+        plan: text("plan").and_then(|text| text.parse().ok()),
+    }))
+}

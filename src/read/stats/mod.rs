@@ -1,0 +1,165 @@
+//! Asks servers about themselves: `INFO` of each, and how far consumer groups are behind.
+
+pub mod info;
+pub mod latency;
+
+use redis::{Cmd, Value};
+
+use crate::error::ServerKind;
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::ledger::EntryId;
+use crate::read::stats::info::{Info, Section};
+use crate::redis::call::several::Unanswered;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// What one server says about itself, or why it says nothing.
+#[derive(Debug)]
+pub struct ServerInfo {
+    /// Its URL without a password.
+    pub server: String,
+    /// The fields. Without the right to ask, that is [`StoreError::Permission`].
+    pub info: Result<Info, StoreError>,
+}
+
+/// A consumer group of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Its name.
+    pub name: String,
+    /// Entries that were delivered and are not acknowledged.
+    pub pending: u64,
+    /// Entries that were not delivered yet; `None` if the server cannot say: Redis 6.2, or after entries were removed.
+    pub lag: Option<u64>,
+    /// The last entry that was delivered.
+    pub delivered: EntryId,
+}
+
+impl GroupStats {
+    /// Entries that are not acknowledged, delivered or not.
+    pub fn behind(&self) -> Option<u64> {
+        self.lag.map(|lag| lag.saturating_add(self.pending))
+    }
+}
+
+impl Store {
+    /// Some sections of INFO, of each primary: of the only server if it is no cluster, whatever its role. All are asked
+    /// at once, and none twice: one that does not answer is an error beside its name.
+    ///
+    /// # Errors
+    /// Nobody says who the primaries are.
+    pub fn info(&mut self, sections: &[Section]) -> Result<Vec<ServerInfo>, StoreError> {
+        match self.servers.discover() {
+            Err(error) if self.servers.is_cluster() => return Err(error),
+            // The server itself says why not.
+            _ => (),
+        }
+        let asked: Vec<u8> = sections.iter().flat_map(|section| info(*section).get_packed_command()).collect();
+        let nodes = self.servers.primaries();
+        let written: Vec<Result<(), StoreError>> =
+            nodes.iter().map(|node| self.servers.node(*node).write(&asked)).collect();
+        let mut replies = Vec::with_capacity(nodes.len());
+        for (node, written) in nodes.into_iter().zip(written) {
+            let server = self.servers.node(node);
+            let mut found = written.map(|()| Info::default());
+            for _ in sections {
+                // What was asked must be read to its end, or the next reply would be taken for another's.
+                if matches!(&found, Err(error) if error.is_connection()) {
+                    break;
+                }
+                let section = server.read().and_then(|reply| server.checked(reply)).and_then(text);
+                match (&mut found, section) {
+                    (Ok(info), Ok(section)) => info.add(&section),
+                    (Ok(_), Err(error)) => found = Err(error),
+                    (Err(_), Err(error)) if error.is_connection() => found = Err(error),
+                    (Err(_), _) => (),
+                }
+            }
+            replies.push(ServerInfo { server: server.target.shown.clone(), info: found });
+        }
+        Ok(replies)
+    }
+
+    /// The consumer groups of ledgers, in the order of the activities. What has no ledger has no groups.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn groups(&mut self, activities: &[ActivityId]) -> Result<Vec<Vec<GroupStats>>, StoreError> {
+        let mut all = Vec::with_capacity(activities.len());
+        for chunk in activities.chunks(500) {
+            let keys: Vec<_> = chunk.iter().map(|activity| self.keys(activity)).collect();
+            let commands: Vec<_> = keys.iter().map(|keys| (keys.slot(), groups(&keys.ledger))).collect();
+            let answers = self.servers.each_reply(&commands);
+            for ((keys, (_, command)), answer) in keys.iter().zip(&commands).zip(answers) {
+                let answer = match answer {
+                    Ok(value) => Ok(value),
+                    Err(Unanswered::Refused(error)) => Err(error),
+                    Err(Unanswered::NotRun | Unanswered::Lost(_)) => self.servers.command(&keys.ledger, command),
+                };
+                all.push(read_groups(answer)?);
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn info(section: Section) -> Cmd {
+    redis::cmd("INFO").arg(section.name()).to_owned()
+}
+
+/// The text of a reply to INFO: a verbatim string if a proxy speaks RESP3.
+fn text(value: Value) -> Result<String, StoreError> {
+    match value {
+        Value::VerbatimString { text, .. } => Ok(text),
+        value => Ok(Reply::of_command("INFO").text(Some(&value))?.unwrap_or_default()),
+    }
+}
+
+/// Asks for the groups of a ledger.
+pub(crate) fn groups(ledger: &str) -> Cmd {
+    redis::cmd("XINFO").arg("GROUPS").arg(ledger).to_owned()
+}
+
+/// The groups of a reply. A ledger that is not there, or no stream, has none.
+pub(crate) fn read_groups(answer: Result<Value, StoreError>) -> Result<Vec<GroupStats>, StoreError> {
+    let reply = Reply::of_command("XINFO GROUPS");
+    let groups = match answer {
+        Ok(value) => reply.array(value)?,
+        Err(StoreError::Server { kind: ServerKind::WrongType, .. }) => Vec::new(),
+        Err(StoreError::Server { why, .. }) if why.contains("no such key") => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    groups.into_iter().map(|group| read_group(&reply, group)).collect()
+}
+
+fn read_group(reply: &Reply<'_>, group: Value) -> Result<GroupStats, StoreError> {
+    let fields = reply.array(group)?;
+    let field = |name: &str| {
+        let is_named = |pair: &&[Value]| matches!(&pair[0], Value::BulkString(known) if known == name.as_bytes());
+        fields.chunks(2).find(is_named).and_then(|pair| pair.get(1))
+    };
+    let name = reply.text(field("name"))?.ok_or_else(|| reply.invalid(&fields))?;
+    // Valkey counted below zero after entries were removed: that is no number either.
+    let lag = reply.count(field("lag")).ok().flatten();
+    let delivered = reply.text(field("last-delivered-id"))?.and_then(|id| id.parse().ok()).unwrap_or_default();
+    Ok(GroupStats { name, pending: reply.count(field("pending"))?.unwrap_or_default(), lag, delivered })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lag_that_is_not_known_is_none() {
+        let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let group = |fields: Vec<Value>| {
+            let all = [vec![text("name"), text("db"), text("pending"), Value::Int(3)], fields].concat();
+            read_groups(Ok(Value::Array(vec![Value::Array(all)]))).unwrap().remove(0)
+        };
+        assert_eq!(group(vec![text("lag"), Value::Int(4)]).behind(), Some(7));
+        for unknown in [vec![], vec![text("lag"), Value::Nil], vec![text("lag"), Value::Int(-1)]] {
+            assert_eq!((group(unknown.clone()).lag, group(unknown).pending), (None, 3));
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! A second round of questions, about what sold: how many buyers there are, the newest orders, whether the ledger agrees
+//! with the stock; and about some ledgers, how far their consumer groups are behind.
+
+use std::cmp::Reverse;
+use std::time::Instant;
+
+use redis::{Cmd, Value};
+
+use crate::error::StoreError;
+use crate::model::id::StoredUser;
+use crate::model::layout::Kind;
+use crate::model::ledger::{Entry, EntryId, Op, unexplained_changes};
+use crate::read::stats::{groups, read_groups};
+use crate::read::watch::{NewestOrder, One, Watched, command};
+use crate::redis::call::several::Unanswered;
+use crate::script::reply::Reply;
+use crate::script::reply::entry;
+use crate::store::Store;
+
+/// The most activities whose ledgers are looked at in one reading: an entry of a file has hundreds of orders.
+const LOOKS: usize = 24;
+/// Entries whose orders are looked at in one reading.
+const ENTRIES: usize = 24;
+/// Entries that are compared in one reading, of one ledger and of all: those since the reading before, if they are no more.
+const COMPARED: usize = 1000;
+const ALL_COMPARED: usize = 2400;
+/// Orders that are kept of one entry, and of all.
+const OF_ENTRY: usize = 8;
+const KEPT: usize = 64;
+/// Ledgers whose groups are read in one reading: those that have groups, and others.
+const GROUPED: usize = 48;
+const UNGROUPED: usize = 16;
+
+/// What this user of the server may do, as far as is known.
+#[derive(Debug, Default)]
+pub(crate) struct Rights {
+    no_transactions: bool,
+    no_groups: bool,
+    no_ledger: bool,
+}
+
+/// What is asked about an activity.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Buyers,
+    /// Stock and newest entries at one instant: four replies.
+    Look,
+    /// Newest entries alone.
+    Newest,
+    Groups,
+}
+
+impl Ask {
+    fn replies(self) -> usize {
+        if self == Self::Look { 4 } else { 1 }
+    }
+}
+
+impl Store {
+    /// Asks what only some have to be asked; `sold` are those whose stock has just moved.
+    pub(crate) fn look(&mut self, watched: &mut Watched, sold: &[usize], read: Instant) -> Result<(), StoreError> {
+        let asks = self.asks(watched, sold);
+        let looks = asks.iter().filter(|(_, ask)| matches!(ask, Ask::Look | Ask::Newest)).count().max(1);
+        let shown = (ENTRIES / looks).max(1);
+        // What was written before anybody looked is not compared.
+        let most = if watched.readings == 1 { shown } else { COMPARED.min(ALL_COMPARED / looks) };
+        let commands: Vec<(Option<u16>, Cmd)> = asks
+            .iter()
+            .flat_map(|(nth, ask)| {
+                let one = &watched.activities[*nth];
+                commands(one, *ask, most, self.layout.kind()).into_iter().map(|command| (one.slot, command))
+            })
+            .collect();
+        let mut answers = self.servers.each_reply(&commands).into_iter();
+        for (nth, ask) in asks {
+            let answers: Vec<_> = answers.by_ref().take(ask.replies()).collect();
+            let Watched { activities, newest, rights, .. } = &mut *watched;
+            match activities[nth].take_answers(ask, answers, read, (shown, newest)) {
+                Ok(()) => {
+                    if matches!(ask, Ask::Look | Ask::Newest) {
+                        activities[nth].moved = 0;
+                    }
+                }
+                Err(Unanswered::Refused(StoreError::Permission { .. })) => match ask {
+                    Ask::Buyers => {}
+                    Ask::Look => rights.no_transactions = true,
+                    Ask::Newest => rights.no_ledger = true,
+                    Ask::Groups => rights.no_groups = true,
+                },
+                // The next reading says so, if it stays so.
+                Err(Unanswered::NotRun | Unanswered::Lost(_)) => {}
+                Err(Unanswered::Refused(error)) if error.passes() => {}
+                Err(Unanswered::Refused(error)) => return Err(error),
+            }
+        }
+        watched.newest.sort_by_key(|order| Reverse(order.id));
+        watched.newest.truncate(KEPT);
+        Ok(())
+    }
+
+    fn asks(&self, watched: &Watched, sold: &[usize]) -> Vec<(usize, Ask)> {
+        let mut asks = Vec::new();
+        let has_ledger = |nth: &usize| {
+            let view = watched.activities[*nth].view.as_ref();
+            view.is_some_and(|view| view.snapshot.ledger_last.is_some())
+        };
+        if self.layout.kind().has_users() {
+            asks.extend(sold.iter().map(|nth| (*nth, Ask::Buyers)));
+        }
+        let with_ledger: Vec<usize> = (0..watched.activities.len()).filter(has_ledger).collect();
+        let mut looked = with_ledger.clone();
+        if watched.readings == 1 {
+            // What was sold before anybody looked.
+            let last = |nth: &usize| {
+                let view = watched.activities[*nth].view.as_ref()?;
+                view.snapshot.ledger_last.as_ref()?.parse::<EntryId>().ok()
+            };
+            looked.sort_by_key(|nth| Reverse(last(nth)));
+        } else {
+            // Those that sold most since. The others' turn comes when they have sold more.
+            looked.retain(|nth| watched.activities[*nth].moved > 0);
+            looked.sort_by_key(|nth| Reverse(watched.activities[*nth].moved));
+        }
+        looked.truncate(LOOKS);
+        let rights = &watched.rights;
+        let look = if rights.no_transactions { Ask::Newest } else { Ask::Look };
+        if !(rights.no_transactions && rights.no_ledger) {
+            asks.extend(looked.into_iter().map(|nth| (nth, look)));
+        }
+        if !rights.no_groups {
+            let has_groups = |nth: &usize| {
+                let groups = watched.activities[*nth].view.as_ref().and_then(|view| view.groups.as_ref());
+                groups.is_some_and(|groups| !groups.is_empty())
+            };
+            let (with, without): (Vec<usize>, Vec<usize>) = with_ledger.into_iter().partition(has_groups);
+            for (list, most) in [(with, GROUPED), (without, UNGROUPED)] {
+                let from = (watched.readings * most).checked_rem(list.len()).unwrap_or(0);
+                let turn = list.iter().cycle().skip(from).take(most.min(list.len()));
+                asks.extend(turn.map(|nth| (*nth, Ask::Groups)));
+            }
+        }
+        asks
+    }
+}
+
+fn commands(one: &One, ask: Ask, entries: usize, kind: Kind) -> Vec<Cmd> {
+    let newest = || {
+        let mut command = redis::cmd("XREVRANGE");
+        command.arg(&one.keys.ledger).arg("+").arg(one.seen.to_string()).arg("COUNT").arg(entries).to_owned()
+    };
+    match ask {
+        Ask::Buyers => {
+            let count = if kind == Kind::Hash { "HLEN" } else { "SCARD" };
+            vec![command(count, &[one.keys.participants.as_deref().unwrap_or_default()])]
+        }
+        Ask::Look => vec![redis::cmd("MULTI"), command("GET", &[&one.keys.stock]), newest(), redis::cmd("EXEC")],
+        Ask::Newest => vec![newest()],
+        Ask::Groups => vec![groups(&one.keys.ledger)],
+    }
+}
+
+impl One {
+    fn take_answers(
+        &mut self,
+        ask: Ask,
+        mut answers: Vec<Result<Value, Unanswered>>,
+        read: Instant,
+        newest: (usize, &mut Vec<NewestOrder>),
+    ) -> Result<(), Unanswered> {
+        // Whoever may not do a part of a transaction is refused there, and at its end learns only that it failed.
+        let refused = |answer: &Result<Value, Unanswered>| {
+            matches!(answer, Err(Unanswered::Refused(StoreError::Permission { .. })))
+        };
+        let which = answers.iter().position(refused).unwrap_or(answers.len().saturating_sub(1));
+        let Some(view) = self.view.as_mut() else { return Ok(()) };
+        if which >= answers.len() {
+            return Ok(());
+        }
+        let answer = answers.swap_remove(which);
+        match ask {
+            Ask::Buyers => match answer? {
+                Value::Int(count) => view.snapshot.buyers = u64::try_from(count).ok(),
+                _ => view.snapshot.buyers = None,
+            },
+            Ask::Groups => {
+                let answer = match answer {
+                    Err(Unanswered::Refused(error)) => Err(error),
+                    answer => Ok(answer?),
+                };
+                view.groups = Some(read_groups(answer).map_err(Unanswered::Refused)?);
+            }
+            Ask::Newest => self.take_entries(&read_entries(answer?), read, newest),
+            Ask::Look => {
+                // Anything else is a transaction that a moved slot has torn: the next reading has another.
+                let Value::Array(parts) = answer? else { return Ok(()) };
+                let Ok([stock, entries]) = <[Value; 2]>::try_from(parts) else { return Ok(()) };
+                let entries = read_entries(entries);
+                let stock = match &stock {
+                    Value::BulkString(text) => Entry::count(Some(text)),
+                    _ => None,
+                };
+                if differs(
+                    view.snapshot.meta.as_ref().is_some_and(|meta| meta.ledger && meta.withdrawn.is_none()),
+                    stock,
+                    entries.first(),
+                ) {
+                    view.foreign_write = Some(read);
+                }
+                self.take_entries(&entries, read, newest);
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares entries, the newest first, back to the last one that was seen before, and keeps a bounded number of new orders.
+    fn take_entries(&mut self, entries: &[Entry], read: Instant, (shown, newest): (usize, &mut Vec<NewestOrder>)) {
+        let seen = self.seen;
+        if seen > EntryId::ZERO
+            && !unexplained_changes(entries).is_empty()
+            && let Some(view) = &mut self.view
+        {
+            view.foreign_write = Some(read);
+        }
+        self.seen = entries.first().map_or(seen, |last| seen.max(last.id));
+        for entry in entries.iter().take(shown).filter(|entry| entry.id > seen) {
+            let Some(op) = entry.known_op().filter(|op| op.takes() || op.returns() || *op == Op::Confirm) else {
+                continue;
+            };
+            // An entry that cannot be read is what `reconcile` reports.
+            let orders = entry.holdings().unwrap_or_default();
+            newest.extend(orders.iter().rev().take(OF_ENTRY).map(|order| NewestOrder {
+                id: entry.id,
+                activity: self.activity.clone(),
+                op,
+                user: StoredUser::new(order.user()),
+                quantity: order.count(1),
+            }));
+        }
+    }
+}
+
+/// Whether the stock is another than the one that the last entry left, at the same instant.
+fn differs(is_comparable: bool, stock: Option<u64>, last: Option<&Entry>) -> bool {
+    let left = last.filter(|last| !matches!(last.known_op(), None | Some(Op::Pause | Op::Resume)));
+    let left = left.and_then(|last| Entry::count(last.stock.as_deref()));
+    is_comparable && stock.zip(left).is_some_and(|(stock, left)| stock != left)
+}
+
+fn read_entries(value: Value) -> Vec<Entry> {
+    let reply = Reply::of_command("XREVRANGE");
+    let entries = reply.array(value).unwrap_or_default().into_iter();
+    entries.filter_map(|value| entry(&reply, value).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stock_that_no_entry_left_was_written_by_somebody_else() {
+        let mut last = Entry::new(EntryId::ZERO);
+        (last.op, last.stock) = (b"deduct".to_vec(), Some(b"5".to_vec()));
+        assert!(!differs(true, Some(5), Some(&last)));
+        assert!(differs(true, Some(4), Some(&last)));
+        for unknown in
+            [differs(false, Some(4), Some(&last)), differs(true, None, Some(&last)), differs(true, Some(4), None)]
+        {
+            assert!(!unknown);
+        }
+        last.op = b"pause".to_vec();
+        assert!(!differs(true, Some(4), Some(&last)));
+    }
+}

@@ -1,0 +1,302 @@
+//! Many activities read again and again, cheaply enough for once a second: two plain commands an activity.
+//!
+//! What seldom changes is read by the script `snapshot`, at one instant: at first, whenever the rules or withdrawn units
+//! changed, whenever something is corrupt or gone, and now and then. The stock is read before the rules, so a change
+//! between the two shows in the rules. Only what sold is asked for its buyers, and some of those for their newest
+//! orders. For an activity at rest no script runs: the script calls that `INFO` counts stay those of the sale.
+
+mod looks;
+mod raw;
+mod wholes;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, Value};
+
+use crate::error::StoreError;
+use crate::model::activity::Snapshot;
+use crate::model::id::{ActivityId, StoredUser};
+use crate::model::ledger::{EntryId, Op};
+use crate::model::time::Millis;
+use crate::read::stats::GroupStats;
+use crate::read::watch::looks::Rights;
+use crate::read::watch::raw::{Change, Raw};
+use crate::redis::call::several::Unanswered;
+use crate::script::keys::Keys;
+use crate::store::Store;
+
+/// How often each activity is read whole, whatever its rules say: a title and the type of other keys show there only.
+const WHOLE_AFTER: Duration = Duration::from_secs(60);
+
+/// Activities that are watched, as they were when they were last read.
+#[derive(Default)]
+pub struct Watched {
+    activities: Vec<One>,
+    /// The newest orders of all, the newest first.
+    newest: Vec<NewestOrder>,
+    /// How many scripts this called: the servers count them too.
+    own_calls: u64,
+    /// How often all were read.
+    readings: usize,
+    /// The server's clock, and when it was read.
+    clock: Option<(Millis, Instant)>,
+    rights: Rights,
+}
+
+/// One of them.
+struct One {
+    activity: ActivityId,
+    keys: Keys,
+    slot: Option<u16>,
+    raw: Option<Raw>,
+    view: Option<View>,
+    /// When it was last read at one instant.
+    whole: Option<Instant>,
+    /// The newest entry whose orders are known.
+    seen: EntryId,
+    /// Units by which the stock moved since its ledger was looked at.
+    moved: u64,
+}
+
+/// An activity as it was when it was last read.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// Its stock, rules and buyers.
+    pub snapshot: Snapshot,
+    /// When, by this machine's clock.
+    pub read: Instant,
+    /// Whether it could not be read the last time that all were.
+    pub is_old: bool,
+    /// The consumer groups of its ledger; `None` if they were not read yet, or must not be.
+    pub groups: Option<Vec<GroupStats>>,
+    /// When its stock was last seen to differ from what the ledger's last entry left, at one instant, or an entry from what the
+    /// one before left: something writes that is none of the scripts.
+    pub foreign_write: Option<Instant>,
+}
+
+/// An order from the end of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewestOrder {
+    /// The entry that records it.
+    pub id: EntryId,
+    /// Of what.
+    pub activity: ActivityId,
+    /// A purchase or a refund.
+    pub op: Op,
+    /// Whose.
+    pub user: StoredUser,
+    /// How many units.
+    pub quantity: Option<i64>,
+}
+
+/// One time that all were read.
+#[derive(Debug)]
+pub struct Reading {
+    /// When, by this machine's clock.
+    pub read: Instant,
+    /// When, by the server's.
+    pub at: Millis,
+    /// Why some activities, or all, could not be read.
+    pub error: Option<StoreError>,
+}
+
+impl Watched {
+    /// All that were read at least once, in the order in which they were given.
+    pub fn views(&self) -> impl Iterator<Item = &View> {
+        self.activities.iter().filter_map(|one| one.view.as_ref())
+    }
+
+    /// The newest orders of all, the newest first.
+    pub fn newest(&self) -> &[NewestOrder] {
+        &self.newest
+    }
+
+    /// How many scripts this called so far, on all servers.
+    pub fn own_calls(&self) -> u64 {
+        self.own_calls
+    }
+
+    /// What is needed of the past is found by number.
+    fn due(&self, whole: &mut Vec<usize>, read: Instant) {
+        let most = (self.activities.len() / 30).max(1);
+        let is_due = |one: &One| one.whole.is_some_and(|whole| read.duration_since(whole) >= WHOLE_AFTER);
+        let mut due: Vec<usize> = (0..self.activities.len()).filter(|nth| is_due(&self.activities[*nth])).collect();
+        due.sort_by_key(|nth| self.activities[*nth].whole);
+        let known: std::collections::HashSet<usize> = whole.iter().copied().collect();
+        whole.extend(due.into_iter().filter(|nth| !known.contains(nth)).take(most));
+    }
+}
+
+impl Store {
+    /// Watches these from now on. What is known of those that were watched before stays known.
+    pub fn watch(&self, watched: &mut Watched, activities: &[ActivityId]) {
+        let known = std::mem::take(&mut watched.activities);
+        let mut known: HashMap<ActivityId, One> = known.into_iter().map(|one| (one.activity.clone(), one)).collect();
+        let one = |activity: &ActivityId| {
+            let keys = self.keys(activity);
+            let slot = keys.slot();
+            let new = One {
+                activity: activity.clone(),
+                keys,
+                slot,
+                raw: None,
+                view: None,
+                whole: None,
+                seen: EntryId::ZERO,
+                moved: 0,
+            };
+            known.remove(activity).unwrap_or(new)
+        };
+        watched.activities = activities.iter().map(one).collect();
+    }
+
+    /// Reads all of them. What cannot be read is old from then on; nothing is asked twice.
+    ///
+    /// # Errors
+    /// The server refuses to be asked.
+    pub fn read_watched(&mut self, watched: &mut Watched) -> Result<Reading, StoreError> {
+        let mut commands = vec![(None, redis::cmd("TIME"))];
+        for one in &watched.activities {
+            commands.push((one.slot, command("GET", &[&one.keys.stock])));
+            commands.push((one.slot, command("HMGET", &[&one.keys.meta, "rules", "withdrawn"])));
+        }
+        let mut answers = self.servers.each_reply(&commands).into_iter();
+        let read = Instant::now();
+        let at = watched.now(answers.next(), read);
+        let mut reading = Reading { read, at, error: None };
+        let (mut whole, mut sold, mut lost) = (Vec::new(), Vec::new(), None);
+        for (nth, one) in watched.activities.iter_mut().enumerate() {
+            let (Some(stock), Some(meta)) = (answers.next(), answers.next()) else { break };
+            match Raw::read(stock, meta) {
+                Ok(raw) => match one.accept(raw, at, read) {
+                    Change::None => {}
+                    Change::Sold(units) => {
+                        one.moved = one.moved.saturating_add(units);
+                        sold.push(nth);
+                    }
+                    Change::Whole => whole.push(nth),
+                },
+                Err(Unanswered::Refused(error)) if !error.passes() => return Err(error),
+                Err(unanswered) => {
+                    one.view.iter_mut().for_each(|view| view.is_old = true);
+                    lost.get_or_insert(unanswered);
+                }
+            }
+        }
+        watched.readings += 1;
+        if let Some(unanswered) = lost {
+            reading.error = Some(self.why(unanswered));
+            // Of a server that is gone nothing more is asked: each question would take a timeout.
+            if watched.activities.iter().all(|one| one.view.as_ref().is_none_or(|view| view.is_old)) {
+                return Ok(reading);
+            }
+        }
+        watched.due(&mut whole, read);
+        if let Err(error) = self.read_whole(watched, &whole, read) {
+            if watched.readings == 1 {
+                return Err(error);
+            }
+            reading.error.get_or_insert(error);
+        }
+        if let Err(error) = self.look(watched, &sold, read) {
+            reading.error.get_or_insert(error);
+        }
+        Ok(reading)
+    }
+
+    /// Reads some of them at one instant each.
+    fn read_whole(&mut self, watched: &mut Watched, which: &[usize], read: Instant) -> Result<(), StoreError> {
+        let activities: Vec<ActivityId> = which.iter().map(|nth| watched.activities[*nth].activity.clone()).collect();
+        watched.own_calls += activities.len() as u64;
+        let snapshots = match self.snapshots(&activities) {
+            Ok(snapshots) => snapshots,
+            Err(error) => {
+                for nth in which {
+                    let one = &mut watched.activities[*nth];
+                    // It is asked for again.
+                    one.raw = None;
+                    one.view.iter_mut().for_each(|view| view.is_old = true);
+                }
+                return Err(error);
+            }
+        };
+        for (nth, snapshot) in which.iter().zip(snapshots) {
+            let one = &mut watched.activities[*nth];
+            one.whole = Some(read);
+            let (groups, foreign_write) =
+                one.view.take().map_or((None, None), |view| (view.groups, view.foreign_write));
+            one.view = Some(View { snapshot, read, is_old: false, groups, foreign_write });
+        }
+        Ok(())
+    }
+
+    /// Why there was no answer; on a cluster, who serves what is asked again.
+    fn why(&mut self, unanswered: Unanswered) -> StoreError {
+        let shown = self.servers.target().shown.clone();
+        if self.servers.is_cluster() {
+            // Another node may know a new primary; if none does, nobody is there.
+            if let Err(error) = self.servers.read_map(None) {
+                return error;
+            }
+        }
+        match unanswered {
+            Unanswered::Refused(error) => error,
+            Unanswered::Lost(why) => StoreError::Unreachable { server: shown, why },
+            Unanswered::NotRun => {
+                let nodes = self.servers.primaries();
+                let failed = nodes.into_iter().find_map(|node| self.servers.node(node).connection().err());
+                failed
+                    .unwrap_or_else(|| StoreError::Unreachable { server: shown, why: "the connection was lost".into() })
+            }
+        }
+    }
+}
+
+impl Watched {
+    /// The server's clock; if it does not say, as far as it must have come since.
+    fn now(&mut self, answer: Option<Result<Value, Unanswered>>, read: Instant) -> Millis {
+        let part = |value: &Value| match value {
+            Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse::<u64>().ok(),
+            _ => None,
+        };
+        let clock = match answer {
+            Some(Ok(Value::Array(parts))) => parts.first().and_then(part).zip(parts.get(1).and_then(part)),
+            _ => None,
+        };
+        let at = match (clock, self.clock) {
+            (Some((seconds, micros)), _) => Millis::new(seconds.saturating_mul(1000).saturating_add(micros / 1000)),
+            (None, Some((at, then))) => {
+                let since = u64::try_from(read.duration_since(then).as_millis()).unwrap_or(u64::MAX);
+                Millis::new(at.get().saturating_add(since))
+            }
+            (None, None) => Millis::new(0),
+        };
+        self.clock = Some((at, read));
+        at
+    }
+}
+
+impl One {
+    /// Takes what was read, and says what else must be asked for.
+    fn accept(&mut self, raw: Raw, at: Millis, read: Instant) -> Change {
+        let before = self.raw.replace(raw.clone());
+        let (Some(before), Some(view)) = (before, &mut self.view) else { return Change::Whole };
+        let change = raw.since(&before, view.snapshot.status);
+        if matches!(change, Change::Whole) {
+            return change;
+        }
+        if let Change::Sold(_) = change {
+            let withdrawn = view.snapshot.meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
+            view.snapshot.stock = raw.stock().map(|stock| stock + withdrawn);
+        }
+        view.snapshot.at = at;
+        view.read = read;
+        view.is_old = false;
+        change
+    }
+}
+
+fn command(name: &str, arguments: &[&str]) -> Cmd {
+    redis::cmd(name).arg(arguments).to_owned()
+}

@@ -1,0 +1,100 @@
+//! What the two plain commands say of an activity, and what a difference means.
+
+use redis::Value;
+
+use crate::error::ServerKind;
+use crate::error::StoreError;
+use crate::model::number::whole;
+use crate::model::status::Status;
+use crate::redis::call::several::Unanswered;
+
+/// Stock, and rules with withdrawn units, as the server sent them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Raw {
+    stock: Plain,
+    meta: Plain,
+}
+
+/// A reply.
+#[derive(Debug, Clone, PartialEq)]
+enum Plain {
+    Value(Value),
+    /// The key is of another type.
+    WrongType,
+}
+
+/// What has to be asked for after a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Nothing.
+    None,
+    /// The stock moved by so many units and nothing else did.
+    Sold(u64),
+    /// All of it.
+    Whole,
+}
+
+impl Raw {
+    /// The answers to GET and HMGET.
+    pub(crate) fn read(stock: Result<Value, Unanswered>, meta: Result<Value, Unanswered>) -> Result<Self, Unanswered> {
+        Ok(Self { stock: Plain::read(stock)?, meta: Plain::read(meta)? })
+    }
+
+    /// The number in the stock key.
+    pub(crate) fn stock(&self) -> Option<u64> {
+        match &self.stock {
+            Plain::Value(Value::BulkString(text)) => whole(std::str::from_utf8(text).ok()?),
+            _ => None,
+        }
+    }
+
+    /// What changed since another reading, whose status was that.
+    pub(crate) fn since(&self, before: &Self, status: Status) -> Change {
+        match (self.stock(), before.stock()) {
+            _ if self == before => Change::None,
+            (Some(now), Some(then)) if self.meta == before.meta && status.is_done() => Change::Sold(now.abs_diff(then)),
+            _ => Change::Whole,
+        }
+    }
+}
+
+impl Plain {
+    fn read(answer: Result<Value, Unanswered>) -> Result<Self, Unanswered> {
+        match answer {
+            Ok(value) => Ok(Self::Value(value)),
+            Err(Unanswered::Refused(StoreError::Server { kind: ServerKind::WrongType, .. })) => Ok(Self::WrongType),
+            Err(other) => Err(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(stock: Option<&str>, rules: &str) -> Raw {
+        let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let meta = Value::Array(vec![text(rules), Value::Nil]);
+        Raw::read(Ok(stock.map_or(Value::Nil, text)), Ok(meta)).unwrap()
+    }
+
+    #[test]
+    fn only_a_stock_that_moved_needs_no_whole_reading() {
+        let before = raw(Some("5"), "live");
+        let since = |now: Raw| now.since(&before, Status::Ok);
+        assert_eq!(since(raw(Some("5"), "live")), Change::None);
+        assert_eq!(since(raw(Some("3"), "live")), Change::Sold(2));
+        for other in [raw(Some("5"), "paused"), raw(Some("3"), "paused"), raw(None, "live"), raw(Some("x"), "live")] {
+            assert_eq!(since(other), Change::Whole);
+        }
+        assert_eq!(raw(Some("3"), "live").since(&before, Status::Corrupt), Change::Whole);
+    }
+
+    #[test]
+    fn what_stays_corrupt_is_not_read_again_and_again() {
+        let wrong = || Err(Unanswered::Refused(StoreError::Server { kind: ServerKind::WrongType, why: String::new() }));
+        let corrupt = Raw::read(wrong(), Ok(Value::Nil)).unwrap();
+        assert_eq!(corrupt.since(&corrupt.clone(), Status::Corrupt), Change::None);
+        assert_eq!(corrupt.stock(), None);
+    }
+}

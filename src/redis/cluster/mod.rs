@@ -1,0 +1,392 @@
+//! One server, or the nodes of a cluster: who serves which slot, and the connections to each.
+//!
+//! A single server is a cluster of one node of which no map is ever read: each call goes there. With several seeds, a
+//! call goes to the one that probably serves its slot, and follows one `MOVED`; what is read or written in many places
+//! reads the map first.
+
+mod map;
+pub(crate) mod server;
+
+use std::collections::{HashMap, HashSet};
+
+use redis::{Cmd, Value};
+
+use crate::error::redirection::Redirection;
+use crate::error::{ServerKind, StoreError, TlsFault};
+use crate::model::layout::Layout;
+use crate::model::slot::SLOTS;
+use crate::redis::cluster::server::Server;
+use crate::redis::connect::Target;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+
+/// The number of a node that nobody knows.
+const UNKNOWN: u16 = u16::MAX;
+
+/// Whether the servers are a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing spoke against a single server yet.
+    Unknown,
+    /// It is a single server.
+    Single,
+    /// They are nodes of a cluster.
+    Cluster,
+}
+
+/// All servers of a store: one, or the nodes of a cluster.
+pub struct Servers {
+    target: Target,
+    layout: Layout,
+    kind: Kind,
+    /// The seeds, then what redirections and maps named.
+    nodes: Vec<Server>,
+    seeds: usize,
+    /// The node that serves each slot, as far as is known; empty if nothing is.
+    owners: Vec<u16>,
+    /// Whether the map was read.
+    has_map: bool,
+    /// The ids of nodes, as the map has them.
+    ids: HashMap<usize, String>,
+    /// The nodes that no replica follows, as a node of the cluster or the single server said when somebody asked last.
+    alone: HashSet<usize>,
+    /// The node that a reply is to come from: see [`send`](Self::send).
+    under_way: Option<usize>,
+    /// Whether a call waits for a failover; else only as long as for one server.
+    is_patient: bool,
+}
+
+impl Servers {
+    /// Nothing is sent yet.
+    pub fn new(target: Target, layout: Layout) -> Self {
+        let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
+        let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
+        let seeds = nodes.len();
+        let (owners, has_map, under_way, is_patient) = (Vec::new(), false, None, true);
+        let (ids, alone) = (HashMap::new(), HashSet::new());
+        Self { target, layout, kind, seeds, nodes, owners, has_map, ids, alone, under_way, is_patient }
+    }
+
+    /// Waits for no failover from now on.
+    pub(crate) fn be_impatient(&mut self) {
+        self.is_patient = false;
+    }
+
+    /// Whether a call waits until another server has taken over.
+    pub(crate) fn waits_for_failover(&self) -> bool {
+        self.is_patient && self.fail_over()
+    }
+
+    /// The same servers, without a connection.
+    pub fn another(&self) -> Self {
+        let nodes = self.nodes.iter().map(|node| Server::new(node.target.clone())).collect();
+        let (target, owners) = (self.target.clone(), self.owners.clone());
+        let (ids, alone) = (self.ids.clone(), self.alone.clone());
+        Self { target, nodes, owners, ids, alone, under_way: None, ..*self }
+    }
+
+    /// Where they are and how to log in, as it was given.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The same servers with their connections; those that are needed here are made again.
+    pub(crate) fn take(&mut self) -> Self {
+        let mut taken = self.another();
+        for (node, own) in taken.nodes.iter_mut().zip(&mut self.nodes) {
+            *node = own.take();
+        }
+        taken
+    }
+
+    /// Whether the map was read.
+    pub(crate) fn has_map(&self) -> bool {
+        self.has_map
+    }
+
+    /// Whether they are known to be nodes of a cluster.
+    pub fn is_cluster(&self) -> bool {
+        self.kind == Kind::Cluster
+    }
+
+    /// One of them.
+    pub(crate) fn node(&mut self, nth: usize) -> &mut Server {
+        &mut self.nodes[nth]
+    }
+
+    /// The node that serves a slot, or probably does. Without a slot, any that was not found to be down.
+    pub(crate) fn node_of(&self, slot: Option<u16>) -> usize {
+        if let Some(owner) = slot.and_then(|slot| self.owners.get(usize::from(slot))).filter(|owner| **owner != UNKNOWN)
+        {
+            return usize::from(*owner);
+        }
+        let guess = usize::from(slot.unwrap_or(0)) * self.seeds / usize::from(SLOTS);
+        let count = self.nodes.len();
+        (guess..guess + count).map(|nth| nth % count).find(|nth| !self.nodes[*nth].is_down()).unwrap_or(guess)
+    }
+
+    /// Connects to any of them.
+    ///
+    /// # Errors
+    /// None can be reached.
+    pub(crate) fn connect_any(&mut self) -> Result<(), StoreError> {
+        let mut failed = None;
+        for node in &mut self.nodes {
+            match node.connection() {
+                Ok(_) => return Ok(()),
+                Err(error) => _ = failed.get_or_insert(error),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Sends a command that only reads, without another try; its reply must be [received](Self::receive) before
+    /// anything else is sent.
+    pub(crate) fn send(&mut self, slot: Option<u16>, command: &Cmd) -> Result<(), StoreError> {
+        let nth = self.node_of(slot);
+        self.node(nth).write(&command.get_packed_command())?;
+        self.under_way = Some(nth);
+        Ok(())
+    }
+
+    /// The reply to what was sent.
+    pub(crate) fn receive(&mut self) -> Result<Value, StoreError> {
+        let nth = self.under_way.take().unwrap_or(0);
+        let server = self.node(nth);
+        let reply = server.read()?;
+        server.checked(reply)
+    }
+
+    /// The same; `None` if nothing was sent.
+    pub(crate) fn receive_sent(&mut self) -> Option<Result<Value, StoreError>> {
+        self.under_way.is_some().then(|| self.receive())
+    }
+
+    /// The connection that a cursor of a slot is good for: the node, and how often it was connected to.
+    pub(crate) fn cursor_scope(&self, slot: Option<u16>) -> (usize, u64) {
+        let nth = self.node_of(slot);
+        (nth, self.nodes[nth].connected())
+    }
+
+    /// Follows a redirection of a node, and gives the number of the node that it names.
+    pub(crate) fn redirect(&mut self, from: usize, to: &Redirection) -> usize {
+        let target = self.nodes[from].target.node(&to.host, to.port);
+        let nth = self.number(target);
+        if !to.is_ask {
+            self.set_owner(to.slot, to.slot, nth);
+        }
+        nth
+    }
+
+    /// The number of a node, a new one if it was not named before.
+    fn number(&mut self, target: Target) -> usize {
+        if let Some(known) = self.nodes.iter().position(|node| node.target.is_at(&target)) {
+            return known;
+        }
+        self.nodes.push(Server::new(target));
+        self.nodes.len() - 1
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // A cluster has at most 16,384 nodes.
+    fn set_owner(&mut self, first: u16, last: u16, nth: usize) {
+        self.owners.resize(usize::from(SLOTS), UNKNOWN);
+        self.owners[usize::from(first)..=usize::from(last)].fill(nth as u16);
+    }
+
+    /// Records that they are nodes of a cluster.
+    ///
+    /// # Errors
+    /// The layout has no keys for one.
+    pub(crate) fn found_cluster(&mut self) -> Result<(), StoreError> {
+        self.kind = Kind::Cluster;
+        self.check_layout()
+    }
+
+    /// Refuses a layout whose keys of an activity are in several slots.
+    ///
+    /// # Errors
+    /// It is one, and the servers are known to be a cluster.
+    pub(crate) fn check_layout(&self) -> Result<(), StoreError> {
+        match self.is_cluster().then(|| Keys::slots(self.layout)) {
+            Some(slots) if slots > 1 => Err(StoreError::SpreadLayout { layout: self.layout.name(), slots }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds out whether they are a cluster, and reads the map if so, once.
+    ///
+    /// # Errors
+    /// The layout has no keys for a cluster, or no server can be reached.
+    pub(crate) fn discover(&mut self) -> Result<(), StoreError> {
+        self.check_layout()?;
+        if self.kind == Kind::Single || self.has_map {
+            return Ok(());
+        }
+        match self.read_map(None) {
+            Ok(()) => self.check_layout(),
+            Err(error) if error.is_connection() => Err(self.explained(error)),
+            Err(error) if self.is_cluster() => self.check_layout().and(Err(error)),
+            // Nobody may ask: what concerns all nodes would silently be done at one.
+            Err(error @ StoreError::Permission { .. }) if self.refuses_two_slots() => {
+                self.found_cluster()?;
+                Err(error)
+            }
+            // It is no cluster.
+            Err(_) => {
+                self.kind = Kind::Single;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a server refuses keys of two slots in one call, as every node of a cluster does.
+    fn refuses_two_slots(&mut self) -> bool {
+        let Some(node) = self.nodes.iter_mut().find(|node| !node.is_down()) else { return false };
+        let (before, after) = Keys::stock_pattern(self.layout);
+        let mut call = redis::cmd("EVAL");
+        call.arg("return 1").arg(2).arg(format!("{before}1{after}")).arg(format!("{before}2{after}"));
+        matches!(node.ask(&call), Err(StoreError::Server { kind: ServerKind::CrossSlot, .. }))
+    }
+
+    /// Reads the map again, from any node but one that failed, if there is another.
+    ///
+    /// # Errors
+    /// No node gave it.
+    pub(crate) fn read_map(&mut self, but: Option<usize>) -> Result<(), StoreError> {
+        let mut order: Vec<usize> = (0..self.nodes.len()).filter(|nth| Some(*nth) != but).collect();
+        order.sort_by_key(|nth| self.nodes[*nth].is_down());
+        order.extend(but);
+        let mut failed = None;
+        for nth in order {
+            let command = redis::cmd("CLUSTER").arg("SLOTS").to_owned();
+            match self.nodes[nth].ask(&command).and_then(map::read) {
+                // A node that was reset knows of nobody; another one may.
+                Ok(ranges) if ranges.is_empty() => {
+                    self.kind = Kind::Cluster;
+                    let why = "CLUSTER SLOTS is empty".to_owned();
+                    _ = failed.get_or_insert(StoreError::Server { kind: ServerKind::NoSlots, why });
+                }
+                Ok(ranges) => {
+                    self.take_map(nth, ranges);
+                    return Ok(());
+                }
+                Err(error) => _ = failed.get_or_insert(error),
+            }
+        }
+        Err(failed.unwrap_or_else(|| StoreError::Unreachable { server: self.target.shown.clone(), why: String::new() }))
+    }
+
+    fn take_map(&mut self, from: usize, ranges: Vec<map::Range>) {
+        self.kind = Kind::Cluster;
+        self.has_map = true;
+        self.owners.clear();
+        self.ids.clear();
+        for range in ranges {
+            let target = self.nodes[from].target.node(&range.host, range.port);
+            let nth = self.number(target);
+            self.set_owner(range.first, range.last, nth);
+            self.ids.insert(nth, range.id);
+        }
+        self.owners.resize(usize::from(SLOTS), UNKNOWN);
+    }
+
+    /// Finds out anew who serves which slot, and which nodes have replicas.
+    ///
+    /// # Errors
+    /// The layout has no keys for a cluster, or no server can be reached.
+    pub(crate) fn look_for_replicas(&mut self) -> Result<(), StoreError> {
+        if self.has_map {
+            self.read_map(None).map_err(|error| self.explained(error))?;
+        } else {
+            self.discover()?;
+        }
+        // Who may not ask takes a node for one that has some.
+        self.alone = if self.is_cluster() {
+            // The map says nothing of a replica that has got nothing yet.
+            let nodes = self.ask_any(redis::cmd("CLUSTER").arg("NODES")).ok();
+            let nodes = Reply::of_command("CLUSTER NODES").text(nodes.as_ref())?;
+            let followed = nodes.map(|nodes| map::followed(&nodes));
+            let is_alone =
+                |id: &String| followed.as_ref().is_some_and(|followed| !id.is_empty() && !followed.contains(id));
+            self.ids.iter().filter(|(_, id)| is_alone(id)).map(|(nth, _)| *nth).collect()
+        } else if self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
+            HashSet::from([0])
+        } else {
+            HashSet::new()
+        };
+        Ok(())
+    }
+
+    /// Whether a node has replicas, as far as is known: [`look_for_replicas`](Self::look_for_replicas) first. One of which
+    /// nothing is known may have some.
+    pub(crate) fn is_followed(&self, node: usize) -> bool {
+        !self.alone.contains(&node)
+    }
+
+    /// The nodes that serve slots; the only server if it is no cluster. [`discover`](Self::discover) first.
+    pub(crate) fn primaries(&self) -> Vec<usize> {
+        if self.owners.is_empty() {
+            return vec![0];
+        }
+        let mut primaries: Vec<usize> =
+            self.owners.iter().filter(|owner| **owner != UNKNOWN).map(|owner| usize::from(*owner)).collect();
+        primaries.sort_unstable();
+        primaries.dedup();
+        primaries
+    }
+
+    /// Whether another node may know who serves a slot of which nothing is known.
+    pub(crate) fn has_other(&self, slot: Option<u16>, but: usize) -> bool {
+        let is_known = slot.and_then(|slot| self.owners.get(usize::from(slot))).is_some_and(|owner| *owner != UNKNOWN);
+        !is_known && self.nodes.iter().enumerate().any(|(nth, node)| nth != but && !node.is_down())
+    }
+
+    /// Whether any of them ever accepted a connection.
+    pub(crate) fn was_reached(&self) -> bool {
+        self.nodes.iter().any(|node| node.connected() > 0)
+    }
+
+    /// Whether another server takes over from one that fails: on a cluster, and behind Sentinel.
+    pub(crate) fn fail_over(&self) -> bool {
+        self.is_cluster() || self.target.primary_name().is_some()
+    }
+
+    /// The error after which nothing is tried any more. If nobody ever replied because TLS is spoken there, nothing
+    /// can have run, whatever was sent.
+    pub(crate) fn explained(&self, error: StoreError) -> StoreError {
+        let is_silent = matches!(error, StoreError::Unknown { .. } | StoreError::Unreachable { .. })
+            && !self.nodes.iter().any(Server::has_replied);
+        match self.nodes.first().map(|node| &node.target).filter(|target| is_silent && target.lacks_tls()) {
+            Some(target) => {
+                let why = "the server speaks TLS at this port".to_owned();
+                StoreError::Tls { server: target.shown.clone(), fault: TlsFault::OnlyTls, why }
+            }
+            None => error,
+        }
+    }
+
+    /// The number of the node that serves each slot; empty if nothing is known.
+    pub(crate) fn owners(&self) -> &[u16] {
+        &self.owners
+    }
+
+    /// Records what an error says about the servers.
+    ///
+    /// # Errors
+    /// The layout has no keys for a cluster.
+    pub(crate) fn learn(&mut self, error: &StoreError) -> Result<(), StoreError> {
+        match error {
+            StoreError::Redirected(_) => self.found_cluster(),
+            StoreError::Server {
+                kind: ServerKind::CrossSlot | ServerKind::Moving | ServerKind::ClusterDown, ..
+            } => self.found_cluster(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a reply to `ROLE` is that of a primary without replicas.
+pub(crate) fn is_alone(role: &Value) -> bool {
+    let Value::Array(parts) = role else { return false };
+    matches!(parts.as_slice(), [Value::BulkString(role), _, Value::Array(replicas)] if role == b"master" && replicas.is_empty())
+}

@@ -1,0 +1,133 @@
+//! One server, or one node of a cluster: its address, and a connection that is made when it is first needed.
+
+use redis::{Cmd, RedisError, Value};
+
+use crate::error::{SentinelFault, ServerKind, StoreError};
+use crate::redis::connect::Target;
+use crate::redis::connection::Connection;
+use crate::redis::sentinel::connect;
+
+/// A server, connected to when it is first needed.
+pub struct Server {
+    /// Where it is.
+    pub target: Target,
+    connection: Option<Connection>,
+    /// How often it was connected to. A cursor is of one connection: another one may be to another server.
+    connected: u64,
+    /// Whether the last attempt to connect failed, or the connection broke.
+    is_down: bool,
+    /// Whether it ever replied.
+    has_replied: bool,
+    /// Whether it refused a write because it is no primary: what is sent next goes to whoever is that then.
+    is_demoted: bool,
+}
+
+impl Server {
+    /// Nothing is sent yet.
+    pub fn new(target: Target) -> Self {
+        Self { target, connection: None, connected: 0, is_down: false, has_replied: false, is_demoted: false }
+    }
+
+    /// The connection, made now if there is none.
+    pub fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let connection = connect(&self.target);
+                self.is_down = connection.is_err();
+                self.connected += u64::from(connection.is_ok());
+                connection?
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    /// Another connection to it.
+    pub fn another(&mut self) -> Result<Connection, StoreError> {
+        let connection = connect(&self.target);
+        self.is_down = connection.is_err();
+        connection
+    }
+
+    /// What becomes readable when its reply comes; `None` if bytes may be here already.
+    #[cfg(unix)]
+    pub(crate) fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.connection.as_ref()?.fd()
+    }
+
+    /// How often it was connected to: another number means another connection.
+    pub fn connected(&self) -> u64 {
+        self.connected
+    }
+
+    /// Whether it ever replied to what was sent here.
+    pub fn has_replied(&self) -> bool {
+        self.has_replied
+    }
+
+    /// Whether the last attempt to connect failed, or the connection broke since.
+    pub fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// Writes packed commands. A connection that breaks is forgotten, here and below.
+    pub(crate) fn write(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+        if std::mem::take(&mut self.is_demoted) {
+            self.disconnect();
+        }
+        let written = self.connection()?.send(packed);
+        written.inspect_err(|_| self.disconnect())
+    }
+
+    /// The next reply; an error reply is a value too.
+    pub(crate) fn read(&mut self) -> Result<Value, StoreError> {
+        let read = self.connection()?.reply();
+        self.has_replied |= read.is_ok();
+        if let Ok(Value::ServerError(error)) = &read {
+            // In the text of Redis 6.2, if a script was refused.
+            let is_in_script = || error.details().is_some_and(|text| text.contains("-READONLY "));
+            self.is_demoted |= error.code() == "READONLY" || is_in_script();
+        }
+        read.inspect_err(|_| self.disconnect())
+    }
+
+    /// Sends one command and gives its reply, without another try.
+    pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        self.write(&command.get_packed_command())?;
+        let reply = self.read()?;
+        self.checked(reply)
+    }
+
+    /// A reply, or what an error reply means.
+    pub(crate) fn checked(&self, reply: Value) -> Result<Value, StoreError> {
+        match reply {
+            Value::ServerError(error) => {
+                let error = RedisError::from(error);
+                let meaning = StoreError::of_reply(&error, &self.target.shown);
+                Err(self.failover(meaning.unwrap_or_else(|| self.target.unreachable(&error))))
+            }
+            reply => Ok(reply),
+        }
+    }
+
+    /// The sentinels will name another server for one that is no primary any more.
+    fn failover(&self, error: StoreError) -> StoreError {
+        match (self.target.primary_name(), error) {
+            (Some(primary), StoreError::Server { kind: ServerKind::ReadOnly, why }) => {
+                SentinelFault::Failover { primary: primary.to_owned(), why }.into()
+            }
+            (_, error) => error,
+        }
+    }
+
+    /// The same server with the connection, which is made again here if it is needed.
+    pub fn take(&mut self) -> Self {
+        Self { connection: self.connection.take(), ..Self::new(self.target.clone()) }
+    }
+
+    /// Forgets a connection that failed.
+    pub fn disconnect(&mut self) {
+        self.connection = None;
+        self.is_down = true;
+    }
+}

@@ -1,0 +1,162 @@
+//! Reads a server's URL, and shows where a server is without any secret. `redis://n1,n2,n3` names nodes of one cluster.
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+
+/// Where a server is, and the login in its URL; several if the URL names nodes of a cluster.
+pub(crate) fn read(url: &str) -> Option<Vec<ConnectionInfo>> {
+    each_host(url)?.iter().map(|url| read_one(url)).collect()
+}
+
+/// A URL for each host of one that lists them, with what they have in common.
+fn each_host(url: &str) -> Option<Vec<String>> {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    // The path of a socket may have commas.
+    if scheme.contains("unix") || !rest.contains(',') {
+        return Some(vec![url.to_owned()]);
+    }
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    // An empty host would be some default.
+    let fits = |host: &&str| !host.is_empty() && !host.starts_with(':');
+    hosts.split(',').map(|host| Some(host).filter(fits).map(|host| format!("{scheme}{login}{host}{after}"))).collect()
+}
+
+/// Where one server is, and the login in its URL.
+pub(crate) fn read_one(url: &str) -> Option<ConnectionInfo> {
+    if let Some((scheme, rest)) = url.split_once("://") {
+        // `unix:///a?b` would be cut at the `?`, and a password in a query of another name would be ignored.
+        let known: &[&str] = if scheme.contains("unix") { &["db", "user", "pass", "protocol"] } else { &["protocol"] };
+        let query = rest.split_once('#').map_or(rest, |(before, _)| before).split_once('?').map(|(_, query)| query);
+        let keys =
+            query.into_iter().flat_map(|query| query.split('&')).map(|pair| pair.split('=').next().unwrap_or(pair));
+        if !keys.into_iter().all(|key| known.contains(&key)) {
+            return None;
+        }
+        return match scheme {
+            "rediss" => encrypted("redis", rest),
+            "valkeys" => encrypted("valkey", rest),
+            _ => url.into_connection_info().ok(),
+        };
+    }
+    // `localhost:6379`: what looks like a login or a path is none.
+    let (host, port) = url.rsplit_once(':')?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let is_name = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let is_host = is_name || host.parse::<std::net::Ipv6Addr>().is_ok();
+    let port =
+        port.parse::<u16>().ok().filter(|number| *number != 0 && port.bytes().all(|byte| byte.is_ascii_digit()))?;
+    is_host.then(|| ConnectionAddr::Tcp(host.to_owned(), port).into_connection_info().ok()).flatten()
+}
+
+/// A URL with TLS, whose fragment `#insecure` accepts any certificate. redis-rs reads it if it speaks TLS itself.
+fn encrypted(scheme: &str, rest: &str) -> Option<ConnectionInfo> {
+    let (rest, insecure) = match rest.split_once('#') {
+        Some((rest, "insecure")) => (rest, true),
+        Some(_) => return None,
+        None => (rest, false),
+    };
+    let info = format!("{scheme}://{rest}").into_connection_info().ok()?;
+    let ConnectionAddr::Tcp(host, port) = info.addr().clone() else { return None };
+    Some(info.set_addr(ConnectionAddr::TcpTls { host, port, insecure, tls_params: None }))
+}
+
+/// As it may be shown: made of what was understood, never of the URL's text.
+pub(crate) fn shown(all: &[ConnectionInfo]) -> String {
+    let Some(info) = all.first() else { return String::new() };
+    let login = match (info.redis_settings().username(), info.redis_settings().password()) {
+        (Some(user), Some(_)) => format!("{user}:***@"),
+        // A user alone may be a password in the wrong place.
+        (Some(_), None) => "***@".to_owned(),
+        (None, Some(_)) => ":***@".to_owned(),
+        (None, None) => String::new(),
+    };
+    let database = match info.redis_settings().db() {
+        0 => String::new(),
+        database => format!("/{database}"),
+    };
+    let hosts: Vec<String> = all.iter().filter_map(|info| host_and_port(info.addr())).collect();
+    let hosts = hosts.join(",");
+    match info.addr() {
+        ConnectionAddr::Tcp(..) => format!("redis://{login}{hosts}{database}"),
+        ConnectionAddr::TcpTls { .. } => format!("rediss://{login}{hosts}{database}"),
+        ConnectionAddr::Unix(path) => {
+            let settings = info.redis_settings();
+            let database = (settings.db() != 0).then(|| format!("db={}", settings.db()));
+            let user = settings.username().map(|user| format!("user={user}"));
+            let password = settings.password().map(|_| "pass=***".to_owned());
+            let query: Vec<String> = [database, user, password].into_iter().flatten().collect();
+            let mark = if query.is_empty() { "" } else { "?" };
+            format!("unix://{}{mark}{}", path.display(), query.join("&"))
+        }
+        // redis-rs may learn to reach servers in other ways.
+        _ => "the given address".to_owned(),
+    }
+}
+
+fn host_and_port(address: &ConnectionAddr) -> Option<String> {
+    let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) = address else { return None };
+    Some(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for (url, expected) in [
+            ("redis://10.0.0.5:6379", "redis://10.0.0.5:6379"),
+            ("redis://10.0.0.5", "redis://10.0.0.5:6379"),
+            ("localhost:7000", "redis://localhost:7000"),
+            ("[::1]:7000", "redis://[::1]:7000"),
+            ("redis://[::1]:7000/2", "redis://[::1]:7000/2"),
+            ("redis://me:se@cret@10.0.0.5", "redis://me:***@10.0.0.5:6379"),
+            ("redis://:secret@10.0.0.5/1", "redis://:***@10.0.0.5:6379/1"),
+            ("redis://secret@10.0.0.5", "redis://***@10.0.0.5:6379"),
+            ("rediss://me:secret@10.0.0.5:1/#insecure", "rediss://me:***@10.0.0.5:1"),
+            ("unix:///run/r.sock?db=1&pass=secret", "unix:///run/r.sock?db=1&pass=***"),
+            ("unix:///run/r.sock?user=a@b&pass=secret", "unix:///run/r.sock?user=a@b&pass=***"),
+            ("redis://n1,n2:7001,[::1]:7002", "redis://n1:6379,n2:7001,[::1]:7002"),
+            ("rediss://me:a,b@n1,n2/#insecure", "rediss://me:***@n1:6379,n2:6379"),
+            ("n1:1,n2:2", "redis://n1:1,n2:2"),
+            ("unix:///a,b", "unix:///a,b"),
+        ] {
+            assert_eq!(read(url).map(|all| shown(&all)).as_deref(), Some(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_as_a_whole() {
+        for url in [
+            "",
+            "nonsense",
+            "me:pw@h",
+            "me:pw@h:6379",
+            "redis:/me:pw@h",
+            "redis://",
+            "redis://host:port",
+            "http://localhost",
+            "redis://h?password=pw",
+            "redis://h/?user=a@b&pass=pw",
+            "unix://h?pass=pw",
+            "unix:///s?password=pw",
+            "localhost",
+            "localhost:0",
+            "localhost:65536",
+            "localhost:+1",
+            ":6379",
+            "a b:6379",
+            "redis://h/db",
+            "redis://n1,",
+            "redis://,n1",
+            "redis://n1,:7000",
+            "redis://me:pw@n1,http://n2",
+            "n1,n2",
+        ] {
+            assert!(read(url).is_none(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! One connection: commands out, replies in. We read replies ourselves, over TLS too, so that a hostile or broken server
+//! cannot fill the memory (redis-rs has no bound), and so that the texts of a long reply are not copied.
+
+mod polled;
+pub(crate) mod resp;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+use redis::{Cmd, RedisError, Value};
+
+use crate::error::StoreError;
+use crate::redis::connect::Target;
+use crate::redis::connect::socket::Socket;
+use crate::script::reply::Reply;
+
+/// Bytes read at once; a text that is borrowed from the buffer may make it grow.
+const BUFFER: usize = 64 * 1024;
+/// The most bytes of one reply, with what its parts take beside their text. A page of a sale has some kilobytes, the
+/// ledger's largest some megabytes.
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+/// The longest line: a status, an error, a length.
+const MOST_LINE: usize = 64 * 1024;
+/// How deep lists may be in each other.
+const MOST_DEPTH: usize = 16;
+
+/// A connection, and what came in on it and was not read yet.
+pub struct Connection {
+    socket: Box<dyn Socket>,
+    target: Target,
+    buffer: Vec<u8>,
+    /// The unread bytes of the buffer.
+    start: usize,
+    end: usize,
+}
+
+impl Connection {
+    /// Connects, logs in and chooses the database, each within the timeout.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or refuses the login.
+    pub fn open(target: &Target) -> Result<Self, StoreError> {
+        Self::open_as(target, None)
+    }
+
+    /// The same, with this login instead of the target's.
+    pub(crate) fn open_as(target: &Target, login: Option<&Cmd>) -> Result<Self, StoreError> {
+        let socket = target.open().map_err(|error| target.failed(error))?;
+        let mut connection = Self::over(socket, target.clone());
+        for command in login.into_iter().chain(&target.handshake()) {
+            connection.request(command)?;
+        }
+        Ok(connection)
+    }
+
+    /// What becomes readable when bytes come; `None` if bytes may be here already.
+    #[cfg(unix)]
+    pub(crate) fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        if self.start < self.end { None } else { self.socket.fd() }
+    }
+
+    /// The server that was reached: behind sentinels, the primary that they named.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn over(socket: Box<dyn Socket>, target: Target) -> Self {
+        Self { socket, target, buffer: vec![0; BUFFER], start: 0, end: 0 }
+    }
+
+    /// Sends packed commands.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+        let sent = self.socket.write_all(packed).and_then(|()| self.socket.flush());
+        sent.map_err(|error| self.broken(error))
+    }
+
+    /// The reply that comes next, whole; an error reply is a value too.
+    ///
+    /// # Errors
+    /// The connection broke, or what comes is no reply of a sale.
+    pub fn reply(&mut self) -> Result<Value, StoreError> {
+        self.part(MOST_DEPTH, &mut { MOST_BYTES })
+    }
+
+    /// The reply that comes next, whole.
+    ///
+    /// # Errors
+    /// As [`reply`](Self::reply), or the server replied with an error.
+    pub fn value(&mut self) -> Result<Value, StoreError> {
+        self.reply()?.extract_error().map_err(|error| self.meaning(&error))
+    }
+
+    /// Sends one command and gives its reply.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value).
+    pub fn request(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        match self.send(&command.get_packed_command()) {
+            Ok(()) => self.value(),
+            // A server that accepts no more clients says so, and closes.
+            Err(closed @ StoreError::Unreachable { .. }) => match self.value() {
+                Err(said @ (StoreError::Server { .. } | StoreError::Login { .. })) => Err(said),
+                _ => Err(closed),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The number of parts of the array that comes next.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value), or what comes is no array.
+    pub fn array(&mut self) -> Result<usize, StoreError> {
+        let (count, end) = self.head(b'*', 0)?;
+        self.start += end;
+        Ok(count)
+    }
+
+    /// The next so many texts, borrowed until something else is read.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub fn texts(&mut self, count: usize) -> Result<Vec<&[u8]>, StoreError> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        let mut at = 0;
+        for _ in 0..count {
+            let (length, start) = self.head(b'$', at)?;
+            let end = start + length;
+            at = end + 2;
+            while self.end - self.start < at {
+                self.fill()?;
+            }
+            ranges.push(start..end);
+        }
+        let texts = &self.buffer[self.start..];
+        self.start += at;
+        Ok(ranges.into_iter().map(|range| &texts[range]).collect())
+    }
+
+    /// The next value, if it takes no more than the bytes that are left.
+    fn part(&mut self, depth: usize, left: &mut usize) -> Result<Value, StoreError> {
+        let end = self.line(0)?;
+        let line = &self.buffer[self.start..self.start + end];
+        match line.trim_ascii_end() {
+            b"$-1" | b"*-1" => {
+                self.start += end;
+                Ok(Value::Nil)
+            }
+            [b'$', ..] => {
+                let length = self.skip_head(b'$')?;
+                self.take(left, length)?;
+                self.text(length).map(Value::BulkString)
+            }
+            [b'*', ..] => {
+                let count = self.skip_head(b'*')?;
+                if depth == 0 {
+                    return Err(self.oversized());
+                }
+                // Before any of them is read: the list alone may be too large.
+                self.take(left, count.saturating_mul(size_of::<Value>()))?;
+                (0..count).map(|_| self.part(depth - 1, left)).collect::<Result<_, _>>().map(Value::Array)
+            }
+            // Statuses, numbers and errors, which redis-rs distinguishes.
+            text => {
+                let value = redis::parse_redis_value(line).map_err(|_| self.unexpected(text))?;
+                self.start += end;
+                Ok(value)
+            }
+        }
+    }
+
+    /// Copies a text. It grows with what comes, not with what is announced.
+    fn text(&mut self, length: usize) -> Result<Vec<u8>, StoreError> {
+        let mut text = Vec::new();
+        while text.len() < length + 2 {
+            if self.start == self.end {
+                self.fill()?;
+            }
+            let some = (length + 2 - text.len()).min(self.end - self.start);
+            text.extend_from_slice(&self.buffer[self.start..self.start + some]);
+            self.start += some;
+        }
+        text.truncate(length);
+        Ok(text)
+    }
+
+    /// The number behind a type's letter, `at` bytes from the first unread one, and where its line ends, likewise.
+    fn head(&mut self, letter: u8, at: usize) -> Result<(usize, usize), StoreError> {
+        let end = self.line(at)?;
+        let line = &self.buffer[self.start + at..self.start + end];
+        match line.trim_ascii_end().split_first() {
+            // No text has 4 GB; -1 would be none at all.
+            Some((first, number)) if *first == letter => std::str::from_utf8(number)
+                .ok()
+                .and_then(|number| number.parse::<u32>().ok())
+                .and_then(|number| Some((usize::try_from(number).ok()?, end)))
+                .ok_or_else(|| self.unexpected(line)),
+            Some((b'-', _)) => match redis::parse_redis_value(line) {
+                Ok(Value::ServerError(error)) => Err(self.meaning(&error.into())),
+                _ => Err(self.unexpected(line)),
+            },
+            _ => Err(self.unexpected(line)),
+        }
+    }
+
+    fn skip_head(&mut self, letter: u8) -> Result<usize, StoreError> {
+        let (number, end) = self.head(letter, 0)?;
+        self.start += end;
+        Ok(number)
+    }
+
+    /// Where the line ends that begins `at` bytes from the first unread one.
+    fn line(&mut self, at: usize) -> Result<usize, StoreError> {
+        let mut searched = at;
+        loop {
+            let unread = &self.buffer[self.start..self.end];
+            match memchr::memchr(b'\n', &unread[searched..]) {
+                Some(found) => return Ok(searched + found + 1),
+                None => searched = unread.len(),
+            }
+            if searched - at >= MOST_LINE {
+                return Err(self.oversized());
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Makes room in the buffer for what comes.
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.end == self.buffer.len() && self.start > 0 {
+            self.buffer.copy_within(self.start.., 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        } else if self.end == self.buffer.len() {
+            if self.buffer.len() >= MOST_BYTES {
+                return Err(self.oversized());
+            }
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        Ok(())
+    }
+
+    /// Reads what is there, or waits for it.
+    fn fill(&mut self) -> Result<(), StoreError> {
+        self.make_room()?;
+        loop {
+            match self.socket.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
+                Ok(read) => {
+                    self.end += read;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.broken(error)),
+            }
+        }
+    }
+
+    fn take(&self, left: &mut usize, bytes: usize) -> Result<(), StoreError> {
+        *left = left.checked_sub(bytes).ok_or_else(|| self.oversized())?;
+        Ok(())
+    }
+
+    fn broken(&self, error: io::Error) -> StoreError {
+        self.target.failed(error)
+    }
+
+    fn meaning(&self, error: &RedisError) -> StoreError {
+        StoreError::of_reply(error, &self.target.shown).unwrap_or_else(|| self.target.unreachable(error))
+    }
+
+    fn oversized(&self) -> StoreError {
+        StoreError::Oversized { server: self.target.shown.clone() }
+    }
+
+    fn unexpected(&self, line: &[u8]) -> StoreError {
+        Reply::of_command(&self.target.shown).invalid(String::from_utf8_lossy(line.trim_ascii_end()))
+    }
+}

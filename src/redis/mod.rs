@@ -1,0 +1,10 @@
+//! The only code that speaks RESP: addresses, connections, nodes and slots, calls and their retries.
+
+pub(crate) mod call;
+pub(crate) mod cluster;
+pub mod connect;
+#[doc(hidden)]
+pub mod connection;
+pub mod embedded;
+pub(crate) mod pipeline;
+pub(crate) mod sentinel;

@@ -1,0 +1,382 @@
+//! Calls of a few scripts to one server, several of them in flight.
+//!
+//! A [`Pipeline`] owns all that belongs to one connection: the connection itself, the buffer, the calls in flight and
+//! their weight, the outage if there is one, the limits and the rate. It sends, receives, reconnects, loads the scripts
+//! when the server has lost them, and backs off. A call comes back with its reply, or to be sent again. What may be sent
+//! when, and what a reply means, is up to its owner, who may hold several: one for each node.
+
+mod event;
+mod limits;
+mod link;
+mod outage;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use redis::{RedisError, ServerError, Value};
+
+use crate::error::ServerKind;
+use crate::error::StoreError;
+use crate::redis::cluster::server::Server;
+pub use crate::redis::pipeline::event::{Call, Event, Readiness};
+pub use crate::redis::pipeline::limits::Limits;
+use crate::redis::pipeline::limits::RateLimit;
+pub use crate::redis::pipeline::link::Link;
+use crate::redis::pipeline::outage::{Attempt, Outage};
+use crate::script::Script;
+
+/// What a call costs beside its orders: about as much of the server's time as so many orders.
+const CALL_WEIGHT: usize = 12;
+
+/// What the server says that has lost its scripts: it restarted, or somebody flushed them.
+const NO_SCRIPT: &str = "NOSCRIPT";
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Pipeline<C, L = Server> {
+    link: L,
+    scripts: Vec<&'static Script>,
+    limits: Limits,
+    rate: Option<RateLimit>,
+    retry_for: Duration,
+    buffer: Vec<u8>,
+    /// Weight of the calls in the buffer, which are in flight already, and their orders.
+    buffered: usize,
+    buffered_orders: usize,
+    in_flight: VecDeque<C>,
+    /// Whether each of them was sent behind `ASKING`, whose reply comes first.
+    asked: VecDeque<bool>,
+    weight: usize,
+    outage: Option<Outage>,
+    /// Whether the connection broke since [`begin_check`](Self::begin_check).
+    was_lost: bool,
+    /// Nothing is sent until nothing is in flight: what follows a call that failed would overtake it.
+    is_draining: bool,
+}
+
+impl<C: Call, L: Link> Pipeline<C, L> {
+    /// Sends nothing. `scripts`, at least one, are loaded if the server has lost them. An outage longer than `retry_for`
+    /// is an error.
+    pub fn new(link: L, scripts: Vec<&'static Script>, limits: Limits, retry_for: Duration) -> Self {
+        Self {
+            link,
+            scripts,
+            rate: limits.rate_limit(),
+            limits,
+            retry_for,
+            buffer: Vec::new(),
+            buffered: 0,
+            buffered_orders: 0,
+            in_flight: VecDeque::new(),
+            asked: VecDeque::new(),
+            weight: 0,
+            outage: None,
+            was_lost: false,
+            is_draining: false,
+        }
+    }
+
+    /// Another one with the same rate limit.
+    pub fn sibling(&self, link: L) -> Self {
+        let rate = self.rate.clone();
+        Self { rate, ..Self::new(link, self.scripts.clone(), self.limits.clone(), self.retry_for) }
+    }
+
+    /// The connection.
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// What it can do. `wants_to_send`: whether the owner has a call.
+    pub fn readiness(&self, wants_to_send: bool) -> Readiness {
+        if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && outage.is_open()) {
+            return Readiness::Outage(outage.due(self.retry_for));
+        }
+        if wants_to_send && self.has_room() {
+            match &self.rate {
+                Some(rate) if !rate.is_due() && self.is_idle() => return Readiness::At(rate.due.get()),
+                Some(rate) if !rate.is_due() => {}
+                _ => return Readiness::Send,
+            }
+        }
+        if self.is_idle() { Readiness::Idle } else { Readiness::Replies }
+    }
+
+    /// The calls whose replies have not come yet.
+    pub fn in_flight(&self) -> &VecDeque<C> {
+        &self.in_flight
+    }
+
+    /// Whether no reply is to come.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    /// Whether a call may be sent now, except for the rate limit.
+    pub fn has_room(&self) -> bool {
+        (self.is_idle() || !self.is_draining)
+            && !self.outage.as_ref().is_some_and(Outage::is_open)
+            && self.weight <= self.limits.most_weight() / 2
+    }
+
+    /// Whether another call fits into what is written at once.
+    pub fn buffer_has_room(&self) -> bool {
+        self.buffered < self.limits.most_weight() / 2
+    }
+
+    /// Waits for what comes next, or says that it is time to send. `wants_to_send`: whether the owner has a call.
+    ///
+    /// # Errors
+    /// The server refused a call in a way that does not pass, or an outage lasts too long. The call is dropped.
+    pub fn advance(&mut self, wants_to_send: bool) -> Result<Event<C>, StoreError> {
+        if self.is_idle() && self.outage.as_ref().is_some_and(Outage::is_open) {
+            return self.reconnect();
+        }
+        if wants_to_send && self.has_room() {
+            match &self.rate {
+                Some(rate) if !rate.is_due() => {
+                    if self.is_idle() {
+                        rate.wait();
+                        return Ok(Event::Waited);
+                    }
+                }
+                _ => return Ok(Event::Send),
+            }
+        }
+        if self.is_idle() { Ok(Event::Idle) } else { self.receive() }
+    }
+
+    /// Adds a call to the buffer; with `asks` behind `ASKING`, for a node that is importing the call's slot.
+    pub fn push(&mut self, call: C, asks: bool, encode: impl FnOnce(&mut Vec<u8>, &C)) {
+        if self.is_idle() {
+            self.is_draining = false;
+        }
+        if asks {
+            self.buffer.extend_from_slice(b"*1\r\n$6\r\nASKING\r\n");
+        }
+        self.asked.push_back(asks);
+        encode(&mut self.buffer, &call);
+        self.buffered += CALL_WEIGHT + call.weight();
+        self.buffered_orders += call.orders();
+        self.weight += CALL_WEIGHT + call.weight();
+        self.in_flight.push_back(call);
+    }
+
+    /// Writes the buffer. A connection that breaks gives all calls in flight back.
+    pub fn flush(&mut self) -> Event<C> {
+        if let Some(rate) = &self.rate {
+            rate.spend(self.buffered_orders);
+        }
+        (self.buffered, self.buffered_orders) = (0, 0);
+        let sent = self.link.send(&self.buffer);
+        self.buffer.clear();
+        match sent {
+            Ok(()) => Event::Waited,
+            Err(error) => self.lose_connection(error),
+        }
+    }
+
+    /// Receives the next reply.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn receive(&mut self) -> Result<Event<C>, StoreError> {
+        if self.is_idle() {
+            return Ok(Event::Idle);
+        }
+        let asked = match self.asked.pop_front() {
+            Some(true) => self.link.receive(),
+            _ => Ok(Value::Okay),
+        };
+        let value = match asked.and_then(|asked| Ok((asked, self.link.receive()?))) {
+            // Without ASKING the node sends the call back, and that would say nothing of why.
+            Ok((asked @ Value::ServerError(_), _)) => asked,
+            Ok((_, value)) => value,
+            Err(error) => return Ok(self.lose_connection(error)),
+        };
+        let Some(call) = self.in_flight.pop_front() else { return Ok(Event::Idle) };
+        self.weight -= CALL_WEIGHT + call.weight();
+        let Value::ServerError(error) = value else { return Ok(Event::Reply(call, value)) };
+        if error.code() == NO_SCRIPT {
+            self.is_draining = true;
+            let error = self.meaning(error);
+            Outage::record(&mut self.outage, error, false);
+        } else {
+            let meaning = self.meaning(error.clone());
+            if call.handles(&meaning) {
+                return Ok(Event::Reply(call, Value::ServerError(error)));
+            }
+            if let StoreError::Redirected(to) = meaning {
+                self.is_draining = true;
+                return Ok(Event::Redirected { call, to });
+            }
+            self.refused(meaning)?;
+        }
+        Ok(Event::Retry { calls: vec![call], may_have_run: false })
+    }
+
+    /// Sends commands that only read, with nothing in flight, and gives their replies; `None` if that must be tried
+    /// again later. A key of another type is a value.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn request(&mut self, packed: &[u8], count: usize) -> Result<Option<Vec<Value>>, StoreError> {
+        let link = &mut self.link;
+        let replies = link.send(packed).and_then(|()| (0..count).map(|_| link.receive()).collect::<Result<_, _>>());
+        let replies: Vec<Value> = match replies {
+            Ok(replies) => replies,
+            Err(error) => {
+                self.link.disconnect();
+                self.was_lost = true;
+                self.refused(error)?;
+                return Ok(None);
+            }
+        };
+        let failed = replies.iter().find_map(|reply| match reply {
+            Value::ServerError(error) if error.code() != "WRONGTYPE" => Some(error.clone()),
+            _ => None,
+        });
+        match failed {
+            Some(error) => {
+                let error = self.meaning(error);
+                self.refused(error).map(|()| None)
+            }
+            None => Ok(Some(replies)),
+        }
+    }
+
+    /// Whether the connection broke since the last check: the server may have restarted without what came last.
+    pub fn was_lost(&self) -> bool {
+        self.was_lost
+    }
+
+    /// Whether the server may not be the primary any more.
+    pub fn may_move(&self) -> bool {
+        self.link.may_move()
+    }
+
+    /// Gets ready to ask, with nothing in flight, whoever serves now.
+    pub fn begin_check(&mut self) {
+        self.was_lost = false;
+        if self.link.may_move() {
+            self.link.disconnect();
+        }
+    }
+
+    /// The last call did what it should: an outage is over.
+    pub fn succeeded(&mut self) {
+        self.outage = None;
+    }
+
+    /// A call that was replied to must be sent again, after all that is in flight. With `why` it failed, and the next
+    /// one has to wait.
+    pub fn retry(&mut self, why: Option<StoreError>) {
+        self.is_draining = true;
+        if let (Some(why), None) = (why, &self.outage) {
+            self.outage = Some(Outage::new(why, false));
+        }
+    }
+
+    /// The next call has to wait, longer each time, until one succeeds.
+    pub fn back_off(&mut self, why: StoreError) {
+        self.is_draining = true;
+        Outage::record(&mut self.outage, why, false);
+    }
+
+    /// Another server took over all that this one served.
+    pub fn hand_over<'o>(&mut self, others: impl Iterator<Item = &'o mut Self>)
+    where
+        Self: 'o,
+    {
+        let Some(outage) = self.outage.take() else { return };
+        for other in others.filter(|other| other.outage.is_none()) {
+            other.outage = Some(outage.taken_over());
+        }
+    }
+
+    /// The error for calls that were in flight when the connection broke, and were not settled since.
+    pub fn unsettled(&self) -> Option<StoreError> {
+        self.outage.as_ref().and_then(|outage| outage.unsettled(self.link.server()))
+    }
+
+    /// Records that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
+    fn refused(&mut self, error: StoreError) -> Result<(), StoreError> {
+        if !may_pass(&error) {
+            return Err(error);
+        }
+        // The address may lead to another server by now, one that accepts writes.
+        if matches!(error, StoreError::Server { kind: ServerKind::ReadOnly, .. }) && self.is_idle() {
+            self.link.disconnect();
+        }
+        self.is_draining = true;
+        Outage::record(&mut self.outage, error, false);
+        Ok(())
+    }
+
+    /// The connection broke, or nothing came in time: what is in flight may have run.
+    pub fn lose_connection(&mut self, error: StoreError) -> Event<C> {
+        self.link.disconnect();
+        self.was_lost = true;
+        self.weight = 0;
+        self.asked.clear();
+        let calls: Vec<C> = std::mem::take(&mut self.in_flight).into();
+        let may_have_run = !calls.is_empty();
+        Outage::record(&mut self.outage, error, may_have_run);
+        Event::Retry { calls, may_have_run }
+    }
+
+    /// Tries to end an outage, a short while at a time.
+    fn reconnect(&mut self) -> Result<Event<C>, StoreError> {
+        let Some(outage) = &mut self.outage else { return Ok(Event::Waited) };
+        match outage.attempt(self.retry_for) {
+            Attempt::GiveUp => Err(outage.unsettled(self.link.server()).unwrap_or_else(|| outage.error.clone())),
+            Attempt::Report => Ok(Event::Outage(outage.error.clone())),
+            Attempt::Wait(pause) => {
+                std::thread::sleep(pause);
+                Ok(Event::Waited)
+            }
+            Attempt::Now => {
+                match self.load_scripts() {
+                    Ok(()) => self.outage.iter_mut().for_each(Outage::close),
+                    Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
+                    Err(error) => Outage::record(&mut self.outage, error, false),
+                }
+                Ok(Event::Waited)
+            }
+        }
+    }
+
+    /// Connects if need be, and loads the scripts: it may be another server by now.
+    fn load_scripts(&mut self) -> Result<(), StoreError> {
+        for script in &self.scripts {
+            let command = redis::cmd("SCRIPT").arg("LOAD").arg(script.text).get_packed_command();
+            match self.link.send(&command).and_then(|()| self.link.receive()) {
+                Ok(Value::ServerError(error)) => return Err(self.meaning(error)),
+                Ok(_) => (),
+                Err(error) => {
+                    self.link.disconnect();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn meaning(&self, error: ServerError) -> StoreError {
+        let error = RedisError::from(error);
+        let name = self.scripts.first().map_or("EVALSHA", |script| script.name);
+        let unknown = || StoreError::Reply { what: name.to_owned(), reply: error.to_string() };
+        StoreError::of_reply(&error, self.link.server()).unwrap_or_else(unknown)
+    }
+}
+
+/// Whether the server refused what was sent, nothing of it ran, and another try may help.
+fn may_pass(error: &StoreError) -> bool {
+    match error {
+        StoreError::Server { kind, .. } => kind.may_pass(),
+        StoreError::Unreachable { .. } | StoreError::Timeout { .. } => true,
+        other => other.passes(),
+    }
+}

@@ -1,0 +1,299 @@
+//! A sale as its ledger has it, entry by entry, in constant memory: what was sold when, and what an operator did meanwhile.
+//!
+//! Who bought is not kept: memory would grow with the users.
+
+pub mod balance;
+pub mod merged;
+#[cfg(test)]
+mod tests;
+pub mod timeline;
+pub mod units_a_user;
+
+use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::number::signed;
+use crate::model::time::Millis;
+use crate::report::timeline::{Moved, Timeline};
+
+/// Marks that are kept: a sale has a dozen.
+const MOST_MARKS: usize = 200;
+
+/// Something other than an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// When.
+    pub time: Millis,
+    /// What was done.
+    pub op: Op,
+    /// The total of a preheat, adoption or update; the change by a repair; the units that a pause withdrew or a resume
+    /// returned.
+    pub quantity: Option<i64>,
+    /// The total before an update.
+    pub total_before: Option<u64>,
+    /// Units left after it.
+    pub stock: Option<u64>,
+    /// Who did it.
+    pub by: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// The most that was bought in one second of the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peak {
+    /// When the second began.
+    pub at: Millis,
+    /// Units bought in it.
+    pub units: u64,
+}
+
+/// What a ledger says up to one entry.
+#[derive(Debug, Default)]
+pub struct Sales {
+    /// What moved over time, since the first order.
+    pub timeline: Timeline,
+    /// Units that users held before the first entry.
+    pub sold_at_begin: i64,
+    /// Units that users held before the timeline begins.
+    pub sold_before: i64,
+    /// The total when the timeline begins.
+    pub total_before: Option<u64>,
+    /// The total now.
+    pub total: Option<u64>,
+    /// Units that users hold now.
+    pub sold: i64,
+    /// Purchases and holds.
+    pub orders: u64,
+    /// Units that they took.
+    pub bought: u64,
+    /// Refunds.
+    pub refunds: u64,
+    /// Units that they returned.
+    pub returned: u64,
+    /// Of the orders, those that began as holds.
+    pub holds: u64,
+    /// Units that they took.
+    pub held: u64,
+    /// Holds that were confirmed.
+    pub confirmed: u64,
+    /// Units of holds that were released or expired.
+    pub released: u64,
+    /// When the first units were bought.
+    pub first_order: Option<Millis>,
+    /// When units were bought last.
+    pub last_order: Option<Millis>,
+    /// When units were refunded last.
+    pub last_refund: Option<Millis>,
+    /// When units of a hold returned last.
+    pub last_release: Option<Millis>,
+    /// When the total was sold for the first time.
+    pub sold_out_at: Option<Millis>,
+    /// Units that were bought by then.
+    bought_by_then: u64,
+    /// The busiest second.
+    pub peak: Option<Peak>,
+    /// The second that is being counted.
+    second: Option<Peak>,
+    /// Everything but orders, the oldest first.
+    pub marks: Vec<Mark>,
+    /// Marks that are not kept.
+    pub more_marks: u64,
+    /// The first entry whose stock is not what orders left: something else moved units.
+    pub differs_at: Option<Millis>,
+    /// The first entry that cannot be read, and why.
+    pub unreadable: Option<(EntryId, String)>,
+    /// Entries so far.
+    entries: u64,
+    /// The epoch of its beginning; `None` if that is lost.
+    epoch: Option<u64>,
+    /// The entry that must come next, behind a checkpoint.
+    expected: Option<EntryId>,
+}
+
+impl Sales {
+    /// Nothing was read yet. Behind a checkpoint its sums are what was before.
+    pub fn new(checkpoint: Option<&Checkpoint>) -> Self {
+        let mut sales = Self::default();
+        if let Some(checkpoint) = checkpoint {
+            (sales.sold_at_begin, sales.sold, sales.total) = (checkpoint.sum, checkpoint.sum, Some(checkpoint.total));
+            (sales.epoch, sales.expected) = (Some(checkpoint.epoch), Some(checkpoint.from));
+        }
+        sales
+    }
+
+    /// Whether nothing is missing since the preheat or the checkpoint of an epoch.
+    pub fn is_whole(&self, epoch: u64) -> bool {
+        self.epoch == Some(epoch) && self.expected.is_none() && self.unreadable.is_none()
+    }
+
+    /// Of a ledger that lost its beginning only the end is known: what users hold now, so that the past is what leads there.
+    pub fn set_sold(&mut self, sold: i64) {
+        let unknown = sold - self.sold;
+        self.sold_at_begin += unknown;
+        self.sold_before += unknown;
+        self.sold = sold;
+    }
+
+    /// Adds the next entry.
+    pub fn add(&mut self, entry: &Entry) {
+        if self.expected.take().is_some_and(|expected| expected != entry.id) {
+            self.epoch = None;
+        }
+        let is_first = self.entries == 0;
+        self.entries += 1;
+        if let Err(why) = self.read(entry, is_first) {
+            self.unreadable.get_or_insert((entry.id, why));
+        }
+        if self.differs_at.is_none() && self.differs_from(entry) {
+            self.differs_at = Some(entry.id.at());
+        }
+    }
+
+    fn read(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
+        let op = entry
+            .known_op()
+            .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
+        match op {
+            // A hold takes its units; to confirm it moves none.
+            Op::Deduct | Op::Refund | Op::Hold | Op::Release | Op::Expire => self.orders_of(entry, op),
+            Op::Confirm => {
+                self.confirmed += entry.holdings()?.len() as u64;
+                Ok(())
+            }
+            Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow => {
+                let total = Entry::count(entry.total.as_deref()).ok_or("no total")?;
+                if op == Op::Preheat && is_first {
+                    self.epoch = Entry::count(entry.epoch.as_deref());
+                }
+                let before = self.total.replace(total);
+                if !matches!(op, Op::Lend | Op::Borrow) {
+                    self.mark(entry, op, Some(signed(total)), before);
+                }
+                self.moved(
+                    entry.id.at(),
+                    Moved { total: signed(total) - signed(before.unwrap_or(0)), ..Moved::default() },
+                );
+                Ok(())
+            }
+            Op::Pause | Op::Resume => {
+                self.mark(entry, op, Entry::count(entry.withdrawn.as_deref()).map(signed), None);
+                Ok(())
+            }
+            Op::Repair => self.repair(entry),
+        }
+    }
+
+    fn orders_of(&mut self, entry: &Entry, op: Op) -> Result<(), String> {
+        let orders = entry.holdings()?;
+        let units: Option<i64> = orders.iter().map(|order| order.count(1)).sum();
+        let units = units.ok_or("an order without a quantity")?;
+        let (at, count) = (entry.id.at(), orders.len() as u64);
+        if op.returns() {
+            if op == Op::Refund {
+                self.last_refund = Some(at);
+                self.refunds += count;
+                self.returned = self.returned.saturating_add(units.unsigned_abs());
+            } else {
+                self.last_release = Some(at);
+                self.released = self.released.saturating_add(units.unsigned_abs());
+            }
+            self.sold -= units;
+            self.moved_first(at, Moved { returned: units.unsigned_abs(), sold: -units, ..Moved::default() });
+            return Ok(());
+        }
+        if op == Op::Hold {
+            self.holds += count;
+            self.held = self.held.saturating_add(units.unsigned_abs());
+        }
+        self.first_order.get_or_insert(at);
+        self.last_order = Some(at);
+        self.orders += count;
+        self.bought = self.bought.saturating_add(units.unsigned_abs());
+        self.sold += units;
+        self.moved_first(at, Moved { bought: units.unsigned_abs(), sold: units, ..Moved::default() });
+        self.count_second(at, units.unsigned_abs());
+        let is_sold_out = self.total.is_some_and(|total| total > 0 && self.sold >= signed(total));
+        if is_sold_out && self.sold_out_at.is_none() {
+            (self.sold_out_at, self.bought_by_then) = (Some(at), self.bought);
+        }
+        Ok(())
+    }
+
+    /// What users hold was corrected. Only an audit knows what the ledger had said of each of them, so that the stock which
+    /// the repair left is what counts.
+    fn repair(&mut self, entry: &Entry) -> Result<(), String> {
+        let repairs = entry.holdings()?;
+        let change: Option<i64> = repairs.iter().map(|repair| Some(repair.count(2)? - repair.count(1)?)).sum();
+        let change = change.ok_or("a repair without its end")?;
+        let stock = Entry::count(entry.stock.as_deref());
+        let left = self.total.zip(stock).map(|(total, stock)| signed(total) - signed(stock));
+        let sold = left.unwrap_or(self.sold + change);
+        self.mark(entry, Op::Repair, Some(change), None);
+        let moved = Moved { sold: sold - self.sold, ..Moved::default() };
+        self.sold = sold;
+        self.moved(entry.id.at(), moved);
+        Ok(())
+    }
+
+    /// Adds to the timeline, which begins with the first order.
+    fn moved_first(&mut self, at: Millis, moved: Moved) {
+        if self.timeline.is_empty() {
+            (self.sold_before, self.total_before) = (self.sold - moved.sold, self.total);
+        }
+        self.timeline.add(at, moved);
+    }
+
+    fn moved(&mut self, at: Millis, moved: Moved) {
+        if !self.timeline.is_empty() {
+            self.timeline.add(at, moved);
+        }
+    }
+
+    fn count_second(&mut self, at: Millis, units: u64) {
+        let second = at.to_second();
+        let counted = match self.second {
+            Some(counted) if counted.at == second => counted.units.saturating_add(units),
+            _ => units,
+        };
+        let counted = Peak { at: second, units: counted };
+        self.second = Some(counted);
+        if self.peak.is_none_or(|peak| counted.units > peak.units) {
+            self.peak = Some(counted);
+        }
+    }
+
+    fn mark(&mut self, entry: &Entry, op: Op, quantity: Option<i64>, total_before: Option<u64>) {
+        if self.marks.len() == MOST_MARKS {
+            self.more_marks += 1;
+            return;
+        }
+        let text = |field: &Option<Vec<u8>>| {
+            field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).filter(|text| !text.is_empty())
+        };
+        self.marks.push(Mark {
+            time: entry.id.at(),
+            op,
+            quantity,
+            total_before,
+            stock: Entry::count(entry.stock.as_deref()),
+            by: text(&entry.by),
+            reason: text(&entry.reason),
+        });
+    }
+
+    /// Whether an entry left another stock than what was sold explains.
+    fn differs_from(&self, entry: &Entry) -> bool {
+        let stock = Entry::count(entry.stock.as_deref());
+        self.epoch.is_some()
+            && self.unreadable.is_none()
+            && self.total.zip(stock).is_some_and(|(total, stock)| signed(total) - self.sold != signed(stock))
+    }
+
+    /// Units bought a second from the first order to the sell-out, else to the last order; `None` if that is one instant.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn rate(&self) -> Option<f64> {
+        let units = if self.sold_out_at.is_some() { self.bought_by_then } else { self.bought };
+        let took = self.sold_out_at.or(self.last_order)?.get() - self.first_order?.get();
+        (took > 0).then(|| units as f64 * 1000.0 / took as f64)
+    }
+}

@@ -1,0 +1,125 @@
+//! The scripts of `lua/`, with their includes and SHA-1, as `build.rs` prepared them. `seckill script show` prints
+//! exactly these bytes.
+
+mod header;
+pub mod keys;
+pub(crate) mod reply;
+pub(crate) mod sha1;
+
+pub use crate::script::header::Code;
+
+/// One script that a backend can share, or a drop-in for a plain script of its own.
+#[derive(Debug)]
+pub struct Script {
+    /// Its name, as in `lua/`.
+    pub name: &'static str,
+    /// What runs.
+    pub text: &'static str,
+    /// SHA-1 of the text, in hexadecimal: what EVALSHA takes.
+    pub sha1: &'static str,
+}
+
+macro_rules! script {
+    ($name:literal) => {
+        script!("", $name)
+    };
+    ($directory:literal, $name:literal) => {
+        Script {
+            name: $name,
+            text: include_str!(concat!(env!("OUT_DIR"), "/", $directory, $name, ".lua")),
+            sha1: include_str!(concat!(env!("OUT_DIR"), "/", $directory, $name, ".sha1")),
+        }
+    };
+}
+
+/// Scripts with the KEYS, ARGV and replies of the plain scripts that shops run, for a backend that changes nothing else.
+pub static DROP_INS: [Script; 5] = [
+    script!("drop-in/", "seckill"),
+    script!("drop-in/", "sku"),
+    script!("drop-in/", "sku-multi"),
+    script!("drop-in/", "coupon"),
+    script!("drop-in/", "product"),
+];
+
+/// Makes an activity what it should be.
+pub static PREHEAT: Script = script!("preheat");
+/// Takes units of one activity.
+pub static DEDUCT: Script = script!("deduct");
+/// Takes or returns units of several activities, each by itself, for the orders of a job.
+pub static MIXED_ORDERS: Script = script!("mixed_orders");
+/// Takes units of several activities, all or nothing.
+pub static MULTI_DEDUCT: Script = script!("multi_deduct");
+/// Takes units with a deadline.
+pub static HOLD: Script = script!("hold");
+/// Ends what was held.
+pub static SETTLE: Script = script!("settle");
+/// Gives units back.
+pub static REFUND: Script = script!("refund");
+/// Refuses purchases for a while.
+pub static PAUSE: Script = script!("pause");
+/// Reads one activity at one instant.
+pub static SNAPSHOT: Script = script!("snapshot");
+/// Reads participants, stock and the ledger's end at one instant.
+pub static AUDIT: Script = script!("audit");
+/// Sets right what an audit found.
+pub static REPAIR: Script = script!("repair");
+
+/// Removes old ledger entries and leaves a checkpoint.
+pub static TRIM: Script = script!("trim");
+
+/// Takes over an activity that another system created, or that lost what preheat wrote.
+pub static ADOPT: Script = script!("adopt");
+
+/// Removes the keys of an activity that files have.
+pub static ARCHIVE: Script = script!("archive");
+
+/// Writes the keys of an archived activity again.
+pub static RESTORE: Script = script!("restore");
+
+/// Takes units of a shard for another one.
+pub static LEND: Script = script!("lend");
+
+/// Gives a shard units that another one lent.
+pub static BORROW: Script = script!("borrow");
+
+/// Reads what a shard has, and what it lent.
+pub static PEEK: Script = script!("peek");
+
+/// Reads and changes what the parent of shards says.
+pub static PARENT: Script = script!("parent");
+
+/// Makes a shard new, changes its total, or removes it.
+pub static PREHEAT_SHARD: Script = script!("preheat_shard");
+
+impl Script {
+    /// All of them, in the order in which a sale needs them.
+    pub fn all() -> [&'static Self; 20] {
+        [
+            &PREHEAT,
+            &DEDUCT,
+            &MULTI_DEDUCT,
+            &REFUND,
+            &HOLD,
+            &SETTLE,
+            &MIXED_ORDERS,
+            &PAUSE,
+            &SNAPSHOT,
+            &AUDIT,
+            &REPAIR,
+            &TRIM,
+            &ADOPT,
+            &ARCHIVE,
+            &RESTORE,
+            &LEND,
+            &BORROW,
+            &PEEK,
+            &PARENT,
+            &PREHEAT_SHARD,
+        ]
+    }
+
+    /// Whether its `KEYS` end with the deadlines of holds.
+    pub fn knows_holds(&self) -> bool {
+        matches!(self.name, "preheat" | "hold" | "settle" | "parent" | "preheat_shard")
+    }
+}

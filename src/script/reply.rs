@@ -1,0 +1,173 @@
+//! Reads what scripts reply. Anything that no header names is an error that names the script.
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::ledger::{Entry, EntryId};
+use crate::model::order::{Bought, Corrupt};
+use crate::model::shards::Shards;
+use crate::model::status::Status;
+use crate::script::Script;
+use crate::script::keys::Keys;
+
+/// A reply being taken apart, with the name of what sent it for errors.
+pub struct Reply<'a> {
+    what: &'a str,
+}
+
+impl<'a> Reply<'a> {
+    /// For the replies of a script.
+    pub fn of(script: &'a Script) -> Self {
+        Self { what: script.name }
+    }
+
+    /// For the replies of a command.
+    pub fn of_command(what: &'a str) -> Self {
+        Self { what }
+    }
+
+    /// The error for a reply that does not fit.
+    pub fn invalid(&self, reply: impl std::fmt::Debug) -> StoreError {
+        let mut reply = format!("{reply:?}");
+        reply.truncate(reply.char_indices().nth(200).map_or(reply.len(), |(at, _)| at));
+        StoreError::Reply { what: self.what.to_owned(), reply }
+    }
+
+    /// An array.
+    pub fn array(&self, value: Value) -> Result<Vec<Value>, StoreError> {
+        match value {
+            Value::Array(values) => Ok(values),
+            other => Err(self.invalid(other)),
+        }
+    }
+
+    /// A count that may be absent; numbers come as integers or as text.
+    pub fn count(&self, value: Option<&Value>) -> Result<Option<u64>, StoreError> {
+        match value {
+            None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
+            Some(Value::Int(number)) => u64::try_from(*number).map(Some).map_err(|_| self.invalid(value)),
+            Some(Value::BulkString(bytes)) => std::str::from_utf8(bytes)
+                .ok()
+                .and_then(crate::model::number::whole)
+                .map(Some)
+                .ok_or_else(|| self.invalid(value)),
+            other => Err(self.invalid(other)),
+        }
+    }
+
+    /// What a user holds, `?` if it is unknown; it may be absent.
+    pub fn bought(&self, value: Option<&Value>) -> Result<Option<Bought>, StoreError> {
+        match value {
+            Some(Value::BulkString(bytes)) if bytes == b"?" => Ok(Some(Bought::Unknown)),
+            _ => Ok(self.count(value)?.map(Bought::Units)),
+        }
+    }
+
+    /// A text that may be absent. Bytes that are no UTF-8 are shown as such.
+    pub fn text(&self, value: Option<&Value>) -> Result<Option<String>, StoreError> {
+        match value {
+            None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
+            Some(Value::BulkString(bytes)) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
+            Some(Value::SimpleString(text)) => Ok(Some(text.clone())),
+            Some(Value::Int(number)) => Ok(Some(number.to_string())),
+            other => Err(self.invalid(other)),
+        }
+    }
+
+    /// The status that a reply begins with.
+    pub fn status(&self, value: Option<&Value>) -> Result<Status, StoreError> {
+        match value {
+            Some(Value::Int(code)) => Status::of_code(*code).ok_or_else(|| self.invalid(value)),
+            other => Err(self.invalid(other)),
+        }
+    }
+
+    /// The shards of `{sharded, …, shards}`; `None` for another status.
+    pub fn shards(&self, values: &[Value]) -> Result<Option<Shards>, StoreError> {
+        if values.first() != Some(&Value::Int(Status::Sharded.code())) {
+            return Ok(None);
+        }
+        let shards = self.text(values.get(2))?.and_then(|text| text.parse().ok());
+        shards.map(Some).ok_or_else(|| self.invalid(values))
+    }
+
+    /// What `{corrupt, …, n, value}` says: which key holds what.
+    pub fn corrupt(&self, values: &[Value], keys: &Keys) -> Result<Corrupt, StoreError> {
+        let number = self.count(values.get(3))?.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
+        Ok(corrupt(keys, number, self.text(values.get(4))?.as_deref()))
+    }
+}
+
+/// What `KEYS[number]` should hold, and what it holds: `None` for a wrong type.
+pub fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
+    let (kind, expected) = match number {
+        number if keys.deadlines.as_deref() == Some(keys.numbered(number)) => ("sorted set", "deadlines of holds"),
+        1 => ("string", "a whole number from 0 to 9007199254740991"),
+        2 => ("hash", "what a preheat writes"),
+        3 => ("hash", "request ids"),
+        4 => ("stream", "a ledger"),
+        5 => ("hash or set of the layout", "a whole number of units for each user"),
+        _ => ("hash", "a whole number of units for each user"),
+    };
+    let what = match value {
+        Some(value @ "nothing, beside a ledger") => {
+            format!("holds {value}: its meta was lost; `seckill preheat --adopt` takes over what is left")
+        }
+        Some(value @ "nothing, though units were sold") => {
+            format!("holds {value}: it was lost; `seckill reconcile --fix` restores it from a whole ledger")
+        }
+        Some(value @ "nothing, though meta has a ledger") => {
+            format!("holds {value}: its entries were lost; `seckill preheat --adopt` begins another")
+        }
+        Some(value) if number == 4 && value == EntryId::LAST.to_string() => {
+            "holds the last id that there is, so that no entry can follow: `seckill preheat --adopt` begins another, and \
+             `seckill ledger` exports this one before"
+                .to_owned()
+        }
+        Some("no rules") => {
+            "holds no field `rules`, as data of version 0.1: `seckill preheat --reset` starts the sale over".to_owned()
+        }
+        None => format!("is of the wrong type: expected a {kind}"),
+        Some(value) if value.starts_with("nothing") || value.starts_with("no ") => {
+            format!("holds {value}: expected {expected}")
+        }
+        Some(value) => format!("holds `{}`: expected {expected}", value.escape_debug()),
+    };
+    Corrupt { key: keys.numbered(number).to_owned(), what }
+}
+
+/// Reads one entry of XRANGE: its id, and fields and values in turn.
+pub(crate) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError> {
+    let parts = reply.array(value)?;
+    let Ok([id, Value::Array(fields)]) = <[Value; 2]>::try_from(parts) else { return Err(reply.invalid("no entry")) };
+    let id = reply.text(Some(&id))?.unwrap_or_default().parse().map_err(|why: String| reply.invalid(why))?;
+    let mut entry = Entry::new(id);
+    let mut fields = fields.into_iter();
+    while let (Some(Value::BulkString(name)), Some(Value::BulkString(text))) = (fields.next(), fields.next()) {
+        match &name[..] {
+            b"op" => entry.op = text,
+            b"by" => entry.by = Some(text),
+            b"reason" => entry.reason = Some(text),
+            b"stock" => entry.stock = Some(text),
+            b"total" => entry.total = Some(text),
+            b"withdrawn" => entry.withdrawn = Some(text),
+            b"epoch" => entry.epoch = Some(text),
+            b"users" => entry.users = Some(text),
+            b"quantity" => entry.quantity = Some(text),
+            b"requests" => entry.requests = Some(text),
+            b"reasons" => entry.reasons = Some(text),
+            b"from" => entry.from = Some(text),
+            b"to" => entry.to = Some(text),
+            b"job" => entry.job = Some(text),
+            b"lines" => entry.lines = Some(text),
+            b"reversed" => entry.reversed = Some(text),
+            b"transfer" => entry.transfer = Some(text),
+            b"shard" => entry.shard = Some(text),
+            b"units" => entry.units = Some(text),
+            b"primary" => entry.primary = Some(text),
+            b"items" => entry.items = Some(text),
+            _ => (),
+        }
+    }
+    Ok(entry)
+}

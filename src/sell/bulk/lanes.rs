@@ -1,0 +1,352 @@
+//! The connections of a run: one to a single server, or a lane for each primary of a cluster that serves an activity.
+//!
+//! A lane is a pipeline, and each activity's calls go through the lane of its slot. When a slot has moved or a primary is
+//! lost, the lane drains first; then its activities are distributed anew. The script's watermark forbids that a call
+//! overtakes another or is applied twice, so a wrong lane costs time only.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, Value};
+
+use crate::error::ServerKind;
+use crate::error::StoreError;
+use crate::error::redirection::Redirection;
+use crate::redis::call::several::Unanswered;
+use crate::redis::cluster::Servers;
+use crate::redis::pipeline::{Call, Event, Pipeline, Readiness};
+
+/// The longest wait for replies, so that a run can be interrupted.
+const NAP: Duration = Duration::from_millis(100);
+
+/// All lanes of a run.
+pub struct Lanes<C> {
+    servers: Servers,
+    lanes: Vec<Lane<C>>,
+    /// Slots that are moving, and the lane of the node that imports each: calls go there, each behind `ASKING`.
+    asks: HashMap<u16, usize>,
+    /// The lane that had its turn last.
+    last: usize,
+}
+
+struct Lane<C> {
+    /// The node's number.
+    node: usize,
+    pipeline: Pipeline<C>,
+    /// When something was sent or received last.
+    active: Instant,
+    /// Whether its activities must be distributed anew once nothing is in flight.
+    is_stale: bool,
+    /// Whether the map was read since the last attempt to reconnect.
+    has_new_map: bool,
+    /// Redirections since the last call that succeeded.
+    redirections: u32,
+}
+
+impl<C> Lane<C> {
+    fn new(node: usize, pipeline: Pipeline<C>) -> Self {
+        let active = Instant::now();
+        Self { node, pipeline, active, is_stale: false, has_new_map: false, redirections: 0 }
+    }
+}
+
+impl<C: Call> Lanes<C> {
+    /// One lane, to the node whose number is given.
+    pub fn new(servers: Servers, node: usize, pipeline: Pipeline<C>) -> Self {
+        Self { servers, lanes: vec![Lane::new(node, pipeline)], asks: HashMap::new(), last: 0 }
+    }
+
+    /// Whether the servers are known to be a cluster.
+    pub fn is_cluster(&self) -> bool {
+        self.servers.is_cluster()
+    }
+
+    /// Records that the servers are a cluster.
+    ///
+    /// # Errors
+    /// The layout has no keys for one.
+    pub fn found_cluster(&mut self) -> Result<(), StoreError> {
+        self.servers.found_cluster()
+    }
+
+    /// The servers, by connections of their own: nothing that a lane has in flight is waited for.
+    pub fn servers(&mut self) -> &mut Servers {
+        &mut self.servers
+    }
+
+    /// How many lanes there are.
+    pub fn count(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// The connection of a lane.
+    pub fn pipeline(&mut self, lane: usize) -> &mut Pipeline<C> {
+        &mut self.lanes[lane].pipeline
+    }
+
+    /// The lane of a slot, and whether calls go there behind `ASKING`.
+    pub fn lane_of(&mut self, slot: Option<u16>) -> (usize, bool) {
+        if !self.is_cluster() {
+            return (0, false);
+        }
+        match slot.and_then(|slot| self.asks.get(&slot)) {
+            Some(lane) => (*lane, true),
+            None => (self.lane_to(self.servers.node_of(slot)), false),
+        }
+    }
+
+    fn lane_to(&mut self, node: usize) -> usize {
+        if let Some(known) = self.lanes.iter().position(|lane| lane.node == node) {
+            return known;
+        }
+        let link = self.servers.node(node).take();
+        self.lanes.push(Lane::new(node, self.lanes[0].pipeline.sibling(link)));
+        self.lanes.len() - 1
+    }
+
+    /// Whether no reply is to come, anywhere.
+    pub fn are_idle(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.pipeline.is_idle())
+    }
+
+    /// Whether [`read`](Self::read) may be called: nothing is in flight, and there is no outage of the only server.
+    pub fn can_read(&self) -> bool {
+        self.are_idle() && (self.is_cluster() || self.lanes[0].pipeline.has_room())
+    }
+
+    /// Whether a connection broke since the last check: what came last may be lost.
+    pub fn was_lost(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.pipeline.was_lost())
+    }
+
+    /// Whether a server may not be the primary any more.
+    pub fn may_move(&self) -> bool {
+        self.is_cluster() || self.lanes[0].pipeline.may_move()
+    }
+
+    /// Gets ready to ask whoever serves now, with nothing in flight.
+    pub fn begin_check(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.pipeline.begin_check());
+    }
+
+    /// A lane whose activities must be distributed anew, and that has nothing in flight.
+    pub fn next_stale(&mut self) -> Option<usize> {
+        let lane = self.lanes.iter().position(|lane| lane.is_stale && lane.pipeline.is_idle())?;
+        self.lanes[lane].is_stale = false;
+        Some(lane)
+    }
+
+    /// A lane has no activities any more; these have them.
+    pub fn hand_over(&mut self, from: usize, to: impl Fn(usize) -> bool) {
+        let (before, rest) = self.lanes.split_at_mut(from);
+        let Some((lane, after)) = rest.split_first_mut() else { return };
+        let others =
+            before.iter_mut().enumerate().chain(after.iter_mut().enumerate().map(|(nth, it)| (from + 1 + nth, it)));
+        lane.pipeline.hand_over(others.filter(|(nth, _)| to(*nth)).map(|(_, lane)| &mut lane.pipeline));
+    }
+
+    /// A node named another one for a slot. The map is read with the first such reply.
+    ///
+    /// # Errors
+    /// The layout has no keys for a cluster.
+    pub fn redirected(&mut self, lane: usize, to: &Redirection) -> Result<(), StoreError> {
+        self.servers.found_cluster()?;
+        let from = self.lanes[lane].node;
+        if to.is_ask {
+            let node = self.servers.redirect(from, to);
+            let target = self.lane_to(node);
+            self.asks.insert(to.slot, target);
+        } else {
+            self.asks.remove(&to.slot);
+            if self.servers.has_map() || self.servers.read_map(None).is_err() {
+                self.servers.redirect(from, to);
+            }
+        }
+        let lane = &mut self.lanes[lane];
+        lane.is_stale = true;
+        lane.redirections += 1;
+        if lane.redirections > 1 {
+            lane.pipeline.back_off(match to.is_ask {
+                // The other node has not all of the keys either.
+                true => {
+                    let why = format!("slot {} is on its way to `{to}`", to.slot);
+                    StoreError::Server { kind: ServerKind::Moving, why }
+                }
+                // The nodes do not agree.
+                false => StoreError::Redirected(to.clone()),
+            });
+        }
+        Ok(())
+    }
+
+    /// A call of a lane did what it should.
+    pub fn succeeded(&mut self, lane: usize) {
+        let lane = &mut self.lanes[lane];
+        lane.redirections = 0;
+        lane.pipeline.succeeded();
+    }
+
+    /// The error for calls that were in flight when a connection broke, and were not settled since.
+    pub fn unsettled(&self) -> Option<StoreError> {
+        self.lanes.iter().find_map(|lane| lane.pipeline.unsettled())
+    }
+
+    /// Waits for what comes next on any lane. `wants_to_send` says whether there is a call for a lane that has room.
+    ///
+    /// # Errors
+    /// As [`Pipeline::advance`].
+    pub fn advance(
+        &mut self,
+        mut wants_to_send: impl FnMut(usize, &VecDeque<C>) -> bool,
+    ) -> Result<(usize, Event<C>), StoreError> {
+        if !self.is_cluster() {
+            let pipeline = &mut self.lanes[0].pipeline;
+            let wants = pipeline.has_room() && wants_to_send(0, pipeline.in_flight());
+            let event = pipeline.advance(wants)?;
+            if matches!(&event, Event::Outage(StoreError::Server { kind: ServerKind::ClusterDown, .. })) {
+                self.read_map(None)?;
+            }
+            return Ok((0, event));
+        }
+        let now = Instant::now();
+        let mut next: Option<Instant> = None;
+        for nth in (0..self.lanes.len()).map(|nth| (self.last + 1 + nth) % self.lanes.len()) {
+            let lane = &self.lanes[nth];
+            let wants = lane.pipeline.has_room() && wants_to_send(nth, lane.pipeline.in_flight());
+            match lane.pipeline.readiness(wants) {
+                Readiness::Send => {
+                    self.last = nth;
+                    self.lanes[nth].active = now;
+                    return Ok((nth, Event::Send));
+                }
+                Readiness::Outage(due) if due <= now => return Ok((nth, self.end_outage(nth)?)),
+                Readiness::Outage(due) | Readiness::At(due) => next = Some(next.map_or(due, |next| next.min(due))),
+                Readiness::Replies | Readiness::Idle => {}
+            }
+        }
+        let wait = next.map_or(NAP, |next| next.saturating_duration_since(now).min(NAP));
+        if self.are_idle() {
+            if next.is_none() {
+                return Ok((0, Event::Idle));
+            }
+            std::thread::sleep(wait);
+            return Ok((0, Event::Waited));
+        }
+        match self.wait_for_reply(wait) {
+            Some(nth) => {
+                self.lanes[nth].active = Instant::now();
+                Ok((nth, self.lanes[nth].pipeline.receive()?))
+            }
+            None => Ok(self.find_silent()),
+        }
+    }
+
+    /// Sends commands that only read, with nothing in flight, and gives their replies; `None` if that must be tried again
+    /// later. Each comes with the slot of its key, and the key.
+    ///
+    /// # Errors
+    /// As [`Pipeline::request`].
+    pub fn read(&mut self, commands: &[(Option<u16>, String, Cmd)]) -> Result<Option<Vec<Value>>, StoreError> {
+        if !self.is_cluster() {
+            let packed: Vec<u8> = commands.iter().flat_map(|(_, _, command)| command.get_packed_command()).collect();
+            return match self.lanes[0].pipeline.request(&packed, commands.len()) {
+                // It is a cluster, which nobody said.
+                Err(StoreError::Redirected(_)) => {
+                    self.servers.found_cluster()?;
+                    self.servers.read_map(None).map(|()| None)
+                }
+                replies => replies,
+            };
+        }
+        let calls: Vec<_> = commands.iter().map(|(slot, _, command)| (*slot, command.clone())).collect();
+        let mut replies = Vec::with_capacity(commands.len());
+        for (answer, (_, key, command)) in self.servers.each_reply(&calls).into_iter().zip(commands) {
+            let wrong_type =
+                |error: &StoreError| matches!(error, StoreError::Server { kind: ServerKind::WrongType, .. });
+            replies.push(match answer {
+                Ok(value) => value,
+                Err(Unanswered::Refused(error)) if wrong_type(&error) => Value::Nil,
+                Err(Unanswered::Refused(error)) => return Err(error),
+                Err(Unanswered::NotRun | Unanswered::Lost(_)) => match self.servers.command(key, command) {
+                    Err(error) if wrong_type(&error) => Value::Nil,
+                    reply => reply?,
+                },
+            });
+        }
+        Ok(Some(replies))
+    }
+
+    /// Receives a reply of any lane.
+    ///
+    /// # Errors
+    /// As [`Pipeline::receive`].
+    pub fn receive(&mut self) -> Result<(usize, Event<C>), StoreError> {
+        let lane = self.lanes.iter().position(|lane| !lane.pipeline.is_idle());
+        lane.map_or(Ok((0, Event::Idle)), |nth| Ok((nth, self.lanes[nth].pipeline.receive()?)))
+    }
+
+    /// Does something about an outage: asks another node who serves the slots now, then tries to reconnect.
+    fn end_outage(&mut self, nth: usize) -> Result<Event<C>, StoreError> {
+        let node = self.lanes[nth].node;
+        if !self.lanes[nth].has_new_map {
+            self.lanes[nth].has_new_map = true;
+            if self.read_map(Some(node))? {
+                self.asks.clear();
+                self.lanes[nth].is_stale = true;
+                return Ok(Event::Waited);
+            }
+        }
+        self.lanes[nth].has_new_map = false;
+        self.lanes[nth].pipeline.advance(false)
+    }
+
+    /// Reads the map again; false if nobody gave it.
+    ///
+    /// # Errors
+    /// Nobody serves any slot, and no failover ends that.
+    fn read_map(&mut self, but: Option<usize>) -> Result<bool, StoreError> {
+        match self.servers.read_map(but) {
+            Err(error @ StoreError::Server { kind: ServerKind::NoSlots, .. }) => Err(error),
+            read => Ok(read.is_ok()),
+        }
+    }
+
+    /// Waits until a lane has a reply: which one.
+    fn wait_for_reply(&self, at_most: Duration) -> Option<usize> {
+        let waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.pipeline.is_idle());
+        #[cfg(unix)]
+        {
+            use rustix::event::{PollFd, PollFlags, Timespec, poll};
+            let mut sockets = Vec::new();
+            for (nth, lane) in waiting {
+                match lane.pipeline.link().fd() {
+                    Some(fd) => sockets.push((nth, PollFd::from_borrowed_fd(fd, PollFlags::IN))),
+                    // Bytes are here already, or nobody can tell.
+                    None => return Some(nth),
+                }
+            }
+            let (lanes, mut sockets): (Vec<usize>, Vec<PollFd<'_>>) = sockets.into_iter().unzip();
+            let at_most = Timespec::try_from(at_most).ok();
+            poll(&mut sockets, at_most.as_ref()).ok()?;
+            let from = lanes.iter().position(|nth| *nth > self.last).unwrap_or(0);
+            let turns = (0..lanes.len()).map(|turn| (from + turn) % lanes.len());
+            turns.into_iter().find(|at| !sockets[*at].revents().is_empty()).map(|at| lanes[at])
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = at_most;
+            waiting.map(|(nth, _)| nth).next()
+        }
+    }
+
+    /// Gives up a connection on which no reply came in time.
+    fn find_silent(&mut self) -> (usize, Event<C>) {
+        let timeout = self.servers.target().timeout;
+        let silent = |lane: &Lane<C>| !lane.pipeline.is_idle() && lane.active.elapsed() >= timeout;
+        let Some(nth) = self.lanes.iter().position(silent) else { return (0, Event::Waited) };
+        let lane = &mut self.lanes[nth];
+        let waited = humantime::format_duration(timeout).to_string();
+        let server = lane.pipeline.link().target.shown.clone();
+        (nth, lane.pipeline.lose_connection(StoreError::Timeout { server, waited }))
+    }
+}

@@ -1,0 +1,432 @@
+//! Many orders of one job, as fast as the server accepts them, each applied exactly once.
+//!
+//! Orders are pushed in the order of the input and come out decided in the same order. A [`Run`] connects what is
+//! waiting ([`SingleOrders`] or [`MultiOrders`]) with a `Pipeline`. The script keeps a watermark of the job in each
+//! activity: it decides no line twice and refuses a call that would leave a gap, so a call whose reply was lost is sent
+//! again.
+
+mod job;
+mod lanes;
+mod multi;
+mod orders;
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use crate::error::ServerKind;
+use crate::error::StoreError;
+use crate::model::id::RequestId;
+use crate::model::id::interner::Interner;
+use crate::model::order::Corrupt;
+pub use crate::redis::pipeline::Limits;
+use crate::redis::pipeline::{Call, Event, Link, Pipeline};
+use crate::script::Script;
+use crate::sell::bulk::job::{Check, JobStates};
+pub use crate::sell::bulk::job::{Job, Operation};
+use crate::sell::bulk::lanes::Lanes;
+pub use crate::sell::bulk::multi::{BulkMultiOrder, DecidedMultiOrder, MultiOrders};
+pub use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
+use crate::shards::{Need, Supplied, Supply};
+use crate::store::Store;
+
+/// A run of orders of one activity each.
+pub type OrderRun = Run<SingleOrders>;
+/// A run of multi-orders.
+pub type MultiOrderRun = Run<MultiOrders>;
+
+/// What the run did.
+#[derive(Debug)]
+pub enum Step {
+    /// It sent, received or waited.
+    Continue,
+    /// There is nothing to do: it wants more orders, or is done.
+    Idle,
+    /// It waits for a server that is gone or refuses writes; reported once for each outage.
+    Outage(StoreError),
+    /// A key holds invalid data; reported once for each key.
+    Corrupt(Corrupt),
+    /// The server has lost what it had decided after this line of this activity: the input must be read again.
+    Rewind {
+        /// Which one.
+        activity: String,
+        /// The last line that is still decided.
+        line: u64,
+    },
+}
+
+/// What a reply means for its call.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Its orders are decided. These keys hold invalid data.
+    Decided(Vec<Corrupt>),
+    /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
+    Retry(Option<StoreError>),
+    /// The stock of a shard does not cover an order of so many units; it and what follows it wait until they are
+    /// [released](Orders::release).
+    Short {
+        /// The shard.
+        nth: u32,
+        /// The order's units.
+        quantity: u64,
+    },
+    /// Its orders wait again; see [`Step::Rewind`].
+    Rewind {
+        /// The activity.
+        nth: u32,
+        /// The last line that is still decided.
+        line: u64,
+    },
+}
+
+/// Orders that wait, are in flight or are decided: what differs between kinds of runs.
+pub trait Orders {
+    /// Orders that are sent together.
+    type Call: Call;
+
+    /// Whether another order is of use before the next [`Run::advance`].
+    fn accepts_more(&self) -> bool;
+
+    /// Whether no order can be pushed before some are popped.
+    fn is_full(&self) -> bool;
+
+    /// Whether no order is left.
+    fn is_empty(&self) -> bool;
+
+    /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too.
+    fn wants_to_send<'c>(
+        &mut self,
+        states: &JobStates,
+        lane: usize,
+        in_flight: impl Iterator<Item = &'c Self::Call>,
+        flush: bool,
+    ) -> bool
+    where
+        Self::Call: 'c;
+
+    /// Pushes calls to the pipeline of a lane while its buffer has room.
+    fn send<L: Link>(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<Self::Call, L>, flush: bool);
+
+    /// Reads the reply to a call.
+    ///
+    /// # Errors
+    /// The run must end.
+    fn reply(&mut self, states: &mut JobStates, call: Self::Call, value: Value) -> Result<Verdict, StoreError>;
+
+    /// The orders of a call wait again; it did not run, unless it `may_have_run`.
+    fn put_back(&mut self, states: &JobStates, call: Self::Call, may_have_run: bool);
+
+    /// Activities of a cluster were distributed to lanes; there are so many.
+    fn distributed(&mut self, states: &JobStates, lanes: usize);
+
+    /// An activity is known to be sharded now: its orders that wait go to the shards.
+    ///
+    /// # Errors
+    /// An order has no user whose home it could go to.
+    fn split(&mut self, _states: &JobStates, _parent: u32) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// The orders of a shard that was short may be sent again.
+    fn release(&mut self, _states: &JobStates, _nth: u32) {}
+
+    /// Whether the first order is decided.
+    fn is_decided(&self) -> bool;
+
+    /// Removes the first order.
+    fn pop(&mut self);
+
+    /// Removes all orders, because the input is read again from its beginning.
+    fn restart(&mut self, states: &mut JobStates);
+}
+
+/// A job being applied.
+pub struct Run<O: Orders> {
+    orders: O,
+    states: JobStates,
+    lanes: Lanes<O::Call>,
+    known_corrupt: HashSet<String>,
+    corrupt: VecDeque<Corrupt>,
+    /// What is known of the end; `None` if nobody asked yet.
+    check: Option<Check>,
+    /// Shards that need so many units. They get them when no other order can be sent: what is in stock is sold where it is first,
+    /// which takes fewest transfers.
+    shorts: VecDeque<(u32, u64)>,
+    supply: Supply,
+    retry_for: Duration,
+    stop: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl<O: Orders> Run<O> {
+    /// Loads the script; `more` is loaded already. The run takes the store's connections over; the store makes others if
+    /// it is asked again.
+    fn open(
+        store: &mut Store,
+        script: &'static Script,
+        more: Option<&'static Script>,
+        (limits, retry_for): (Limits, Duration),
+        states: JobStates,
+        orders: O,
+    ) -> Result<Self, StoreError> {
+        // A single server says what it is when it is asked for watermarks.
+        if store.servers.is_cluster() {
+            store.servers.discover()?;
+        }
+        store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+        let scripts: Vec<_> = [script].into_iter().chain(more).collect();
+        let mut servers = store.servers.take();
+        let node = servers.primaries().first().copied().unwrap_or(0);
+        let pipeline = Pipeline::new(servers.node(node).take(), scripts, limits, retry_for);
+        let lanes = Lanes::new(servers, node, pipeline);
+        let supply = store.supply.another();
+        let (known_corrupt, corrupt, shorts) = (HashSet::new(), VecDeque::new(), VecDeque::new());
+        let stop = Arc::clone(&store.stop);
+        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, shorts, supply, retry_for, stop })
+    }
+
+    /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
+    /// is gone. What is left is loaded by [`advance`](Self::advance), which is slower for decided lines.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; another input has the job's name, for one.
+    pub fn load_watermarks(&mut self) -> Result<bool, StoreError> {
+        if self.states.are_loaded() || !self.lanes.can_read() {
+            return Ok(false);
+        }
+        self.states.load(&mut self.lanes)?;
+        for parent in self.states.take_found() {
+            self.orders.split(&self.states, parent)?;
+        }
+        if self.states.are_loaded() && self.lanes.is_cluster() {
+            self.orders.distributed(&self.states, self.lanes.count());
+        }
+        Ok(true)
+    }
+
+    /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
+    pub fn accepts_more(&self) -> bool {
+        self.orders.accepts_more()
+    }
+
+    /// Whether no order can be pushed before some are popped.
+    pub fn is_full(&self) -> bool {
+        self.orders.is_full()
+    }
+
+    /// Whether no order is left.
+    pub fn is_empty(&self) -> bool {
+        self.orders.is_empty()
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_idle(&self) -> bool {
+        self.lanes.are_idle()
+    }
+
+    /// Removes the first order.
+    pub fn pop(&mut self) {
+        self.orders.pop();
+    }
+
+    /// Removes the orders before the first decided one; false if none is. For a run that ends early.
+    pub fn skip_undecided(&mut self) -> bool {
+        while !self.orders.is_empty() {
+            if self.orders.is_decided() {
+                return true;
+            }
+            self.orders.pop();
+        }
+        false
+    }
+
+    /// Sends what is ready, or receives what is in flight. `flush`: sends calls that are not full too.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`], if trying again did not help or would not.
+    pub fn advance(&mut self, flush: bool) -> Result<Step, StoreError> {
+        if let Some(corrupt) = self.corrupt.pop_front() {
+            return Ok(Step::Corrupt(corrupt));
+        }
+        if self.load_watermarks()? {
+            return Ok(Step::Continue);
+        }
+        self.distribute();
+        if self.end_shortage(flush)? {
+            return Ok(Step::Continue);
+        }
+        let Self { orders, states, lanes, .. } = self;
+        let advanced = lanes.advance(|lane, in_flight| {
+            states.are_loaded() && orders.wants_to_send(states, lane, in_flight.iter(), flush)
+        });
+        let (lane, mut event) = match advanced {
+            Ok(advanced) => advanced,
+            Err(error @ StoreError::Server { kind: ServerKind::CrossSlot, .. }) => return Err(self.explain(error)),
+            Err(error) => return Err(error),
+        };
+        if matches!(event, Event::Send) {
+            orders.send(states, lane, lanes.pipeline(lane), flush);
+            event = lanes.pipeline(lane).flush();
+        }
+        self.handle(lane, event)
+    }
+
+    /// The error for a call of several slots, which shows that the only server so far is a node of a cluster.
+    fn explain(&mut self, error: StoreError) -> StoreError {
+        self.lanes.found_cluster().err().unwrap_or(error)
+    }
+
+    /// Gives activities of lanes that lost slots to the lanes that have them now.
+    fn distribute(&mut self) {
+        while let Some(lane) = self.lanes.next_stale() {
+            if !self.states.leave_lane(lane, &mut self.lanes) {
+                let used: HashSet<usize> = (0..self.states.count_u32()).map(|nth| self.states.lane(nth)).collect();
+                self.lanes.hand_over(lane, |lane| used.contains(&lane));
+            }
+            self.orders.distributed(&self.states, self.lanes.count());
+        }
+    }
+
+    /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
+    fn end_shortage(&mut self, flush: bool) -> Result<bool, StoreError> {
+        if self.shorts.is_empty() || !self.lanes.are_idle() {
+            return Ok(false);
+        }
+        let Self { orders, states, lanes, .. } = self;
+        if (0..lanes.count()).any(|lane| orders.wants_to_send(states, lane, std::iter::empty(), flush)) {
+            return Ok(false);
+        }
+        let Some((nth, quantity)) = self.shorts.pop_front() else { return Ok(false) };
+        self.get_units(nth, quantity)?;
+        self.orders.release(&self.states, nth);
+        Ok(true)
+    }
+
+    /// Gets units for a shard, or proves that there are too few.
+    fn get_units(&mut self, nth: u32, quantity: u64) -> Result<(), StoreError> {
+        if self.states.fewer_than(nth).is_some_and(|fewer| quantity >= fewer) {
+            return Ok(());
+        }
+        let Some((activity, shards, home)) = self.states.place(nth) else { return Ok(()) };
+        let (request, stop) = (RequestId::unique(), Arc::clone(&self.stop));
+        let need = Need {
+            activity: &activity,
+            shards: &shards,
+            home,
+            quantity,
+            request: request.as_str(),
+            order: None,
+            began: Instant::now(),
+            at_most: self.retry_for,
+            stop: &|| stop(),
+        };
+        let supplied = self.supply.supply(self.lanes.servers(), &need);
+        // Until they are settled, ids of units that have arrived keep others from knowing how many are left.
+        self.supply.settle(self.lanes.servers());
+        match supplied? {
+            // Its orders are sent again, or whoever asked to stop is heard.
+            Supplied::Here | Supplied::Decided(_) | Supplied::Stopped => Ok(()),
+            Supplied::SoldOut { stocks, .. } => {
+                self.states.set_fewer_than(nth, quantity, stocks);
+                Ok(())
+            }
+            Supplied::Changed => Err(StoreError::Reset { activity: activity.to_string() }),
+            Supplied::Corrupt(corrupt) => Err(need.failed(format!("key `{}` {}", corrupt.key, corrupt.what))),
+        }
+    }
+
+    /// Once all is decided: asks, if there was reason to doubt it, whether the server still has it. What a failover
+    /// loses of an activity's last call leaves no gap that a later call would notice. [`Step::Idle`] if nothing is lost.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn check(&mut self) -> Result<Step, StoreError> {
+        if self.lanes.was_lost() || (self.check.is_none() && self.lanes.may_move()) {
+            self.lanes.begin_check();
+            self.check = Some(Check::default());
+        }
+        let Some(check) = &mut self.check else { return Ok(Step::Idle) };
+        // Waits until there is a server again.
+        if !self.lanes.can_read() {
+            let (lane, event) = self.lanes.advance(|_, _| false)?;
+            return self.handle(lane, event);
+        }
+        if check.checked < self.states.count() {
+            self.states.check(check, &mut self.lanes)?;
+            return Ok(Step::Continue);
+        }
+        Ok(match check.lost.take() {
+            Some((nth, line)) => Step::Rewind { activity: self.states.shown_name(nth).to_owned(), line },
+            None => Step::Idle,
+        })
+    }
+
+    /// Receives what is in flight and sends nothing more.
+    ///
+    /// # Errors
+    /// The first of any.
+    pub fn drain(&mut self) -> Result<(), StoreError> {
+        let mut drained = Ok(());
+        while !self.lanes.are_idle() {
+            let received = self.lanes.receive().and_then(|(lane, event)| self.handle(lane, event));
+            drained = drained.and(received.map(drop));
+        }
+        drained
+    }
+
+    /// Removes all orders, because the input is read again from its beginning; nothing is in flight.
+    pub fn restart(&mut self) {
+        self.shorts.clear();
+        self.orders.restart(&mut self.states);
+        self.check = None;
+    }
+
+    /// The error for orders that were in flight when the connection broke, and were not settled since.
+    pub fn unsettled(&self) -> Option<StoreError> {
+        self.lanes.unsettled()
+    }
+
+    /// The names of the activities, in the order in which they were named first.
+    pub fn into_names(self) -> Interner {
+        self.states.into_names()
+    }
+
+    /// How many orders of each activity (of multi-orders: items) the job refused before this run, or in another one at
+    /// the same time.
+    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
+        self.states.refused_before()
+    }
+
+    fn handle(&mut self, lane: usize, event: Event<O::Call>) -> Result<Step, StoreError> {
+        match event {
+            Event::Reply(call, value) => match self.orders.reply(&mut self.states, call, value)? {
+                Verdict::Decided(corrupt) => {
+                    self.lanes.succeeded(lane);
+                    let known = &mut self.known_corrupt;
+                    self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
+                }
+                Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
+                Verdict::Short { nth, quantity } => {
+                    self.lanes.succeeded(lane);
+                    self.shorts.push_back((nth, quantity));
+                }
+                Verdict::Rewind { nth, line } => {
+                    self.lanes.pipeline(lane).retry(None);
+                    return Ok(Step::Rewind { activity: self.states.shown_name(nth).to_owned(), line });
+                }
+            },
+            Event::Retry { calls, may_have_run } => {
+                calls.into_iter().for_each(|call| self.orders.put_back(&self.states, call, may_have_run));
+            }
+            Event::Redirected { call, to } => {
+                self.orders.put_back(&self.states, call, false);
+                self.lanes.redirected(lane, &to)?;
+            }
+            Event::Outage(error) => return Ok(Step::Outage(error)),
+            Event::Idle => return Ok(Step::Idle),
+            Event::Waited | Event::Send => {}
+        }
+        Ok(Step::Continue)
+    }
+}

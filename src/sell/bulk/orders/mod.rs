@@ -1,0 +1,368 @@
+//! Orders of one activity each. Those of one activity are sent in batches, in the order of the input; batches of one
+//! activity may be in flight together, because the scripts refuse a gap. Small batches of several activities share a
+//! call, which decides each of them by itself.
+
+mod call;
+mod decode;
+mod encode;
+mod queue;
+mod reply;
+mod schedule;
+mod sharded;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::error::ServerKind;
+use crate::error::StoreError;
+use crate::model::id::StoredUser;
+use crate::model::id::interner::Interner;
+use crate::model::layout::Kind;
+use crate::model::number::Limit;
+use crate::model::order::hold::HoldFor;
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::redis::pipeline::{Link, Pipeline};
+use crate::script::{DEDUCT, HOLD, MIXED_ORDERS, REFUND, SETTLE, Script};
+use crate::sell::bulk::job::JobStates;
+use crate::sell::bulk::orders::call::OrderCall;
+use crate::sell::bulk::orders::encode::Encoder;
+use crate::sell::bulk::orders::queue::{Batch, Queue, each};
+use crate::sell::bulk::orders::schedule::Schedule;
+use crate::sell::bulk::orders::window::{State, Window};
+use crate::sell::bulk::{Job, Limits, Operation, Orders, Run, Verdict};
+use crate::store::Store;
+
+/// What is done with the orders of a file, and how.
+#[derive(Debug, Clone)]
+pub struct OrderOptions {
+    /// What is done; not a multi-order.
+    pub operation: Operation,
+    /// Which job it is.
+    pub job: Job,
+    /// Why, for the ledger.
+    pub reason: Option<String>,
+    /// The caller's limit, for activities that another system preheated.
+    pub limit: Option<Limit>,
+    /// Of holds: for how long.
+    pub hold_for: Option<HoldFor>,
+    /// Whether the stock and the user's units after each order are wanted.
+    pub has_rows: bool,
+    /// How much at once, and how fast.
+    pub limits: Limits,
+    /// The longest outage to wait out.
+    pub retry_for: Duration,
+}
+
+/// One order as the input has it.
+#[derive(Debug, Clone, Copy)]
+pub struct BulkOrder<'a> {
+    /// The line where it begins; each is higher than the one before.
+    pub line: u64,
+    /// What is sold; a valid id.
+    pub activity: &'a str,
+    /// Who buys, or whose hold is ended; empty if the layout records nobody, or if nobody said it.
+    pub user: &'a str,
+    /// How many units.
+    pub quantity: u32,
+    /// Its own request id, or empty.
+    pub request: &'a str,
+    /// Why, or empty.
+    pub reason: &'a str,
+}
+
+/// One order, and how it ended.
+#[derive(Debug)]
+pub struct DecidedOrder<'a> {
+    /// The order. That of a hold that it ended has no user.
+    pub order: BulkOrder<'a>,
+    /// Whose hold it ended, now or before; `None` if there is no such hold, or if rows are not wanted.
+    pub hold_user: Option<&'a StoredUser>,
+    /// Which activity it is, counted from 0 in the order in which they were named first.
+    pub nth: usize,
+    /// How it ended.
+    pub status: Status,
+    /// Units left after it.
+    pub stock: Option<u64>,
+    /// Units the user holds after it.
+    pub bought: Option<u64>,
+    /// The deadline of the hold that it made, now or before; `None` if that was returned, or if rows are not wanted.
+    pub deadline: Option<Millis>,
+}
+
+/// Orders of one activity each, from the first that was not popped.
+pub struct SingleOrders {
+    script: &'static Script,
+    encoder: Encoder,
+    operation: Operation,
+    has_users: bool,
+    has_rows: bool,
+    most_orders: usize,
+    /// Whether batches may share a call: not if the run has what `mixed_orders` does not know, or if the server, or a
+    /// proxy before it, refuses such calls.
+    can_mix: bool,
+    window: Window,
+    /// By activity.
+    queues: Vec<Queue>,
+    schedule: Schedule,
+    /// The last line that was popped.
+    popped: u64,
+    /// Shards that need units before anything is sent there.
+    held_up: HashSet<u32>,
+}
+
+impl Run<SingleOrders> {
+    /// Loads the script. `names` are the activities that are known to come.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
+        let OrderOptions { operation, job, reason, limit, hold_for, has_rows, limits, retry_for } = options;
+        let script = match operation {
+            Operation::Refund => &REFUND,
+            Operation::Hold => &HOLD,
+            Operation::Confirm | Operation::Release => &SETTLE,
+            Operation::Deduct | Operation::MultiDeduct => &DEDUCT,
+        };
+        let has_holds = operation == Operation::Hold || operation.settles();
+        let kind = store.layout.kind();
+        // `names` are all, unless the input was not read before.
+        let has_several = kind == Kind::Hash && limit.is_none() && !store.operator.is_empty() && names.count() != 1;
+        let has_several = has_several && matches!(operation, Operation::Deduct | Operation::Refund);
+        let can_mix = has_several && can_load(store, &MIXED_ORDERS)?;
+        let limit = limit.map(|limit| limit.to_string()).or(hold_for.map(|duration| duration.millis().to_string()));
+        let limit = limit.unwrap_or_default();
+        let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit];
+        let orders = SingleOrders {
+            script,
+            encoder: Encoder::new(script, run, [&job.name, &job.digest], has_rows).settling(operation),
+            can_mix,
+            operation,
+            has_users: kind.has_users(),
+            has_rows,
+            most_orders: limits.most_orders(),
+            window: Window::new(has_rows).with_holds(has_rows && has_holds),
+            queues: Vec::new(),
+            schedule: Schedule::new(),
+            popped: 0,
+            held_up: HashSet::new(),
+        };
+        let states = JobStates::new(job, operation, store.layout, names);
+        let more = can_mix.then_some(&MIXED_ORDERS);
+        Self::open(store, script, more, (limits, retry_for), states, orders)
+    }
+
+    /// Adds an order.
+    ///
+    /// # Errors
+    /// It has no user, and its activity is sharded.
+    pub fn push(&mut self, order: &BulkOrder<'_>) -> Result<(), StoreError> {
+        let nth = self.states.number(order.activity);
+        let nth = self.states.home(nth, order.user.as_bytes(), order.line)?;
+        self.orders.push(&self.states, nth, order);
+        Ok(())
+    }
+
+    /// Says whether an order without a user can be added, as far as is known.
+    ///
+    /// # Errors
+    /// Its activity is sharded.
+    pub fn check_nameless(&mut self, activity: &str, line: u64) -> Result<(), StoreError> {
+        let nth = self.states.number(activity);
+        self.states.home(nth, &[], line).map(drop)
+    }
+
+    /// The first order, if it is decided.
+    pub fn front(&self) -> Option<DecidedOrder<'_>> {
+        let (row, status) = self.orders.window.front_decided()?;
+        let [mut user, mut request, reason] =
+            self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+        let hold = self.orders.window.front_hold();
+        if self.orders.operation.settles() {
+            (user, request) = (request, user);
+        }
+        let nth = self.states.parent(row.activity);
+        let activity = self.states.name(nth);
+        let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
+        let [stock, bought] = self.orders.window.front_details();
+        let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
+        let hold_user = hold.and_then(|hold| hold.user.as_ref());
+        Some(DecidedOrder { order, hold_user, nth: nth as usize, status, stock, bought, deadline })
+    }
+}
+
+/// Loads a script that a proxy may refuse, because it computes its keys; false if it does.
+fn can_load(store: &mut Store, script: &Script) -> Result<bool, StoreError> {
+    match store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text)) {
+        Ok(_) => Ok(true),
+        Err(StoreError::Server { kind: ServerKind::Other, .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl SingleOrders {
+    fn push(&mut self, states: &JobStates, nth: u32, order: &BulkOrder<'_>) {
+        self.queues.resize_with(states.count(), Queue::new);
+        let number = match self.operation {
+            // A hold is settled by its id, so each has one.
+            Operation::Hold if order.request.is_empty() => {
+                let request = format!("{}:{}", states.job.name, order.line);
+                self.window.push(order.line, nth, order.quantity, [order.user, &request, order.reason])
+            }
+            Operation::Confirm | Operation::Release => {
+                self.window.push(order.line, nth, order.quantity, [order.request, order.user, order.reason])
+            }
+            _ => self.window.push(order.line, nth, order.quantity, [order.user, order.request, order.reason]),
+        };
+        // Reasons of their own are for the one-activity scripts, and so are shards.
+        self.queues[nth as usize].is_alone |= !order.reason.is_empty() || states.is_shard(nth);
+        self.encoder.has_requests |= !order.request.is_empty();
+        self.enqueue(states, nth, number);
+    }
+
+    /// Puts a new row into the queue of its activity, or decides it.
+    fn enqueue(&mut self, states: &JobStates, nth: u32, number: u64) {
+        let (state, queue) = (states.get(nth), &mut self.queues[nth as usize]);
+        let line = self.window.row(number).line;
+        // Rows that will be shown are sent again for their stock and units, and those with an id because a repair may have taken
+        // them back.
+        let may_be_reversed = state.is_repaired && (self.encoder.has_requests || self.operation.settles());
+        let is_decided = line <= state.watermark && (!self.has_rows && !may_be_reversed || line <= self.popped);
+        match state.refusal {
+            _ if is_decided => {
+                queue.pass(line);
+                self.window.row_mut(number).state = State::Decided(Status::Replayed);
+            }
+            Some(status) => {
+                queue.pass(line);
+                self.window.row_mut(number).state = State::Decided(status);
+            }
+            None => {
+                queue.append(number, &mut self.window);
+                self.mark_ready(states, nth);
+            }
+        }
+    }
+
+    fn mark_ready(&mut self, states: &JobStates, nth: u32) {
+        let queue = &mut self.queues[nth as usize];
+        if queue.waiting as usize >= self.most_orders && !queue.is_ready && !self.held_up.contains(&nth) {
+            queue.is_ready = true;
+            self.schedule.push(states.lane(nth), nth);
+        }
+    }
+
+    /// Says which lanes have activities.
+    fn use_lanes(&mut self, states: &JobStates) {
+        (0..states.count_u32()).for_each(|nth| self.schedule.use_lane(states.lane(nth)));
+    }
+
+    fn put_batch_back(&mut self, states: &JobStates, batch: &Batch) {
+        if let Some(status) = states.get(batch.activity).refusal {
+            each(batch, &mut self.window, |row| row.state = State::Decided(status));
+            return;
+        }
+        self.queues[batch.activity as usize].put_back(batch, &mut self.window);
+        self.schedule.put_back(states.lane(batch.activity), batch.first);
+        self.mark_ready(states, batch.activity);
+    }
+}
+
+impl Orders for SingleOrders {
+    type Call = OrderCall;
+
+    fn accepts_more(&self) -> bool {
+        self.schedule.is_hungry() && !self.window.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.window.is_full()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.window.is_empty()
+    }
+
+    fn wants_to_send<'c>(
+        &mut self,
+        states: &JobStates,
+        lane: usize,
+        _in_flight: impl Iterator<Item = &'c OrderCall>,
+        flush: bool,
+    ) -> bool {
+        self.schedule.has_ready(lane)
+            || (flush && self.schedule.find_oldest(lane, states, &self.window, &self.held_up).is_some())
+    }
+
+    fn send<L: Link>(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<OrderCall, L>, flush: bool) {
+        while pipeline.buffer_has_room() {
+            let Some(call) = self.next_call(states, lane, flush) else { break };
+            let asks = call.batches.iter().any(|batch| states.asks(batch.activity));
+            pipeline.push(call, asks, |out, call| self.encoder.encode(out, &call.batches, states, &self.window));
+        }
+    }
+
+    fn reply(&mut self, states: &mut JobStates, call: OrderCall, value: Value) -> Result<Verdict, StoreError> {
+        if let Value::ServerError(_) = value {
+            // See `OrderCall::handles`.
+            self.can_mix = false;
+            self.put_back(states, call, false);
+            return Ok(Verdict::Retry(None));
+        }
+        match call.batches[..] {
+            [batch] => self.reply_alone(states, batch, &value),
+            _ => self.reply_mixed(states, &call, &value),
+        }
+    }
+
+    fn put_back(&mut self, states: &JobStates, call: OrderCall, _may_have_run: bool) {
+        call.batches.iter().for_each(|batch| self.put_batch_back(states, batch));
+    }
+
+    fn is_decided(&self) -> bool {
+        self.window.front_decided().is_some()
+    }
+
+    fn pop(&mut self) {
+        if let Some(line) = self.window.pop() {
+            self.popped = self.popped.max(line);
+        }
+    }
+
+    fn split(&mut self, states: &JobStates, parent: u32) -> Result<(), StoreError> {
+        self.split_rows(states, parent)
+    }
+
+    fn release(&mut self, states: &JobStates, nth: u32) {
+        self.held_up.remove(&nth);
+        if let Some(first) = self.queues[nth as usize].first_waiting() {
+            self.schedule.put_back(states.lane(nth), first);
+            self.mark_ready(states, nth);
+        }
+    }
+
+    fn restart(&mut self, states: &mut JobStates) {
+        self.held_up.clear();
+        self.window.clear();
+        self.schedule.clear(self.schedule.count());
+        self.queues.iter_mut().for_each(|queue| *queue = Queue::new());
+        self.use_lanes(states);
+    }
+
+    fn distributed(&mut self, states: &JobStates, lanes: usize) {
+        self.queues.resize_with(states.count(), Queue::new);
+        self.schedule.clear(lanes);
+        // Batches of several slots may not share a call.
+        self.can_mix = false;
+        self.use_lanes(states);
+        for nth in 0..states.count_u32() {
+            self.queues[nth as usize].is_ready = false;
+            self.mark_ready(states, nth);
+        }
+    }
+}

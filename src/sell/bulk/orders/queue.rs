@@ -1,0 +1,175 @@
+//! The rows of one activity that wait: a list through the window.
+
+use crate::model::status::Status;
+use crate::sell::bulk::orders::window::{Row, State, Window};
+
+/// No row: counts never get there.
+const NO_ROW: u64 = u64::MAX;
+
+/// There may be a million of them, so each of its bytes is a megabyte.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// How many rows wait.
+    pub(crate) waiting: u32,
+    /// Whether it is listed as one that has a full batch.
+    pub(crate) is_ready: bool,
+    /// Whether its batches have calls of their own: it is not plain, see `mixed_orders`.
+    pub(crate) is_alone: bool,
+    /// The first row that waits, the row that was linked last, and the activity's line before the first.
+    head: u64,
+    tail: u64,
+    before: u64,
+}
+
+/// Consecutive rows of one activity, sent in one call.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
+    pub(crate) activity: u32,
+    pub(crate) first: u64,
+    pub(crate) count: usize,
+    /// The line of this activity before the first.
+    pub(crate) before: u64,
+    /// Whether the call ends before an order that the stock of a shard does not cover.
+    pub(crate) borrows: bool,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self { waiting: 0, is_ready: false, is_alone: false, head: 0, tail: NO_ROW, before: 0 }
+    }
+
+    /// A row that needs no call: it was decided before, or the activity refuses all.
+    pub(crate) fn pass(&mut self, line: u64) {
+        if self.waiting == 0 {
+            self.before = line;
+        }
+    }
+
+    /// Links a new row at the end.
+    #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32 apart.
+    pub(crate) fn append(&mut self, number: u64, window: &mut Window) {
+        if self.tail != NO_ROW && self.tail >= window.span().0 {
+            window.row_mut(self.tail).next = (number - self.tail) as u32;
+        }
+        self.tail = number;
+        if self.waiting == 0 {
+            self.head = number;
+        }
+        self.waiting += 1;
+    }
+
+    /// Takes the next rows, at most so many, as a batch: all of them `borrow`, or none. A decided row between them ends the
+    /// batch: the script must see a gap there, if it is one.
+    pub(crate) fn take(
+        &mut self,
+        activity: u32,
+        most: usize,
+        window: &mut Window,
+        borrows: impl Fn(&Row) -> bool,
+    ) -> Option<Batch> {
+        let mut batch: Option<Batch> = None;
+        let mut is_ended = false;
+        while self.waiting > 0 {
+            let row = window.row_mut(self.head);
+            match (&mut batch, row.state == State::Waiting) {
+                (None, true) => {
+                    let (first, before, borrows) = (self.head, self.before, borrows(row));
+                    batch = Some(Batch { activity, first, count: 1, before, borrows });
+                }
+                (Some(batch), true) if batch.count < most && !is_ended && batch.borrows == borrows(row) => {
+                    batch.count += 1;
+                }
+                // The head stays at a row that waits: any other may be reported and gone before the next batch is taken.
+                (Some(_), true) => break,
+                (batch, false) => is_ended = batch.is_some(),
+            }
+            if row.state == State::Waiting {
+                row.state = State::Sent;
+                self.waiting -= 1;
+            }
+            self.before = row.line;
+            self.head += u64::from(row.next);
+            // The last row links to none: `append` sets the head when rows wait again.
+            if row.next == 0 {
+                break;
+            }
+        }
+        batch
+    }
+
+    /// Puts the rows of a batch back: it did not run, or nobody knows. Batches come back in the order in which they
+    /// were sent, so the first one has the first row.
+    pub(crate) fn put_back(&mut self, batch: &Batch, window: &mut Window) {
+        if self.waiting == 0 || batch.first < self.head {
+            self.head = batch.first;
+            self.before = batch.before;
+        }
+        #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32.
+        let count = batch.count as u32;
+        self.waiting += count;
+        each(batch, window, |row| row.state = State::Waiting);
+    }
+
+    /// The first row that waits.
+    pub(crate) fn first_waiting(&self) -> Option<u64> {
+        (self.waiting > 0).then_some(self.head)
+    }
+
+    /// Whether rows before those of a batch that was sent wait again.
+    pub(crate) fn has_before(&self, batch: &Batch) -> bool {
+        self.waiting > 0 && self.head < batch.first
+    }
+
+    /// Decides all rows that wait, unsent.
+    pub(crate) fn refuse_all(&mut self, status: Status, window: &mut Window) {
+        while self.waiting > 0 {
+            let row = window.row_mut(self.head);
+            if row.state == State::Waiting {
+                row.state = State::Decided(status);
+                self.waiting -= 1;
+            }
+            self.before = row.line;
+            self.head += u64::from(row.next);
+            if row.next == 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// Visits the rows of a batch.
+pub(crate) fn each(batch: &Batch, window: &mut Window, mut visit: impl FnMut(&mut Row)) {
+    let mut number = batch.first;
+    for _ in 0..batch.count {
+        let row = window.row_mut(number);
+        visit(row);
+        number += u64::from(row.next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_another_run_decided_may_be_gone_before_the_next_batch_is_taken() {
+        let (mut queue, mut window) = (Queue::new(), Window::new(false));
+        for line in 1..=6 {
+            let number = window.push(line, 0, 1, ["u", "", ""]);
+            queue.append(number, &mut window);
+        }
+        let decided =
+            |batch: &Batch, window: &mut Window| each(batch, window, |row| row.state = State::Decided(Status::Ok));
+        let first = queue.take(0, 2, &mut window, |_| false).unwrap();
+        let second = queue.take(0, 2, &mut window, |_| false).unwrap();
+        // The first did not run, but another run of the job decided its lines, so that the second could follow.
+        queue.put_back(&first, &mut window);
+        decided(&second, &mut window);
+        let again = queue.take(0, 4, &mut window, |_| false).unwrap();
+        assert_eq!((again.first, again.count), (first.first, 2));
+        decided(&again, &mut window);
+        assert_eq!([(); 4].map(|()| window.pop()), [Some(1), Some(2), Some(3), Some(4)]);
+        let last = queue.take(0, 4, &mut window, |_| false).unwrap();
+        assert_eq!((last.first, last.count, last.before, queue.waiting), (4, 2, 4, 0));
+    }
+}

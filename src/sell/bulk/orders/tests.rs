@@ -1,0 +1,154 @@
+//! Which orders share a call, and what becomes of those that were left alone in it.
+
+use crate::model::layout::Layout;
+use crate::redis::pipeline::Call;
+use crate::sell::bulk::orders::*;
+
+const MOST: usize = 128;
+
+/// A run before its first call, of so many activities that are preheated.
+fn run(activities: usize) -> (SingleOrders, JobStates) {
+    let job = Job { name: "j".to_owned(), digest: "d".to_owned() };
+    let mut states = JobStates::new(job, Operation::Deduct, Layout::Seckill, Interner::default());
+    for nth in 0..activities {
+        let number = states.number(&nth.to_string());
+        states.set_epoch(number, "1");
+    }
+    let orders = SingleOrders {
+        script: &DEDUCT,
+        encoder: Encoder::new(&DEDUCT, ["hash", "tester", "", ""], ["j", "d"], false),
+        operation: Operation::Deduct,
+        has_users: true,
+        has_rows: false,
+        most_orders: MOST,
+        can_mix: true,
+        window: Window::new(false),
+        queues: Vec::new(),
+        schedule: Schedule::new(),
+        popped: 0,
+        held_up: HashSet::new(),
+    };
+    (orders, states)
+}
+
+/// Pushes so many orders, each of the next of these activities.
+fn push(orders: &mut SingleOrders, states: &JobStates, lines: std::ops::Range<u64>, activities: &[u32]) {
+    for (line, nth) in lines.zip(activities.iter().cycle()) {
+        let name = states.name(*nth).to_owned();
+        let order = BulkOrder { line, activity: &name, user: "7", quantity: 1, request: "", reason: "" };
+        orders.push(states, *nth, &order);
+    }
+}
+
+/// Activity and number of orders of each batch of the next calls.
+fn calls(orders: &mut SingleOrders, states: &JobStates) -> Vec<Vec<(u32, usize)>> {
+    let calls = std::iter::from_fn(|| orders.next_call(states, 0, true));
+    calls.map(|call| call.batches.iter().map(|batch| (batch.activity, batch.count)).collect()).collect()
+}
+
+fn text(text: &str) -> Value {
+    Value::BulkString(text.as_bytes().to_vec())
+}
+
+#[test]
+fn a_shared_call_costs_no_more_than_a_full_batch() {
+    let (mut orders, states) = run(50);
+    push(&mut orders, &states, 1..301, &(0..50).collect::<Vec<_>>());
+    let mut seen = Vec::new();
+    while let Some(call) = orders.next_call(&states, 0, true) {
+        assert!(call.weight() <= MOST && call.orders() <= MOST, "{call:?}");
+        assert!(call.batches.len() > 4 || call.batches.iter().any(|batch| batch.activity == 49), "{call:?}");
+        seen.extend(call.batches.iter().map(|batch| batch.activity));
+    }
+    assert_eq!(seen, (0..50).collect::<Vec<_>>(), "the oldest first, each once");
+}
+
+#[test]
+fn a_full_batch_has_a_call_of_its_own_and_the_next_batches_share_one() {
+    let (mut orders, states) = run(3);
+    push(&mut orders, &states, 1..451, &[0, 1, 2]);
+    let expected = [vec![(0, 128)], vec![(1, 128)], vec![(2, 128)], vec![(0, 22), (1, 22), (2, 22)]];
+    assert_eq!(calls(&mut orders, &states), expected);
+}
+
+#[test]
+fn nothing_but_full_batches_is_sent_before_more_orders_can_be_read() {
+    let (mut orders, states) = run(3);
+    push(&mut orders, &states, 1..301, &[0, 1, 2]);
+    assert!(orders.next_call(&states, 0, false).is_none());
+}
+
+#[test]
+fn what_is_not_plain_shares_no_call() {
+    let (mut orders, mut states) = run(4);
+    // Nothing of ours is stored of activity 1, and an order of activity 2 has a reason of its own.
+    states.set_epoch(1, "");
+    push(&mut orders, &states, 1..9, &[0, 1, 2, 3]);
+    let order = BulkOrder { line: 9, activity: "2", user: "7", quantity: 1, request: "", reason: "gift" };
+    orders.push(&states, 2, &order);
+    let expected = [vec![(0, 2)], vec![(1, 2)], vec![(2, 3)], vec![(3, 2)]];
+    assert_eq!(calls(&mut orders, &states), expected);
+    orders.restart(&mut states);
+    push(&mut orders, &states, 1..9, &[0, 2, 3]);
+    assert_eq!(calls(&mut orders, &states), [vec![(0, 3), (2, 3), (3, 2)]]);
+    orders.restart(&mut states);
+    orders.can_mix = false;
+    push(&mut orders, &states, 1..9, &[0, 2, 3]);
+    assert_eq!(calls(&mut orders, &states), [vec![(0, 3)], vec![(2, 3)], vec![(3, 2)]]);
+}
+
+#[test]
+fn a_batch_that_was_left_is_sent_alone_and_not_overtaken() {
+    let (mut orders, mut states) = run(2);
+    push(&mut orders, &states, 1..5, &[0, 1]);
+    let shared = orders.next_call(&states, 0, true).unwrap();
+    // A full batch of activity 1 follows while that call is in flight.
+    push(&mut orders, &states, 5..133, &[1]);
+    let full = orders.next_call(&states, 0, true).unwrap();
+    assert_eq!((shared.batches.len(), full.orders()), (2, 128));
+    let reply = Value::Array(vec![text("oo 9 0"), text("-")]);
+    let verdict = orders.reply(&mut states, shared, reply).unwrap();
+    assert!(matches!(verdict, Verdict::Retry(None)), "{verdict:?}");
+    assert_eq!((states.get(0).watermark, states.get(1).watermark), (3, 0));
+    // The full batch found a gap, which is no fault of the server.
+    let gap = Value::Array(vec![Value::Int(-20), Value::Int(0)]);
+    let verdict = orders.reply(&mut states, full, gap).unwrap();
+    assert!(matches!(verdict, Verdict::Retry(None)), "{verdict:?}");
+    let call = orders.next_call(&states, 0, true).unwrap();
+    let [batch] = call.batches[..] else { panic!("{call:?}") };
+    assert_eq!((batch.activity, batch.first, batch.before, batch.count), (1, 1, 0, 128));
+    // The same again, with nothing before it that waits: the server has lost something.
+    let gap = Value::Array(vec![Value::Int(-20), Value::Int(0)]);
+    let verdict = orders.reply(&mut states, call, gap).unwrap();
+    assert!(matches!(verdict, Verdict::Retry(Some(_))), "{verdict:?}");
+}
+
+#[test]
+fn after_a_shared_call_is_refused_each_activity_has_its_own() {
+    let refused = |text: &str| redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
+    let meaning = |text: &str| {
+        let Value::ServerError(error) = refused(text) else { panic!("no error: {text}") };
+        StoreError::of_reply(&error.into(), "fake").unwrap()
+    };
+    let proxy =
+        "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array";
+    let (mut orders, mut states) = run(2);
+    push(&mut orders, &states, 1..5, &[0, 1]);
+    let call = orders.next_call(&states, 0, true).unwrap();
+    for (text, is_handled) in [
+        (proxy, true),
+        ("CROSSSLOT Keys in request don't hash to the same slot", true),
+        ("ERR user_script:9: something script: f_1, on @user_script:9.", false),
+        ("OOM command not allowed when used memory > 'maxmemory'.", false),
+        ("NOPERM this user has no permissions to run the 'evalsha' command", false),
+        ("USAGE mixed_orders: something", false),
+        ("MOVED 1 127.0.0.1:7001", false),
+    ] {
+        assert_eq!(call.handles(&meaning(text)), is_handled, "{text}");
+    }
+    let verdict = orders.reply(&mut states, call, refused(proxy)).unwrap();
+    assert!(matches!(verdict, Verdict::Retry(None)), "{verdict:?}");
+    let call = orders.next_call(&states, 0, true).unwrap();
+    assert_eq!((call.batches.len(), call.orders(), call.weight()), (1, 2, 2));
+    assert!(!call.handles(&meaning(proxy)), "nothing is left to try");
+}

@@ -1,0 +1,258 @@
+//! The rows from the first one that is not reported yet to the last one that was read, in the order of the input.
+
+use std::collections::VecDeque;
+
+use crate::model::id::StoredUser;
+use crate::model::status::Status;
+
+/// The most rows, and the most bytes of their texts: about 14 MB if both are reached, which only an input can that mixes
+/// many activities. A larger window makes fuller batches of it, and so less work for the server.
+const MOST_ROWS: usize = 256 * 1024;
+const MOST_BYTES: usize = 8 * 1024 * 1024;
+const _: () = assert!(MOST_BYTES < 1 << 24, "see `Row::text`");
+
+/// Nothing is known; a count never gets there.
+const NOTHING: u64 = u64::MAX;
+
+/// What became of a row so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Waiting,
+    Sent,
+    Decided(Status),
+}
+
+/// One row, in 24 bytes.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) line: u64,
+    pub(crate) activity: u32,
+    /// The distance to the next row of the same activity; 0 if there is none yet.
+    pub(crate) next: u32,
+    pub(crate) quantity: u32,
+    /// Where its texts begin, as the low bytes of a number that only grows: a window has less than 16 MB of them.
+    text: [u8; 3],
+    pub(crate) state: State,
+}
+
+impl Row {
+    fn text(&self) -> u32 {
+        let [low, middle, high] = self.text;
+        u32::from_le_bytes([low, middle, high, 0])
+    }
+}
+
+/// Lengths come before the texts, in seven bits a byte, the lowest first; a higher byte follows if the eighth bit is set.
+#[allow(clippy::cast_possible_truncation)] // What is pushed has seven bits.
+fn push_length(text: &mut Vec<u8>, mut length: usize) {
+    while length > 127 {
+        text.push((length % 128) as u8 | 128);
+        length /= 128;
+    }
+    text.push(length as u8);
+}
+
+/// Splits a length off.
+fn split_length(text: &[u8]) -> (usize, &[u8]) {
+    let size = text.iter().position(|byte| *byte < 128).map_or(text.len(), |last| last + 1);
+    let (length, rest) = text.split_at(size);
+    (length.iter().rev().fold(0, |length, byte| length * 128 + usize::from(byte % 128)), rest)
+}
+
+/// What a reply says of the hold of a row.
+#[derive(Debug, Default)]
+pub(crate) struct HoldDetails {
+    /// Its deadline, in Unix ms.
+    pub(crate) deadline: Option<u64>,
+    /// Its user, if the input does not say it.
+    pub(crate) user: Option<StoredUser>,
+}
+
+/// Rows by number, counted from the first one that was ever pushed.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    rows: VecDeque<Row>,
+    /// Stock and the user's units after each row, if they are wanted.
+    details: Option<VecDeque<[u64; 2]>>,
+    /// Details of the hold of each row, if they are wanted.
+    holds: Option<VecDeque<HoldDetails>>,
+    first: u64,
+    text: Vec<u8>,
+    text_start: u32,
+}
+
+impl Window {
+    pub(crate) fn new(has_details: bool) -> Self {
+        Self { details: has_details.then(VecDeque::new), ..Self::default() }
+    }
+
+    /// The same with details of holds.
+    pub(crate) fn with_holds(self, has_holds: bool) -> Self {
+        Self { holds: has_holds.then(VecDeque::new), ..self }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.rows.len() >= MOST_ROWS || self.text.len() >= MOST_BYTES
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The number of the first row, and the number behind the last.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        (self.first, self.first + self.rows.len() as u64)
+    }
+
+    /// Adds a row and gives its number. The reader bounds all texts: a reason has 1024 bytes, an id 256.
+    #[allow(clippy::cast_possible_truncation)]
+    pub(crate) fn push(&mut self, line: u64, activity: u32, quantity: u32, texts: [&str; 3]) -> u64 {
+        let [low, middle, high, _] = self.text_start.wrapping_add(self.text.len() as u32).to_le_bytes();
+        for part in texts {
+            push_length(&mut self.text, part.len());
+        }
+        for part in texts {
+            self.text.extend_from_slice(part.as_bytes());
+        }
+        self.details.iter_mut().for_each(|details| details.push_back([NOTHING; 2]));
+        self.holds.iter_mut().for_each(|holds| holds.push_back(HoldDetails::default()));
+        let (text, state) = ([low, middle, high], State::Waiting);
+        self.rows.push_back(Row { line, activity, next: 0, quantity, text, state });
+        self.first + self.rows.len() as u64 - 1
+    }
+
+    pub(crate) fn row(&self, number: u64) -> &Row {
+        &self.rows[self.index(number)]
+    }
+
+    pub(crate) fn row_mut(&mut self, number: u64) -> &mut Row {
+        let index = self.index(number);
+        &mut self.rows[index]
+    }
+
+    /// User, request and reason of a row.
+    pub(crate) fn texts(&self, row: &Row) -> [&[u8]; 3] {
+        let (user, rest) = split_length(&self.text[self.offset(row)..]);
+        let (request, rest) = split_length(rest);
+        let (reason, rest) = split_length(rest);
+        let (user, rest) = rest.split_at(user);
+        let (request, rest) = rest.split_at(request);
+        [user, request, &rest[..reason]]
+    }
+
+    /// Records the stock and the user's units after a row.
+    pub(crate) fn set_details(&mut self, number: u64, stock: Option<u64>, bought: Option<u64>) {
+        let index = self.index(number);
+        if let Some(details) = &mut self.details {
+            details[index] = [stock.unwrap_or(NOTHING), bought.unwrap_or(NOTHING)];
+        }
+    }
+
+    /// The stock and the user's units after the first row.
+    pub(crate) fn front_details(&self) -> [Option<u64>; 2] {
+        let details = self.details.as_ref().and_then(VecDeque::front).unwrap_or(&[NOTHING; 2]);
+        details.map(|number| Some(number).filter(|number| *number != NOTHING))
+    }
+
+    /// Records what a reply says of the hold of a row.
+    pub(crate) fn set_hold(&mut self, number: u64, hold: HoldDetails) {
+        let index = self.index(number);
+        if let Some(holds) = &mut self.holds {
+            holds[index] = hold;
+        }
+    }
+
+    /// What is known of the hold of the first row.
+    pub(crate) fn front_hold(&self) -> Option<&HoldDetails> {
+        self.holds.as_ref()?.front()
+    }
+
+    /// The first row, if it is decided.
+    pub(crate) fn front_decided(&self) -> Option<(&Row, Status)> {
+        match self.rows.front()? {
+            row @ Row { state: State::Decided(status), .. } => Some((row, *status)),
+            _ => None,
+        }
+    }
+
+    /// Removes the first row and gives its line.
+    #[allow(clippy::cast_possible_truncation)] // So are the positions of texts.
+    pub(crate) fn pop(&mut self) -> Option<u64> {
+        let line = self.rows.pop_front()?.line;
+        if let Some(details) = &mut self.details {
+            details.pop_front();
+        }
+        if let Some(holds) = &mut self.holds {
+            holds.pop_front();
+        }
+        self.first += 1;
+        let used = self.rows.front().map_or(self.text.len(), |row| self.offset(row));
+        // Moving what is left costs little if most is gone.
+        if used >= 64 * 1024 && used * 2 >= self.text.len() {
+            self.text.drain(..used);
+            self.text_start = self.text_start.wrapping_add(used as u32);
+        }
+        Some(line)
+    }
+
+    /// Removes all rows.
+    #[allow(clippy::cast_possible_truncation)]
+    pub(crate) fn clear(&mut self) {
+        self.first += self.rows.len() as u64;
+        self.rows.clear();
+        self.details.iter_mut().for_each(VecDeque::clear);
+        self.holds.iter_mut().for_each(VecDeque::clear);
+        self.text_start = self.text_start.wrapping_add(self.text.len() as u32);
+        self.text.clear();
+    }
+
+    // Numbers come from this window; one that has left it is a bug.
+    #[allow(clippy::cast_possible_truncation)]
+    fn index(&self, number: u64) -> usize {
+        (number - self.first) as usize
+    }
+
+    fn offset(&self, row: &Row) -> usize {
+        (row.text().wrapping_sub(self.text_start) % (1 << 24)) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_found_when_their_positions_wrap_around() {
+        let mut window = Window { text_start: u32::MAX - 100_000, ..Window::new(true) };
+        assert_eq!(size_of::<Row>(), 24);
+        for line in 0..200_000_u64 {
+            let user = format!("user-{line}");
+            let number = window.push(line, 0, 1, [&user, "r", "why"]);
+            window.row_mut(number).state = State::Decided(Status::Ok);
+            window.set_details(number, Some(line), None);
+            if line >= 1000 {
+                let expected = format!("user-{}", line - 1000);
+                let (row, _) = window.front_decided().unwrap();
+                assert_eq!(window.texts(row), [expected.as_bytes(), b"r", b"why"]);
+                assert_eq!(window.front_details(), [Some(line - 1000), None]);
+                assert_eq!(window.pop(), Some(line - 1000));
+            }
+        }
+        window.clear();
+        let number = window.push(7, 0, 1, ["a", "", ""]);
+        assert_eq!(window.texts(window.row(number))[0], b"a");
+    }
+
+    #[test]
+    fn texts_of_any_length_are_kept() {
+        let mut window = Window::new(false);
+        let texts = [0, 1, 127, 128, 256, 1024].map(|length| "x".repeat(length));
+        for user in &texts {
+            for reason in &texts {
+                let number = window.push(1, 0, 1, [user, "r", reason]);
+                let expected = [user.as_bytes(), b"r", reason.as_bytes()];
+                assert_eq!(window.texts(window.row(number)), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! An order of activities in several slots of a cluster, which no one call can serve: a hold of each item with the order's request
+//! id, of which the primary decides. The order is bought once the primary is confirmed, and not bought once that is void.
+//! `tests/it/spread/model.rs` goes through every interleaving of these steps.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::id::{ActivityId, RequestId};
+use crate::model::number::Quantity;
+use crate::model::order::hold::{LeftHold, Settled, Step};
+use crate::model::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::model::status::Status;
+use crate::redis::call::Again;
+use crate::redis::call::covered::SafeCall;
+use crate::script::keys::Keys;
+use crate::script::sha1::sha1_hex;
+use crate::script::{HOLD, SETTLE};
+use crate::sell::holds::{read_held, read_settled};
+use crate::sell::orders::user_text;
+use crate::sell::single::{SingleCall, same_request};
+use crate::store::Store;
+
+/// How long the items are held at least, so that a failover does not end an order.
+const SHORTEST_HOLD: Duration = Duration::from_secs(30);
+
+/// One item of an order.
+struct Item {
+    /// What is bought.
+    activity: ActivityId,
+    /// What has the units: the same, or the user's home among its shards.
+    home: ActivityId,
+    quantity: Quantity,
+    keys: Keys,
+}
+
+/// How an order is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Bought { again: bool },
+    Aborted,
+}
+
+/// An order being decided.
+struct SpreadOrder<'a> {
+    order: &'a MultiOrder,
+    items: Vec<Item>,
+    /// Which item decides: that with the smallest stock key.
+    primary: usize,
+}
+
+impl SpreadOrder<'_> {
+    /// What records of its items name it by.
+    fn name(&self) -> String {
+        format!("m:{}", self.items[self.primary].keys.stock)
+    }
+
+    /// What its request id stores, whatever the order in which the items were given: the same as in one slot.
+    fn digest(&self) -> String {
+        let mut asked: Vec<String> =
+            self.items.iter().map(|item| format!("{} {}", item.keys.stock, item.quantity)).collect();
+        asked.sort();
+        format!("multi_deduct {}", sha1_hex(&asked.join("\n")))
+    }
+
+    /// The stock keys of the others, for the ledger of the primary.
+    fn names_of_others(&self) -> String {
+        let names: Vec<&str> = self.others().map(|nth| &*self.items[nth].keys.stock).collect();
+        names.join(" ")
+    }
+
+    /// The others.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let primary = self.primary;
+        (0..self.items.len()).filter(move |nth| *nth != primary)
+    }
+}
+
+impl Store {
+    /// Takes units of activities in several slots, all or nothing. With `dry_run` nothing is written.
+    pub(crate) fn spread_order(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+        let order = self.spread(order)?;
+        let mut outcome = self.decide(&order, dry_run)?;
+        // What one shard has left says little of the sale.
+        let items = order.items.iter().zip(&mut outcome.items);
+        items.filter(|(item, _)| item.home != item.activity).for_each(|(_, outcome)| outcome.stock = None);
+        Ok(outcome)
+    }
+
+    /// An order with what has the units of each item.
+    fn spread<'o>(&mut self, order: &'o MultiOrder) -> Result<SpreadOrder<'o>, StoreError> {
+        self.servers.discover()?;
+        let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
+        let homes = self.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
+        let item = |((activity, quantity), home): (&(ActivityId, Quantity), ActivityId)| {
+            let keys = self.keys(&home);
+            Item { activity: activity.clone(), home, quantity: *quantity, keys }
+        };
+        let items: Vec<Item> = order.items.iter().zip(homes).map(item).collect();
+        let stock = |nth: &usize| items[*nth].keys.stock.clone();
+        let primary = (0..items.len()).min_by_key(stock).unwrap_or_default();
+        Ok(SpreadOrder { order, items, primary })
+    }
+
+    /// Holds, commits, confirms; or aborts.
+    fn decide(&mut self, order: &SpreadOrder<'_>, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+        self.servers.look_for_replicas()?;
+
+        let mut replies = if dry_run { Vec::new() } else { self.hold_all(order) };
+        replies.resize(order.items.len(), None);
+        let mut outcomes = Vec::with_capacity(order.items.len());
+        for (nth, reply) in replies.into_iter().enumerate() {
+            outcomes.push(self.hold_item(order, nth, reply, dry_run)?);
+        }
+        let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
+        if dry_run {
+            return Ok(refused_if(is_refused, outcomes));
+        }
+        let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
+        let decision = if is_refused { self.abort(order, &mut outcomes)? } else { self.commit(order, &mut outcomes)? };
+        let Decision::Bought { again } = decision else { return Ok(refused_if(true, outcomes)) };
+        if outcomes.iter().any(|outcome| outcome.status == Status::Reversed) {
+            // It was bought, and a repair took this item back. The others are the user's.
+            return Ok(refused_if(true, outcomes));
+        }
+        for (nth, settled) in self.settle_others(order, "confirm")? {
+            if !settled.outcome.status.is_done() {
+                // Only a server that lost what a replica had does that.
+                let (activity, status) = (&order.items[nth].activity, settled.outcome.status.name());
+                let why = format!("it is bought, but its item of `{activity}` is {status}");
+                return Err(unsettled(&order.order.request, why));
+            }
+            outcomes[nth] = settled.outcome;
+        }
+        let status = if again && was_held { Status::Replayed } else { Status::Ok };
+        for (outcome, item) in outcomes.iter_mut().zip(&order.items) {
+            (outcome.status, outcome.quantity) = (status, Some(item.quantity.get()));
+            self.changed(&item.home);
+        }
+        Ok(MultiOutcome { status, items: outcomes })
+    }
+
+    /// Ends an overdue item as its order was decided, or decides it: nobody who is still there can buy it then.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]. `None` if the record names no order of this layout.
+    pub fn expire_item(&mut self, left: &LeftHold) -> Result<Option<(Step, Settled)>, StoreError> {
+        let activity = &left.activity;
+        let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
+        let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(self.layout, key));
+        let Some(primary) = primary else { return Ok(None) };
+        self.servers.look_for_replicas()?;
+        let keys = self.keys(&primary);
+        let decided = self.settle_covered(&keys, &request, "abort", name)?;
+        if primary == *activity {
+            return Ok(Some((Step::Release, decided)));
+        }
+        let is_bought = decided.outcome.status == Status::Confirmed;
+        if !is_bought && !is_given_up(decided.outcome.status) && !self.is_removed(&primary)? {
+            return Ok(None);
+        }
+        let step = if is_bought { Step::Confirm } else { Step::Release };
+        let keys = self.keys(activity);
+        let name_of_step = if is_bought { "confirm" } else { "abort" };
+        Ok(Some((step, self.settle_covered(&keys, &request, name_of_step, name)?)))
+    }
+
+    /// Whether a reset removed this shard, with all that was bought there: it never says how an order was decided, and nothing is
+    /// decided there any more.
+    fn is_removed(&mut self, shard: &ActivityId) -> Result<bool, StoreError> {
+        Ok(shard.parent().is_some() && self.snapshot(shard)?.is_removed())
+    }
+
+    /// Holds all items side by side, each at its home. What became of one without a reply, the same call replies.
+    fn hold_all(&mut self, order: &SpreadOrder<'_>) -> Vec<Option<Value>> {
+        let items = order.items.iter().enumerate();
+        let calls: Vec<SafeCall> = items.map(|(nth, item)| self.hold_call_of(order, nth).first(&item.keys)).collect();
+        let patience = self.servers.target().timeout / 2;
+        self.servers.try_side_by_side(&calls, Some(patience))
+    }
+
+    fn hold_call_of<'o>(&self, order: &'o SpreadOrder<'_>, nth: usize) -> SingleCall<'o> {
+        let item = &order.items[nth];
+        let duration = SHORTEST_HOLD.max(self.servers.target().timeout * 3);
+        let items = if nth == order.primary { order.names_of_others() } else { String::new() };
+        let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
+        let (kind, by, name, digest) = (self.kind(), self.operator.clone(), order.name(), order.digest());
+        SingleCall::new(&HOLD, same_request(request), move |mode| {
+            let quantity = item.quantity.to_string();
+            let (reason, ms) = (order.order.reason.as_deref().unwrap_or_default(), duration.as_millis().to_string());
+            let first = [&*kind, &by, user, &quantity, request.as_str(), mode, reason, &ms];
+            first.into_iter().chain([&*name, &digest, &items]).map(|text| text.as_bytes().to_vec()).collect()
+        })
+    }
+
+    /// Holds an item, unless a reply says that this was done.
+    fn hold_item(
+        &mut self,
+        order: &SpreadOrder<'_>,
+        nth: usize,
+        reply: Option<Value>,
+        dry_run: bool,
+    ) -> Result<Outcome, StoreError> {
+        let item = &order.items[nth];
+        let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
+        let call = self.hold_call_of(order, nth);
+        let read = |value| Ok::<_, StoreError>(read_held(value, &item.keys, item.quantity)?.outcome);
+        let wanted = (item.quantity, request);
+        if dry_run {
+            return Ok(self.hold_at_home(&item.activity, user.as_bytes(), &call, wanted, true)?.outcome);
+        }
+        let safe = call.first(&item.keys);
+        let outcome = match reply {
+            Some(value) => read(value)?,
+            None => read(self.run_until_covered(&safe, request)?)?,
+        };
+        if outcome.status != Status::OutOfStock || item.home == item.activity {
+            return Ok(outcome);
+        }
+        // With units of other shards; what came of it, the same call replies.
+        self.hold_at_home(&item.activity, user.as_bytes(), &call, wanted, false)?;
+        read(self.run_until_covered(&safe, request)?)
+    }
+
+    /// The commit: whatever happens afterwards, the order is bought.
+    fn commit(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+        let settled = self.settle_primary(order, "confirm")?;
+        match settled.outcome.status {
+            status if status.is_done() => {
+                outcomes[order.primary] = settled.outcome;
+                Ok(Decision::Bought { again: status == Status::Replayed })
+            }
+            // Somebody took it for given up.
+            _ => {
+                outcomes[order.primary].status = settled.outcome.status;
+                self.abort(order, outcomes)
+            }
+        }
+    }
+
+    /// Decides that the order is not bought, unless it is already, and returns what was taken.
+    fn abort(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+        let settled = self.settle_primary(order, "abort")?;
+        let status = settled.outcome.status;
+        if status == Status::Confirmed {
+            return Ok(Decision::Bought { again: true });
+        }
+        // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order,
+        // and what says so may be in files, or gone: the others must not return.
+        let was_held = order.others().all(|nth| outcomes[nth].status == Status::Replayed);
+        if order.items.len() > 1 && was_held && !is_given_up(status) {
+            let primary = &order.items[order.primary].activity;
+            let why = format!("`{primary}`, which says whether it is bought, is {}", status.name());
+            return Err(unsettled(&order.order.request, why));
+        }
+        returned(&mut outcomes[order.primary], &settled);
+        for (nth, settled) in self.settle_others(order, "abort")? {
+            returned(&mut outcomes[nth], &settled);
+        }
+        Ok(Decision::Aborted)
+    }
+
+    fn settle_primary(&mut self, order: &SpreadOrder<'_>, step: &str) -> Result<Settled, StoreError> {
+        self.settle_covered(&order.items[order.primary].keys, &order.order.request, step, &order.name())
+    }
+
+    /// Ends the other items as the primary was decided, side by side: what each of them has become.
+    fn settle_others(&mut self, order: &SpreadOrder<'_>, step: &str) -> Result<Vec<(usize, Settled)>, StoreError> {
+        let request = &order.order.request;
+        let others: Vec<usize> = order.others().collect();
+        let arguments = self.settle_arguments(request, step, &order.name());
+        let call = |nth: &usize| SafeCall::new(&SETTLE, order.items[*nth].keys.all(), arguments.clone());
+        let calls: Vec<SafeCall> = others.iter().map(call).collect();
+        let replies = self.servers.try_side_by_side(&calls, None);
+        let mut settled = Vec::with_capacity(others.len());
+        for (nth, reply) in others.into_iter().zip(replies) {
+            let keys = &order.items[nth].keys;
+            let value = match reply {
+                Some(value) => value,
+                None => {
+                    let names: Vec<&str> = keys.all().collect();
+                    let again = Some(same_request(request));
+                    self.servers.run(&SETTLE, &names, Again::Safe, again, |_| arguments.clone())?
+                }
+            };
+            settled.push((nth, read_settled(value, keys)?));
+        }
+        Ok(settled)
+    }
+
+    fn settle_covered(
+        &mut self,
+        keys: &Keys,
+        request: &RequestId,
+        step: &str,
+        order: &str,
+    ) -> Result<Settled, StoreError> {
+        let call = SafeCall::new(&SETTLE, keys.all(), self.settle_arguments(request, step, order));
+        read_settled(self.run_until_covered(&call, request)?, keys)
+    }
+
+    fn settle_arguments(&self, request: &RequestId, step: &str, order: &str) -> Vec<String> {
+        [&self.kind(), &self.operator, request.as_str(), step, order].map(str::to_owned).to_vec()
+    }
+
+    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
+    fn run_until_covered(&mut self, call: &SafeCall, request: &RequestId) -> Result<Value, StoreError> {
+        let at_most = SHORTEST_HOLD.max(self.servers.target().timeout * 3);
+        let value = self.servers.run_until_covered(call, &same_request(request), at_most)?;
+        value.ok_or_else(|| unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
+    }
+}
+
+/// The error for an order that somebody must look at, or send again.
+fn unsettled(request: &RequestId, why: String) -> StoreError {
+    StoreError::Unsettled { request: request.to_string(), why }
+}
+
+/// Whether the reply to an abort of the primary says that the order is not bought, and never will be. The id of another order cannot
+/// have bought it, either.
+fn is_given_up(status: Status) -> bool {
+    status.is_done() || status == Status::RequestConflict
+}
+
+/// The outcome of an order of which nothing is, or was to be, decided yet.
+fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
+    let status = if is_refused { Status::Refused } else { Status::Ok };
+    let item = |outcome: Outcome| {
+        let would_do = outcome.status.is_done();
+        Outcome { status: if is_refused && would_do { Status::Refused } else { outcome.status }, ..outcome }
+    };
+    MultiOutcome { status, items: items.into_iter().map(item).collect() }
+}
+
+/// What an item has after its units returned.
+fn returned(outcome: &mut Outcome, settled: &Settled) {
+    if outcome.status.is_done() && settled.outcome.status.is_done() {
+        (outcome.stock, outcome.bought) = (settled.outcome.stock, settled.outcome.bought);
+    }
+}

@@ -1,0 +1,88 @@
+//! What an order lacks at the home of its user, and how the search for it may end.
+
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use crate::error::Settle;
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::order::Corrupt;
+use crate::model::shards::Shards;
+use crate::model::status::Status;
+use crate::redis::call::covered::SafeCall;
+
+/// A transfer that is older, by the donor's clock, was left by whoever began it.
+pub(crate) const STUCK: Duration = Duration::from_secs(5);
+
+/// How long to wait for units by default, given how long to wait for a server: if that is long enough for a transfer that somebody
+/// left, then until it is old enough to be finished.
+pub(crate) fn patient(timeout: Duration) -> Duration {
+    if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) }
+}
+
+/// Who needs units.
+pub(crate) struct Need<'a> {
+    pub(crate) activity: &'a ActivityId,
+    pub(crate) shards: &'a Shards,
+    /// Which of the shards is to have them.
+    pub(crate) home: usize,
+    /// How many it is to have in stock.
+    pub(crate) quantity: u64,
+    /// Names the transfers.
+    pub(crate) request: &'a str,
+    /// What is sent to the home together with the units, and how to settle it.
+    pub(crate) order: Option<(&'a SafeCall, &'a Settle)>,
+    /// When this began, and how long it may take.
+    pub(crate) began: Instant,
+    pub(crate) at_most: Duration,
+    pub(crate) stop: &'a dyn Fn() -> bool,
+}
+
+impl Need<'_> {
+    pub(crate) fn home_number(&self) -> u32 {
+        self.shards.numbers()[self.home]
+    }
+
+    /// The error for what ended before its time.
+    pub(crate) fn failed(&self, why: String) -> StoreError {
+        let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.began.elapsed().as_millis()));
+        StoreError::NoUnits { activity, waited, why }
+    }
+
+    /// The error if it took too long.
+    ///
+    /// # Errors
+    /// It did.
+    pub(crate) fn check_time(&self, why: impl FnOnce() -> String) -> Result<(), StoreError> {
+        if self.began.elapsed() < self.at_most {
+            return Ok(());
+        }
+        let waited = humantime::format_duration(self.at_most).to_string();
+        Err(StoreError::NoUnits { activity: self.activity.to_string(), waited, why: why() })
+    }
+}
+
+/// How that ended.
+#[derive(Debug)]
+pub(crate) enum Supplied {
+    /// The order was sent, and this is its reply, which is not `out_of_stock`.
+    Decided(Value),
+    /// The home has the units, or had them a moment ago.
+    Here,
+    /// There was an instant at which fewer existed: in total so many, and so many in the stock of each shard.
+    SoldOut {
+        left: u64,
+        stocks: Vec<u64>,
+    },
+    /// The activity was reset, or has other shards by now.
+    Changed,
+    Corrupt(Corrupt),
+    /// Somebody asked to stop.
+    Stopped,
+}
+
+/// Whether a reply to one order says that units are missing.
+pub(crate) fn is_out_of_stock(value: &Value) -> bool {
+    matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(Status::OutOfStock.code())))
+}
