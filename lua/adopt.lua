@@ -46,7 +46,7 @@
    -23 stale          withdraw, switch: something changed since it was read, or another adoption runs
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL TYPE EXISTS HLEN SCARD HEXISTS XLEN
-  XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD; sets also SREM.
+  XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD; sets also SADD SREM.
 ]]
 --- @include "codes"
 

@@ -44,7 +44,7 @@
   same call again, or any other that changes what users hold, finishes it before it decides its own orders. A dry run does not.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
-  INCRBY HSET HDEL XADD; sets also SMISMEMBER SREM.
+  INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @include "codes"
 --- @include "return_batch"

@@ -320,7 +320,8 @@ if fresh and not dry then
     if restored then redis.call('INCRBY', KEYS[1], '0') end
     if left > call.stock then
       local it = {units = digits(left - call.stock), entry = row, set = kept, cleared = {}, ids = {}}
-      it.users, it.gone = part_users(touched, now)
+      it.users, it.gone, it.joined = part_users(touched, now)
+      if kind == 'hash' or kind == 'counter' then it.joined = nil end
       give_units_back(call, it)
     else
       take_and_record(call, call.stock - left, touched, now)

@@ -1,7 +1,8 @@
 -- Finishes a call that gives units back and was cut.
 --- @include "begun"
 
--- Who holds nothing is no participant. A set's units are removed after their member, who would be unknown without them.
+-- Who holds nothing is no participant. A set's units are written before their member and removed after it, who would be unknown
+-- without them.
 local function write_users(kind, it)
   if kind == 'hash' then
     if #it.users > 0 then redis.call('HSET', KEYS[5], unpack(it.users)) end
@@ -9,6 +10,7 @@ local function write_users(kind, it)
     return
   end
   if kind == 'set' and #it.users > 0 then redis.call('HSET', KEYS[6], unpack(it.users)) end
+  if it.joined and #it.joined > 0 then redis.call('SADD', KEYS[5], unpack(it.joined)) end
   if #it.gone > 0 then redis.call('SREM', KEYS[5], unpack(it.gone)) end
   if kind == 'set' and #it.gone > 0 then redis.call('HDEL', KEYS[6], unpack(it.gone)) end
 end
@@ -25,6 +27,7 @@ local function may_not_return(kind, withdrawn, it)
     or it.entry and not allowed('XREVRANGE', KEYS[4], '+', '-') and 'XREVRANGE'
     or kind == 'hash' and not (allowed('HSET', KEYS[5], 'f', 'v') and allowed('HDEL', KEYS[5], 'f')) and 'HSET and HDEL'
     or kind == 'set' and not (allowed('HSET', KEYS[6], 'f', 'v') and allowed('HDEL', KEYS[6], 'f')) and 'HSET and HDEL'
+    or it.joined and not allowed('SADD', KEYS[5], 'm') and 'SADD'
     or (kind == 'set' or kind == 'coupon') and not allowed('SREM', KEYS[5], 'm') and 'SREM'
     or nil
 end

@@ -156,8 +156,8 @@ impl Order {
             (OK | REPLAYED, Told::Refused(_)) => return self.broken("a refused retry stays refused", status),
             (OK | REPLAYED, _) => self.told = Told::Bought,
             (NOT_HELD | EXPIRED, Told::Bought) => return self.broken("a confirmation is final", status),
-            // It never came, or was released.
-            (NOT_HELD, Told::Nothing | Told::Rejected | Told::Refused(_)) => {}
+            // It never came, or was released. A copy of the confirmation may still come behind the hold.
+            (NOT_HELD, Told::Nothing | Told::Rejected | Told::Refused(_)) => return Ok(()),
             (NOT_HELD, _) if self.is_releasing => self.told = Told::Ended,
             (NOT_HELD, _) => return self.broken("an answer stays true", status),
             (EXPIRED, _) if was_certain && !self.may_be_reversed => return self.broken("an answer stays true", status),

@@ -173,6 +173,33 @@ fn what_raises_the_stock_alone_needs_stock_and_ledger_as_audited() {
     }
 }
 
+#[test]
+fn one_call_records_a_user_and_raises_the_stock() {
+    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
+        let mut cuts = 0;
+        loop {
+            let (redis, mut scripts) = scripts(layout);
+            scripts.preheat("1", "10");
+            redis.cmd(("DECRBY", layout.stock("1"), 9));
+            let rows = ["i", "", "0", "0", "8", "j", "7", "0", "1", "0"];
+            let args = [&[layout.kind, "me", "why", "0", "1", "0"], &rows[..]].concat();
+            let reply = scripts.eval(&cut_after("repair", cuts), &layout.keys("1"), &args);
+            let context = format!("{} cut after {cuts}: {reply}", layout.name);
+            // A repair that was cut is finished by whichever call comes next, or is still to be made.
+            scripts.deduct("1", ("9", "1", "k"));
+            let fix = ["reconcile", "1", "-l", layout.name, "--orders-cmd", "echo user; echo 7; echo 9", "--fix", "--yes"];
+            redis.seckill(fix).code(0);
+            assert_eq!(redis.int(&layout.stock("1")), 8, "{context}");
+            assert_eq!(scripts.refund("1", ("7", "1", "f")), "1 9 0 1", "{context}");
+            if !reply.contains("CUT") {
+                break;
+            }
+            cuts += 1;
+        }
+        assert!(cuts >= 4, "{}: only {cuts} writes", layout.name);
+    }
+}
+
 /// Reverses the request id of a user, who holds so many units and then none.
 fn reverse(scripts: &mut super::Scripts, user: &str, units: &str, ids: &str) -> String {
     let layout = scripts.layout;
