@@ -65,8 +65,9 @@ fn a_second_command_on_a_directory_waits_or_says_why_not() {
     let tmp = tempfile::tempdir().unwrap();
     let dir = tmp.path().join("sale");
     let embedded = format!("--embedded={}", dir.display());
-    let rush = "activities:\n  - {id: 1, stock: 5}\nsteps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
-    let first = in_own_tmp(tmp.path(), ["run", &embedded, "-"]).stdin(rush).spawn();
+    in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", "1", "--stock", "5"]).code(0);
+    let rush = "steps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
+    let first = in_own_tmp(tmp.path(), ["run", &embedded, "-", "--yes"]).stdin(rush).spawn();
     wait_until("the first has the directory", || dir.join("server.sock").exists());
     in_own_tmp(tmp.path(), ["inspect", &embedded, "1", "--timeout", "200ms"])
         .code(1)
@@ -108,7 +109,7 @@ fn a_directory_outlives_a_kill_of_its_command() {
     let embedded = format!("--embedded={}", dir.display());
     in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", "1", "--stock", "1000000"]).code(0);
     let rush = "steps:\n  - rush: {activity: 1, users: 9000000, clients: 2}\n";
-    let killed = in_own_tmp(tmp.path(), ["run", &embedded, "-"]).stdin(rush).spawn();
+    let killed = in_own_tmp(tmp.path(), ["run", &embedded, "-", "--yes"]).stdin(rush).spawn();
     wait_until("its server runs", || dir.join("server.sock").exists());
     killed.signal(libc::SIGKILL);
     killed.wait().killed_by(libc::SIGKILL);
