@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::audit::class::Class;
+use crate::model::archive::Digest;
 use crate::model::id::StoredUser;
 use crate::model::layout::Layout;
 use crate::model::ledger::EntryId;
@@ -92,7 +93,7 @@ pub fn gate<'a>(ids: impl IntoIterator<Item = &'a str>) -> Option<String> {
         return None;
     }
     ids.sort_unstable();
-    Some(blake3::hash(ids.join("\n").as_bytes()).to_hex()[..32].to_owned())
+    Some(Digest::of(ids.join("\n").as_bytes())[..32].to_owned())
 }
 
 /// The first repair that raises the stock though the plan lacks repairs that must come before it.
@@ -149,7 +150,7 @@ impl Repair {
         ];
         // An id may hold a space, and no tab.
         text.extend((!self.reversed.is_empty()).then(|| self.reversed.join("\t")));
-        self.id = format!("repair:{}", &blake3::hash(text.join(" ").as_bytes()).to_hex()[..32]);
+        self.id = format!("repair:{}", &Digest::of(text.join(" ").as_bytes())[..32]);
         self
     }
 }
@@ -189,14 +190,14 @@ mod tests {
 
     #[test]
     fn ids_and_gates_are_pinned() {
-        // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7' | b3sum`
-        assert_eq!(repair().named(7).id, "repair:59c7c72279707a932ae32a107145d8a9");
+        // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7' | sha256sum`
+        assert_eq!(repair().named(7).id, "repair:ff91848f00ff2d45800e1bbfcbec7d62");
         assert_ne!(repair().named(8).id, repair().named(7).id);
-        // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7 o 1\to2' | b3sum`
+        // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7 o 1\to2' | sha256sum`
         let reversed = ["o 1", "o2"].map(str::to_owned).to_vec();
-        assert_eq!(Repair { reversed, ..repair() }.named(7).id, "repair:a9e365322baed7a95d9c122e28aa6530");
+        assert_eq!(Repair { reversed, ..repair() }.named(7).id, "repair:dff8d01d72107f4478251cc3584307dd");
         assert_eq!(gate(["b", "a"]), gate(["a", "b"]));
-        assert_eq!(gate(["a", "b"]).as_deref(), Some("e1220d74c5179666f88b611a728a8b84"));
+        assert_eq!(gate(["a", "b"]).as_deref(), Some("7e18f737311b2dc3b2f269dd78396b03"));
         assert_eq!(gate([]), None);
     }
 

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGCONT, SIGTSTP};
 
 use crate::cli::output::frame::Frame;
 use crate::cli::output::sink::{OutputError, Unwritable};
-use crate::cli::output::terminal::Terminal;
+use crate::cli::output::terminal::{self, Terminal};
 
 /// The alternate screen, no cursor, no line that continues on the next.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
@@ -199,7 +199,5 @@ fn write(text: &str) -> Result<(), OutputError> {
 
 /// Columns and rows.
 fn size() -> (usize, usize) {
-    let measured = terminal_size::terminal_size_of(io::stdout());
-    let size = measured.map(|(width, height)| (usize::from(width.0), usize::from(height.0)));
-    size.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(USUAL)
+    terminal::size().filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(USUAL)
 }

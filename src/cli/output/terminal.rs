@@ -92,7 +92,13 @@ fn columns(text: Option<&str>) -> Option<usize> {
 
 /// The width of the terminal that standard output is.
 fn measured() -> Option<usize> {
-    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)).filter(|columns| *columns > 0)
+    size().map(|(columns, _)| columns).filter(|columns| *columns > 0)
+}
+
+/// Columns and rows of the terminal that standard output is; 0 if it does not say.
+pub fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some((size.ws_col.into(), size.ws_row.into()))
 }
 
 #[cfg(test)]

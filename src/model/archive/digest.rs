@@ -22,6 +22,12 @@ impl Digest {
         digest.finish()
     }
 
+    /// The first 16 bytes of the digest of these bytes alone.
+    pub fn bytes_of(bytes: &[u8]) -> [u8; 16] {
+        let digest = ring::digest::digest(&SHA256, bytes);
+        std::array::from_fn(|at| digest.as_ref()[at])
+    }
+
     /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);

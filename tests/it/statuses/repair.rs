@@ -187,7 +187,8 @@ fn one_call_records_a_user_and_raises_the_stock() {
             let context = format!("{} cut after {cuts}: {reply}", layout.name);
             // A repair that was cut is finished by whichever call comes next, or is still to be made.
             scripts.deduct("1", ("9", "1", "k"));
-            let fix = ["reconcile", "1", "-l", layout.name, "--orders-cmd", "echo user; echo 7; echo 9", "--fix", "--yes"];
+            let fix =
+                ["reconcile", "1", "-l", layout.name, "--orders-cmd", "echo user; echo 7; echo 9", "--fix", "--yes"];
             redis.seckill(fix).code(0);
             assert_eq!(redis.int(&layout.stock("1")), 8, "{context}");
             assert_eq!(scripts.refund("1", ("7", "1", "f")), "1 9 0 1", "{context}");

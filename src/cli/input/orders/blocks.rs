@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use crate::cli::input::InputError;
 use crate::cli::interrupt;
+use crate::model::archive::Digest;
 
 /// Bytes of a block. Digests are made of whole blocks, so another size makes another digest.
 const BLOCK: usize = 256 * 1024;
 
-type Digest = [u8; 16];
+type BlockDigest = [u8; 16];
 
 pub struct Blocks {
     name: String,
     source: Source,
-    digests: Vec<Digest>,
+    digests: Vec<BlockDigest>,
     /// What the blocks must be, the second time.
     expected: Option<Checked>,
     bytes: u64,
@@ -38,21 +39,19 @@ enum Source {
 /// What a file was when it was read whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
-    digests: Vec<Digest>,
+    digests: Vec<BlockDigest>,
     bytes: u64,
 }
 
 impl Checked {
     /// A name for this content read in this way: 32 hexadecimal digits.
     pub fn digest(&self, of: &str) -> String {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(of.as_bytes());
-        hasher.update(&[0]);
-        hasher.update(&self.bytes.to_le_bytes());
-        for digest in &self.digests {
-            hasher.update(digest);
-        }
-        hasher.finalize().to_hex()[..32].to_owned()
+        let mut digest = Digest::default();
+        digest.add(of.as_bytes());
+        digest.add(&[0]);
+        digest.add(&self.bytes.to_le_bytes());
+        self.digests.iter().for_each(|block| digest.add(block));
+        digest.finish()[..32].to_owned()
     }
 }
 
@@ -242,9 +241,7 @@ impl Blocks {
         let nth = self.digests.len();
         let is_end = block.is_empty();
         if !is_end {
-            let mut digest = Digest::default();
-            digest.copy_from_slice(&blake3::hash(block).as_bytes()[..16]);
-            self.digests.push(digest);
+            self.digests.push(Digest::bytes_of(block));
             self.bytes += block.len() as u64;
         }
         if let Some(expected) = &self.expected {
