@@ -4,7 +4,8 @@
   KEYS[1]  stock          string
   KEYS[2]  meta           hash    rules, title, repairs; `update`, the units that an update which is unfinished has still to add
                                   to the stock; whatever else it has belongs to a sale that a reset ends
-  KEYS[3]  requests       hash    <tab>begun, while an update moves units and nobody is recorded
+  KEYS[3]  requests       hash    <tab>begun -> what a call that gives units back is about to do; `first`, while an
+                                  update moves units and nobody is recorded
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash; kind set only
@@ -33,12 +34,12 @@
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -15 sharded           {-15, false, shards}: its units are in activities of their own, of which these are the numbers, or a
                          preheat that makes it so is unfinished (then shards may be false). Whatever the mode, nothing is done
-  The same update again completes one that was cut. An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last if it grows and
+  The same update again completes one that was cut; a call that gave units back and was cut is finished before. An activity is there if any of its keys is. Only ok writes, except unchanged; the stock comes last if it grows and
   first if it shrinks, so that a cut leaves fewer units to sell, never more. While the stock is withdrawn, an update
   changes meta's `withdrawn` instead. A reset keeps nothing of the old meta but the epoch, which it raises.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL TYPE EXISTS XLEN XREVRANGE SET
-  DECRBY INCRBY HSET HDEL UNLINK XADD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL TYPE EXISTS XLEN XRANGE XREVRANGE SET
+  DECRBY INCRBY HSET HDEL UNLINK XADD; sets also SADD SREM.
 ]]
 --- @include "codes"
 
@@ -46,6 +47,7 @@
 --- @include "values"
 --- @include "meta"
 --- @include "first"
+--- @include "finish_begun"
 
 -- Reference path.
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
@@ -110,6 +112,14 @@ if mode ~= 'reset' then
     if participants_type ~= 'none' and participants_type ~= (kind == 'hash' and 'hash' or 'set') then return {CORRUPT, false, false, 5, false} end
     local deadlines_type = kind == 'set' and redis.call('TYPE', KEYS[7]).ok or kind ~= 'set' and redis.call('TYPE', KEYS[6]).ok
     if deadlines_type ~= 'none' and deadlines_type ~= 'zset' then return {CORRUPT, false, false, KEYS_OF[kind], false} end
+  end
+  -- Units that a call gave back and that did not return yet are counted first: afterwards the stock no longer says whether they did.
+  local begun = mode == 'update' and not dry and redis.call('HGET', KEYS[3], '\tbegun')
+  if begun then
+    local refusal = finish_begun({kind = kind}, begun)
+    if refusal then return refusal end
+    stock, meta.withdrawn = whole(redis.call('GET', KEYS[1])), redis.call('HGET', KEYS[2], 'withdrawn')
+    withdrawn = meta.withdrawn and whole(meta.withdrawn)
   end
 end
 
