@@ -13,7 +13,7 @@ const HISTORIES: u64 = 5000;
 /// What is broken, where (`*`: in every script that has the text), by which text instead of which, and what runs the histories.
 type Rule = (&'static str, &'static str, &'static [(&'static str, &'static str)], Run);
 
-const RULES: [Rule; 32] = [
+const RULES: [Rule; 35] = [
     (
         "an order takes one unit more than is left",
         "deduct",
@@ -225,6 +225,33 @@ const RULES: [Rule; 32] = [
         "a repair leaves what an update has still to add",
         "repair",
         &[("  if counted[2] then set[3], set[4] = 'update', '0' end\n", "")],
+        history::run,
+    ),
+    (
+        "a confirmation ignores what else the user holds open",
+        "settle",
+        &[
+            ("open_text + 0 <= held_text + 0", "quantity <= held_text + 0"),
+            ("had >= (step == 'confirm' and open[user] or quantity)", "had >= quantity"),
+        ],
+        history::run,
+    ),
+    (
+        "a hold puts off an item of another order",
+        "hold",
+        &[(
+            "    give_back_overdue(call, overdue)\n",
+            "    postpone(call, overdue, now_ms)\n    give_back_overdue(call, overdue)\n",
+        )],
+        history::run,
+    ),
+    (
+        "a ledger that takes no entry is not looked at",
+        "*",
+        &[(
+            "local function ledger_closed(stock, rules, entries, at_last_id)\n",
+            "local function ledger_closed(stock, rules, entries, at_last_id)\n  do return nil end\n",
+        )],
         history::run,
     ),
     ("a shard lends again by the same id", "lend", &[("if id ~= '' and found[2] then", "if false then")], shards::run),

@@ -11,6 +11,10 @@ use super::oracle::*;
 use super::random::Random;
 use super::script::Engine;
 
+/// The order over several slots that items belong to, which something else decides, and its digest.
+const PRIMARY: &[u8] = b"m:seckill:stock:{9}";
+const DIGEST: &[u8] = b"multi_deduct 0a";
+
 /// Steps of a history.
 pub const STEPS: u64 = 30;
 
@@ -163,6 +167,9 @@ impl<'s> History<'s> {
             let mut server = self.engine.server.borrow_mut();
             server.us += 137;
             server.cut_after = cut;
+        }
+        if call.script == "settle" && call.args.last().is_some_and(|step| step == b"expire") {
+            self.oracle.expired_at = self.now();
         }
         let reply = self.engine.run(call.script, &call.keys, &call.args);
         self.engine.server.borrow_mut().cut_after = None;
@@ -353,11 +360,12 @@ impl<'s> History<'s> {
                     _ => {}
                 }
             }
-            81..91 => {
+            81..90 => {
                 let ms = 1 + self.random.below(4000);
                 self.advance(ms);
                 self.tell(|| format!("{step:3} {ms} ms go by"));
             }
+            90 => self.damage()?,
             _ => {
                 let activity = usize::from(self.random.percent(20));
                 let with_records = self.has_records() && self.random.percent(60);
@@ -390,6 +398,7 @@ impl<'s> History<'s> {
         let is_hold = self.has_users() && self.random.percent(50);
         let quantity = self.quantity();
         let order = self.add_order(is_hold, vec![(0, quantity)]);
+        self.oracle.orders[order].is_item = is_hold && self.random.percent(20);
         self.send_order(order, "first")
     }
 
@@ -416,8 +425,13 @@ impl<'s> History<'s> {
                 call.keys.extend(self.activities[1].keys.in_order().map(Into::into));
                 call
             }
-            ([one], true, _) => activity
-                .call("hold", [b"shop", user, one.as_bytes(), request, mode.as_bytes(), b"", duration.as_bytes()]),
+            ([one], true, _) => {
+                let mut args = vec![b"shop", user, one.as_bytes(), request, mode.as_bytes(), b"", duration.as_bytes()];
+                if order.is_item {
+                    args.extend([PRIMARY, DIGEST, b""]);
+                }
+                activity.call("hold", args)
+            }
             // Most backends leave the mode out.
             ([one], false, "first") => activity.call("deduct", [b"shop", user, one.as_bytes(), request]),
             ([one], false, _) => activity.call("deduct", [b"shop", user, one.as_bytes(), request, mode.as_bytes()]),
@@ -519,7 +533,9 @@ impl<'s> History<'s> {
 
     fn send_settle(&mut self, number: usize, step: &str) -> Result<(), Broken> {
         self.note_settling(number, step);
-        let call = self.activities[0].call("settle", ["shop", &self.oracle.orders[number].request, step]);
+        let order = &self.oracle.orders[number];
+        let primary = if order.is_item { PRIMARY } else { b"" };
+        let call = self.activities[0].call("settle", [b"shop", order.request.as_bytes(), step.as_bytes(), primary]);
         let about = if step == "confirm" { About::Confirm(number) } else { About::Release(number) };
         self.send(Message { about, call, is_retry: true })
     }
@@ -533,6 +549,7 @@ impl<'s> History<'s> {
     /// A file that ends a few holds.
     fn settle_many(&mut self) -> Result<(), Broken> {
         let mut orders: Vec<usize> = (0..3).filter_map(|_| self.some_hold()).collect();
+        orders.retain(|order| !self.oracle.orders[*order].is_item);
         orders.sort_unstable();
         orders.dedup();
         if orders.is_empty() {
@@ -663,10 +680,21 @@ impl<'s> History<'s> {
         if self.has_users() {
             let call = self.activities[0].call("settle", ["cron", "500", "expire"]);
             self.run_call(&call, None)?;
+            self.release_items()?;
         }
         audit::heal(self)?;
         self.send_everything_again()?;
         audit::end(self)
+    }
+
+    /// Items that nobody bought return: no expiry ends them.
+    fn release_items(&mut self) -> Result<(), Broken> {
+        for order in 0..self.oracle.orders.len() {
+            if self.oracle.orders[order].is_item && matches!(self.oracle.orders[order].told, Told::Held(_)) {
+                self.send_settle(order, "release")?;
+            }
+        }
+        self.check()
     }
 
     /// However late: what was answered is answered again, and nothing moves.

@@ -389,6 +389,11 @@ impl Keys {
                     return Err(WRONG_COUNT.to_owned());
                 }
                 let stream = self.stream_mut(key)?;
+                if stream.last == (u64::MAX, u64::MAX) {
+                    return Err(
+                        "ERR The stream has exhausted the last possible ID, unable to add more items".to_owned()
+                    );
+                }
                 let following = |ms: u64| if ms > stream.last.0 { (ms, 0) } else { (stream.last.0, stream.last.1 + 1) };
                 let id = match &args[1][..] {
                     b"*" => following(context.us / 1000),

@@ -1,7 +1,7 @@
 //! Random histories of sales: the real scripts, audits and repairs, over simulated keys and a simulated clock, with calls that
 //! are lost, late, sent again, and cut after any write. An oracle knows what callers were told, and that must stay true.
 //!
-//! To read it: `history.rs` is what happens, `oracle.rs` what must hold, `audit.rs` the real audits; `script.rs` and `keys.rs` are the
+//! To read it: `history.rs` is what happens, `damage.rs` what happens to keys, `oracle.rs` what must hold, `audit.rs` the real audits; `script.rs` and `keys.rs` are the
 //! server, which `fidelity.rs` compares with a real one; `broken.rs` breaks rules that the histories must notice.
 //!
 //! `SECKILL_SIM_HISTORIES=1000000 cargo test -p sim` runs more of them, from seed `SECKILL_SIM_SEED` on.
@@ -17,6 +17,7 @@ mod audit;
 mod broken;
 mod calls;
 mod cjson;
+mod damage;
 mod fidelity;
 mod history;
 mod keys;

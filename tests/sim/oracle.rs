@@ -52,6 +52,8 @@ pub enum Told {
 #[derive(Debug, Clone)]
 pub struct Order {
     pub is_hold: bool,
+    /// A hold that is an item of an order over several slots, which no expiry ends.
+    pub is_item: bool,
     pub request: String,
     pub user: Bytes,
     /// Activities by number, with units.
@@ -78,6 +80,7 @@ impl Order {
     pub fn new(number: usize, user: Bytes, items: Vec<(usize, u64)>) -> Self {
         Self {
             is_hold: false,
+            is_item: false,
             request: format!("r{number}"),
             user,
             items,
@@ -237,7 +240,12 @@ impl Refund {
 pub struct Oracle {
     pub orders: Vec<Order>,
     pub refunds: Vec<Refund>,
+    /// When the step `expire` last ran: it looks again later at what it leaves.
+    pub expired_at: u64,
 }
+
+/// How long the step `expire` leaves alone what it does not end, in ms.
+const POSTPONED: u64 = 5000;
 
 impl Oracle {
     /// Units of an activity that each user was promised for certain.
@@ -276,6 +284,7 @@ impl Oracle {
     /// Compares the promises with an activity.
     pub fn check(&self, number: usize, activity: &Activity, keys: &Keys, now: u64) -> Result<(), Broken> {
         let Some(found) = Found::read(activity, keys)? else { return Ok(()) };
+        self.check_items(number, activity, keys)?;
         let promised = self.promised(number, now);
         let sum: i64 = promised.values().map(|units| (*units).max(0)).sum();
         if sum + found.for_sale > found.total {
@@ -295,6 +304,22 @@ impl Oracle {
             }
             if found.limit.is_some_and(|limit| units > limit) {
                 return broken("limits hold", format!("{}: {name} was promised {units}", activity.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the step `expire` will name each item of an order over several slots as soon as it is overdue: only that step may
+    /// put it off, because whoever runs it decides the order.
+    fn check_items(&self, number: usize, activity: &Activity, keys: &Keys) -> Result<(), Broken> {
+        let deadlines = activity.keys.deadlines.as_ref().and_then(|key| keys.0.get(key.as_bytes()));
+        let Some(Data::Sorted(deadlines)) = deadlines else { return Ok(()) };
+        for item in self.orders.iter().filter(|order| order.is_item && order.items[0].0 == number) {
+            let (Told::Held(deadline), Some(due)) = (item.told, deadlines.get(item.request.as_bytes())) else {
+                continue;
+            };
+            if *due as u64 > deadline.max(self.expired_at + POSTPONED) {
+                return broken("an overdue item is named", format!("{}: due at {due}, not {deadline}", item.request));
             }
         }
         Ok(())
