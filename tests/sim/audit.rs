@@ -149,8 +149,11 @@ pub fn heal(history: &mut History<'_>) -> Result<(), Broken> {
             history.advance(1500);
             let audit = audit(history, activity, with_records, None)?;
             if audit.plan.kept.iter().any(|(_, _, why)| why.contains("`preheat --update` sets the total")) {
-                // An update that was cut, and then another one that was refused.
+                // An update that was cut, and then another one that was refused. Only then is anything repaired.
                 history.set_total_again(activity)?;
+                if round < ROUNDS {
+                    continue;
+                }
             }
             match audit.verdict {
                 Verdict::Match => break,

@@ -544,7 +544,10 @@ fn an_update_behind_a_cut_refund_makes_no_unit_too_many() {
             assert!(is_ok(&scripts.call("refund", &layout.keys("1"), &args)), "{context}");
             let stock = redis.int(&layout.stock("1"));
             // A counter records nobody, so that what it lacks is for an audit.
-            assert!(stock.to_string() == total || !layout.has_users() && stock.to_string() < total, "{context}: {stock}");
+            assert!(
+                stock.to_string() == total || !layout.has_users() && stock.to_string() < total,
+                "{context}: {stock}"
+            );
             assert!(is_ok(&scripts.deduct("1", (user(layout, "bob"), &units, "next"))), "{context}");
             if !reply.contains("CUT") {
                 break;
