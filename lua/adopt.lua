@@ -48,12 +48,12 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL TYPE EXISTS HLEN SCARD HEXISTS XLEN
   XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD; sets also SADD SREM.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "finish_begun"
+--- @use "values"
+--- @use "meta"
+--- @use "finish_begun"
 
 -- Reference path.
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]

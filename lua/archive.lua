@@ -39,11 +39,11 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE HLEN XLEN XRANGE XREVRANGE XINFO
   TIME HSET HDEL UNLINK; sets also SCARD.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
+--- @use "values"
+--- @use "meta"
 
 -- Reference path.
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}

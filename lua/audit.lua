@@ -25,11 +25,11 @@
 
   Commands it needs: GET HMGET TYPE TIME XLEN XREVRANGE HSCAN; sets also SSCAN SMISMEMBER.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
+--- @use "values"
+--- @use "meta"
 
 -- Reference path.
 local kind, cursor, count = ARGV[1], ARGV[2], ARGV[3]

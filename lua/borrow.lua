@@ -27,12 +27,12 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE XLEN XRANGE XREVRANGE INCRBY
   HSET HDEL XADD.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "moving"
+--- @use "values"
+--- @use "meta"
+--- @use "moving"
 
 -- Reference path.
 local by, id, epoch, donor, units = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5])

@@ -62,7 +62,7 @@
   ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if ZMSCORE is
   allowed too.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Quick path: one plain hold, or those of a job. It replies, or leaves the call to the reference path before it has written
 -- anything; helpers cost more than a hold to define, so it comes before them.
@@ -141,21 +141,21 @@ if #ARGV == 8 and ARGV[1] == 'hash' and #KEYS == 6 and ARGV[6] == 'first' and AR
     end
   end
 end
---- @include "quick_hold"
+--- @use "quick_hold"
 local quick_reply = quick_hold()
 if quick_reply then return quick_reply end
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "finish_begun"
---- @include "orders"
---- @include "columns"
---- @include "call"
---- @include "holds"
---- @include "deadlines"
---- @include "give_back"
---- @include "overdue"
+--- @use "values"
+--- @use "meta"
+--- @use "finish_begun"
+--- @use "orders"
+--- @use "columns"
+--- @use "call"
+--- @use "holds"
+--- @use "deadlines"
+--- @use "give_back"
+--- @use "overdue"
 
 -- Reference path.
 local MOST_HOLDS, MOST_EXPIRED, MOST_MS = 1000, 16, 31536000000

@@ -33,12 +33,12 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME XLEN XRANGE XREVRANGE
   DECRBY INCRBY HSET HDEL XADD.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "moving"
+--- @use "values"
+--- @use "meta"
+--- @use "moving"
 
 -- Reference path.
 local by, id, epoch, home, need, want, finished = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5]), whole(ARGV[6]), ARGV[7]

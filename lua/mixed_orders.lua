@@ -34,8 +34,8 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET XLEN XREVRANGE EXISTS TIME
   DECRBY INCRBY HSET HDEL XADD.
 ]]
---- @include "codes"
---- @include "batch"
+--- @use "codes"
+--- @use "batch"
 local MOST_ACTIVITIES, MOST_ORDERS = 512, 2000
 
 local given, op, activities = ARGV, ARGV[1], #KEYS / 5
@@ -97,7 +97,7 @@ local give_back
 local own = {}
 do
   local KEYS = own
---- @include "return_batch"
+--- @use "return_batch"
   give_back = return_batch
 end
 

@@ -64,27 +64,27 @@
   DECRBY HSET XADD; sets also SMISMEMBER SADD SREM.
   INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Quick path: orders of a job, of kind hash, that all succeed. It replies, or leaves the call to the reference path before
 -- it has written anything; helpers cost more than an order to define, so it comes before them.
---- @include "quick_multi"
+--- @use "quick_multi"
 redis.setresp(3)
 local quick_reply = quick_multi()
 redis.setresp(2)
 if quick_reply then return quick_reply end
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "columns"
+--- @use "values"
+--- @use "meta"
+--- @use "columns"
 
 -- Finishes a call that was cut in one of the activities, whose keys `own` has then.
 local own = {}
 local finish_begun_of
 do
   local KEYS = own
---- @include "finish_begun"
+--- @use "finish_begun"
   finish_begun_of = finish_begun
 end
 

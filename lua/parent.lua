@@ -29,10 +29,10 @@
 
   Commands it needs (checked before the first write from Redis 7.0 on): TYPE EXISTS HMGET HGETALL HSET HDEL UNLINK.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
+--- @use "values"
 
 -- Reference path.
 local FIELDS = {'rules', 'title', 'shards', 'plan'}

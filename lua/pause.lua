@@ -35,12 +35,12 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME XLEN XREVRANGE DECRBY
   INCRBY HSET HDEL XADD. EXISTS HGET are for a cut before anybody bought, which leaves the activity corrupt without them.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "first"
+--- @use "values"
+--- @use "meta"
+--- @use "first"
 
 -- Reference path.
 local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'

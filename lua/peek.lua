@@ -14,12 +14,12 @@
 
   Commands it needs: GET HGET HMGET TYPE TIME XLEN XREVRANGE.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "transfer"
+--- @use "values"
+--- @use "meta"
+--- @use "transfer"
 
 -- Reference path.
 if #KEYS ~= 4 then return usage('peek: 4 keys are wanted, not ' .. #KEYS) end

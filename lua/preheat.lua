@@ -41,13 +41,13 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL TYPE EXISTS XLEN XRANGE XREVRANGE SET
   DECRBY INCRBY HSET HDEL UNLINK XADD; sets also SADD SREM.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "first"
---- @include "finish_begun"
+--- @use "values"
+--- @use "meta"
+--- @use "first"
+--- @use "finish_begun"
 
 -- Reference path.
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]

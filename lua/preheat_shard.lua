@@ -42,12 +42,12 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XRANGE XREVRANGE XLEN SET
   DECRBY INCRBY HSET HDEL UNLINK XADD.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "moving"
+--- @use "values"
+--- @use "meta"
+--- @use "moving"
 
 -- Reference path.
 local mode, by, reason, plan = ARGV[1], ARGV[2], ARGV[3], ARGV[5]

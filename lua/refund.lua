@@ -46,23 +46,23 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
   INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
---- @include "codes"
---- @include "return_batch"
+--- @use "codes"
+--- @use "return_batch"
 
 -- Quick path: the plain orders of a job. It replies, or leaves the call to the reference path before it has written
 -- anything; helpers cost more than an order to define, so it comes before them.
---- @include "quick_job"
+--- @use "quick_job"
 local quick_reply = quick_job('refund', return_batch)
 if quick_reply then return quick_reply end
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "finish_begun"
---- @include "orders"
---- @include "columns"
---- @include "call"
---- @include "holds"
+--- @use "values"
+--- @use "meta"
+--- @use "finish_begun"
+--- @use "orders"
+--- @use "columns"
+--- @use "call"
+--- @use "holds"
 
 -- Reference path.
 local call, reply = read_call('refund')

@@ -49,14 +49,14 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
   DECRBY INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "finish_begun"
---- @include "orders"
---- @include "holds"
+--- @use "values"
+--- @use "meta"
+--- @use "finish_begun"
+--- @use "orders"
+--- @use "holds"
 
 -- Reference path.
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]

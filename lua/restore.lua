@@ -38,11 +38,11 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE EXISTS HLEN XLEN XREVRANGE TIME
   HSET HDEL XADD XGROUP UNLINK SET; sets also SCARD SADD.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
+--- @use "values"
+--- @use "meta"
 
 -- Reference path.
 local kind, step, sha256 = ARGV[1], ARGV[2], ARGV[3] or ''

@@ -76,7 +76,7 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
   ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Quick path: confirms one hold that is open, or the holds of a job. It replies, or leaves the call to the reference path before
 -- it has written anything; helpers cost more than a confirmation to define, so it comes before them.
@@ -128,22 +128,22 @@ if ARGV[4] == 'confirm' and #ARGV < 9 and ARGV[1] == 'hash' and #KEYS == 6 and (
     end
   end
 end
---- @include "quick_confirm"
+--- @use "quick_confirm"
 local quick_reply = quick_confirm()
 if quick_reply then return quick_reply end
 
 -- Includes.
---- @include "values"
---- @include "meta"
---- @include "finish_begun"
---- @include "orders"
---- @include "columns"
---- @include "call"
---- @include "holds"
---- @include "deadlines"
---- @include "give_back"
---- @include "overdue"
---- @include "recount"
+--- @use "values"
+--- @use "meta"
+--- @use "finish_begun"
+--- @use "orders"
+--- @use "columns"
+--- @use "call"
+--- @use "holds"
+--- @use "deadlines"
+--- @use "give_back"
+--- @use "overdue"
+--- @use "recount"
 
 -- Reference path.
 local MOST_HOLDS, MOST_EXPIRED, MOST_COUNTED = 1000, 500, 1000000

@@ -21,11 +21,11 @@
 
   Commands it needs: GET HGETALL TYPE TIME HLEN HMGET XLEN XREVRANGE; sets also SCARD SMISMEMBER.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
+--- @use "values"
+--- @use "meta"
 
 -- Reference path.
 local kind = ARGV[1]

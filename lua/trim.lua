@@ -41,11 +41,11 @@
   Commands it needs (checked before the first write from Redis 7.0 on): HGET HMGET TYPE TIME XRANGE XREVRANGE XINFO XPENDING
   HSET HDEL XTRIM.
 ]]
---- @include "codes"
+--- @use "codes"
 
 -- Includes.
---- @include "values"
---- @include "meta"
+--- @use "values"
+--- @use "meta"
 
 -- Reference path.
 local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]

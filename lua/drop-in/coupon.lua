@@ -29,7 +29,7 @@
 
   Commands it needs: GET SISMEMBER DECR SADD.
 ]]
---- @include "drop_in"
+--- @use "drop_in"
 
 -- Check everything.
 if #KEYS ~= 2 or #ARGV ~= 1 then return miscounted('coupon', 2, 1) end

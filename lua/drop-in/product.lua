@@ -25,7 +25,7 @@
 
   Commands it needs: GET DECRBY.
 ]]
---- @include "drop_in"
+--- @use "drop_in"
 
 -- Check everything.
 if #KEYS ~= 1 or #ARGV ~= 1 then return miscounted('product', 1, 1) end

@@ -32,7 +32,7 @@
 
   Commands it needs: GET HGET DECRBY HINCRBY.
 ]]
---- @include "drop_in"
+--- @use "drop_in"
 
 -- Check everything.
 if #KEYS ~= 2 or #ARGV ~= 3 then return miscounted('seckill', 2, 3) end

@@ -28,7 +28,7 @@
 
   Commands it needs: GET DECRBY.
 ]]
---- @include "drop_in"
+--- @use "drop_in"
 
 -- Check everything.
 local MOST_KEYS = 512

@@ -31,7 +31,7 @@
 
   Commands it needs: GET SISMEMBER DECRBY SADD.
 ]]
---- @include "drop_in"
+--- @use "drop_in"
 
 -- Check everything.
 if #KEYS ~= 2 or #ARGV ~= 2 then return miscounted('sku', 2, 2) end

@@ -1,4 +1,4 @@
---- @include "plain"
+--- @use "plain"
 -- A batch of a job: orders of one activity, kind hash, in the common case: the activity is live, these are the job's next
 -- lines, and no request id is known. It decides ok and the plain refusals; anything else is nil, and is for the reference
 -- path. The scripts that include it read and write, because their keys must be literal.

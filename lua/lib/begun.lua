@@ -8,9 +8,10 @@
 --                           recorded the first user or before others gave all back. The next purchase is the first one, and
 --                           removes it
 -- The JSON has `units` that return; `entry` of the ledger, as XADD takes it, with the stock in the fourth place (absent: none);
--- `users`, who hold units, with them; `joined`, members of a set who may be new (absent: none); `gone`, users who hold none; `set` and `cleared`, fields of KEYS[3]; `holds`, the
--- units held open (absent: as they are); `ids`, whose deadlines go; and `short`, whether units are missing then. Numbers are texts.
---- @include "stock"
+-- `users`, who hold units, with them; `joined`, members of a set who may be new (absent: none); `gone`, users who hold none; `set` and
+-- `cleared`, fields of KEYS[3]; `holds`, the units held open (absent: as they are); `ids`, whose deadlines go; and `short`, whether
+-- units are missing then. Numbers are texts.
+--- @use "stock"
 
 -- Writes down what a call will do.
 local function begin(it)

@@ -1,17 +1,7 @@
--- What a number and a user are, and the errors that refuse a call: what all scripts check by. Pure: no call to the server.
+-- What a user is, how numbers are written, and the errors that refuse a call: what all scripts check by. Pure: no call to the server.
 
--- What Lua counts exactly: 2^53 - 1.
-local MOST_UNITS = 9007199254740991
-local MOST_QUANTITY = 1000000000
-
-local find, format, concat = string.find, string.format, table.concat
-
--- The number a text is, or nil. Matched as text first: tonumber alone takes `0x10`, `1e3`, ` 5 ` and `nan`.
-local function whole(text)
-  if type(text) ~= 'string' or #text > 16 or not (text == '0' or find(text, '^[1-9]%d*$')) then return nil end
-  local number = tonumber(text)
-  return number <= MOST_UNITS and number or nil
-end
+--- @use "numbers"
+local concat = table.concat
 
 -- A number as the server must get it: Lua would write 1e+15.
 local function digits(number)

@@ -1,5 +1,5 @@
 -- What the drop-in scripts share. They reply codes of their own, so a fault is an error here, with its kind in front.
---- @include "checks"
+--- @use "checks"
 
 -- The units of an order in an argument, or nil.
 local function quantity_of(text)

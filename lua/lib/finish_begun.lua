@@ -1,5 +1,5 @@
 -- Finishes a call that gives units back and was cut.
---- @include "begun"
+--- @use "begun"
 
 -- Who holds nothing is no participant. A set's units are written before their member and removed after it, who would be unknown
 -- without them.

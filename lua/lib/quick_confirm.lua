@@ -1,5 +1,5 @@
 -- Confirms the holds of a job in the common case.
---- @include "batch"
+--- @use "batch"
 
 -- The text that all are, or nil.
 local function common_text(texts)

@@ -1,4 +1,4 @@
---- @include "batch"
+--- @use "batch"
 -- The holds of a job, as the arguments of hold have them. Returns the reply; or nil before any write, and the reference path
 -- decides: also if one of them has a deadline already, which is of a call that was cut, or if one is refused and others are
 -- overdue.

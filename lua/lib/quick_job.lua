@@ -1,4 +1,4 @@
---- @include "batch"
+--- @use "batch"
 -- The orders of a job, as the arguments of deduct and refund have them. Returns the reply; or nil before any write, and the
 -- reference path decides. `return_batch` writes those of refund.
 local function quick_job(op, return_batch)

@@ -1,4 +1,4 @@
---- @include "plain"
+--- @use "plain"
 -- The orders of a job of multi-orders, kind hash, in the common case: every activity is live, these are its next lines,
 -- nothing has a request id of its own, and every order succeeds. Of anything else it returns nil before any write, and the
 -- reference path decides.

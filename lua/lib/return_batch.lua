@@ -1,4 +1,4 @@
---- @include "begun"
+--- @use "begun"
 -- Writes the refunds of a batch, as `decide_batch` gives them.
 local function return_batch(change)
   local it = {

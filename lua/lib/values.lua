@@ -1,5 +1,5 @@
 -- What every script includes: what a request id, a text in JSON and a refusal are. Pure: no call to the server.
---- @include "checks"
+--- @use "checks"
 
 -- Keys of an activity, by how it records who bought.
 local KEYS_OF = {hash = 5, set = 6, coupon = 5, counter = 4}

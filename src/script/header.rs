@@ -76,10 +76,11 @@ fn code(line: &'static str) -> Option<Code> {
 
 #[cfg(test)]
 mod tests {
+    use crate::model::layout::Kind;
     use crate::model::status::Status;
     use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
 
-    const ORDERS: [&Script; 5] = [&DEDUCT, &REFUND, &MULTI_DEDUCT, &HOLD, &SETTLE];
+    const ORDERS: [&Script; 5] = [DEDUCT.of(Kind::Hash), &REFUND, &MULTI_DEDUCT, &HOLD, &SETTLE];
 
     #[test]
     fn codes_of_headers_are_those_of_statuses_each_once() {
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn arguments_of_headers_come_in_their_order() {
         let single = ["kind", "by", "user", "quantity", "request id", "mode", "reason"];
-        assert_eq!(DEDUCT.arguments(), [&single[..], &["limit"]].concat());
+        assert_eq!(DEDUCT.of(Kind::Hash).arguments(), [&single[..], &["limit"]].concat());
         assert_eq!(REFUND.arguments(), [&single[..], &["unsaid"]].concat());
         assert_eq!(MULTI_DEDUCT.arguments(), ["kind", "by", "mode", "reason", "job", "user", "request id"]);
         assert_eq!(HOLD.arguments(), [&single[..], &["duration"]].concat());

@@ -8,6 +8,8 @@ pub(crate) mod sha1;
 
 pub use crate::script::header::Code;
 
+use crate::model::layout::Kind;
+
 /// One script that a backend can share, or a drop-in for a plain script of its own.
 #[derive(Debug)]
 pub struct Script {
@@ -32,6 +34,36 @@ macro_rules! script {
     };
 }
 
+/// One script that is built for each kind of activity.
+#[derive(Debug)]
+pub struct Builds([Script; 4]);
+
+macro_rules! builds {
+    ($name:literal) => {
+        Builds([builds!($name, ".hash"), builds!($name, ".set"), builds!($name, ".coupon"), builds!($name, ".counter")])
+    };
+    ($name:literal, $kind:literal) => {
+        Script {
+            name: $name,
+            text: include_str!(concat!(env!("OUT_DIR"), "/", $name, $kind, ".lua")),
+            sha1: include_str!(concat!(env!("OUT_DIR"), "/", $name, $kind, ".sha1")),
+        }
+    };
+}
+
+impl Builds {
+    /// The script for activities of a kind.
+    pub const fn of(&self, kind: Kind) -> &Script {
+        let [hash, set, coupon, counter] = &self.0;
+        match kind {
+            Kind::Hash => hash,
+            Kind::Set => set,
+            Kind::Coupon => coupon,
+            Kind::Counter => counter,
+        }
+    }
+}
+
 /// Scripts with the KEYS, ARGV and replies of the plain scripts that shops run, for a backend that changes nothing else.
 pub static DROP_INS: [Script; 5] = [
     script!("drop-in/", "seckill"),
@@ -43,8 +75,10 @@ pub static DROP_INS: [Script; 5] = [
 
 /// Makes an activity what it should be.
 pub static PREHEAT: Script = script!("preheat");
-/// Takes units of one activity.
-pub static DEDUCT: Script = script!("deduct");
+/// Takes units of one activity, for one order.
+pub static DEDUCT: Builds = builds!("deduct");
+/// Takes units of one activity, for many orders.
+pub static DEDUCT_FILE: Script = script!("deduct_file");
 /// Takes or returns units of several activities, each by itself, for the orders of a job.
 pub static MIXED_ORDERS: Script = script!("mixed_orders");
 /// Takes units of several activities, all or nothing.
@@ -92,15 +126,16 @@ pub static PARENT: Script = script!("parent");
 pub static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
-    /// All of them, in the order in which a sale needs them.
-    pub fn all() -> [&'static Self; 20] {
+    /// All of them for a kind, in the order in which a sale needs them.
+    pub fn all(kind: Kind) -> [&'static Self; 21] {
         [
             &PREHEAT,
-            &DEDUCT,
+            DEDUCT.of(kind),
             &MULTI_DEDUCT,
             &REFUND,
             &HOLD,
             &SETTLE,
+            &DEDUCT_FILE,
             &MIXED_ORDERS,
             &PAUSE,
             &SNAPSHOT,
@@ -116,6 +151,13 @@ impl Script {
             &PARENT,
             &PREHEAT_SHARD,
         ]
+    }
+
+    /// All of them for all kinds; those that are the same for all come once.
+    pub fn every() -> Vec<&'static Self> {
+        let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
+        every.extend([Kind::Set, Kind::Coupon, Kind::Counter].map(|kind| DEDUCT.of(kind)));
+        every
     }
 
     /// Whether its `KEYS` end with the deadlines of holds.

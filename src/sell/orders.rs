@@ -53,7 +53,7 @@ impl Store {
             reason: order.reason.as_deref(),
             extra: order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default(),
         };
-        self.one(&DEDUCT, one)
+        self.one(DEDUCT.of(self.layout.kind()), one)
     }
 
     /// The call that gives units of one activity back.

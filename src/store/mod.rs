@@ -129,7 +129,7 @@ impl Store {
     pub fn load_scripts(&mut self) -> Result<(), StoreError> {
         self.servers.discover()?;
         for node in self.servers.primaries() {
-            for script in crate::script::Script::all() {
+            for script in crate::script::Script::all(self.layout.kind()) {
                 self.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
             }
         }

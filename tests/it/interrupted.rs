@@ -2,7 +2,7 @@
 //! never calls that a match, and neither the same call again nor a repair sells a unit twice.
 
 use crate::support::layout::json_call;
-use crate::support::scripts::shown;
+use crate::support::scripts::{script_of, shown, shown_of};
 use crate::support::{Layout, PRODUCT, SECKILL, SKU, Scripts, TestRedis};
 
 /// In front of a script: its writes fail after so many. What it wrote before stays, as after any error.
@@ -87,6 +87,11 @@ impl Case {
         };
         [&[first], self.args].concat()
     }
+
+    /// What runs.
+    fn text(&self, layout: Layout) -> &'static str {
+        shown_of(script_of(self.script, &self.args(layout)), layout)
+    }
 }
 
 /// Units for sale, withdrawn ones included, and units that users hold.
@@ -124,7 +129,7 @@ fn keeps_its_promises(layout: Layout, case: &Case) {
             let room = if layout == PRODUCT { most + added } else { 10 - held };
             assert!(stock <= room, "{}: {stock} units for sale, {held} held", told(what));
         };
-        let text = CUT.replace("WRITES", &writes.to_string()) + shown(case.script);
+        let text = CUT.replace("WRITES", &writes.to_string()) + case.text(layout);
         let is_cut = scripts.eval(&text, &keys, &args).contains("CUT");
         is_within(&redis, "cut after");
         let is_whole = |redis: &TestRedis| {
@@ -167,7 +172,7 @@ fn what_a_cut_withheld_is_found_and_returned() {
         // The stock is 0, and nothing else was written: a pause, and a deduct of all that is left.
         for case in [&CASES[6], &CASES[0]] {
             let (redis, mut scripts) = sale(layout, case);
-            let text = CUT.replace("WRITES", "1") + shown(case.script);
+            let text = CUT.replace("WRITES", "1") + case.text(layout);
             let cut = scripts.eval(&text, &layout.keys("1"), &case.args(layout));
             assert!(cut.contains("CUT"), "{cut}");
             assert!(units(&redis, layout).0 < 8);

@@ -13,65 +13,47 @@ const HISTORIES: u64 = 5000;
 /// What is broken, where (`*`: in every script that has the text), by which text instead of which, and what runs the histories.
 type Rule = (&'static str, &'static str, &'static [(&'static str, &'static str)], Run);
 
-const RULES: [Rule; 35] = [
+const RULES: [Rule; 34] = [
     (
         "an order takes one unit more than is left",
         "deduct",
-        &[("quantity > left then", "quantity > left + 1 then")],
+        &[("units > stock then", "units > stock + 1 then")],
         history::run,
     ),
     (
-        "a plain order takes one unit more than is left",
-        "deduct",
-        &[("if left < 0 then return", "if left < -1 then return")],
+        "an order of a file takes one unit more than is left",
+        "deduct_file",
+        &[("quantity > left then", "quantity > left + 1 then")],
         history::run,
     ),
     (
         "a limit is one unit higher",
         "deduct",
-        &[("had + quantity > most then", "had + quantity > most + 1 then")],
+        &[("(limit or MOST_UNITS) then", "(limit or MOST_UNITS) + 1 then")],
         history::run,
     ),
     (
         "a refused retry is not kept",
         "deduct",
-        &[(
-            "if request == '' or (status ~= OK and (call.job or not call.retry)) then",
-            "if request == '' or status ~= OK then",
-        )],
+        &[("if request ~= '' and (mode == 'retry'", "if request ~= '' and false and (mode == 'retry'")],
         history::run,
     ),
     (
         "an id is written before the stock",
         "deduct",
         &[
-            ("    take_and_record(call, stock - left, touched, now)\n", ""),
+            ("    redis.call('DECRBY', KEYS[1], quantity)\n", ""),
             (
-                "  if #applied > 0 and rules.ledger then\n",
-                "  if #applied > 0 then take_and_record(call, stock - left, touched, now) end\n  if #applied > 0 and rules.ledger then\n",
+                "    if has_ledger then\n      -- The ledger entry",
+                "    redis.call('DECRBY', KEYS[1], quantity)\n    if has_ledger then\n      -- The ledger entry",
             ),
         ],
         history::run,
     ),
     (
-        "a plain order writes its id before the stock",
+        "an order keeps no id",
         "deduct",
-        &[
-            ("          call('DECRBY', KEYS[1], quantity_text)\n", ""),
-            (
-                "          local added = ask('XADD',",
-                "          call('DECRBY', KEYS[1], quantity_text)\n          local added = ask('XADD',",
-            ),
-        ],
-        history::run,
-    ),
-    (
-        "a plain order keeps no id",
-        "deduct",
-        &[(
-            "          call('HSET', KEYS[3], request, quantity_text == '1' and user or quantity_text .. '\\t' .. user)\n",
-            "",
-        )],
+        &[("if request ~= '' then redis.call('HSET', KEYS[3], request, digest) end", "")],
         history::run,
     ),
     (

@@ -11,6 +11,8 @@ use super::keys::{Bytes, Reply};
 #[derive(Debug, Clone)]
 pub struct Call {
     pub script: &'static str,
+    /// Of its build for the activity's kind.
+    pub sha1: &'static str,
     pub keys: Vec<Bytes>,
     pub args: Vec<Bytes>,
 }
@@ -41,14 +43,22 @@ impl Activity {
 
     /// A call of a script that knows no kinds.
     pub fn plain_call<A: AsRef<[u8]>>(&self, script: &str, args: impl IntoIterator<Item = A>) -> Call {
-        let script = Script::all().into_iter().find(|known| known.name == script).expect("there is such a script");
+        let script = Script::all(self.layout.kind())
+            .into_iter()
+            .find(|known| known.name == script)
+            .expect("there is such a script");
         let keys: Vec<&str> = match script.name {
             "lend" | "borrow" | "peek" => self.keys.in_order().take(4).collect(),
             _ if script.knows_holds() => self.keys.all().collect(),
             _ => self.keys.in_order().collect(),
         };
         let keys = keys.into_iter().map(Into::into).collect();
-        Call { script: script.name, keys, args: args.into_iter().map(|arg| arg.as_ref().to_vec()).collect() }
+        Call {
+            script: script.name,
+            sha1: script.sha1,
+            keys,
+            args: args.into_iter().map(|arg| arg.as_ref().to_vec()).collect(),
+        }
     }
 }
 

@@ -171,7 +171,7 @@ impl<'s> History<'s> {
         if call.script == "settle" && call.args.last().is_some_and(|step| step == b"expire") {
             self.oracle.expired_at = self.now();
         }
-        let reply = self.engine.run(call.script, &call.keys, &call.args);
+        let reply = self.engine.run(call.sha1, &call.keys, &call.args);
         self.engine.server.borrow_mut().cut_after = None;
         let step = self.step;
         match &reply {
@@ -463,7 +463,7 @@ impl<'s> History<'s> {
         if is_hold {
             columns.extend([b"".to_vec(), b"".into(), duration.to_string().into()]);
         }
-        let call = self.activities[0].call(if is_hold { "hold" } else { "deduct" }, columns);
+        let call = self.activities[0].call(if is_hold { "hold" } else { "deduct_file" }, columns);
         let message = Message { about: About::Orders(orders), call, is_retry: true };
         self.jobs.push(message.clone());
         self.send(message)

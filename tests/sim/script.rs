@@ -97,10 +97,10 @@ impl Engine {
         globals.raw_set("cjson", cjson::library(&lua)?)?;
         let environment = guarded(&lua, &globals)?;
         let mut scripts = HashMap::new();
-        for script in Script::all() {
+        for script in Script::every() {
             let text = edit(script.name, script.text);
             let function = lua.load(text).set_name(script.name).set_environment(environment.clone()).into_function()?;
-            scripts.insert(script.name, function);
+            scripts.insert(script.sha1, function);
         }
         Ok(Self { lua, server, scripts, globals })
     }
@@ -110,15 +110,15 @@ impl Engine {
         *self.server.borrow_mut() = Server { us: 1_700_000_000_000_000, ..Server::default() };
     }
 
-    /// Runs a script; `None` if it was cut, which whoever called it does not get to know.
-    pub fn run(&self, script: &str, keys: &[Bytes], args: &[Bytes]) -> Option<Reply> {
+    /// Runs the script with a SHA-1 before edits; `None` if it was cut, which whoever called it does not get to know.
+    pub fn run(&self, sha1: &str, keys: &[Bytes], args: &[Bytes]) -> Option<Reply> {
         self.globals.raw_set("KEYS", self.list(keys)).expect("a table takes a list");
         self.globals.raw_set("ARGV", self.list(args)).expect("a table takes a list");
         {
             let mut server = self.server.borrow_mut();
             (server.protocol_3, server.writes, server.was_cut) = (false, 0, false);
         }
-        let function = self.scripts.get(script).unwrap_or_else(|| panic!("no script is called {script}"));
+        let function = self.scripts.get(sha1).unwrap_or_else(|| panic!("no script has the SHA-1 {sha1}"));
         let done = function.call::<Value>(());
         let mut server = self.server.borrow_mut();
         server.cut_after = None;

@@ -83,11 +83,11 @@ fn serve(engine: &Engine, command: &[Bytes]) -> Reply {
     match name.as_str() {
         "EVALSHA" | "EVAL" => {
             let is_meant = |script: &&Script| [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]);
-            let script = Script::all().into_iter().find(is_meant).expect("a store calls scripts that there are");
+            let script = Script::every().into_iter().find(is_meant).expect("a store calls scripts that there are");
             let keys = integer(&command[2]).and_then(|count| usize::try_from(count).ok()).expect("a number of keys");
             let (keys, args) = command[3..].split_at(keys);
             engine.server.borrow_mut().us += 50;
-            engine.run(script.name, keys, args).unwrap_or_else(|| Reply::Error("ERR the script was cut".to_owned()))
+            engine.run(script.sha1, keys, args).unwrap_or_else(|| Reply::Error("ERR the script was cut".to_owned()))
         }
         "CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
         "ROLE" => Reply::Array(vec![Reply::text("master"), Reply::Int(0), Reply::Array(Vec::new())]),

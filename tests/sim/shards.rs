@@ -127,7 +127,7 @@ impl Night<'_> {
             let mut server = self.engine.server.borrow_mut();
             (server.us, server.cut_after) = (server.us + 137, cut);
         }
-        let reply = self.engine.run(call.script, &call.keys, &call.args);
+        let reply = self.engine.run(call.sha1, &call.keys, &call.args);
         self.engine.server.borrow_mut().cut_after = None;
         let (step, key) = (self.step, String::from_utf8_lossy(&call.keys[0]).into_owned());
         self.tell(|| {

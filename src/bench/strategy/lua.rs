@@ -6,7 +6,7 @@ use redis::Value;
 
 use crate::bench::strategy::{Next, Order, Outgoing, Sale, Strategy};
 use crate::error::StoreError;
-use crate::model::layout::Layout;
+use crate::model::layout::{Kind, Layout};
 use crate::model::order::{Corrupt, MultiOrder};
 use crate::model::status::Status;
 use crate::redis::connection::resp::{argument, command, number};
@@ -18,8 +18,8 @@ use crate::sell::multi_orders;
 /// See the [module](self).
 pub(crate) struct Lua {
     baskets: Vec<Items>,
-    kind: &'static str,
-    has_users: bool,
+    kind: Kind,
+
     operator: String,
     reason: String,
     /// Request ids begin with it.
@@ -52,8 +52,7 @@ impl Lua {
         });
         Self {
             baskets: baskets.collect(),
-            kind: layout.kind().name(),
-            has_users: layout.kind().has_users(),
+            kind: layout.kind(),
             operator: operator.to_owned(),
             reason: sale.reason.clone().unwrap_or_default(),
             run: sale.run.to_string(),
@@ -72,7 +71,7 @@ impl Lua {
     fn call(&mut self, order: &Order, out: &mut Outgoing) {
         self.set_request(order);
         let Items { packed_keys, key_count, quantities, .. } = &self.baskets[order.basket];
-        let user = if self.has_users { order.user.as_str() } else { "" };
+        let user = if self.kind.has_users() { order.user.as_str() } else { "" };
         let mode = if order.may_have_run { "retry" } else { "first" };
         let call = |script: &Script, out: &mut Vec<u8>, arguments: usize| {
             command(out, 3 + key_count + arguments);
@@ -89,11 +88,11 @@ impl Lua {
                 (true, true) => &[mode],
                 (_, false) => &[mode, &self.reason],
             };
-            call(&DEDUCT, bytes, 5 + optional.len());
-            [&[self.kind, &self.operator, user, quantity, &self.request], optional].concat()
+            call(DEDUCT.of(self.kind), bytes, 5 + optional.len());
+            [&[self.kind.name(), &self.operator, user, quantity, &self.request], optional].concat()
         } else {
             call(&MULTI_DEDUCT, bytes, 7 + quantities.len());
-            let mut all = vec![self.kind, &self.operator, mode, &self.reason, "", user, &self.request];
+            let mut all = vec![self.kind.name(), &self.operator, mode, &self.reason, "", user, &self.request];
             all.extend(quantities.iter().map(String::as_str));
             all
         };
@@ -111,7 +110,7 @@ impl Lua {
                 if outcome.status.is_done() { outcome.status } else { short.map_or(outcome.status, |it| it.status) };
             return Ok((status, outcome.items.into_iter().find_map(|item| item.corrupt)));
         }
-        let reply = Reply::of(&DEDUCT);
+        let reply = Reply::of(DEDUCT.of(self.kind));
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
         let corrupt = if status == Status::Corrupt { Some(reply.corrupt(&values, &keys[0])?) } else { None };

@@ -7,6 +7,8 @@ mod slots;
 
 use redis::Value;
 
+use crate::model::layout::Kind;
+
 use crate::error::StoreError;
 pub use crate::read::health::node::{Clock, Reading, Settings, SlowCall};
 pub use crate::read::health::rights::Granted;
@@ -49,18 +51,19 @@ impl Store {
     pub fn health(&mut self, rights: &[String]) -> Result<Health, StoreError> {
         let keys = self.keys(&crate::model::id::ActivityId::validated(b"1"));
         let keys: Vec<String> = keys.all().map(str::to_owned).collect();
+        let kind = self.layout.kind();
         self.servers.discover()?;
         if !self.servers.is_cluster() {
             let server = self.servers.node(0);
             server.connection()?;
-            return Ok(Health { slots: None, nodes: vec![Node::ask(server, rights, &keys)?] });
+            return Ok(Health { slots: None, nodes: vec![Node::ask(server, rights, &keys, kind)?] });
         }
         let slots = self.servers.slots()?;
         let seed = self.servers.target().clone();
         let mut nodes = Vec::with_capacity(slots.members.len());
         for member in &slots.members {
             let mut server = Server::new(seed.node(&member.host, member.port));
-            nodes.push(match Node::ask(&mut server, rights, &keys) {
+            nodes.push(match Node::ask(&mut server, rights, &keys, kind) {
                 Ok(node) => node,
                 Err(error) => Node::unreached(&server, &error),
             });
@@ -70,9 +73,9 @@ impl Store {
 }
 
 impl Node {
-    fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Self, StoreError> {
+    fn ask(server: &mut Server, rights: &[String], keys: &[String], kind: Kind) -> Result<Self, StoreError> {
         let target = server.connection()?.target().clone();
-        let reading = Reading::of(server, rights, keys)?;
+        let reading = Reading::of(server, rights, keys, kind)?;
         Ok(Self {
             name: target.place(),
             redis_cli: target.redis_cli(),

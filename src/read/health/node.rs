@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use redis::{Cmd, Value};
 
 use crate::error::StoreError;
+use crate::model::layout::Kind;
 use crate::model::time::Millis;
 use crate::read::health::rights::{self, Granted};
 use crate::read::health::{Known, known, text};
@@ -81,9 +82,9 @@ pub struct Clock {
 
 impl Reading {
     /// Asks for everything in one pipeline, but for the clock and the rights.
-    pub(crate) fn of(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Self, StoreError> {
+    pub(crate) fn of(server: &mut Server, rights: &[String], keys: &[String], kind: Kind) -> Result<Self, StoreError> {
         let mut exists = redis::cmd("SCRIPT");
-        exists.arg("EXISTS").arg(Script::all().map(|script| script.sha1).as_slice());
+        exists.arg("EXISTS").arg(Script::all(kind).map(|script| script.sha1).as_slice());
         let mut commands: Vec<(&str, Cmd)> = vec![
             ("INFO", redis::cmd("INFO")),
             ("SLOWLOG GET", redis::cmd("SLOWLOG").arg("GET").arg(SLOW_CALLS).to_owned()),
@@ -102,7 +103,7 @@ impl Reading {
         let mut next = || replies.next().unwrap_or_else(|| Err("no reply".to_owned()));
         let info = next().map(|value| Info::parse(&text(&value)));
         let slow_calls = next().and_then(slow_calls);
-        let scripts = next().and_then(loaded);
+        let scripts = next().and_then(|value| loaded(value, kind));
         let settings = SETTINGS.into_iter().map(|name| (name, next())).collect();
         Ok(Self {
             info,
@@ -129,11 +130,11 @@ fn read_settings(replies: Vec<(&'static str, Known<Value>)>) -> Known<Settings> 
     if settings.is_empty() { Err("the server does not show its settings".to_owned()) } else { Ok(settings) }
 }
 
-fn loaded(value: Value) -> Known<Vec<(&'static str, bool)>> {
+fn loaded(value: Value, kind: Kind) -> Known<Vec<(&'static str, bool)>> {
     match value {
         Value::Array(flags) => {
             let is_loaded = flags.iter().map(|flag| *flag == Value::Int(1));
-            Ok(Script::all().iter().map(|script| script.name).zip(is_loaded).collect())
+            Ok(Script::all(kind).iter().map(|script| script.name).zip(is_loaded).collect())
         }
         other => Err(format!("SCRIPT EXISTS replied {other:?}")),
     }
@@ -184,7 +185,7 @@ fn ours(shown: &str) -> Option<&'static str> {
     let is_it = |script: &&Script| {
         shown == script.sha1 || shown.get(..KEPT).is_some_and(|begin| script.text.starts_with(begin))
     };
-    Script::all().into_iter().find(is_it).map(|script| script.name)
+    Script::every().into_iter().find(is_it).map(|script| script.name)
 }
 
 #[cfg(test)]
@@ -199,7 +200,7 @@ mod tests {
             Value::Array(vec![Value::Int(3), Value::Int(1_700_000_000), Value::Int(12_000), arguments])
         };
         let of = |command: &str, script: &str| slow_call(&entry(command, script)).unwrap().script;
-        let deduct = Script::all().into_iter().find(|script| script.name == "deduct").unwrap();
+        let deduct = crate::script::DEDUCT.of(Kind::Set);
         assert_eq!(of("evalsha", deduct.sha1), Some("deduct"));
         assert_eq!(of("EVAL", &format!("{}... (9000 more bytes)", &deduct.text[..100])), Some("deduct"));
         assert_eq!(of("EVAL", "return 1"), None);

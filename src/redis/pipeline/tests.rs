@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::redis::pipeline::*;
-use crate::script::DEDUCT;
+use crate::script::DEDUCT_FILE;
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -127,7 +127,7 @@ impl Owner {
     fn new(calls: u64, limits: Limits, retry_for: Duration, plan: &[Does]) -> Self {
         let fake = Fake { plan: plan.to_vec().into(), ..Fake::default() };
         Self {
-            pipeline: Pipeline::new(fake, vec![&DEDUCT], limits, retry_for),
+            pipeline: Pipeline::new(fake, vec![&DEDUCT_FILE], limits, retry_for),
             waiting: (1..=calls).map(|number| Numbered { number, orders: 128 }).collect(),
             decided: Vec::new(),
             in_doubt: Vec::new(),

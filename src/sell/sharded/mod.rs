@@ -33,7 +33,8 @@ impl Store {
         let wanted = Wanted { quantity: Some(order.quantity), request: &order.request };
         let user = user_text(order.user.as_ref()).as_bytes();
         let replied = self.send_home(&order.activity, Some(user), &call, Some(wanted), dry_run)?;
-        let read = |value, keys: &Keys| read_outcome(&DEDUCT, value, keys).map(|outcome| (outcome, ()));
+        let script = DEDUCT.of(self.layout.kind());
+        let read = |value, keys: &Keys| read_outcome(script, value, keys).map(|outcome| (outcome, ()));
         let (mut outcome, _) = self.outcome(replied, dry_run, read)?;
         outcome.quantity = Some(order.quantity.get());
         Ok(outcome)

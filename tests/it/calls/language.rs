@@ -12,8 +12,8 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::support::scripts::shown;
-use crate::support::{PRODUCT, seckill};
+use crate::support::scripts::{shown, shown_of};
+use crate::support::{LAYOUTS, PRODUCT, seckill};
 
 pub const SCRIPTS: [&str; 5] = ["deduct", "refund", "multi_deduct", "hold", "settle"];
 pub const LANGUAGES: [&str; 6] = ["java-jedis", "java-spring", "php", "go", "node", "python"];
@@ -44,6 +44,11 @@ pub struct Language {
     dir: TempDir,
     command: Vec<String>,
     environment: Vec<(&'static str, PathBuf)>,
+}
+
+/// A script as the layout of this name has it.
+fn shown_in(script: &'static str, layout: &str) -> &'static str {
+    shown_of(script, LAYOUTS.into_iter().find(|known| known.name == layout).unwrap())
 }
 
 /// What `script show --lang` prints, asked for once.
@@ -119,7 +124,7 @@ impl Language {
     ) -> Self {
         for script in scripts_of(layout) {
             fs::write(dir.path().join(format!("{script}.{extension}")), printed(script, name, layout)).unwrap();
-            fs::write(dir.path().join(format!("{script}.lua")), shown(script)).unwrap();
+            fs::write(dir.path().join(format!("{script}.lua")), shown_in(script, layout)).unwrap();
         }
         if name == "python" {
             OF_SHARDS
@@ -138,7 +143,7 @@ impl Language {
             let package = at.join(script.replace('_', ""));
             fs::create_dir(&package).unwrap();
             fs::write(package.join(format!("{script}.go")), printed(script, "go", layout)).unwrap();
-            fs::write(package.join(format!("{script}.lua")), shown(script)).unwrap();
+            fs::write(package.join(format!("{script}.lua")), shown_in(script, layout)).unwrap();
         }
         let package = at.join("sharded");
         fs::create_dir(&package).unwrap();
@@ -166,7 +171,7 @@ impl Language {
         let classes = ["Deduct", "Refund", "MultiDeduct", "Hold", "Settle"];
         for (script, class) in SCRIPTS.into_iter().zip(classes) {
             fs::write(at.join(format!("{class}.java")), printed(script, name, layout)).unwrap();
-            fs::write(at.join(format!("{script}.lua")), shown(script)).unwrap();
+            fs::write(at.join(format!("{script}.lua")), shown_in(script, layout)).unwrap();
         }
         let mut sources =
             vec!["Driver.java", "Deduct.java", "Refund.java", "MultiDeduct.java", "Hold.java", "Settle.java"];

@@ -1,8 +1,8 @@
 //! A call that gives units back and was cut is finished by whatever comes next: nobody loses units twice, and none is sold twice.
 
-use super::cut::cut_after;
+use super::cut::{cut_after, cut_text};
 use super::{LONG, quantity, units_left};
-use crate::support::scripts::commands;
+use crate::support::scripts::{commands, script_of, shown_of};
 use crate::support::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU, Scripts, TestRedis};
 
 /// One of each kind.
@@ -441,7 +441,7 @@ fn at_each_cut(
     for nth in 0.. {
         let mut scripts = sale(&redis, layout, ledger);
         let keys = if ["hold", "preheat"].contains(&name) { layout.all_keys("1") } else { layout.keys("1") };
-        let reply = scripts.eval(&cut_after(name, nth), &keys, args);
+        let reply = scripts.eval(&cut_text(shown_of(script_of(name, args), layout), nth), &keys, args);
         then(&redis, &mut scripts, &format!("{} {ledger} {args:?} cut after {nth}: {reply}", layout.name));
         if !reply.contains("CUT") {
             break;

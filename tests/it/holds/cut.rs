@@ -7,7 +7,12 @@ use crate::support::{Layout, Scripts, TestRedis};
 
 /// The script with an error in place of what follows its `nth` write.
 pub fn cut_after(name: &'static str, nth: usize) -> String {
-    let (header, code) = shown(name).split_once("]]\n").unwrap();
+    cut_text(shown(name), nth)
+}
+
+/// The same with the text that runs.
+pub fn cut_text(text: &str, nth: usize) -> String {
+    let (header, code) = text.split_once("]]\n").unwrap();
     let wrapper = format!(
         "local server, writes = redis, 0\n\
          local reads = {{GET=1, HGET=1, HMGET=1, TYPE=1, EXISTS=1, TIME=1, XLEN=1, ZRANGEBYSCORE=1, ZMSCORE=1, SMISMEMBER=1,\n\

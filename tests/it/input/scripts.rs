@@ -127,14 +127,16 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
     for layout in LAYOUTS {
         let (redis, mut scripts, before) = sale(layout);
         let order = [layout.kind, "t", "8", "1", "r2"];
+        let file = [layout.kind, "t", r#"["8"]"#, "1", "j", "d", "1", "0", "1"];
         let multi = [layout.kind, "t", "first", "", "", "8", "r2", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
         let mixed = ["deduct", "t", "", "j", "d", "", "1", "0", "1", "1", r#"["8"]"#];
         let sha256 = "0".repeat(64);
         let transfer = "0".repeat(40);
-        let full: [(&'static str, &[&str], usize); 20] = [
+        let full: [(&'static str, &[&str], usize); 21] = [
             ("deduct", &order, order.len()),
+            ("deduct_file", &file, file.len()),
             ("refund", &order, order.len()),
             ("multi_deduct", &multi, multi.len()),
             ("hold", &[layout.kind, "t", "8", "1", "r2", "first", "", "1000"], 8),
@@ -161,24 +163,25 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         for (script, args, needed) in
             full.into_iter().filter(|row| layout.kind == "hash" || !of_hashes.contains(&row.0))
         {
+            let named = script.trim_end_matches("_file");
             let knows_holds = ["hold", "settle", "preheat", "parent", "preheat_shard", "archive"].contains(&script);
             let mut keys = if knows_holds { layout.all_keys("1") } else { layout.keys("1") };
             if ["lend", "borrow", "peek"].contains(&script) {
                 keys.truncate(4); // who bought is nothing to them
             }
             for count in 0..needed {
-                is_usage(&scripts.call(script, &keys, &args[..count]), script);
+                is_usage(&scripts.call(script, &keys, &args[..count]), named);
             }
             for count in 0..keys.len() {
                 if ["pause", "trim"].contains(&script) && count >= 4 {
                     continue; // they take the four that every kind has, or more
                 }
-                is_usage(&scripts.call(script, &keys[..count], args), script);
-                is_usage(&scripts.call(script, &keys[..count], &[]), script);
+                is_usage(&scripts.call(script, &keys[..count], args), named);
+                is_usage(&scripts.call(script, &keys[..count], &[]), named);
             }
             if !["pause", "trim"].contains(&script) {
                 let more = [&keys[..], &["one more".to_owned()]].concat();
-                is_usage(&scripts.call(script, &more, args), script);
+                is_usage(&scripts.call(script, &more, args), named);
             }
         }
         redis.assert_unchanged_since(&before);

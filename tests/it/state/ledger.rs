@@ -132,6 +132,10 @@ fn a_ledger_that_takes_no_entry_is_named_and_an_adoption_begins_another() {
             redis.cmd(("SADD", layout.index, "1", "2"));
             break_ledger(&redis, layout, fault);
             for line in super::CHANGES.into_iter().chain(["inspect 1"]) {
+                // An order that is refused anyway needs no entry.
+                if fault.2 == LAST && layout.records_once() && line.starts_with("deduct ") {
+                    continue;
+                }
                 is_corrupt(&redis, layout, line, &layout.ledger("1"), fault.3);
             }
             let before = redis.dump_all();

@@ -6,8 +6,10 @@ use std::path::Path;
 
 use seckill::model::status::{Status, call_code};
 
-use crate::support::scripts::{DROP_INS, SCRIPTS, commands, every_script, reference_only, shown};
-use crate::support::{LAYOUTS, TestRedis, seckill};
+use crate::support::scripts::{
+    BUILT_BY_KIND, DROP_INS, SCRIPTS, commands, every_build, every_script, reference_only, shown, shown_of,
+};
+use crate::support::{LAYOUTS, SECKILL, TestRedis, seckill};
 
 /// It replies no code, and leaves all that is not plain to the reference paths of `deduct` and `refund`.
 const WITHOUT_REFERENCE: &str = "mixed_orders";
@@ -34,6 +36,12 @@ fn numbers(text: &str, name: &str) -> BTreeSet<u32> {
     found
 }
 
+/// What all builds of a script do, without their headers.
+fn code(name: &str) -> String {
+    let builds = every_build().filter(|(of, _)| *of == name);
+    builds.map(|(_, text)| text.split_once("]]\n").unwrap().1).collect()
+}
+
 /// What of the header is only said to be there, and read by nobody.
 fn unread(header: &str, name: &str) -> BTreeSet<u32> {
     let lines = header.lines().filter(|line| {
@@ -51,7 +59,7 @@ fn header_and_code_name_the_same_keys_and_arguments() {
         }
         let own = source(&format!("{name}.lua"));
         let header = own.split("]]\n").next().unwrap();
-        let code = shown(name).replace(header, "");
+        let code = code(name);
         for (what, computed) in [("KEYS", false), ("ARGV", code.contains(" + i]"))] {
             let (said, used) = (numbers(header, what), numbers(&code, what));
             let has_none = name == "peek" && what == "ARGV";
@@ -85,8 +93,8 @@ fn first_argument(text: &str) -> Option<(&str, &str)> {
 
 #[test]
 fn scripts_of_one_activity_use_only_literal_keys() {
-    for name in every_script() {
-        let code = shown(name).split_once("]]\n").unwrap().1;
+    for (name, text) in every_build() {
+        let code = text.split_once("]]\n").unwrap().1;
         for line in code.lines().filter(|line| !line.trim_start().starts_with("--")) {
             for call in calls(line) {
                 let Some((command, rest)) = first_argument(call) else { continue };
@@ -108,7 +116,7 @@ fn scripts_of_one_activity_use_only_literal_keys() {
 #[test]
 fn every_command_that_is_called_is_in_the_header_and_no_other() {
     for name in every_script() {
-        let (header, code) = shown(name).split_once("]]\n").unwrap();
+        let (header, code) = (shown(name).split_once("]]\n").unwrap().0, code(name));
         let own = source(&format!("{name}.lua"));
         let needs = commands(name, "set");
         let is_said = |command: &str| needs.contains(&command.to_lowercase());
@@ -156,9 +164,9 @@ fn codes_have_one_home() {
     }
 }
 
-/// The file with what it includes in place of each `--- @include "name"`, each part once.
+/// The file with what it includes in place of each `--- @use "name"`, each part once.
 fn joined(file: &str, included: &mut BTreeSet<String>) -> String {
-    let part = |line: &str| match line.strip_prefix("--- @include \"") {
+    let part = |line: &str| match line.strip_prefix("--- @use \"") {
         None => line.to_owned(),
         Some(name) => {
             let name = name.trim_end().trim_end_matches('"');
@@ -178,6 +186,9 @@ fn a_script_is_header_codes_quick_path_includes_and_reference_path() {
     for row in list.as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
         let text = seckill(["script", "show", name]).code(0).stderr("").stdout;
+        if BUILT_BY_KIND.contains(&name) {
+            continue;
+        }
         assert!(
             text == joined(&format!("{name}.lua"), &mut BTreeSet::new()),
             "{name} is not its file with the includes"
@@ -199,6 +210,30 @@ fn a_script_is_header_codes_quick_path_includes_and_reference_path() {
         assert_eq!(without.is_some(), quick.is_some(), "{name}");
         if let Some(without) = without {
             assert!(redis.try_ask::<String>(("SCRIPT", "LOAD", without)).is_ok(), "{name} without its quick path");
+        }
+    }
+}
+
+#[test]
+fn each_layout_has_its_own_build_of_a_script_and_nothing_of_other_kinds() {
+    let redis = TestRedis::start();
+    for name in BUILT_BY_KIND {
+        for layout in LAYOUTS {
+            let text = seckill(["script", "show", name, "--layout", layout.name]).code(0).stderr("").stdout;
+            let list = seckill(["script", "list", "-o", "json", "-l", layout.name]).code(0).json();
+            let row = list.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+            assert_eq!(row["sha1"], redis.ask::<String>(("SCRIPT", "LOAD", &text)), "{layout:?} {name}");
+            let (_, code) = text.split_once("]]\n").unwrap();
+            assert!(!code.contains("--- @"), "{layout:?} {name}: a line for the builder is left");
+            // Names that stand for a text are words of capitals that no code declares.
+            for word in ["KIND", "SCRIPT", "KEY_COUNT", "SHOWN", "SHOWN_AFTER"] {
+                let mut words = code.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
+                assert!(words.all(|found| found != word), "{layout:?} {name}: {word} stands for nothing");
+            }
+            assert!(code.contains(&format!("ARGV[1] ~= '{}'", layout.kind)), "{layout:?} {name}");
+            let with_units = layout.kind == "set";
+            assert_eq!(code.contains("'HSET', KEYS[6], user"), with_units, "{layout:?} {name}");
+            assert_eq!(text == shown_of(name, SECKILL), layout.kind == "hash", "{layout:?} {name}");
         }
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 use redis::{Connection, RedisResult, Value};
 use snapbox::{Assert, Data};
 
-use crate::support::scripts::{every_script, line, shown};
+use crate::support::scripts::{every_script, line, script_of, shown_of};
 use crate::support::{Layout, TestRedis};
 
 /// What a number or a word may be instead; a number may be one less and one more, too.
@@ -72,8 +72,9 @@ impl Trial {
         }
         let mut connection = redis.connection();
         let mut load = |name: &'static str| -> String {
-            let text =
-                shown(name).replace("redis.call('TIME')", CLOCK).replace("= call('TIME')", &format!("= {CLOCK}"));
+            let text = shown_of(name, layout)
+                .replace("redis.call('TIME')", CLOCK)
+                .replace("= call('TIME')", &format!("= {CLOCK}"));
             redis::cmd("SCRIPT").arg("LOAD").arg(text.replace("'*'", IDS)).query(&mut connection).unwrap()
         };
         let hashes = every_script().map(|name| (name, load(name))).collect();
@@ -104,6 +105,7 @@ impl Trial {
 
     /// Runs a call with one thing wrong at a time, and then as it is.
     fn step(&mut self, script: &'static str, args: &[&str]) {
+        let script = script_of(script, args);
         let (keys, args, state) = (self.keys_of(script), words(args), self.saved());
         let fault = |place: &str, value: &str, args: Vec<Vec<u8>>| Fault {
             place: place.to_owned(),

@@ -6,17 +6,18 @@ use std::sync::OnceLock;
 
 use redis::{Client, Connection, RedisResult, Value};
 
-use super::layout::Layout;
+use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 use super::{Dump, TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 20] = [
+pub const SCRIPTS: [&str; 21] = [
     "preheat",
     "deduct",
     "multi_deduct",
     "refund",
     "hold",
     "settle",
+    "deduct_file",
     "mixed_orders",
     "pause",
     "snapshot",
@@ -42,15 +43,40 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
     SCRIPTS.into_iter().chain(DROP_INS)
 }
 
+/// The scripts that each layout has its own build of.
+pub const BUILT_BY_KIND: [&str; 1] = ["deduct"];
+
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {
-    static SHOWN: OnceLock<HashMap<&'static str, String>> = OnceLock::new();
-    let show = |name: &'static str| match name.strip_prefix("drop-in/") {
-        Some(drop_in) => seckill(["script", "show", "--drop-in", drop_in]),
-        None => seckill(["script", "show", name]),
+    shown_of(name, SECKILL)
+}
+
+/// The same for a layout.
+pub fn shown_of(name: &'static str, layout: Layout) -> &'static str {
+    static SHOWN: OnceLock<HashMap<(&'static str, &'static str), String>> = OnceLock::new();
+    let show = |name: &'static str, layout: Layout| {
+        let call = match name.strip_prefix("drop-in/") {
+            Some(drop_in) => seckill(["script", "show", "--drop-in", drop_in]),
+            None => seckill(["script", "show", name, "--layout", layout.name]),
+        };
+        ((name, layout.kind), call.code(0).stderr("").stdout)
     };
-    let shown = SHOWN.get_or_init(|| every_script().map(|name| (name, show(name).code(0).stderr("").stdout)).collect());
-    &shown[name]
+    let shown = SHOWN.get_or_init(|| {
+        let by_kind = BUILT_BY_KIND.into_iter().flat_map(|name| LAYOUTS.map(|layout| show(name, layout)));
+        every_script().map(|name| show(name, SECKILL)).chain(by_kind).collect()
+    });
+    shown.get(&(name, layout.kind)).unwrap_or_else(|| &shown[&(name, SECKILL.kind)])
+}
+
+/// Every text that a server may run, with the name of its script.
+pub fn every_build() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let by_kind = BUILT_BY_KIND.into_iter().flat_map(|name| [SKU, COUPON, PRODUCT].map(|layout| (name, layout)));
+    every_script().map(|name| (name, SECKILL)).chain(by_kind).map(|(name, layout)| (name, shown_of(name, layout)))
+}
+
+/// The script of a call: many orders have more arguments than one.
+pub fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
+    if name == "deduct" && args.len() > 8 { "deduct_file" } else { name }
 }
 
 /// A script without its quick path, so that the reference path decides every call; `None` if it has no quick path.
@@ -112,7 +138,10 @@ impl Scripts {
     pub fn of(redis: &TestRedis, layout: Layout) -> Self {
         let mut connection = redis.connection();
         let hashes = every_script()
-            .map(|name| (name, redis::cmd("SCRIPT").arg("LOAD").arg(shown(name)).query(&mut connection).unwrap()))
+            .map(|name| {
+                let text = shown_of(name, layout);
+                (name, redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap())
+            })
             .collect();
         Self {
             layout,
@@ -127,6 +156,7 @@ impl Scripts {
     /// Any call, and its reply as one line: numbers and texts with a space between, `nil` for nothing, an error as
     /// `ERROR` with its text.
     pub fn call(&mut self, name: &'static str, keys: &[String], args: &[&str]) -> String {
+        let name = script_of(name, args);
         if !self.tries_rights {
             return self.call_as_its_user(name, keys, args);
         }

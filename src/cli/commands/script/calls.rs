@@ -113,7 +113,7 @@ pub fn call(language: Language, script: &Script, layout: Layout) -> Result<Strin
     });
     let mut facts = Facts {
         keys: keys.collect(),
-        codes: if is_sharded { DEDUCT.codes() } else { script.codes() },
+        codes: if is_sharded { DEDUCT.of(layout.kind()).codes() } else { script.codes() },
         words: match script.name {
             "multi_deduct" => vec!["multi_deduct", "multi", "order"],
             "settle" => vec!["settle", "one"],

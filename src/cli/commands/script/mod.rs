@@ -73,7 +73,7 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
             let drop_in = drop_in.as_deref().and_then(|name| DROP_INS.iter().find(|script| script.name == name));
             let script = match drop_in {
                 Some(script) => script,
-                None => named(name.as_deref().unwrap_or_default())?,
+                None => named(name.as_deref().unwrap_or_default(), layout)?,
             };
             match lang {
                 Some(language) => {
@@ -103,9 +103,9 @@ fn drop_in_names() -> PossibleValuesParser {
     PossibleValuesParser::new(DROP_INS.iter().map(|script| script.name))
 }
 
-fn named(name: &str) -> Result<&'static Script> {
-    Script::all().into_iter().find(|script| script.name == name).ok_or_else(|| {
-        let names: Vec<&str> = Script::all().iter().map(|script| script.name).collect();
+fn named(name: &str, layout: Layout) -> Result<&'static Script> {
+    Script::all(layout.kind()).into_iter().find(|script| script.name == name).ok_or_else(|| {
+        let names: Vec<&str> = Script::all(layout.kind()).iter().map(|script| script.name).collect();
         let failure = Failure::usage(format!("no script is named `{}`", name.escape_debug()));
         let hint = match DROP_INS.iter().find(|script| script.name == name) {
             Some(_) => format!("the drop-in script is `seckill script show --drop-in {name}`"),
@@ -126,7 +126,7 @@ fn is_for_backends(script: &Script) -> Result<()> {
         return Err(failure.hint("`seckill script show borrow --lang python`, or java-jedis or go").into());
     }
     let command = match script.name {
-        "mixed_orders" => "deduct --from FILE",
+        "deduct_file" | "mixed_orders" => "deduct --from FILE",
         "snapshot" => "inspect",
         "audit" => "reconcile",
         "trim" => "ledger trim",
@@ -156,7 +156,7 @@ fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
     let keys = Keys::of(layout, &any);
     let all = keys.all().collect::<Vec<_>>().join(" ");
     let keys = keys.in_order().collect::<Vec<_>>().join(" ");
-    Ok(Script::all()
+    Ok(Script::all(layout.kind())
         .into_iter()
         .map(|script| ScriptRow {
             name: script.name,

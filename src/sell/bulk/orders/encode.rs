@@ -60,7 +60,7 @@ fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> 
 }
 
 impl Encoder {
-    pub(crate) fn new(script: &Script, run: [&str; 4], job: [&str; 2], rows: bool) -> Self {
+    pub(crate) fn new(script: &Script, operation: Operation, run: [&str; 4], job: [&str; 2], rows: bool) -> Self {
         let joined = |parts: &[&str]| {
             let mut bytes = Vec::new();
             parts.iter().for_each(|part| argument(&mut bytes, part.as_bytes()));
@@ -70,7 +70,7 @@ impl Encoder {
         let [name, digest] = job;
         Self {
             mixed_call: joined(&["EVALSHA", MIXED_ORDERS.sha1]),
-            mixed_run: joined(&[script.name, by, reason, name, digest, if rows { "1" } else { "" }]),
+            mixed_run: joined(&[operation.name(), by, reason, name, digest, if rows { "1" } else { "" }]),
             has_requests: false,
             call: joined(&["EVALSHA", script.sha1]),
             run: joined(&[kind, by]),
@@ -81,13 +81,8 @@ impl Encoder {
             lines: Vec::new(),
             column: Vec::new(),
             knows_holds: script.knows_holds(),
-            step: None,
+            step: operation.settles().then(|| operation.name()),
         }
-    }
-
-    /// The same for a run that ends holds.
-    pub(crate) fn settling(self, operation: Operation) -> Self {
-        Self { step: operation.settles().then(|| operation.name()), ..self }
     }
 
     /// Appends the call of one batch, or of several that share it.

@@ -28,7 +28,7 @@ use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::redis::pipeline::{Link, Pipeline};
-use crate::script::{DEDUCT, HOLD, MIXED_ORDERS, REFUND, SETTLE, Script};
+use crate::script::{DEDUCT_FILE, HOLD, MIXED_ORDERS, REFUND, SETTLE, Script};
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::orders::call::OrderCall;
 use crate::sell::bulk::orders::encode::Encoder;
@@ -127,7 +127,7 @@ impl Run<SingleOrders> {
             Operation::Refund => &REFUND,
             Operation::Hold => &HOLD,
             Operation::Confirm | Operation::Release => &SETTLE,
-            Operation::Deduct | Operation::MultiDeduct => &DEDUCT,
+            Operation::Deduct | Operation::MultiDeduct => &DEDUCT_FILE,
         };
         let has_holds = operation == Operation::Hold || operation.settles();
         let kind = store.layout.kind();
@@ -140,7 +140,7 @@ impl Run<SingleOrders> {
         let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let orders = SingleOrders {
             script,
-            encoder: Encoder::new(script, run, [&job.name, &job.digest], has_rows).settling(operation),
+            encoder: Encoder::new(script, operation, run, [&job.name, &job.digest], has_rows),
             can_mix,
             operation,
             has_users: kind.has_users(),

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::AsArguments;
 use super::twins::Twins;
 use crate::support::Layout;
+use crate::support::scripts::script_of;
 
 /// What an activity is preheated with.
 #[derive(Clone, Debug)]
@@ -148,7 +149,7 @@ impl AsArguments for Call {
         let needed =
             optional.iter().rposition(|text| !["", "first"].contains(&text.as_str())).map_or(0, |last| last + 1);
         args.extend(optional.into_iter().take(needed));
-        (self.script, layout.keys("1"), args.into_iter().map(String::into_bytes).collect())
+        (script_of(self.script, &args), layout.keys("1"), args.into_iter().map(String::into_bytes).collect())
     }
 }
 

@@ -21,14 +21,14 @@ fn a_byte_of_a_long_column_counts_as_in_a_short_one() {
             users.extend((1..USERS).flat_map(|nth| format!("\",\"{script}-{byte}-{nth}").into_bytes()));
             users.extend(b"\"]");
             let [before, lines] = [line.to_string(), format!("{}-{}", line + 1, line + USERS)].map(String::into_bytes);
-            let (keys, args) = if script == "deduct" {
+            let (script, keys, args) = if script == "deduct" {
                 let head = [&b"hash"[..], b"tester", &users, b"1", b"j", b"d", b"1", &before, &lines];
-                (SECKILL.keys("1"), head.map(<[u8]>::to_vec).to_vec())
+                ("deduct_file", SECKILL.keys("1"), head.map(<[u8]>::to_vec).to_vec())
             } else {
                 let column = [&b"1"[..], &before, &lines, b"1", &users, b"", b""];
                 let head = [&b"hash"[..], b"tester", b"first", b"", b"j", b"d", b"1"];
                 let args = head.iter().chain(&column).chain(&column).map(|arg| arg.to_vec());
-                (["1", "2"].into_iter().flat_map(|activity| SECKILL.keys(activity)).collect(), args.collect())
+                (script, ["1", "2"].into_iter().flat_map(|activity| SECKILL.keys(activity)).collect(), args.collect())
             };
             twins.run((script, &keys, &args), None, None).unwrap_or_else(|why| panic!("{script}, {byte}: {why}"));
         }

@@ -283,21 +283,9 @@ const DIGEST: &str = "
     return redis.sha1hex(table.concat(parts) .. redis.call('DBSIZE'))";
 
 #[test]
-fn one_order_with_one_thing_wrong() {
-    let before: [Plain<'_>; 2] =
-        [("deduct", &["hash", "t", "7", "2", "r1"]), ("deduct", &["hash", "t", "8", "1", "r2"])];
-    let mut limited = Activity::after(SECKILL, Some(5), &before);
-    limited.tries(("deduct", &["hash", "t", "7", "3", "r7"]), &["r7"], &["7"]);
-    limited.tries(("deduct", &["hash", "t", "7", "4", "r7"]), &[], &["7"]);
-    let mut free = Activity::after(SECKILL, None, &before);
-    free.tries(("deduct", &["hash", "t", "30", "1", "r7"]), &["r7"], &["30"]);
-    free.tries(("deduct", &["hash", "t", "7", "998", "r7"]), &[], &["7"]);
-}
-
-#[test]
 fn orders_of_a_job_with_one_thing_wrong() {
     let before: [Plain<'_>; 3] = [
-        ("deduct", &["hash", "t", r#"["7","8"]"#, r#"["2","1"]"#, "j", "d", "1", "0", "1-2"]),
+        ("deduct_file", &["hash", "t", r#"["7","8"]"#, r#"["2","1"]"#, "j", "d", "1", "0", "1-2"]),
         ("deduct", &["hash", "t", "9", "3", "r1"]),
         ("refund", &["hash", "t", r#"["9"]"#, "1", "j", "d", "1", "0", "1"]),
     ];
@@ -305,12 +293,12 @@ fn orders_of_a_job_with_one_thing_wrong() {
     let mut limited = Activity::after(SECKILL, Some(5), &before);
     let ids = r#"["r7","r8","r9"]"#;
     limited.tries(
-        ("deduct", &["hash", "t", r#"["7","8","30"]"#, "1", "j", "d", "1", "2", "3-5", ids, "1", "why"]),
+        ("deduct_file", &["hash", "t", r#"["7","8","30"]"#, "1", "j", "d", "1", "2", "3-5", ids, "1", "why"]),
         &deducted,
         &["7", "30"],
     );
     limited.tries(
-        ("deduct", &["hash", "t", r#"["30","7","30"]"#, r#"["1","5","2"]"#, "j", "d", "1", "2", "3 5 9"]),
+        ("deduct_file", &["hash", "t", r#"["30","7","30"]"#, r#"["1","5","2"]"#, "j", "d", "1", "2", "3 5 9"]),
         &deducted[..1],
         &["7"],
     );
@@ -320,10 +308,10 @@ fn orders_of_a_job_with_one_thing_wrong() {
         &["7", "8"],
     );
     let mut free = Activity::after(SECKILL, None, &before);
-    free.tries(("deduct", &["hash", "t", r#"["30","31"]"#, "2", "j", "d", "1", "2", "3-4"]), &[], &["30"]);
+    free.tries(("deduct_file", &["hash", "t", r#"["30","31"]"#, "2", "j", "d", "1", "2", "3-4"]), &[], &["30"]);
     free.tries(
         (
-            "deduct",
+            "deduct_file",
             &["hash", "t", r#"["30","8"]"#, "1", "j", "d", "1", "2", "3-4", r#"["r7","r8"]"#, "", "", "", "", "borrow"],
         ),
         &deducted,

@@ -8,7 +8,7 @@ use super::calls::Shape;
 use super::damage::Damage;
 use super::mixed;
 use super::outcome::{LUA_ERROR, READ_ALL, compared, is_left, lines, text};
-use crate::support::scripts::{SCRIPTS, commands, line, quick_only, reference_only, shown as script_text};
+use crate::support::scripts::{SCRIPTS, commands, line, quick_only, reference_only, shown_of as script_text};
 use crate::support::{Layout, Scripts, TestRedis};
 
 /// The script whose reference path are those of `deduct` and `refund`.
@@ -50,9 +50,9 @@ impl Twins {
         let mut load =
             |text: &str| -> String { redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap() };
         let (mut hashes, mut users) = (HashMap::new(), HashMap::new());
-        for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || *name == MIXED) {
+        for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || ["deduct", MIXED].contains(name)) {
             let texts = [quick_only(name), reference_only(name)];
-            let whole = |text: Option<String>| text.unwrap_or_else(|| script_text(name).to_owned());
+            let whole = |text: Option<String>| text.unwrap_or_else(|| script_text(name, layout).to_owned());
             // Both must make the same deadline of a hold, and find a window open or not.
             let at_one_time = |text: String| {
                 text.replace("redis.call('TIME')", CLOCK).replace("= call('TIME')", &format!("= {CLOCK}"))

@@ -1,0 +1,15 @@
+-- Undoes an order whose entry was refused, the stock last: nobody was told of it. Reads added, the refusal.
+if not undoes then return added end
+if request ~= '' then redis.call('HDEL', KEYS[3], request) end
+--- @if hash
+if found then redis.call('HSET', KEYS[5], user, found) else redis.call('HDEL', KEYS[5], user) end
+--- @end
+--- @if set coupon
+redis.call('SREM', KEYS[5], user)
+--- @end
+--- @if set
+redis.call('HDEL', KEYS[6], user)
+--- @end
+redis.call('DECRBY', KEYS[1], '-' .. quantity)
+key, value = 4, find(added.err, 'last possible ID', 1, true) and LAST_ID or added
+break
