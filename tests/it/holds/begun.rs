@@ -418,12 +418,12 @@ fn a_trim_keeps_the_entries_by_which_a_cut_call_is_finished() {
         let back = ["hash", "tester", "ann", "3", "back"];
         assert!(scripts.eval(&cut_after("refund", nth), &SECKILL.keys("1"), &back).contains("CUT"));
         // The last entry stays in any case: this one is.
-        redis.seckill(["preheat", "--id", "1", "--stock", "12", "--update"]).code(0);
+        redis.seckill(["pause", "1"]).code(0);
         redis.seckill(["ledger", "trim", "1", "--before", "1ms", "--yes"]).code(0);
         let last = begun(&redis, SECKILL).split(' ').nth(1).unwrap().to_owned();
         let first = redis.xrange(&SECKILL.ledger("1"))[0].0.clone();
         assert!(nth == 1 || first > last, "{first} {last}");
-        assert!(scripts.refund("1", ("ann", "3", "back")).starts_with("2 9 0 "));
+        assert!(scripts.refund("1", ("ann", "3", "back")).starts_with("2 7 0 "));
         let refunds = ops(&redis, SECKILL).iter().filter(|op| *op == "refund").count();
         assert_eq!(refunds, 1, "cut after {nth}");
         redis.seckill(["reconcile", "1"]).code(0);
