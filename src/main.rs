@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use seckill::cli::{self, Cli, Unread, interrupt, output};
+use cli::{Cli, ParseFailure, interrupt, output};
 
 fn main() -> ExitCode {
     if cli::complete() {
@@ -12,11 +12,11 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::read() {
         Ok(cli) => cli,
-        Err(unread) => {
+        Err(failure) => {
             let (format, color) = cli::asked_for(std::env::args_os());
-            let exit = match unread {
-                Unread::Arguments(error) => output::report_usage(&error, cli::correction(&error), format, color),
-                Unread::Environment(failure) => output::report(&failure, format, color),
+            let exit = match failure {
+                ParseFailure::Arguments(error) => output::report_usage(&error, cli::correction(&error), format, color),
+                ParseFailure::Environment(failure) => output::report(&failure, format, color),
             };
             return ExitCode::from(exit as u8);
         }

@@ -1,13 +1,10 @@
 //! Every error that can end a command, and what each means to the user: its exit code and the next step.
 
-use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
-
 use crate::error::StoreError;
 use crate::error::{CertificateFault, SentinelFault, ServerKind, Settle, TlsFault};
 use crate::redis::embedded::EmbeddedError;
 
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::InputError;
 use crate::cli::output::OutputError;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -17,9 +14,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file, a pipe or a command that was read.
-    #[error(transparent)]
-    Input(#[from] InputError),
     #[error(transparent)]
     Output(#[from] OutputError),
     /// Usage, inputs, files: whoever found it knew what to say.
@@ -52,27 +46,10 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Store(error) => error.into(),
-            Error::Input(error) => error.into(),
             Error::Output(error) => error.into(),
             Error::Failure(failure) => failure,
             Error::Unexpected(_) => Self::failed(error.to_string()),
         }
-    }
-}
-
-impl From<InputError> for Failure {
-    fn from(error: InputError) -> Self {
-        let exit = match &error {
-            InputError::Invalid { .. } => Exit::Usage,
-            // A wrong path is a usage error. A disk that fails is not.
-            InputError::Unreadable { kind: NotFound | PermissionDenied | IsADirectory, .. } => Exit::Usage,
-            InputError::Interrupted { .. } => Exit::Interrupted,
-            InputError::Unreadable { .. }
-            | InputError::Changed { .. }
-            | InputError::NotRepeatable { .. }
-            | InputError::Command { .. } => Exit::Failed,
-        };
-        Self { hint: error.hint().map(str::to_owned), ..Self::new(exit, error.to_string()) }
     }
 }
 
@@ -113,7 +90,8 @@ impl From<StoreError> for Failure {
             StoreError::Server { kind: ServerKind::OutOfMemory | ServerKind::Busy, .. } => ", then send it again",
             _ => "",
         };
-        let hint = match advice(&error) {
+        let (exit, advice) = meaning(&error);
+        let hint = match advice {
             Some(advice) if matches!(error, StoreError::NoUnits { .. }) => Some(format!("nothing was taken; {advice}")),
             Some(advice) if error.is_refusal() => Some(format!("nothing was changed; {advice}{again}")),
             advice => advice,
@@ -124,125 +102,115 @@ impl From<StoreError> for Failure {
             }
             other => other.to_string(),
         };
-        Self { hint, ..Self::new(exit_of(&error), message) }
-    }
-}
-
-fn exit_of(error: &StoreError) -> Exit {
-    match error {
-        StoreError::Url { .. }
-        | StoreError::Certificate { .. }
-        | StoreError::Server { kind: ServerKind::Usage, .. }
-        | StoreError::SpreadLayout { .. }
-        | StoreError::SpreadOrder { .. }
-        | StoreError::NoUser { .. }
-        | StoreError::OtherJob { .. }
-        | StoreError::OtherLimit { .. } => Exit::Usage,
-        StoreError::Unreachable { .. } | StoreError::Timeout { .. } | StoreError::Tls { .. } => Exit::Unreachable,
-        StoreError::Login { .. } | StoreError::Permission { .. } => Exit::Denied,
-        StoreError::Sentinel(fault) => match fault {
-            SentinelFault::Unreachable { .. } | SentinelFault::Failover { .. } => Exit::Unreachable,
-            SentinelFault::UnknownPrimary { .. } => Exit::Usage,
-            SentinelFault::Login { .. } => Exit::Denied,
-        },
-        StoreError::Server { .. }
-        | StoreError::Redirected(_)
-        | StoreError::Reset { .. }
-        | StoreError::Oversized { .. }
-        | StoreError::Reply { .. }
-        | StoreError::NoUnits { .. }
-        | StoreError::Unfinished { .. }
-        | StoreError::GaveUp(_) => Exit::Failed,
-        StoreError::Unknown { .. } | StoreError::Unsettled { .. } | StoreError::Lost { .. } => Exit::Unknown,
+        Self { hint, ..Self::new(exit, message) }
     }
 }
 
 /// The next step after an error of the store, without a word on what was done before.
 pub fn advice(error: &StoreError) -> Option<String> {
-    let advice = match error {
-        StoreError::Url { .. } => {
-            "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0, or host:port, or \
-             redis+sentinel://h1:26379,h2:26379/primary; give the password by `--password-file` or `SECKILL_PASSWORD`"
-        }
-        StoreError::Unreachable { .. } => {
-            "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`"
-        }
-        StoreError::Timeout { .. } => "is it paused, or busy? give it longer with `--timeout 30s`",
-        StoreError::Sentinel(fault) => return Some(advice_of_sentinel(fault)),
-        StoreError::Tls { fault, .. } => advice_of_tls(*fault)?,
-        StoreError::Certificate { fault, .. } => advice_of_certificate(fault),
-        StoreError::Login { .. } => {
-            "give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL"
-        }
-        StoreError::Permission { .. } => {
-            "grant the user these commands: ACL SETUSER, or ask who administers the server"
-        }
-        StoreError::Server { why, .. } if why.contains("max number of clients") => {
-            "connect fewer clients, or raise `maxclients` on the server (CONFIG SET maxclients)"
-        }
-        StoreError::Server { kind, .. } => advice_of_kind(*kind)?,
-        StoreError::Redirected(_) => "is a failover going on? see `redis-cli --cluster check`",
-        StoreError::SpreadLayout { .. } => {
-            "use the layout `cluster`, with all keys of an activity in one slot: `--layout cluster`, or \
-             `SECKILL_LAYOUT=cluster`; or name keys with a tag in a layout of your own, such as `shop:{<id>}:left`"
-        }
-        StoreError::SpreadOrder { .. } => {
-            "activities without users must be in one slot of a cluster: send an order for each of them"
-        }
-        StoreError::Unsettled { request, .. } => {
-            return Some(format!(
-                "send the same command again with `--request {request}`: it settles what can be settled, and buys nothing twice"
-            ));
-        }
-        StoreError::Unknown { settle, .. } => {
-            return settle.as_ref().map(|settle| match settle {
-                Settle::SameRequest(id) => {
-                    format!("send the same command again with `--request {id}`: it changes nothing if it was applied")
-                }
-                Settle::SameCall => "send the same command again: what was applied is not applied twice".to_owned(),
-                Settle::Inspect(activity) => {
-                    format!("look at it with `seckill inspect {activity}` before anything is sent again")
-                }
-            });
-        }
-        StoreError::OtherLimit { .. } => "leave `--per-user-limit` out, or change the limit by `preheat --update`",
-        StoreError::NoUser { .. } => "give `--user USER`, in a file the column `user`, in a fixture the field `user`",
-        StoreError::Reset { .. } => {
-            "the rest was not applied; the same command again would apply the whole input to the new sale"
-        }
-        StoreError::OtherJob { .. } => "give another name to `--job`, or leave it out",
-        StoreError::Lost { .. } => {
-            "give the whole input again with the same `--job`: what is stored is not applied twice"
-        }
-        StoreError::Oversized { .. } => "is it the right server? its reply was not read to the end",
-        StoreError::Reply { .. } => "does another version of the scripts run there?",
-        StoreError::NoUnits { .. } => {
-            "send it again, or give it longer with `--timeout 30s`; `seckill reconcile` names transfers that somebody left"
-        }
-        StoreError::Unfinished { .. } => "the same command continues: nothing is done twice",
-        StoreError::GaveUp(_) => "fewer clients get in each other's way less: `--clients`",
-    };
-    Some(advice.to_owned())
+    meaning(error).1
 }
 
-fn advice_of_sentinel(fault: &SentinelFault) -> String {
-    match fault {
-        SentinelFault::Unreachable { .. } => {
-            "are these sentinels (port 26379)? the URL is redis+sentinel://h1:26379,h2:26379/primary".to_owned()
+/// What an error of the store means to the user: the exit code, and the next step.
+fn meaning(error: &StoreError) -> (Exit, Option<String>) {
+    let (exit, advice) = match error {
+        StoreError::Url { .. } => (
+            Exit::Usage,
+            "expected redis://, rediss:// or unix:///path.sock, such as redis://user@10.0.0.5:6379/0, or host:port, or \
+             redis+sentinel://h1:26379,h2:26379/primary; give the password by `--password-file` or `SECKILL_PASSWORD`",
+        ),
+        StoreError::Unreachable { .. } => (
+            Exit::Unreachable,
+            "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`",
+        ),
+        StoreError::Timeout { .. } => (Exit::Unreachable, "is it paused, or busy? give it longer with `--timeout 30s`"),
+        StoreError::Sentinel(fault) => return meaning_of_sentinel(fault),
+        StoreError::Tls { fault, .. } => return (Exit::Unreachable, advice_of_tls(*fault).map(str::to_owned)),
+        StoreError::Certificate { fault, .. } => (Exit::Usage, advice_of_certificate(fault)),
+        StoreError::Login { .. } => {
+            (Exit::Denied, "give the password by `--password-file` or `SECKILL_PASSWORD`, and the user in the URL")
         }
-        SentinelFault::UnknownPrimary { known, .. } => match known.is_empty() {
-            true => "they know none: see `sentinel monitor` in sentinel.conf".to_owned(),
-            false => format!("they know `{}`", known.join("`, `")),
-        },
-        SentinelFault::Login { .. } => {
-            "give the sentinels' password by `SECKILL_SENTINEL_PASSWORD` if it is not that of the servers".to_owned()
+        StoreError::Permission { .. } => {
+            (Exit::Denied, "grant the user these commands: ACL SETUSER, or ask who administers the server")
         }
-        SentinelFault::Failover { .. } => {
-            "a failover may be under way, which takes as long as the sentinels' `down-after-milliseconds` and some \
-             seconds: give it longer with `--timeout 60s`, or `--retry-for 2m` for a file"
-                .to_owned()
+        StoreError::Server { why, kind } => return meaning_of_server(*kind, why),
+        StoreError::Redirected(_) => (Exit::Failed, "is a failover going on? see `redis-cli --cluster check`"),
+        StoreError::SpreadLayout { .. } => (
+            Exit::Usage,
+            "use the layout `cluster`, with all keys of an activity in one slot: `--layout cluster`, or \
+             `SECKILL_LAYOUT=cluster`; or name keys with a tag in a layout of your own, such as `shop:{<id>}:left`",
+        ),
+        StoreError::SpreadOrder { .. } => {
+            (Exit::Usage, "activities without users must be in one slot of a cluster: send an order for each of them")
+        }
+        StoreError::Unsettled { request, .. } => {
+            let advice = format!(
+                "send the same command again with `--request {request}`: it settles what can be settled, and buys nothing twice"
+            );
+            return (Exit::Unknown, Some(advice));
+        }
+        StoreError::Unknown { settle, .. } => return (Exit::Unknown, settle.as_ref().map(advice_to_settle)),
+        StoreError::OtherLimit { .. } => {
+            (Exit::Usage, "leave `--per-user-limit` out, or change the limit by `preheat --update`")
+        }
+        StoreError::NoUser { .. } => {
+            (Exit::Usage, "give `--user USER`, in a file the column `user`, in a fixture the field `user`")
+        }
+        StoreError::Reset { .. } => (
+            Exit::Failed,
+            "the rest was not applied; the same command again would apply the whole input to the new sale",
+        ),
+        StoreError::OtherJob { .. } => (Exit::Usage, "give another name to `--job`, or leave it out"),
+        StoreError::Lost { .. } => {
+            (Exit::Unknown, "give the whole input again with the same `--job`: what is stored is not applied twice")
+        }
+        StoreError::Oversized { .. } => (Exit::Failed, "is it the right server? its reply was not read to the end"),
+        StoreError::Reply { .. } => (Exit::Failed, "does another version of the scripts run there?"),
+        StoreError::NoUnits { .. } => (
+            Exit::Failed,
+            "send it again, or give it longer with `--timeout 30s`; `seckill reconcile` names transfers that somebody left",
+        ),
+        StoreError::Unfinished { .. } => (Exit::Failed, "the same command continues: nothing is done twice"),
+        StoreError::GaveUp(_) => (Exit::Failed, "fewer clients get in each other's way less: `--clients`"),
+    };
+    (exit, Some(advice.to_owned()))
+}
+
+fn advice_to_settle(settle: &Settle) -> String {
+    match settle {
+        Settle::SameRequest(id) => {
+            format!("send the same command again with `--request {id}`: it changes nothing if it was applied")
+        }
+        Settle::SameCall => "send the same command again: what was applied is not applied twice".to_owned(),
+        Settle::Inspect(activity) => {
+            format!("look at it with `seckill inspect {activity}` before anything is sent again")
         }
     }
+}
+
+fn meaning_of_sentinel(fault: &SentinelFault) -> (Exit, Option<String>) {
+    let (exit, advice) = match fault {
+        SentinelFault::Unreachable { .. } => (
+            Exit::Unreachable,
+            "are these sentinels (port 26379)? the URL is redis+sentinel://h1:26379,h2:26379/primary",
+        ),
+        SentinelFault::UnknownPrimary { known, .. } if known.is_empty() => {
+            (Exit::Usage, "they know none: see `sentinel monitor` in sentinel.conf")
+        }
+        SentinelFault::UnknownPrimary { known, .. } => {
+            return (Exit::Usage, Some(format!("they know `{}`", known.join("`, `"))));
+        }
+        SentinelFault::Login { .. } => (
+            Exit::Denied,
+            "give the sentinels' password by `SECKILL_SENTINEL_PASSWORD` if it is not that of the servers",
+        ),
+        SentinelFault::Failover { .. } => (
+            Exit::Unreachable,
+            "a failover may be under way, which takes as long as the sentinels' `down-after-milliseconds` and some \
+             seconds: give it longer with `--timeout 60s`, or `--retry-for 2m` for a file",
+        ),
+    };
+    (exit, Some(advice.to_owned()))
 }
 
 fn advice_of_tls(fault: TlsFault) -> Option<&'static str> {
@@ -285,8 +253,13 @@ fn advice_of_certificate(fault: &CertificateFault) -> &'static str {
     }
 }
 
-fn advice_of_kind(kind: ServerKind) -> Option<&'static str> {
-    Some(match kind {
+/// `why` is the server's own text.
+fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
+    let exit = if kind == ServerKind::Usage { Exit::Usage } else { Exit::Failed };
+    let advice = match kind {
+        _ if why.contains("max number of clients") => {
+            "connect fewer clients, or raise `maxclients` on the server (CONFIG SET maxclients)"
+        }
         ServerKind::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
         ServerKind::ReadOnly => "give the primary's address to `--url`",
         ServerKind::OutOfMemory => "raise `maxmemory` (policy `noeviction`) or free memory",
@@ -304,6 +277,7 @@ fn advice_of_kind(kind: ServerKind) -> Option<&'static str> {
         ServerKind::ClusterDown => "is a primary down that no replica replaced? see `redis-cli --cluster check`",
         ServerKind::WrongType => "see `TYPE` of the key, which another system may use",
         ServerKind::Usage => "see what is stored with `seckill inspect`",
-        ServerKind::Other => return None,
-    })
+        ServerKind::Other => return (exit, None),
+    };
+    (exit, Some(advice.to_owned()))
 }

@@ -6,17 +6,8 @@ use std::fmt::Write as _;
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use crate::cli::Cli;
-use crate::cli::examples;
+use crate::cli::{Cli, GROUPS};
 use crate::model::layout::Layout;
-
-/// The commands by what they are for. `help` is clap's own.
-const GROUPS: [(&str, &[&str]); 4] = [
-    ("Activities", &["preheat", "run", "pause", "resume", "archive"]),
-    ("Orders", &["deduct", "multi-deduct", "refund", "hold", "confirm", "release", "expire"]),
-    ("Audit", &["inspect", "reconcile", "repair", "ledger", "doctor", "report"]),
-    ("Other", &["script", "context", "bench", "completions", "man", "help"]),
-];
 
 pub(crate) const ENVIRONMENT: &str = "
 SECKILL_URL, REDIS_URL           Server [default: redis://127.0.0.1:6379]
@@ -66,7 +57,7 @@ pub(crate) fn command() -> Command {
         section(&root, "Layouts", &layouts()),
         section(&root, "Environment", &indented(ENVIRONMENT)),
         section(&root, "Exit codes", &indented(EXIT_CODES)),
-        section(&root, "Examples", &indented(examples::of(""))),
+        section(&root, "Examples", &indented(&examples(&root))),
     ];
     let template = "{about-with-newline}\n{usage-heading} {usage}{after-help}";
     let end = "Use `seckill COMMAND --help` for the options and examples of a command.\n";
@@ -74,57 +65,17 @@ pub(crate) fn command() -> Command {
         .help_template(template)
         .after_help(StyledStr::from(format!("{listed}{end}")))
         .after_long_help(StyledStr::from(format!("{}{end}", detailed.concat())))
-        .mut_subcommands(|command| {
-            let path = command.get_name().to_owned();
-            page(command, &path, &globals)
-        })
-}
-
-/// How a command is called, if it can be called in more than one way.
-pub(crate) fn usage(path: &str) -> Option<&'static str> {
-    Some(match path {
-        "preheat" => {
-            "seckill preheat [OPTIONS] FILE...\n       \
-             seckill preheat [OPTIONS] --from FILE\n       \
-             seckill preheat [OPTIONS] --id ID --stock N\n       \
-             seckill preheat [OPTIONS] --restore DIR"
-        }
-        "deduct" => "seckill deduct [OPTIONS] ACTIVITY --user USER\n       seckill deduct [OPTIONS] --from FILE",
-        "refund" => "seckill refund [OPTIONS] ACTIVITY --user USER\n       seckill refund [OPTIONS] --from FILE",
-        "hold" => {
-            "seckill hold [OPTIONS] ACTIVITY --user USER --for DURATION\n       \
-             seckill hold [OPTIONS] --from FILE --for DURATION"
-        }
-        "confirm" => "seckill confirm [OPTIONS] ACTIVITY --request ID\n       seckill confirm [OPTIONS] --from FILE",
-        "release" => "seckill release [OPTIONS] ACTIVITY --request ID\n       seckill release [OPTIONS] --from FILE",
-        "multi-deduct" => {
-            "seckill multi-deduct [OPTIONS] --user USER ACTIVITY=QUANTITY...\n       \
-             seckill multi-deduct [OPTIONS] --from FILE"
-        }
-        "ledger" => {
-            "seckill ledger [OPTIONS] ACTIVITY...|--all\n       \
-             seckill ledger trim [OPTIONS] ACTIVITY...|--all --before TIME"
-        }
-        "ledger trim" => "seckill ledger trim [OPTIONS] ACTIVITY...|--all --before TIME",
-        _ => return None,
-    })
+        .mut_subcommands(|command| page(command, &globals))
 }
 
 /// Ends the help of a command, and of those below it, with the global options and, if long, with examples.
-fn page(command: Command, path: &str, globals: &str) -> Command {
-    let command = match usage(path) {
-        Some(usage) => command.override_usage(usage),
-        None => command,
-    };
+fn page(command: Command, globals: &str) -> Command {
     let options = section(&command, "Global options", globals);
-    let examples = section(&command, "Examples", &indented(examples::of(path)));
+    let examples = section(&command, "Examples", &indented(&examples(&command)));
     command
         .after_help(StyledStr::from(options.clone()))
         .after_long_help(StyledStr::from(options + &examples))
-        .mut_subcommands(|below| {
-            let path = format!("{path} {}", below.get_name());
-            page(below, &path, globals)
-        })
+        .mut_subcommands(|below| page(below, globals))
 }
 
 /// A heading and its lines, as clap prints them.
@@ -133,19 +84,25 @@ fn section(command: &Command, heading: &str, lines: &str) -> String {
     format!("{style}{heading}:{style:#}\n{lines}\n")
 }
 
-/// The commands in their groups.
+/// The commands in their groups. `help` is clap's own.
 fn commands(root: &Command) -> String {
-    let name = |name: &str| match root.find_subcommand(name) {
-        Some(command) => command.get_about().map(ToString::to_string).unwrap_or_default(),
-        None => "Print the help of a command".to_owned(),
-    };
-    GROUPS
-        .iter()
-        .map(|(group, names)| {
-            let lines: String = names.iter().map(|command| format!("  {command:<14}{}\n", name(command))).collect();
-            section(root, group, &lines)
-        })
-        .collect()
+    let line = |name: &str, about: &dyn std::fmt::Display| format!("  {name:<14}{about}\n");
+    let mut groups: Vec<(&str, String)> = Vec::new();
+    for (group, command) in GROUPS.iter().zip(root.get_subcommands()) {
+        let line = line(command.get_name(), &command.get_about().cloned().unwrap_or_default());
+        match groups.iter_mut().find(|(known, _)| known == group) {
+            Some((_, lines)) => lines.push_str(&line),
+            None => groups.push((group, line)),
+        }
+    }
+    let help = line("help", &"Print the help of a command");
+    groups.last_mut().into_iter().for_each(|(_, lines)| lines.push_str(&help));
+    groups.iter().map(|(group, lines)| section(root, group, lines)).collect()
+}
+
+/// The examples of a command, which stand beside its arguments. A line that begins with `#` says what the next one does.
+pub(crate) fn examples(command: &Command) -> String {
+    command.get_after_long_help().map(ToString::to_string).unwrap_or_default()
 }
 
 /// The global options of a command, one line each.
@@ -192,10 +149,11 @@ mod tests {
 
     use super::*;
 
-    fn paths(command: &Command, path: &str) -> Vec<String> {
-        let mut all = vec![path.to_owned()];
+    /// What follows `seckill`, and the examples of each command.
+    fn all_examples(command: &Command, path: &str) -> Vec<(String, String)> {
+        let mut all = vec![(path.to_owned(), examples(command))];
         for below in command.get_subcommands() {
-            all.extend(paths(below, format!("{path} {}", below.get_name()).trim()));
+            all.extend(all_examples(below, format!("{path} {}", below.get_name()).trim()));
         }
         all
     }
@@ -214,8 +172,7 @@ mod tests {
 
     #[test]
     fn every_command_has_examples_that_parse() {
-        for path in paths(&command(), "") {
-            let examples = examples::of(&path);
+        for (path, examples) in all_examples(&Cli::command(), "") {
             let lines: Vec<&str> = examples.trim().lines().filter(|line| !line.starts_with('#')).collect();
             assert!(
                 lines.iter().any(|line| line.starts_with(format!("seckill {path}").trim())),
@@ -227,16 +184,6 @@ mod tests {
                 assert!(cli.is_ok(), "{line}: {}", cli.unwrap_err());
             }
         }
-    }
-
-    #[test]
-    fn every_command_is_in_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        let root = Cli::command();
-        let mut all: Vec<&str> = root.get_subcommands().map(Command::get_name).chain(["help"]).collect();
-        grouped.sort_unstable();
-        all.sort_unstable();
-        assert_eq!(grouped, all);
     }
 
     #[test]

@@ -1,38 +1,42 @@
-//! The command tree and the options that every command takes.
+//! The command line: parsed, completed from the environment, with its help and corrections.
 
 // Doc comments of arguments are their help.
 #![allow(rustdoc::invalid_html_tags)]
 
+pub mod args;
 pub mod commands;
 pub mod environment;
 pub mod error;
-mod examples;
 pub mod failure;
+mod fast_path;
 mod help;
 pub mod input;
 pub mod interrupt;
 pub mod output;
-mod quick;
+pub mod shared;
 mod suggest;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
+
+use crate::cli::args::Global;
+pub use crate::cli::commands::{Command, GROUPS};
 
 use crate::cli::failure::Failure;
-use crate::cli::input::layouts::LayoutParser;
-use crate::cli::output::ColorChoice;
-use crate::cli::output::Format;
-use crate::model::number::between;
-use crate::model::order::reason;
-use crate::model::time::{UnknownZone, Zone};
+use crate::cli::output::{ColorChoice, Format};
 
 /// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
 #[derive(Debug, Parser)]
 #[command(name = "seckill", version, long_version = include_str!(concat!(env!("OUT_DIR"), "/version.txt")), max_term_width = 100)]
+#[command(after_long_help = "
+seckill preheat --id 1001 --stock 50 --per-user-limit 2
+seckill deduct 1001 --user 12345
+seckill inspect 1001
+seckill reconcile
+# Try it without a server of your own
+seckill run fixtures/seckill.yaml --embedded
+")]
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]
@@ -44,7 +48,7 @@ pub struct Cli {
 
 /// Why there is nothing to do.
 #[derive(Debug)]
-pub enum Unread {
+pub enum ParseFailure {
     /// The arguments cannot be read, or ask for help or the version.
     Arguments(clap::Error),
     Environment(Failure),
@@ -55,13 +59,13 @@ impl Cli {
     ///
     /// # Errors
     /// One of them cannot be read, or help is wanted.
-    pub fn read() -> Result<Self, Unread> {
+    pub fn read() -> Result<Self, ParseFailure> {
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        let mut cli = match quick::read(&arguments) {
+        let mut cli = match fast_path::read(&arguments) {
             Some(cli) => cli,
-            None => Self::read_any(arguments).map_err(Unread::Arguments)?,
+            None => Self::read_any(arguments).map_err(ParseFailure::Arguments)?,
         };
-        cli.global.complete().map_err(Unread::Environment)?;
+        cli.global.complete().map_err(ParseFailure::Environment)?;
         Ok(cli)
     }
 
@@ -69,110 +73,6 @@ impl Cli {
         let mut command = help::command();
         let matches = command.try_get_matches_from_mut(arguments)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
-    }
-}
-
-/// Options that every command takes. Each has one line of help, with its default and its environment variable if
-/// they fit: see `help`.
-#[derive(Debug, Args)]
-pub struct Global {
-    /// Server URL or host:port [env: SECKILL_URL]
-    #[arg(short, long, global = true, value_name = "URL", conflicts_with = "embedded")]
-    pub url: Option<String>,
-
-    /// Server by name: see `seckill context`
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
-    pub context: Option<String>,
-
-    /// Start a private server; its data stays only in DIR
-    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
-    pub embedded: Option<PathBuf>,
-
-    /// Start a private cluster of N nodes; with --embedded
-    #[arg(long, global = true, value_name = "N", requires = "embedded", value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub nodes: Option<u16>,
-
-    /// File that holds the password
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
-    pub password_file: Option<PathBuf>,
-
-    /// CA to trust for rediss:// [default: the system's]
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
-    pub cacert: Option<PathBuf>,
-
-    /// Client certificate for rediss://, with --key
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
-    pub cert: Option<PathBuf>,
-
-    /// Private key of --cert
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
-    pub key: Option<PathBuf>,
-
-    /// seckill, sku, coupon, product, cluster, or FILE.yaml
-    #[arg(short, long, global = true, value_name = "NAME", value_parser = LayoutParser)]
-    pub layout: Option<String>,
-
-    /// table, json, jsonl, csv, tsv, yaml or prometheus
-    #[arg(short, long, global = true, value_name = "FORMAT", value_enum)]
-    output: Option<Format>,
-
-    /// Time zone of tables and given times [env: TZ]
-    #[arg(long, global = true, value_name = "ZONE")]
-    pub timezone: Option<Zone>,
-
-    /// The zone of `TZ`.
-    #[arg(skip)]
-    pub zone_of_environment: Option<Zone>,
-
-    /// Begin csv with a byte order mark, for spreadsheets
-    #[arg(long, global = true)]
-    pub bom: bool,
-
-    /// Longest wait for the server's reply [default: 5s]
-    #[arg(long, global = true, value_name = "DURATION", value_parser = timeout)]
-    timeout: Option<Duration>,
-
-    /// When to use colors: auto, always or never
-    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value = "auto")]
-    pub color: ColorChoice,
-
-    /// Print no progress and no notes
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub quiet: bool,
-
-    /// Print details, such as the server that is used
-    #[arg(short, long, global = true)]
-    pub verbose: bool,
-}
-
-impl Global {
-    /// Takes what was not given from the environment.
-    fn complete(&mut self) -> Result<(), Failure> {
-        if self.output.is_none() {
-            let expected = "expected table, json, jsonl, csv, tsv, yaml or prometheus";
-            self.output = environment::parsed("SECKILL_OUTPUT", Format::named, expected)?;
-        }
-        if self.timeout.is_none() {
-            let expected = "expected a duration above zero, such as 500ms or 5s";
-            self.timeout = environment::parsed("SECKILL_TIMEOUT", |text| timeout(text).ok(), expected)?;
-        }
-        if self.timezone.is_none() {
-            self.zone_of_environment = environment::parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
-        }
-        Ok(())
-    }
-
-    pub fn output(&self) -> Format {
-        self.output.unwrap_or_default()
-    }
-
-    /// Waits no longer than that for anything, whatever was given.
-    pub fn wait_at_most(&mut self, timeout: Duration) {
-        self.timeout = Some(timeout);
-    }
-
-    pub fn timeout(&self) -> Duration {
-        self.timeout.unwrap_or(Duration::from_secs(5))
     }
 }
 
@@ -210,73 +110,4 @@ pub fn complete() -> bool {
 /// A usage error's correction, if we know a better one than clap.
 pub fn correction(error: &clap::Error) -> Option<String> {
     suggest::correction(error, std::env::args_os().skip(1))
-}
-
-/// Flags of every command that changes something.
-#[derive(Debug, Args)]
-pub struct Mutating {
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
-    pub reason: Option<String>,
-
-    /// Print what would happen; change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-
-    /// Do not ask for confirmation
-    #[arg(short, long)]
-    pub yes: bool,
-
-    /// Name of the protected context that is changed
-    ///
-    /// It answers for scripts; `--yes` alone does not. If the server is of no context, or of another, nothing is changed.
-    #[arg(long, value_name = "NAME")]
-    pub confirm: Option<String>,
-
-    /// Wait until N replicas have it; fewer is exit 6
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = replicas())]
-    pub wait_replicas: Option<u32>,
-}
-
-/// How many replicas may be waited for.
-pub fn replicas() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
-    between(1, 1000)
-}
-
-fn timeout(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(duration) if duration > Duration::ZERO => Ok(duration),
-        Ok(_) => Err("expected a duration above zero, such as 500ms or 5s".to_owned()),
-        Err(error) => Err(format!("{error}; expected a duration such as 500ms or 5s")),
-    }
-}
-
-/// What to do.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    Preheat(commands::preheat::PreheatArgs),
-    Deduct(commands::deduct::DeductArgs),
-    MultiDeduct(commands::multi_deduct::MultiDeductArgs),
-    Refund(commands::refund::RefundArgs),
-    Hold(commands::hold::HoldArgs),
-    Confirm(commands::settle::ConfirmArgs),
-    Release(commands::settle::ReleaseArgs),
-    Expire(commands::expire::ExpireArgs),
-    Inspect(commands::inspect::InspectArgs),
-    Reconcile(commands::reconcile::ReconcileArgs),
-    Repair(commands::repair::RepairArgs),
-    Ledger(commands::ledger::LedgerArgs),
-    Doctor(commands::doctor::DoctorArgs),
-    Report(commands::report::ReportArgs),
-    Run(commands::run::RunArgs),
-    Pause(commands::pause::PauseArgs),
-    Resume(commands::pause::ResumeArgs),
-    Archive(commands::archive::ArchiveArgs),
-    #[command(subcommand)]
-    Script(commands::script::ScriptCommand),
-    #[command(subcommand)]
-    Context(commands::context::ContextCommand),
-    Bench(commands::bench::BenchArgs),
-    Completions(commands::completions::CompletionsArgs),
-    Man(commands::man::ManArgs),
 }

@@ -10,13 +10,13 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 
-use crate::cli::Global;
-use crate::cli::commands::target;
+use crate::cli::args::Global;
 use crate::cli::environment::config_file;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::contexts;
+use crate::cli::input::yaml::contexts;
 use crate::cli::output::Output;
+use crate::cli::shared::target;
 use crate::model::id::ActivityId;
 use crate::store::Store;
 
@@ -32,6 +32,12 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// the command line, the environment or the context in use names. A server that does not answer within 100 ms, or whose
 /// password a command must print, gives none.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# Now and in each new shell: bash, zsh, fish
+seckill completions bash > ~/.local/share/bash-completion/completions/seckill
+seckill completions zsh > ~/.local/share/zsh/site-functions/_seckill
+seckill completions fish > ~/.config/fish/completions/seckill.fish
+")]
 pub struct CompletionsArgs {
     /// Shell to complete in
     #[arg(value_name = "SHELL", value_enum)]
@@ -56,7 +62,7 @@ impl Shell {
 }
 
 /// Prints the script.
-pub fn run(args: &CompletionsArgs, out: &mut Output) -> Result<Exit> {
+pub fn run(args: CompletionsArgs, _: &Global, out: &mut Output) -> Result<Exit> {
     let shells = Shells::builtins();
     let unknown = || Failure::failed(format!("no completions for {}", args.shell.name()));
     let shell = shells.completer(args.shell.name()).ok_or_else(unknown)?;

@@ -1,12 +1,13 @@
 //! `seckill deduct`: take units of one activity for a user.
 
-use crate::cli::Mutating;
-use crate::cli::commands::bulk::{self, BulkArgs, Task};
-use crate::cli::commands::rows::{OutcomeRow, required_user, show};
-use crate::cli::commands::session::Changing;
+use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
+use crate::cli::shared::bulk;
+use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
+use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::{Limit, Quantity};
 use crate::model::order::Order;
@@ -18,6 +19,17 @@ use crate::store::Store;
 /// The limit, the window and the stock are checked and the units are taken in one atomic step. The same request sent
 /// again changes nothing, so a retry is safe.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "seckill deduct [OPTIONS] ACTIVITY --user USER\n       seckill deduct [OPTIONS] --from FILE"
+)]
+#[command(after_long_help = "
+# Two units for user 12345
+seckill deduct 1001 --user 12345 --quantity 2
+# With your own request id: sent again, it changes nothing
+seckill deduct 1001 --user 12345 --request order-778
+# A file of orders, each applied exactly once; the same command resumes
+seckill deduct --from orders.csv --map user=buyer_id,activity=sku
+")]
 pub struct DeductArgs {
     /// Activity to take from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
@@ -46,19 +58,11 @@ pub struct DeductArgs {
     bulk: BulkArgs,
 }
 
-impl Changing for DeductArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.mutating
-    }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.activity.iter()
-    }
-}
+changing!(DeductArgs: mutating, activity);
 
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    crate::cli::commands::rows::fitting_limit(args.per_user_limit, store.layout())?;
+    crate::cli::shared::outcome::fitting_limit(args.per_user_limit, store.layout())?;
     store.require_replicas(args.mutating.wait_replicas);
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {

@@ -2,17 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use crate::cli::Mutating;
-use crate::cli::commands::hints;
+use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
-use crate::cli::commands::session::Changing;
-use crate::cli::error::Result;
+use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
-use crate::cli::output::columns;
-use crate::cli::output::{Cell, Output, Warnings};
+use crate::cli::output::row;
+use crate::cli::output::{Output, Warnings};
+use crate::cli::shared::hints;
+use crate::cli::shared::session::changing;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::order::hold::{LeftHold, Step};
@@ -20,13 +18,19 @@ use crate::model::status::Status;
 use crate::store::Store;
 
 /// Ids of holds that are left which a warning names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Return the units of holds that nobody confirmed in time
 ///
 /// 500 holds a call, with one ledger entry. A payment that comes later can still be confirmed, if its units are not sold by then.
 /// Nothing is lost if this does not run: `hold` expires what is overdue when it is short of stock.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# What is overdue now, of all activities
+seckill expire
+# As a service
+seckill expire --every 1s -o jsonl
+")]
 pub struct ExpireArgs {
     /// Activities whose holds expire [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
@@ -40,31 +44,18 @@ pub struct ExpireArgs {
     mutating: Mutating,
 }
 
-impl Changing for ExpireArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.mutating
+changing!(ExpireArgs: mutating, activities);
+
+row! {
+    /// What expired of one activity.
+    struct ExpireRow as row {
+        activity: String, flexible;
+        status: Status;
+        holds: u64;
+        units: u64;
     }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.activities.iter()
-    }
+    changed if row.holds > 0
 }
-
-/// What expired of one activity.
-#[derive(Debug, Serialize)]
-struct ExpireRow {
-    activity: String,
-    status: Status,
-    holds: u64,
-    units: u64,
-}
-
-columns!(row: ExpireRow {
-    activity => Cell::text(&row.activity).flexible();
-    status;
-    holds;
-    units;
-}, changed if row.holds > 0);
 
 /// Expires what is overdue, once or again and again.
 pub fn run(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -101,12 +92,7 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
         }
     }
     warnings.end();
-    if failed.is_none() || !rows.is_empty() {
-        out.array(&rows)?;
-    }
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
+    out.array_until::<_, Error>(&rows, failed)?;
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
     if interrupt::requested() {
@@ -192,10 +178,10 @@ fn expire(
         row.status = expired.status;
         row.holds += expired.holds;
         row.units += expired.units;
-        crate::cli::commands::rows::warn_of_corrupt(warnings, expired.corrupt.as_ref());
+        crate::cli::shared::outcome::warn_of_corrupt(warnings, expired.corrupt.as_ref());
         let left = expire_items(expired.left, args, &mut row, store)?;
         if !left.is_empty() {
-            let named: Vec<String> = left.iter().take(MOST_NAMED).map(|id| format!("`{id}`")).collect();
+            let named: Vec<String> = left.iter().take(MAX_NAMED).map(|id| format!("`{id}`")).collect();
             let more = match left.len() - named.len() {
                 0 => String::new(),
                 more => format!(" and {more} more"),

@@ -1,21 +1,18 @@
 //! `seckill hold`: take units with a deadline.
 
-use serde::Serialize;
-
-use crate::cli::Mutating;
-use crate::cli::commands::bulk::{self, BulkArgs, Task};
-use crate::cli::commands::rows::{OutcomeRow, show};
-use crate::cli::commands::session::Changing;
+use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::columns;
-use crate::cli::output::{Cell, Field, Output};
+use crate::cli::output::Output;
+use crate::cli::shared::bulk;
+use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::outcome::{OutcomeRow, show};
+use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::layout::Layout;
 use crate::model::number::Quantity;
 use crate::model::order::hold::{Hold, HoldFor};
 use crate::model::status::Status;
-use crate::model::time::Millis;
 use crate::sell::bulk::Operation;
 use crate::store::Store;
 
@@ -24,6 +21,14 @@ use crate::store::Store;
 /// `confirm` makes it a purchase, `release` returns the units, and so does `expire` after the deadline. Until then the units
 /// count as the user's: for the limit, in `bought`, and in audits. The same request sent again changes nothing.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "seckill hold [OPTIONS] ACTIVITY --user USER --for DURATION\n       \
+             seckill hold [OPTIONS] --from FILE --for DURATION")]
+#[command(after_long_help = "
+# Two units for 15 minutes, until the payment comes
+seckill hold 1001 --user 12345 --quantity 2 --for 15m --request order-778
+# A file of orders; one without an id is confirmed as <job>:<line>
+seckill hold --from orders.csv --for 15m --job night
+")]
 pub struct HoldArgs {
     /// Activity to take from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
@@ -50,34 +55,7 @@ pub struct HoldArgs {
     bulk: BulkArgs,
 }
 
-impl Changing for HoldArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.mutating
-    }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.activity.iter()
-    }
-}
-
-/// How a hold ended, and its deadline.
-#[derive(Debug, Serialize)]
-struct HoldRow<'a> {
-    #[serde(flatten)]
-    outcome: OutcomeRow<'a>,
-    deadline: Option<Millis>,
-}
-
-columns!(row: HoldRow<'_> {
-    activity => Cell::text(row.outcome.activity).flexible();
-    user => Cell::text(row.outcome.user.unwrap_or_default()).flexible();
-    quantity => row.outcome.quantity.cell();
-    status => row.outcome.status.cell();
-    stock => row.outcome.stock.cell();
-    bought => row.outcome.bought.cell();
-    request => Field::cell(&row.outcome.request);
-    deadline => Cell::known(row.deadline.map(Millis::to_second));
-}, sparse = true, changed if row.outcome.status == Status::Ok);
+changing!(HoldArgs: mutating, activity);
 
 /// Holds the units, or says why not.
 pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -102,8 +80,9 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     };
     let held = store.hold(&hold, dry_run)?;
     let request = (!dry_run).then_some(&hold.request);
-    let outcome = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
-    let row = HoldRow { outcome, deadline: held.deadline };
+    let row = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
+    let row = row.with_deadline(held.deadline);
+    out.choose(OutcomeRow::HOLD);
     explain(&hold, held.outcome.status, held.outcome.stock, out);
     show(&row, &hold.activity, &held.outcome, dry_run, store, out)
 }

@@ -6,9 +6,9 @@ use clap::Command;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
+use crate::cli::args::Global;
 use crate::cli::command_line;
 use crate::cli::error::Result;
-use crate::cli::examples;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::help;
 use crate::cli::output::{Output, OutputFile};
@@ -18,6 +18,12 @@ use crate::error::cause;
 ///
 /// Without COMMAND, the page of seckill itself, with the options of every command. `make install` installs all pages.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill man > seckill.1
+seckill man ledger trim > seckill-ledger-trim.1
+# All pages
+seckill man --to ~/.local/share/man/man1
+")]
 pub struct ManArgs {
     /// Command to print the page of, such as `ledger trim`
     #[arg(value_name = "COMMAND", conflicts_with = "to")]
@@ -28,7 +34,7 @@ pub struct ManArgs {
 }
 
 /// Prints a page, or writes all of them.
-pub fn run(args: &ManArgs, out: &mut Output) -> Result<Exit> {
+pub fn run(args: ManArgs, _: &Global, out: &mut Output) -> Result<Exit> {
     let root = command_line();
     if let Some(directory) = &args.to {
         let mut count = 0;
@@ -71,10 +77,7 @@ fn title(path: &str) -> String {
 fn page(command: &Command, path: &str) -> String {
     let whole = format!("seckill {path}").trim().to_owned();
     let named = command.clone().display_name(title(path)).bin_name(&whole);
-    let usage = match help::usage(path) {
-        Some(usage) => usage.to_owned(),
-        None => named.clone().render_usage().to_string().replace("Usage: ", ""),
-    };
+    let usage = named.clone().render_usage().to_string().replace("Usage: ", "");
     let man = Man::new(named.disable_help_subcommand(true))
         .title(title(path).to_uppercase())
         .section("1")
@@ -113,7 +116,7 @@ fn page(command: &Command, path: &str) -> String {
             verbatim(&mut page, heading, &lines);
         }
     }
-    verbatim(&mut page, "EXAMPLES", examples::of(path));
+    verbatim(&mut page, "EXAMPLES", &help::examples(command));
     if !path.is_empty() {
         page.control("SH", ["SEE ALSO"]);
         page.text([bold("seckill"), roman("(1) has the options that every command takes, and the exit statuses.")]);

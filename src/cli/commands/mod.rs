@@ -2,41 +2,88 @@
 
 pub mod archive;
 pub mod bench;
-mod bulk;
 pub mod completions;
-mod consent;
 pub mod context;
 pub mod deduct;
 pub mod doctor;
 pub mod expire;
-mod hints;
 pub mod hold;
 pub mod inspect;
 pub mod ledger;
 pub mod man;
-mod metrics;
 pub mod multi_deduct;
-mod multi_rows;
 pub mod pause;
 pub mod preheat;
 pub mod reconcile;
 pub mod refund;
 pub mod repair;
 pub mod report;
-pub mod rows;
 pub mod run;
 pub mod script;
-mod session;
 pub mod settle;
-mod sharded;
-mod stored_user;
-mod target;
 
-use crate::cli::commands::session::Session;
+use crate::cli::Cli;
+use crate::cli::args::Global;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use crate::cli::{Cli, Command, Global};
+use crate::cli::shared::metrics;
+use crate::cli::shared::session::{self, Session};
+
+/// Declares the commands in the order in which completions list them, each with its group in the help and how it runs:
+/// `change` changes data, `read` only reads, `session` decides itself which server it needs, `offline` needs none.
+macro_rules! commands {
+    ($($(#[$meta:meta])* $group:ident: $variant:ident($args:ty) $how:ident $run:path;)*) => {
+        /// What to do.
+        #[derive(Debug, clap::Subcommand)]
+        pub enum Command {
+            $($(#[$meta])* $variant($args),)*
+        }
+
+        /// The group of each command.
+        pub const GROUPS: &[&str] = &[$(stringify!($group)),*];
+
+        fn run_command(command: Command, global: Global) -> Result<Exit, Failure> {
+            match command {
+                $(Command::$variant(args) => commands!(@$how $run, args, global),)*
+            }
+        }
+    };
+    (@change $run:path, $args:ident, $global:ident) => { online($global, |session| session.change(&$args, $run)) };
+    (@read $run:path, $args:ident, $global:ident) => {
+        online($global, |session| session.with(|store, out| $run(&$args, store, out)))
+    };
+    (@session $run:path, $args:ident, $global:ident) => { online($global, |session| $run(&$args, session)) };
+    (@offline $run:path, $args:ident, $global:ident) => { offline(&$global, |out| $run($args, &$global, out)) };
+}
+
+commands! {
+    Activities: Preheat(preheat::PreheatArgs) session preheat::run;
+    Orders: Deduct(deduct::DeductArgs) change deduct::run;
+    Orders: MultiDeduct(multi_deduct::MultiDeductArgs) change multi_deduct::run;
+    Orders: Refund(refund::RefundArgs) change refund::run;
+    Orders: Hold(hold::HoldArgs) change hold::run;
+    Orders: Confirm(settle::ConfirmArgs) change settle::confirm;
+    Orders: Release(settle::ReleaseArgs) change settle::release;
+    Orders: Expire(expire::ExpireArgs) change expire::run;
+    Audit: Inspect(inspect::InspectArgs) read inspect::run;
+    Audit: Reconcile(reconcile::ReconcileArgs) session reconcile::run;
+    Audit: Repair(repair::RepairArgs) session repair::run;
+    Audit: Ledger(ledger::LedgerArgs) session ledger::run;
+    Audit: Doctor(doctor::DoctorArgs) session doctor::run;
+    Audit: Report(report::ReportArgs) read report::run;
+    Activities: Run(run::RunArgs) session run::run;
+    Activities: Pause(pause::PauseArgs) change pause::pause;
+    Activities: Resume(pause::ResumeArgs) change pause::resume;
+    Activities: Archive(archive::ArchiveArgs) change archive::run;
+    #[command(subcommand)]
+    Other: Script(script::ScriptCommand) session script::run;
+    #[command(subcommand)]
+    Other: Context(context::ContextCommand) offline context::run;
+    Other: Bench(bench::BenchArgs) session bench::run;
+    Other: Completions(completions::CompletionsArgs) offline completions::run;
+    Other: Man(man::ManArgs) offline man::run;
+}
 
 /// Runs the command and returns its exit code.
 ///
@@ -44,14 +91,13 @@ use crate::cli::{Cli, Command, Global};
 /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
 pub fn run(cli: Cli) -> Result<Exit, Failure> {
     metrics::refuse(cli.global.output(), &cli.command)?;
-    let command = match cli.command {
-        Command::Context(command) => return offline(&cli.global, |out| context::run(command, &cli.global, out)),
-        Command::Completions(args) => return offline(&cli.global, |out| completions::run(&args, out)),
-        Command::Man(args) => return offline(&cli.global, |out| man::run(&args, out)),
-        command => command,
-    };
-    let mut session = Session::new(cli.global)?;
-    let ended = dispatch(command, &mut session).and_then(|exit| session.wait_for_replicas(exit));
+    run_command(cli.command, cli.global)
+}
+
+/// Runs a command that has a context, and so a server.
+fn online(global: Global, command: impl FnOnce(&mut Session) -> Result<Exit>) -> Result<Exit, Failure> {
+    let mut session = Session::new(global)?;
+    let ended = command(&mut session).and_then(|exit| session.wait_for_replicas(exit));
     let ended = match ended {
         // The reader of a feed that closed the pipe has what it wanted.
         Err(error) if error.is_broken_pipe() => Ok(Exit::Done),
@@ -65,34 +111,4 @@ fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -
     let mut out = session::output(global)?;
     let ended = command(&mut out).map_err(Failure::from);
     out.end(ended)
-}
-
-fn dispatch(command: Command, session: &mut Session) -> Result<Exit> {
-    match command {
-        Command::Preheat(args) => preheat::run(&args, session),
-        Command::Deduct(args) => session.change(&args, deduct::run),
-        Command::MultiDeduct(args) => session.change(&args, multi_deduct::run),
-        Command::Refund(args) => session.change(&args, refund::run),
-        Command::Hold(args) => session.change(&args, hold::run),
-        Command::Confirm(args) => session.change(&args, settle::confirm),
-        Command::Release(args) => session.change(&args, settle::release),
-        Command::Expire(args) => session.change(&args, expire::run),
-        Command::Inspect(args) => session.with(|store, out| inspect::run(&args, store, out)),
-        Command::Reconcile(args) => reconcile::run(&args, session),
-        Command::Repair(args) => repair::run(&args, session),
-        Command::Ledger(args) => match args.trim() {
-            Some(trim) => session.change(trim, ledger::trim::run),
-            None => session.with(|store, out| ledger::run(&args, store, out)),
-        },
-        Command::Doctor(args) => doctor::run(&args, session),
-        Command::Report(args) => session.with(|store, out| report::run(&args, store, out)),
-        Command::Run(args) => run::run(&args, session),
-        Command::Bench(args) => bench::run(&args, session),
-        Command::Pause(args) => session.change(&args, pause::pause),
-        Command::Archive(args) => session.change(&args, archive::run),
-        Command::Resume(args) => session.change(&args, pause::resume),
-        Command::Script(command) => script::run(&command, session),
-        // It was run before a context was looked for.
-        Command::Context(_) | Command::Completions(_) | Command::Man(_) => Ok(Exit::Done),
-    }
 }

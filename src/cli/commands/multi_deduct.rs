@@ -2,15 +2,15 @@
 
 use std::str::FromStr;
 
-use crate::cli::Mutating;
-use crate::cli::commands::bulk::{self, MultiBulkArgs};
-use crate::cli::commands::hints;
-use crate::cli::commands::multi_rows::{ItemRow, MultiDocument};
-use crate::cli::commands::rows::{exit_of, required_user, warn_of_corrupt};
-use crate::cli::commands::session::Changing;
+use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output, OutputError};
+use crate::cli::shared::bulk;
+use crate::cli::shared::bulk::MultiBulkArgs;
+use crate::cli::shared::hints;
+use crate::cli::shared::outcome::{ItemRow, MultiDocument, exit_of, required_user, warn_of_corrupt};
+use crate::cli::shared::session::Changing;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::Quantity;
 use crate::model::order::{MultiOrder, MultiOutcome};
@@ -22,6 +22,14 @@ use crate::store::Store;
 /// Either every item is taken or none, and every item that falls short is named. The same activity named twice
 /// counts as the sum.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "seckill multi-deduct [OPTIONS] --user USER ACTIVITY=QUANTITY...\n       \
+             seckill multi-deduct [OPTIONS] --from FILE")]
+#[command(after_long_help = "
+# Two units of 1001 and one of 1002, or nothing
+seckill multi-deduct --user 12345 1001=2 1002=1
+# A file with one such order per line
+seckill multi-deduct --from baskets.jsonl
+")]
 pub struct MultiDeductArgs {
     /// Units to take, such as 1001=2
     #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "ACTIVITY=QUANTITY")]
@@ -107,11 +115,12 @@ fn show(
     let mut warnings = out.warnings();
     outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
     warnings.end();
-    let rows: Vec<ItemRow<'_>> = ItemRow::of(order, request, outcome).collect();
+    let rows: Vec<ItemRow<'_>> = ItemRow::of(None, order, request, outcome).collect();
     if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {
         out.keep_changes(&rows)?;
-        return out.document(&MultiDocument::new(order, request, outcome));
+        return out.document(&MultiDocument::new(None, order, request, outcome));
     }
+    out.choose(ItemRow::ALONE);
     out.array(&rows)
 }
 

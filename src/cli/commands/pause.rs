@@ -1,15 +1,13 @@
 //! `seckill pause` and `seckill resume`: refuse every purchase for a while, and allow them again.
 
-use serde::Serialize;
-
 use crate::admin::activities::{Pause, Paused};
-use crate::cli::Mutating;
-use crate::cli::commands::hints;
-use crate::cli::commands::session::Changing;
-use crate::cli::error::Result;
+use crate::cli::args::Mutating;
+use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
-use crate::cli::output::columns;
-use crate::cli::output::{Cell, Output};
+use crate::cli::output::Output;
+use crate::cli::output::row;
+use crate::cli::shared::hints;
+use crate::cli::shared::session::changing;
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::store::Store;
@@ -19,9 +17,12 @@ use crate::store::Store;
 /// Purchases return `paused`; refunds and audits continue. A backend's plain script ignores this, unless the stock is
 /// withdrawn: an activity with `ledger: false`, which such a script sells, is `paused_here_only` (exit 3) without it.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill pause 1001 1002 --reason 'wrong price'
+")]
 pub struct PauseArgs {
     #[command(flatten)]
-    which: Which,
+    which: TargetArgs,
     /// Stop plain scripts too: move the stock aside
     ///
     /// Until `resume` they find 0 units.
@@ -33,13 +34,16 @@ pub struct PauseArgs {
 ///
 /// A withdrawn stock returns, with what was refunded to it meanwhile.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill resume 1001 1002
+")]
 pub struct ResumeArgs {
     #[command(flatten)]
-    which: Which,
+    which: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
-struct Which {
+struct TargetArgs {
     /// Activities to pause or resume
     #[arg(required = true, value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
@@ -47,38 +51,17 @@ struct Which {
     mutating: Mutating,
 }
 
-impl Changing for PauseArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.which.mutating
-    }
+changing!(PauseArgs: which.mutating, which.activities);
+changing!(ResumeArgs: which.mutating, which.activities);
 
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.which.activities.iter()
+row! {
+    struct PauseRow<'a> as row {
+        activity: &'a str, flexible;
+        status: Status;
+        state: Option<String>;
     }
+    changed if matches!(row.status, Status::Ok | Status::PausedHereOnly)
 }
-
-impl Changing for ResumeArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.which.mutating
-    }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.which.activities.iter()
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct PauseRow<'a> {
-    activity: &'a str,
-    status: Status,
-    state: Option<String>,
-}
-
-columns!(row: PauseRow<'_> {
-    activity => Cell::text(row.activity).flexible();
-    status;
-    state => Cell::text(row.state.as_deref().unwrap_or_default());
-}, changed if matches!(row.status, Status::Ok | Status::PausedHereOnly));
 
 /// Pauses.
 pub fn pause(args: &PauseArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -90,7 +73,7 @@ pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<
     set(&args.which, Pause::Resume, store, out)
 }
 
-fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
+fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let dry_run = which.mutating.dry_run;
     store.require_replicas(which.mutating.wait_replicas);
     let mut rows = Vec::with_capacity(which.activities.len());
@@ -99,7 +82,7 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
     for activity in &which.activities {
         match store.set_paused(activity, to, which.mutating.reason.as_deref(), dry_run) {
             Ok(paused) => {
-                crate::cli::commands::rows::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
+                crate::cli::shared::outcome::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
                 explain(activity, &paused, to, dry_run, out);
                 rows.push(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state });
             }
@@ -112,12 +95,7 @@ fn set(which: &Which, to: Pause, store: &mut Store, out: &mut Output) -> Result<
     }
     warnings.end();
     out.set_dry_run(dry_run);
-    if failed.is_none() || !rows.is_empty() {
-        out.array(&rows)?;
-    }
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
+    out.array_until::<_, Error>(&rows, failed)?;
     let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
     let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
     if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {

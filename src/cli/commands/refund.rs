@@ -1,12 +1,13 @@
 //! `seckill refund`: give units back.
 
-use crate::cli::Mutating;
-use crate::cli::commands::bulk::{self, BulkArgs, Task};
-use crate::cli::commands::rows::{HexOutcomeRow, OutcomeRow, required_user, show};
-use crate::cli::commands::session::Changing;
+use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
+use crate::cli::shared::bulk;
+use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
+use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::number::Quantity;
 use crate::model::order::{Bought, Refund, RefundOf};
@@ -21,6 +22,17 @@ use crate::store::Store;
 /// In the layout `sku`, a plain script records a buyer without units: such a refund needs `--quantity`, at most the
 /// total less the stock, and removes the buyer.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "seckill refund [OPTIONS] ACTIVITY --user USER\n       seckill refund [OPTIONS] --from FILE"
+)]
+#[command(after_long_help = "
+# One unit back
+seckill refund 1001 --user 12345
+# Everything that the user holds
+seckill refund 1001 --user 12345 --all --reason 'wrong price'
+# A file of refunds, each applied exactly once
+seckill refund --from refunds.csv
+")]
 pub struct RefundArgs {
     /// Activity the units were taken from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
@@ -54,15 +66,7 @@ pub struct RefundArgs {
     bulk: BulkArgs,
 }
 
-impl Changing for RefundArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.mutating
-    }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.activity.iter()
-    }
-}
+changing!(RefundArgs: mutating, activity);
 
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -102,10 +106,10 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     explain_open(&refund, outcome.status, store, out);
     let request = (!dry_run).then_some(&refund.request);
     let row = OutcomeRow::stored(activity, refund.user.as_ref(), request, &outcome);
-    match args.user_hex {
-        Some(_) => show(&HexOutcomeRow(row), activity, &outcome, dry_run, store, out),
-        None => show(&row, activity, &outcome, dry_run, store, out),
+    if args.user_hex.is_some() {
+        out.choose(OutcomeRow::STORED);
     }
+    show(&row, activity, &outcome, dry_run, store, out)
 }
 
 /// Reads the bytes of a user id.

@@ -2,31 +2,34 @@
 
 use std::collections::HashMap;
 
-use anyhow::Context;
-use serde::Serialize;
-
 use crate::audit::class::Class;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Repair, Repaired};
-use crate::cli::Mutating;
-use crate::cli::commands::consent::Consent;
-use crate::cli::commands::session::Session;
-use crate::cli::commands::stored_user::{self, UserHex, user_hex};
+use crate::cli::args::Mutating;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Format, Output, Terminal, Tone};
+use crate::cli::shared::session::Consent;
+use crate::cli::shared::session::Session;
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::store::Store;
+use anyhow::Context;
 
 /// Apply a plan of repairs that reconcile wrote
 ///
 /// Each repair is applied once, and only if the user's units are still as audited, else it is `changed`. The same plan
 /// again is `replayed`. If the activity was repaired or reset since the audit, its repairs are `stale`.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# Write a plan, review it, apply it
+seckill reconcile 1001 --plan plan.jsonl
+seckill repair plan.jsonl --dry-run
+seckill repair plan.jsonl
+")]
 pub struct RepairArgs {
     /// Plan of `reconcile --plan`; - is standard input
     #[arg(value_name = "FILE")]
@@ -35,29 +38,38 @@ pub struct RepairArgs {
     mutating: Mutating,
 }
 
-#[derive(Debug, Serialize)]
-pub struct RepairRow {
-    activity: String,
-    user: Option<StoredUser>,
-    class: Class,
-    from: Option<u64>,
-    to: u64,
-    stock_change: i64,
-    status: Repaired,
-    id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_hex: UserHex,
+row! {
+    pub struct RepairRow as row {
+        activity: String, flexible;
+        user: Option<StoredUser>, flexible;
+        class: Class => Cell::text(row.class.name());
+        table "units" => row.units_cell();
+        data from: Option<u64>;
+        data to: u64;
+        stock_change: i64 as "stock" => Cell::number(match row.stock_change {
+            0 => "0".to_owned(),
+            change => format!("{change:+}"),
+        });
+        status: Repaired => Cell::text(row.status.name()).tone(match row.status {
+            Repaired::Ok => Tone::Good,
+            Repaired::Replayed | Repaired::Planned => Tone::Info,
+            _ => Tone::Bad,
+        });
+        data id: String;
+        sparse user_hex: Option<String>;
+    }
+    changed if row.status == Repaired::Ok
 }
 
 impl RepairRow {
-    pub fn new(repair: &Repair, status: Repaired, format: Format) -> Self {
+    pub fn new(repair: &Repair, status: Repaired) -> Self {
         let Repair { activity, user, class, from, to, stock_change, id, .. } = repair.clone();
-        let user_hex = user_hex(user.as_ref(), format);
+        let user_hex = user.as_ref().and_then(StoredUser::user_hex);
         Self { activity, user, class, from, to, stock_change, status, id, user_hex }
     }
 
     /// The row of a transfer between shards: of the one whose stock moves.
-    pub fn of_transfer(transfer: &BrokenTransfer, status: Repaired, format: Format) -> Self {
+    pub fn of_transfer(transfer: &BrokenTransfer, status: Repaired) -> Self {
         let BrokenTransfer { class, id, donor, home, .. } = transfer;
         let arrives = *class != Class::UnbackedTransfer;
         Self {
@@ -69,7 +81,7 @@ impl RepairRow {
             stock_change: transfer_change(transfer),
             status,
             id: id.clone(),
-            user_hex: user_hex(None, format),
+            user_hex: None,
         }
     }
 
@@ -88,26 +100,6 @@ impl RepairRow {
         }
     }
 }
-
-columns!(row: RepairRow {
-    activity => Cell::text(&row.activity).flexible();
-    user => stored_user::cell(row.user.as_ref());
-    class => Cell::text(row.class.name());
-    table "units" => row.units_cell();
-    data from;
-    data to;
-    stock_change as "stock" => Cell::number(match row.stock_change {
-        0 => "0".to_owned(),
-        change => format!("{change:+}"),
-    });
-    status => Cell::text(row.status.name()).tone(match row.status {
-        Repaired::Ok => Tone::Good,
-        Repaired::Replayed | Repaired::Planned => Tone::Info,
-        _ => Tone::Bad,
-    });
-    data id;
-    data user_hex;
-}, changed if row.status == Repaired::Ok);
 
 /// Applies a plan.
 pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
@@ -137,14 +129,8 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
         confirm(&repairs, &[], out)?;
     }
     out.set_dry_run(is_dry_run);
-    let Applied { rows, error } =
-        apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), out.format(), &mut store);
-    if error.is_none() || !rows.is_empty() {
-        out.array(&rows)?;
-    }
-    if let Some(error) = error {
-        return Err(error);
-    }
+    let Applied { rows, error } = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
+    out.array_until::<_, Error>(&rows, error)?;
     hint(&rows, out);
     Ok(if rows.iter().all(RepairRow::is_done) { Exit::Done } else { Exit::Refused })
 }
@@ -170,7 +156,7 @@ pub struct Applied {
 }
 
 /// Applies repairs, those of one activity and one audit at a time.
-pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, format: Format, store: &mut Store) -> Applied {
+pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, store: &mut Store) -> Applied {
     // Those of an audit belong together, wherever a plan has them.
     let mut first = HashMap::new();
     let mut repairs: Vec<&Repair> = repairs.to_vec();
@@ -187,7 +173,7 @@ pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, format: F
             group[0].activity.parse().context("the activity of a repair").map_err(Error::from);
         match activity.and_then(|activity| Ok(store.repair(&activity, group, dry_run, reason)?)) {
             Ok(done) => {
-                let row = |(repair, status): (&&Repair, _)| RepairRow::new(repair, status, format);
+                let row = |(repair, status): (&&Repair, _)| RepairRow::new(repair, status);
                 applied.rows.extend(group.iter().zip(done).map(row));
             }
             Err(error) => {
@@ -205,7 +191,7 @@ fn interrupted(done: usize, all: usize) -> Failure {
 }
 
 /// Repairs of a plan that are shown before a question; of more only the number is.
-const MOST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// Asks whether to apply repairs, of transfers too, and shows them first, on standard error as the question.
 ///
@@ -225,10 +211,10 @@ pub fn confirm(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output)
 fn show_plan(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -> Result<()> {
     let terminal = out.terminal();
     let terminal = Terminal { colours_data: terminal.colours_notes, ..terminal };
-    let planned = |repair: &&Repair| RepairRow::new(repair, Repaired::Planned, Format::Table);
-    let of_transfer = |transfer: &&BrokenTransfer| RepairRow::of_transfer(transfer, Repaired::Planned, Format::Table);
+    let planned = |repair: &&Repair| RepairRow::new(repair, Repaired::Planned);
+    let of_transfer = |transfer: &&BrokenTransfer| RepairRow::of_transfer(transfer, Repaired::Planned);
     let all = transfers.iter().map(of_transfer).chain(repairs.iter().map(planned));
-    let rows: Vec<RepairRow> = all.take(MOST_SHOWN).collect();
+    let rows: Vec<RepairRow> = all.take(MAX_SHOWN).collect();
     let count = repairs.len() + transfers.len();
     let mut stderr = Output::to(std::io::stderr(), Format::Table, terminal);
     // A table keeps its distance from what was written before, which the report on standard output was.

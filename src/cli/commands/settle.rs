@@ -1,14 +1,15 @@
 //! `seckill confirm` and `seckill release`: end a hold.
 
-use crate::cli::Mutating;
-use crate::cli::commands::bulk::{self, BulkArgs, Task};
+use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::refund::user_hex;
-use crate::cli::commands::rows::{HexOutcomeRow, OutcomeRow, show};
-use crate::cli::commands::session::Changing;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
+use crate::cli::shared::bulk;
+use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::outcome::{OutcomeRow, show};
+use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::order::hold::{HoldEnd, Settled, Step};
 use crate::model::status::Status;
@@ -20,18 +21,36 @@ use crate::store::Store;
 /// Also after its deadline, as long as nobody else got the units. `expired` means that they are gone, for good: refund the
 /// payment. The same request sent again changes nothing.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "seckill confirm [OPTIONS] ACTIVITY --request ID\n       seckill confirm [OPTIONS] --from FILE"
+)]
+#[command(after_long_help = "
+# Order 778 was paid
+seckill confirm 1001 --request order-778
+# A file of payments, each applied exactly once; the same command resumes
+seckill confirm --from payments.csv --map activity=sku,request=order_id
+")]
 pub struct ConfirmArgs {
     #[command(flatten)]
-    which: Which,
+    which: SettleArgs,
 }
 
 /// Return the units of a hold: it will not be paid
 ///
 /// The hold cannot be confirmed any more. One that was confirmed is refused: `refund` returns its units.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "seckill release [OPTIONS] ACTIVITY --request ID\n       seckill release [OPTIONS] --from FILE"
+)]
+#[command(after_long_help = "
+# Order 778 was cancelled
+seckill release 1001 --request order-778
+# A file of cancelled orders
+seckill release --from cancelled.csv
+")]
 pub struct ReleaseArgs {
     #[command(flatten)]
-    which: Which,
+    which: SettleArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +59,7 @@ pub struct ReleaseArgs {
      Each row is settled exactly once; the same command resumes. Columns: activity, request and, if wanted, user and reason. \
      Rows of a sharded activity need the user."
 )))]
-struct Which {
+struct SettleArgs {
     /// Activity whose units are held
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     activity: Option<ActivityId>,
@@ -61,25 +80,8 @@ struct Which {
     bulk: BulkArgs,
 }
 
-impl Changing for ConfirmArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.which.mutating
-    }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.which.activity.iter()
-    }
-}
-
-impl Changing for ReleaseArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.which.mutating
-    }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.which.activity.iter()
-    }
-}
+changing!(ConfirmArgs: which.mutating, which.activity);
+changing!(ReleaseArgs: which.mutating, which.activity);
 
 /// Confirms a hold, or says why not.
 pub fn confirm(args: &ConfirmArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -91,7 +93,7 @@ pub fn release(args: &ReleaseArgs, store: &mut Store, out: &mut Output) -> Resul
     settle(&args.which, Step::Release, store, out)
 }
 
-fn settle(which: &Which, step: Step, store: &mut Store, out: &mut Output) -> Result<Exit> {
+fn settle(which: &SettleArgs, step: Step, store: &mut Store, out: &mut Output) -> Result<Exit> {
     records_users(store.layout(), step.name())?;
     store.require_replicas(which.mutating.wait_replicas);
     let (dry_run, reason) = (which.mutating.dry_run, which.mutating.reason.as_deref());
@@ -115,10 +117,10 @@ fn settle(which: &Which, step: Step, store: &mut Store, out: &mut Output) -> Res
     let user = settled.user.as_ref().or(end.user.as_ref());
     let row = OutcomeRow::stored(activity, user, (!dry_run).then_some(request), &settled.outcome);
     explain(activity, request, &settled, step, out);
-    match settled.user.as_ref().is_some_and(|user| user.text().is_none()) {
-        true => show(&HexOutcomeRow(row), activity, &settled.outcome, dry_run, store, out),
-        false => show(&row, activity, &settled.outcome, dry_run, store, out),
+    if settled.user.as_ref().is_some_and(|user| user.text().is_none()) {
+        out.choose(OutcomeRow::STORED);
     }
+    show(&row, activity, &settled.outcome, dry_run, store, out)
 }
 
 /// What a status means for the payment.

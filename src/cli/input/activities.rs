@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use crate::cli::failure::Failure;
+use crate::cli::input::columns::Mapping;
 use crate::cli::input::columns::{self, Columns, Refusal};
-use crate::cli::input::error::InputError;
-use crate::cli::input::mapping::Mapping;
-use crate::cli::input::names::quoted;
+use crate::cli::input::error::quoted;
 use crate::cli::input::orders::{Dialect, RowFormat, after_quote, is_rounded};
 use crate::cli::input::problem::{Location, Problem, Problems};
 use crate::cli::input::source::Source;
@@ -28,14 +28,14 @@ pub struct List {
 ///
 /// # Errors
 /// One failure for all that is wrong with it.
-pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List, InputError> {
+pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List, Failure> {
     let columns = Columns::new(&COLUMNS[..2], &COLUMNS[2..], mapping)?;
     let source = Source::read(path)?;
     let first = source.text.lines().next().unwrap_or_default();
     let (dialect, delimiter) = format.of(&source.name, first.as_bytes())?;
     if !matches!(dialect, Dialect::Csv | Dialect::Tsv) {
-        return Err(InputError::invalid(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))
-            .with_hint("a fixture in YAML can say the same"));
+        return Err(Failure::usage(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))
+            .hint("a fixture in YAML can say the same"));
     }
     let mut problems = Problems::of(&source.name);
     let list = rows(&source, delimiter.get(), &columns, &mut problems);

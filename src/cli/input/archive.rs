@@ -4,14 +4,15 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::cli::input::InputError;
+use crate::cli::failure::Failure;
+use crate::cli::input::error::unreadable;
 use crate::model::archive::{Bytes, Digest, MANIFEST, Manifest, Part, SUMS, Sealed, read_line};
 use crate::model::layout::Kind;
 
 /// A manifest is some kilobytes.
-const MOST_MANIFEST: u64 = 16 * 1024 * 1024;
+const MAX_MANIFEST: u64 = 16 * 1024 * 1024;
 /// The longest line: an entry of the ledger has hundreds of orders.
-const MOST_LINE: u64 = 64 * 1024 * 1024;
+const MAX_LINE: u64 = 64 * 1024 * 1024;
 const BUFFER: usize = 256 * 1024;
 
 /// An archive that was found, with its manifest.
@@ -25,17 +26,17 @@ pub struct Archive {
 ///
 /// # Errors
 /// There is none, or a manifest cannot be used.
-pub fn find(directory: &Path) -> Result<Vec<Archive>, InputError> {
+pub fn find(directory: &Path) -> Result<Vec<Archive>, Failure> {
     if directory.join(MANIFEST).exists() {
         return Ok(vec![Archive::open(directory)?]);
     }
     let shown = directory.display().to_string();
     if !directory.is_dir() {
         let why = if directory.exists() { "is not a directory" } else { "does not exist" };
-        return Err(InputError::invalid(format!("`{shown}` {why}"))
-            .with_hint("give the directory of `seckill archive --to`, or one of its folders"));
+        return Err(Failure::usage(format!("`{shown}` {why}"))
+            .hint("give the directory of `seckill archive --to`, or one of its folders"));
     }
-    let unreadable = |error: &std::io::Error| InputError::unreadable(&shown, error);
+    let unreadable = |error: &std::io::Error| unreadable(&shown, error);
     let mut folders = Vec::new();
     for entry in fs::read_dir(directory).map_err(|error| unreadable(&error))? {
         let path = entry.map_err(|error| unreadable(&error))?.path();
@@ -47,10 +48,8 @@ pub fn find(directory: &Path) -> Result<Vec<Archive>, InputError> {
     }
     folders.sort();
     if folders.is_empty() {
-        return Err(InputError::invalid(format!(
-            "`{shown}` holds no archive: no `{MANIFEST}` in it, or in a folder of it"
-        ))
-        .with_hint("give the directory of `seckill archive --to`, or one of its folders"));
+        return Err(Failure::usage(format!("`{shown}` holds no archive: no `{MANIFEST}` in it, or in a folder of it"))
+            .hint("give the directory of `seckill archive --to`, or one of its folders"));
     }
     folders.iter().map(|folder| Archive::open(folder)).collect()
 }
@@ -60,16 +59,15 @@ impl Archive {
     ///
     /// # Errors
     /// They cannot be read, or are not of an archive.
-    pub fn open(folder: &Path) -> Result<Self, InputError> {
+    pub fn open(folder: &Path) -> Result<Self, Failure> {
         let path = folder.join(MANIFEST);
-        let text = read(&path, MOST_MANIFEST)?;
-        let invalid =
-            |why: String| InputError::invalid(format!("`{}` is no manifest of an archive: {why}", path.display()));
+        let text = read(&path, MAX_MANIFEST)?;
+        let invalid = |why: String| Failure::usage(format!("`{}` is no manifest of an archive: {why}", path.display()));
         let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
         manifest.check().map_err(invalid)?;
         let sealed = Sealed { manifest, sha256: Digest::of(&text) };
         let sums = folder.join(SUMS);
-        let listed = String::from_utf8_lossy(&read(&sums, MOST_MANIFEST)?).into_owned();
+        let listed = String::from_utf8_lossy(&read(&sums, MAX_MANIFEST)?).into_owned();
         let is_listed = listed.lines().any(|line| line == format!("{}  {MANIFEST}", sealed.sha256));
         if !is_listed {
             return Err(damaged(&path, format!("its SHA-256 is not the one in `{SUMS}`")));
@@ -86,7 +84,7 @@ impl Archive {
     ///
     /// # Errors
     /// A file is not as it was written.
-    pub fn verify(&self, mut read: impl FnMut(u64)) -> Result<(), InputError> {
+    pub fn verify(&self, mut read: impl FnMut(u64)) -> Result<(), Failure> {
         let kind = self.sealed.manifest.layout.kind();
         for part in Part::of(kind) {
             let mut lines = self.lines(*part)?;
@@ -107,7 +105,7 @@ impl Archive {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn lines(&self, part: Part) -> Result<Lines, InputError> {
+    pub fn lines(&self, part: Part) -> Result<Lines, Failure> {
         Lines::open(&self.folder.join(part.file_name()), part, self.sealed.manifest.layout.kind())
     }
 }
@@ -125,8 +123,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    fn open(path: &Path, part: Part, kind: Kind) -> Result<Self, InputError> {
-        let file = File::open(path).map_err(|error| InputError::unreadable(&path.display().to_string(), &error))?;
+    fn open(path: &Path, part: Part, kind: Kind) -> Result<Self, Failure> {
+        let file = File::open(path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
         Ok(Self {
             path: path.to_owned(),
             part,
@@ -143,10 +141,10 @@ impl Lines {
     ///
     /// # Errors
     /// It cannot be read, or is none of this part.
-    pub fn next_line(&mut self) -> Result<Option<Vec<Bytes>>, InputError> {
+    pub fn next_line(&mut self) -> Result<Option<Vec<Bytes>>, Failure> {
         self.line.clear();
-        let read = (&mut self.reader).take(MOST_LINE).read_until(b'\n', &mut self.line);
-        read.map_err(|error| InputError::unreadable(&self.path.display().to_string(), &error))?;
+        let read = (&mut self.reader).take(MAX_LINE).read_until(b'\n', &mut self.line);
+        read.map_err(|error| unreadable(&self.path.display().to_string(), &error))?;
         if self.line.is_empty() {
             return Ok(None);
         }
@@ -158,8 +156,8 @@ impl Lines {
             _ => {
                 let columns = self.part.columns(self.kind).join(", ");
                 let path = self.path.display();
-                Err(InputError::invalid(format!("{path}:{}: not a JSON array of texts: {columns}", self.number))
-                    .with_hint("it is not as it was archived: take another copy of the archive"))
+                Err(Failure::usage(format!("{path}:{}: not a JSON array of texts: {columns}", self.number))
+                    .hint("it is not as it was archived: take another copy of the archive"))
             }
         }
     }
@@ -168,7 +166,7 @@ impl Lines {
     ///
     /// # Errors
     /// It is not.
-    pub fn finish(self, manifest: &Manifest) -> Result<(), InputError> {
+    pub fn finish(self, manifest: &Manifest) -> Result<(), Failure> {
         let Some(file) = manifest.file(self.part) else { return Ok(()) };
         let found = self.digest.finish();
         if (self.number, self.bytes) != (file.lines, file.bytes) {
@@ -182,15 +180,14 @@ impl Lines {
     }
 }
 
-fn read(path: &Path, most: u64) -> Result<Vec<u8>, InputError> {
+fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut text));
-    read.map_err(|error| InputError::unreadable(&path.display().to_string(), &error))?;
+    read.map_err(|error| unreadable(&path.display().to_string(), &error))?;
     Ok(text)
 }
 
-fn damaged(path: &Path, why: String) -> InputError {
-    InputError::invalid(format!("`{}` is not as it was archived: {why}", path.display())).with_hint(
-        "take another copy of the archive: `sha256sum -c SHA256SUMS` in its folder says which files are whole",
-    )
+fn damaged(path: &Path, why: String) -> Failure {
+    Failure::usage(format!("`{}` is not as it was archived: {why}", path.display()))
+        .hint("take another copy of the archive: `sha256sum -c SHA256SUMS` in its folder says which files are whole")
 }

@@ -1,13 +1,13 @@
 //! Names of columns: ours in any case, the input's own (`--map`), and names that are nearly ours, which are refused:
 //! a `qty` that is ignored would count 1 a row.
 
-use crate::cli::input::column_names::{is_near, is_same};
-use crate::cli::input::error::InputError;
-use crate::cli::input::mapping::Mapping;
-use crate::cli::input::names::{did_you_mean, listed, quoted};
+use std::str::FromStr;
+
+use crate::cli::failure::Failure;
+use crate::cli::input::error::{did_you_mean, listed, quoted};
 
 /// Ignored columns that are named; of more only the number.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// The columns that a reader looks for, by what the input calls them.
 #[derive(Debug, Clone)]
@@ -57,19 +57,17 @@ impl Columns {
     ///
     /// # Errors
     /// Usage: the mapping names a column that is none of these, or says that a required one is not there.
-    pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self, InputError> {
+    pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self, Failure> {
         let known: Vec<&str> = required.iter().chain(optional).copied().collect();
         for (ours, theirs) in &mapping.0 {
             if !known.contains(&ours.as_str()) {
-                let error = InputError::invalid(format!("`--map`: no column {} is read here", quoted(ours)));
+                let error = Failure::usage(format!("`--map`: no column {} is read here", quoted(ours)));
                 let hint = did_you_mean(ours, &known).unwrap_or_else(|| format!("expected one of {}", listed(&known)));
-                return Err(error.with_hint(hint));
+                return Err(error.hint(hint));
             }
             if theirs.is_empty() && required.contains(&ours.as_str()) {
                 let message = format!("`--map {ours}=` names no column of the file, and `{ours}` is required");
-                return Err(
-                    InputError::invalid(message).with_hint(format!("give its name, as in `--map {ours}=ITS_NAME`"))
-                );
+                return Err(Failure::usage(message).hint(format!("give its name, as in `--map {ours}=ITS_NAME`")));
             }
         }
         let wanted = known.into_iter().enumerate().map(|(nth, ours)| {
@@ -192,13 +190,105 @@ impl Columns {
 
 /// Says which columns are ignored; `None` if none are.
 pub fn ignored(names: &[String]) -> Option<String> {
-    let shown: Vec<String> = names.iter().take(MOST_NAMED).map(|name| quoted(name)).collect();
-    let more = names.len().saturating_sub(MOST_NAMED);
+    let shown: Vec<String> = names.iter().take(MAX_NAMED).map(|name| quoted(name)).collect();
+    let more = names.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     match names.len() {
         0 => None,
         1 => Some(format!("the column {} is ignored", shown.join(", "))),
         _ => Some(format!("the columns {}{more} are ignored", shown.join(", "))),
+    }
+}
+
+/// Names that people give to a column of ours, lower case and without punctuation.
+const ALIASES: [(&str, &str); 11] = [
+    (
+        "activity",
+        "activityid activitycode activityno activities actid campaignid eventid seckillid couponid sku \
+         skuid skucode skuno item itemid product productid goods goodsid 活动 活动id 活动编号 商品 商品id 商品编号",
+    ),
+    (
+        "user",
+        "userid userno username users usr uid buyer buyerid customer customerid member memberid \
+         account accountid openid 用户 用户id 用户编号 买家 买家id 会员id",
+    ),
+    (
+        "quantity",
+        "qty quant quantities count cnt num number units amount pieces pcs buynum buycount itemcount \
+         数量 件数 购买数量",
+    ),
+    ("request", "requestid requestno req reqid idempotencykey idempotencyid 请求id"),
+    ("ledger", "ledgerid ledgerentry entry entryid"),
+    ("items", "item products skus activities goods"),
+    ("id", "activity activityid sku skuid itemid productid goodsid 活动id 商品id"),
+    ("stock", "total units quantity qty inventory 库存"),
+    ("per_user_limit", "limit userlimit perlimit maxperuser buylimit 限购 限购数量"),
+    ("starts_at", "start startat starttime starts begin begintime 开始时间"),
+    ("ends_at", "end endat endtime ends 结束时间"),
+];
+
+/// Whether two names are equal but for their case.
+pub(crate) fn is_same(one: &str, other: &str) -> bool {
+    one == other || one.to_lowercase() == other.to_lowercase()
+}
+
+/// Whether a name is probably meant to be one of ours.
+pub(crate) fn is_near(ours: &str, name: &str) -> bool {
+    let plain = |name: &str| name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    let (plain_ours, name) = (plain(ours), plain(name));
+    let aliases = ALIASES.iter().find(|(known, _)| *known == ours).map_or("", |(_, aliases)| aliases);
+    // Short names are near to too many others, and a reason that is ignored does no harm.
+    let may_be_misspelt = plain_ours.len() >= 5 && ours != "reason";
+    plain_ours == name
+        || aliases.split_whitespace().any(|alias| alias == name)
+        || (may_be_misspelt && strsim::damerau_levenshtein(&plain_ours, &name) == 1)
+}
+
+/// What an input calls our columns, if it is not our name: `user=buyer_id`. `quantity=` says that there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapping(pub(crate) Vec<(String, String)>);
+
+impl Mapping {
+    /// Several mappings as one.
+    ///
+    /// # Errors
+    /// A column is mapped twice.
+    pub fn joined<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Result<Self, String> {
+        let mut all = Self::default();
+        for (ours, theirs) in parts.into_iter().flat_map(|part| &part.0) {
+            if all.theirs(ours).is_some() {
+                return Err(format!("`{ours}` is mapped twice"));
+            }
+            all.0.push((ours.clone(), theirs.clone()));
+        }
+        Ok(all)
+    }
+
+    /// As one text, equal for mappings that read the same rows. It is part of a job's stored digest.
+    pub fn text(&self) -> String {
+        let renamed = self.0.iter().filter(|(ours, theirs)| !theirs.is_empty() && !is_same(ours, theirs));
+        let mut pairs: Vec<String> =
+            renamed.map(|(ours, theirs)| format!("{ours}={}", theirs.to_lowercase())).collect();
+        pairs.sort();
+        pairs.join(",")
+    }
+
+    /// What the input calls a column, if that is mapped; empty if it has none.
+    pub(crate) fn theirs(&self, ours: &str) -> Option<&str> {
+        self.0.iter().find(|(mapped, _)| mapped == ours).map(|(_, theirs)| theirs.as_str())
+    }
+}
+
+impl FromStr for Mapping {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = Vec::new();
+        for pair in text.split(',') {
+            let (ours, theirs) = pair.split_once('=').ok_or("expected OURS=THEIRS, as in `user=buyer_id`")?;
+            parts.push(Self(vec![(ours.trim().to_owned(), theirs.trim().to_owned())]));
+        }
+        Self::joined(&parts)
     }
 }
 
@@ -269,5 +359,13 @@ mod tests {
         assert!("user".parse::<Mapping>().is_err() && "user=a,user=b".parse::<Mapping>().is_err());
         let refusal = find(&["activity", "user", "buyer"], "request=byer").unwrap_err();
         assert_eq!(refusal.hint.as_deref(), Some("did you mean `buyer`?"));
+    }
+
+    #[test]
+    fn mappings_that_read_the_same_rows_have_one_text() {
+        let text = |map: &str| map.parse::<Mapping>().unwrap().text();
+        assert_eq!(text("user=Buyer,activity=SKU"), "activity=sku,user=buyer");
+        assert_eq!(text("activity=sku,user=BUYER"), text("user=Buyer,activity=SKU"));
+        assert_eq!(text("user=User,quantity="), "");
     }
 }

@@ -1,29 +1,22 @@
-//! The only code that reads files: fixtures in YAML, orders in csv, tsv and jsonl.
+//! The only code that reads files.
 //!
-//! Whatever is not valid ends as one [`InputError`] that says file, line and column, the offending text and what was
+//! `source` gives the bytes, `orders` reads files of orders line by line, `records` order records for an audit, `activities`
+//! lists of them, all three by their `columns`; `yaml` reads fixtures, contexts and layouts, `plan` repairs, `archive` what
+//! `seckill archive` wrote, `credentials` passwords and certificates.
+//!
+//! Whatever is not valid ends as one failure that says file, line and column, the offending text and what was
 //! expected.
 
 pub mod activities;
 pub mod archive;
-pub mod certificates;
-mod column_names;
 pub mod columns;
-pub mod contexts;
-mod encoding;
+pub mod credentials;
 mod error;
-mod fields;
-pub mod fixture;
-pub mod layouts;
-mod mapping;
-mod names;
 pub mod orders;
-pub mod password;
 pub mod plan;
-pub mod plan_row;
 mod problem;
 pub mod records;
 mod source;
-mod yaml;
+pub mod yaml;
 
-pub use crate::cli::input::error::InputError;
 pub use crate::cli::input::problem::{Problem, Problems};

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use crate::cli::input::error::InputError;
+use crate::cli::failure::Failure;
 
 /// How many problems of one file are shown; of the others only the number.
-const MOST_SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// A place in a file, as editors count it: from 1, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +58,13 @@ impl Problems {
     }
 
     /// The error of a file that has one problem.
-    pub fn only(file: &str, problem: Problem) -> InputError {
-        InputError::Invalid { message: format!("{file}:{}: {}", problem.at, problem.message), hint: problem.hint }
+    pub fn only(file: &str, problem: Problem) -> Failure {
+        Failure { hint: problem.hint, ..Failure::usage(format!("{file}:{}: {}", problem.at, problem.message)) }
     }
 
     /// Whether only the number of further problems matters.
     pub fn is_full(&self) -> bool {
-        self.shown.len() >= MOST_SHOWN
+        self.shown.len() >= MAX_SHOWN
     }
 
     pub fn any(&self) -> bool {
@@ -84,12 +84,12 @@ impl Problems {
     ///
     /// # Errors
     /// There is at least one problem.
-    pub fn end(mut self) -> Result<(), InputError> {
+    pub fn end(mut self) -> Result<(), Failure> {
         self.shown.sort_by_key(|problem| (problem.at.line, problem.at.column));
         let shown = |problem: &Problem| format!("{}:{}: {}", self.file, problem.at, problem.message);
         match self.shown.as_slice() {
             [] => Ok(()),
-            [only] => Err(InputError::Invalid { message: shown(only), hint: only.hint.clone() }),
+            [only] => Err(Failure { hint: only.hint.clone(), ..Failure::usage(shown(only)) }),
             several => {
                 let mut message = format!("{} problems in `{}`", several.len() + self.hidden, self.file);
                 // One hint for all of them is said once.
@@ -107,7 +107,7 @@ impl Problems {
                 if self.hidden > 0 {
                     message.push_str(&format!("\n  … and {} more", self.hidden));
                 }
-                Err(InputError::Invalid { message, hint: common })
+                Err(Failure { hint: common, ..Failure::usage(message) })
             }
         }
     }
@@ -127,7 +127,7 @@ mod tests {
         problems.report(Problem::new(at(7), "stock: `-5` is wrong").hint("count again".to_owned()));
         let error = problems.end().unwrap_err();
         assert_eq!(error.to_string(), "sale.yaml:7:3: stock: `-5` is wrong");
-        assert_eq!(error.hint(), Some("count again"));
+        assert_eq!(error.hint.as_deref(), Some("count again"));
     }
 
     #[test]

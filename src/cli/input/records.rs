@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
+use crate::cli::failure::Failure;
 use crate::cli::input::columns;
-use crate::cli::input::error::InputError;
+use crate::cli::input::error::command_failed;
 use crate::cli::input::orders::{
     Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape,
 };
@@ -129,12 +130,12 @@ pub struct RecordsSource {
 
 impl RecordsSource {
     /// A file; `-` is standard input.
-    pub fn file(path: &str) -> Result<Self, InputError> {
+    pub fn file(path: &str) -> Result<Self, Failure> {
         Ok(Self { blocks: Blocks::open(path)?, export: None })
     }
 
     /// What a shell command prints.
-    pub fn command(line: &str) -> Result<Self, InputError> {
+    pub fn command(line: &str) -> Result<Self, Failure> {
         let spawned = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut export = match spawned {
             Ok(child) => Export { line: line.to_owned(), child },
@@ -148,7 +149,7 @@ impl RecordsSource {
     ///
     /// # Errors
     /// It cannot be read, a row is not valid, or the command failed.
-    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, RecordsSummary), InputError> {
+    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, RecordsSummary), Failure> {
         let mut sums: Vec<(Interner, OrderSums)> = Vec::new();
         let read = read(self.blocks, reading, &mut |index, rows| {
             if index >= sums.len() {
@@ -176,7 +177,7 @@ impl RecordsSource {
 
 /// Records that a thread is reading.
 pub struct Unfinished {
-    thread: JoinHandle<Result<(Activities, RecordsSummary), InputError>>,
+    thread: JoinHandle<Result<(Activities, RecordsSummary), Failure>>,
     export: Option<Export>,
 }
 
@@ -185,7 +186,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// As [`RecordsSource::read`]: nothing that was handed over may be believed.
-    pub fn finish(self) -> Result<RecordsSummary, InputError> {
+    pub fn finish(self) -> Result<RecordsSummary, Failure> {
         let read = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         end(read, self.export).map(|(_, summary)| summary)
     }
@@ -205,12 +206,12 @@ impl Drop for Export {
     }
 }
 
-fn failed(line: &str, what: &str) -> InputError {
-    InputError::Command { kind: "orders", command: line.to_owned(), what: what.to_owned(), hint: None }
+fn failed(line: &str, what: &str) -> Failure {
+    command_failed("orders", line, what)
 }
 
 /// Ends the reading of a source. The exit status of a command counts: an export that failed half-way is no export.
-fn end<T>(read: Result<T, InputError>, export: Option<Export>) -> Result<T, InputError> {
+fn end<T>(read: Result<T, Failure>, export: Option<Export>) -> Result<T, Failure> {
     let Some(mut export) = export else { return read };
     if read.is_err() {
         let _ = export.child.kill();
@@ -221,10 +222,10 @@ fn end<T>(read: Result<T, InputError>, export: Option<Export>) -> Result<T, Inpu
         waited.map_err(|error: io::Error| failed(&export.line, &format!("cannot be waited for: {}", cause(&error))))?;
     match read {
         // A command that failed is why the rows are not valid.
-        Ok(_) if !status.success() => Err(failed(&export.line, &format!("failed ({status})")).with_hint(hint)),
+        Ok(_) if !status.success() => Err(failed(&export.line, &format!("failed ({status})")).hint(hint)),
         // Above 127 a signal ended it: it is we who stopped reading.
         Err(error) if status.code().is_some_and(|code| (1..128).contains(&code)) => {
-            Err(failed(&export.line, &format!("failed ({status}); and {error}")).with_hint(hint))
+            Err(failed(&export.line, &format!("failed ({status}); and {error}")).hint(hint))
         }
         read => read,
     }
@@ -235,7 +236,7 @@ fn read(
     mut blocks: Blocks,
     reading: &Reading,
     hand_over: &mut impl FnMut(usize, &mut OrderRows),
-) -> Result<(Activities, RecordsSummary), InputError> {
+) -> Result<(Activities, RecordsSummary), Failure> {
     let (mut activities, mut summary) = (Activities::default(), RecordsSummary::default());
     for activity in &reading.wanted {
         activities.index_of(activity.clone(), &reading.sharded);
@@ -280,12 +281,12 @@ fn read(
             }
         };
         if activities.ids.len() > MAX_ACTIVITIES.max(reading.wanted.len()) {
-            return Err(InputError::invalid(format!(
+            return Err(Failure::usage(format!(
                 "{}:{}: the rows name more than {MAX_ACTIVITIES} activities",
                 rows.name(),
                 row.line()
             ))
-            .with_hint("is another column taken for the activity? else name the activities to audit"));
+            .hint("is another column taken for the activity? else name the activities to audit"));
         }
         let Some(index) = index else {
             summary.passed_over += 1;

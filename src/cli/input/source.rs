@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{self, Read};
 
-use crate::cli::input::encoding;
-use crate::cli::input::error::InputError;
-use crate::cli::input::names::quoted;
+use crate::cli::failure::Failure;
+use crate::cli::input::error;
+use crate::cli::input::error::quoted;
+use crate::cli::input::error::unreadable;
+use crate::cli::input::error::utf16;
 use crate::cli::input::problem::{Location, Problem, Problems};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
@@ -21,7 +23,7 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn read(path: &str) -> Result<Self, InputError> {
+    pub fn read(path: &str) -> Result<Self, Failure> {
         let mut bytes = Vec::new();
         let (name, read) = match path {
             "-" => {
@@ -30,29 +32,29 @@ impl Source {
             }
             _ => (path, fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))),
         };
-        read.map_err(|error| InputError::unreadable(name, &error))?;
+        read.map_err(|error| unreadable(name, &error))?;
         if bytes.len() as u64 > LARGEST {
             let most = LARGEST / 1024 / 1024;
             let message = format!("{} is larger than {most} MB, which are read at once", quoted(name));
-            return Err(InputError::invalid(message).with_hint("split it"));
+            return Err(Failure::usage(message).hint("split it"));
         }
         Self::of(name, bytes)
     }
 
     /// Takes bytes as UTF-8.
-    pub fn of(name: &str, bytes: Vec<u8>) -> Result<Self, InputError> {
-        if encoding::is_utf16(&bytes[..bytes.len().min(4)]) {
-            return Err(InputError::utf16(name));
+    pub fn of(name: &str, bytes: Vec<u8>) -> Result<Self, Failure> {
+        if error::is_utf16(&bytes[..bytes.len().min(4)]) {
+            return Err(utf16(name));
         }
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
                 let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let byte = error.as_bytes()[good.len()];
-                let is_gbk = encoding::is_gbk(&error.as_bytes()[good.len()..]);
+                let is_gbk = error::is_gbk(&error.as_bytes()[good.len()..]);
                 let guess = if is_gbk { ": the file seems to be GBK" } else { "" };
                 let problem = Problem::new(end_of(good), format!("byte `0x{byte:02x}` is not UTF-8{guess}"));
-                return Err(Problems::only(name, problem.hint(is_gbk.then(|| encoding::hint("GBK")))));
+                return Err(Problems::only(name, problem.hint(is_gbk.then(|| error::hint("GBK")))));
             }
         };
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
@@ -77,7 +79,7 @@ fn end_of(text: &[u8]) -> Location {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::failure::{Exit, Failure};
+    use crate::cli::failure::Exit;
 
     #[test]
     fn a_byte_that_is_not_utf8_is_named_with_its_place() {
@@ -94,6 +96,6 @@ mod tests {
     fn a_file_that_is_not_there_is_a_usage_error() {
         let error = Source::read("/no/such/file").unwrap_err();
         assert_eq!(error.to_string(), "cannot read `/no/such/file`: no such file or directory");
-        assert_eq!(Failure::from(error).exit, Exit::Usage);
+        assert_eq!(error.exit, Exit::Usage);
     }
 }

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use clap::error::ErrorKind;
 
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::escape::escape;
 use crate::cli::output::format::Format;
-use crate::cli::output::lost::in_words;
-use crate::cli::output::paint::{Tone, paint};
 use crate::cli::output::sink::Unwritable;
+use crate::cli::output::sink::in_words;
 use crate::cli::output::terminal::{ColorChoice, Terminal};
+use crate::cli::output::text::escape;
+use crate::cli::output::text::{Tone, paint};
 
 /// Prints a failure to standard error and returns its exit code. With json, jsonl and yaml it is one JSON object.
 pub fn report(failure: &Failure, format: Format, color: ColorChoice) -> Exit {
@@ -81,7 +81,7 @@ fn one_line(paragraph: &str) -> String {
 /// The failure for machines: one line of JSON.
 fn document(failure: &Failure) -> String {
     let object = serde_json::to_string(failure).unwrap_or_default();
-    format!("{}\n", crate::cli::output::escape::escape_data(&object))
+    format!("{}\n", crate::cli::output::text::escape_data(&object))
 }
 
 /// The failure for people: the changes that standard output lost, the message and the hint.

@@ -1,17 +1,20 @@
 //! Files that commands write: beside their target first, then renamed onto it. So a target is what it was, or complete,
 //! and never a file that the same command reads.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+
 use crate::cli::failure::Failure;
+use crate::cli::interrupt;
 use crate::error::cause;
 
 /// Symbolic links that are followed before they count as a circle, as the kernel does.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// A file being written. Nothing of it is at its target before [`commit`](Self::commit); without that, it vanishes.
 #[derive(Debug)]
@@ -104,7 +107,7 @@ impl OutputFile {
     /// It cannot be written; the target is what it was.
     pub fn commit(mut self) -> Result<(), Failure> {
         // A second Ctrl-C would leave the file under its temporary name.
-        crate::cli::interrupt::uncut(|| self.put()).map_err(|error| unwritable(&self.path, &error))
+        interrupt::uncut(|| self.put()).map_err(|error| unwritable(&self.path, &error))
     }
 
     /// The same, readable by everybody.
@@ -145,7 +148,7 @@ impl OutputFile {
 /// Where a path leads: a rename onto a symbolic link would replace the link. A link to nothing is followed too.
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut resolved = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::symlink_metadata(&resolved) {
             Ok(about) if about.is_symlink() => resolved = directory(&resolved).join(fs::read_link(&resolved)?),
             _ => return Ok(resolved),
@@ -181,9 +184,54 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("cannot write `{}`: {}", path.display(), cause(error)))
 }
 
+/// Who may change the file: one process at a time.
+#[derive(Debug)]
+pub struct PrivateFile {
+    path: PathBuf,
+    /// Locked until this value goes.
+    _folder: File,
+}
+
+impl PrivateFile {
+    /// Makes the folder if it is missing (mode 700), and waits for other processes that are changing the file.
+    ///
+    /// # Errors
+    /// The folder cannot be made or locked.
+    pub fn lock(path: &Path) -> Result<Self, Failure> {
+        let open = || {
+            let path = resolve(path)?;
+            let folder = path.parent().unwrap_or(Path::new("."));
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            let opened = File::open(folder)?;
+            flock(&opened, FlockOperation::LockExclusive)?;
+            Ok(Self { path: path.clone(), _folder: opened })
+        };
+        open().map_err(|error| unwritable(path, &error))
+    }
+
+    /// Replaces the content, whole, with mode 600.
+    ///
+    /// # Errors
+    /// It cannot be written; the file is what it was.
+    pub fn replace(&self, text: &str) -> Result<(), Failure> {
+        let put = || {
+            let folder = self.path.parent().unwrap_or(Path::new("."));
+            let mut named = tempfile::Builder::new()
+                .prefix(".seckill-")
+                .permissions(Permissions::from_mode(0o600))
+                .tempfile_in(folder)?;
+            named.write_all(text.as_bytes())?;
+            named.as_file().sync_all()?;
+            named.persist(&self.path).map(|_| ()).map_err(|error| error.error)
+        };
+        interrupt::uncut(put).map_err(|error| unwritable(&self.path, &error))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::cli::failure::Exit;
 
     fn written(path: &Path, text: &str) {

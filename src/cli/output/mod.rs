@@ -1,60 +1,47 @@
 //! The only code that prints. Data goes to stdout; notes, progress, questions and errors to stderr.
+//!
+//! A command declares its rows by `row!` (`row`) and hands them to [`Output`], which prints them in a `format`: whole or as a
+//! `stream`, for people as a `table` or on a `screen`. `sink` is standard output, `terminal` what this process may show,
+//! `error` how it fails, `file` what it writes elsewhere, `text` what makes texts safe, coloured and short.
 
-pub mod archive;
-pub mod cell;
-mod chart;
-pub mod columns;
-pub mod confirm;
 pub mod error;
-pub mod escape;
 pub mod file;
-mod fit;
 pub mod format;
-mod frame;
-mod lost;
-pub mod notes;
-mod paint;
-mod private_file;
-pub mod progress;
-pub mod prometheus;
 mod renaming;
-pub mod rows;
+mod row;
 mod screen;
 pub mod sink;
-pub mod svg;
+mod stream;
 mod table;
-mod taken;
 pub mod terminal;
 #[cfg(test)]
 mod tests;
-mod warnings;
-mod wrap;
-mod yaml;
+pub mod text;
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub use crate::cli::output::cell::{Cell, Tone};
-pub use crate::cli::output::chart::bars;
-pub use crate::cli::output::columns::Field;
-pub(crate) use crate::cli::output::columns::columns;
 pub use crate::cli::output::error::{report, report_usage};
 pub use crate::cli::output::file::OutputFile;
+pub use crate::cli::output::file::PrivateFile;
 pub use crate::cli::output::format::Format;
-pub use crate::cli::output::frame::Frame;
-pub use crate::cli::output::private_file::PrivateFile;
-pub use crate::cli::output::progress::Progress;
 pub use crate::cli::output::renaming::Renaming;
-pub use crate::cli::output::rows::{Row, RowStream};
+pub(crate) use crate::cli::output::row::row;
+pub use crate::cli::output::row::{Chosen, Column, Field, Row};
+pub use crate::cli::output::screen::Frame;
 pub use crate::cli::output::screen::{Screen, restore as restore_screen};
 pub use crate::cli::output::sink::OutputError;
+pub use crate::cli::output::stream::RowStream;
+pub use crate::cli::output::table::cell::{Cell, Tone};
+pub use crate::cli::output::terminal::Progress;
+pub use crate::cli::output::terminal::Warnings;
 pub use crate::cli::output::terminal::{ColorChoice, Terminal};
-pub use crate::cli::output::warnings::Warnings;
-pub use crate::cli::output::wrap::wrapped;
+pub use crate::cli::output::text::bars;
+pub use crate::cli::output::text::wrapped;
 
-use crate::cli::output::rows::Dry;
 use crate::cli::output::sink::Sink;
+use crate::cli::output::stream::Dry;
 use crate::cli::output::table::Table;
 
 use crate::cli::failure::{Exit, Failure};
@@ -70,6 +57,8 @@ pub struct Output {
     bom: bool,
     /// The server that is changed, if it is still to be named.
     target: Option<String>,
+    /// Optional columns that rows have.
+    chosen: Chosen,
     /// Other names for the fields of rows.
     renaming: Option<Renaming>,
 }
@@ -91,6 +80,7 @@ impl Output {
             is_dry: false,
             bom: false,
             target: None,
+            chosen: &[],
             renaming: None,
         }
     }
@@ -98,6 +88,11 @@ impl Output {
     /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.
     pub fn set_dry_run(&mut self, is_dry: bool) {
         self.is_dry = is_dry;
+    }
+
+    /// From now on rows have these of their optional columns.
+    pub fn choose(&mut self, columns: Chosen) {
+        self.chosen = columns;
     }
 
     /// From now on the fields of rows have other names. Tables, and values that are no rows, keep theirs.
@@ -133,7 +128,7 @@ impl Output {
             self.note("dry run: nothing was changed");
         }
         let ended = match self.sink.take_lost() {
-            Some((why, changes)) => Err(lost::output_lost(&why, changes, ended)),
+            Some((why, changes)) => Err(sink::output_lost(&why, changes, ended)),
             None => ended,
         };
         match (ended, self.target.take()) {
@@ -175,6 +170,21 @@ impl Output {
         stream.finish()
     }
 
+    /// Prints the rows of what was done before something failed, if anything was, and gives that failure.
+    ///
+    /// # Errors
+    /// The failure, or rows that have no text.
+    pub fn array_until<T: Row, E: From<OutputError>>(
+        &mut self,
+        rows: &[T],
+        failed: Option<impl Into<E>>,
+    ) -> Result<(), E> {
+        if failed.is_none() || !rows.is_empty() {
+            self.array(rows)?;
+        }
+        failed.map_or(Ok(()), |failed| Err(failed.into()))
+    }
+
     /// Prints rows as they come, in constant memory; the same text as [`array`](Self::array).
     pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_, T>, OutputError> {
         let format = self.format;
@@ -200,7 +210,7 @@ impl Output {
         match self.format {
             Format::Json => serde_json::to_writer_pretty(&mut text, value)?,
             Format::Jsonl => serde_json::to_writer(&mut text, value)?,
-            Format::Yaml => yaml::encode(value, &mut text)?,
+            Format::Yaml => format::yaml::encode(value, &mut text)?,
             Format::Table | Format::Csv | Format::Tsv | Format::Prometheus => {
                 return Err(OutputError::NoForm(self.format.name()));
             }
@@ -226,10 +236,11 @@ impl Output {
             self.sink.write_safe("\n");
         }
         let dry = (self.is_dry && first).then_some(DRY_RUN);
-        let rows: Vec<Vec<Cell>> = rows.iter().map(Row::cells).collect();
-        let table = draw([dry, title], T::HEADINGS, &rows, &mut self.sink, &self.terminal);
+        let headings = Column::names(T::HEADINGS, self.chosen);
+        let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.cells(self.chosen)).collect();
+        let table = draw([dry, title], &headings, &rows, &mut self.sink, &self.terminal);
         // A request id that has no room must not be lost: it is the same in all rows of an order.
-        let common = common(table.hidden(), T::HEADINGS, &rows);
+        let common = common(table.hidden(), &headings, &rows);
         for (heading, text) in &common {
             self.sink.write_safe(&format!("{heading}  {text}\n"));
         }
@@ -247,7 +258,7 @@ impl Output {
     /// Prints a line for people in the colour of its tone.
     pub fn toned(&mut self, text: &str, tone: Tone) -> Result<(), OutputError> {
         let mut line = String::new();
-        paint::paint(&mut line, &escape::escape(text), tone, self.terminal.colours_data);
+        text::paint(&mut line, &text::escape(text), tone, self.terminal.colours_data);
         line.push('\n');
         self.sink.write_safe(&line);
         self.sink.show();
@@ -258,7 +269,7 @@ impl Output {
     pub fn parts<T: AsRef<str>>(&mut self, parts: &[(T, Tone)]) -> Result<(), OutputError> {
         let mut line = String::new();
         for (text, tone) in parts {
-            paint::paint(&mut line, &escape::escape(text.as_ref()), *tone, self.terminal.colours_data);
+            text::paint(&mut line, &text::escape(text.as_ref()), *tone, self.terminal.colours_data);
         }
         line.push('\n');
         self.sink.write_safe(&line);
@@ -314,7 +325,7 @@ fn draw(
 ) -> Table {
     for title in titles.into_iter().flatten() {
         let mut line = String::new();
-        paint::paint(&mut line, &escape::escape(title), Tone::Strong, terminal.colours_data);
+        text::paint(&mut line, &text::escape(title), Tone::Strong, terminal.colours_data);
         line.push('\n');
         sink.write_safe(&line);
     }

@@ -7,11 +7,17 @@
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
+use std::thread::sleep;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::ioctl_fionread;
 use serde::Serialize;
 use serde_yaml::Value;
 
-use crate::cli::output::escape::escape_data;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::text::escape_data;
 use crate::error::cause;
 
 /// Bytes kept until they are written at once.
@@ -177,4 +183,65 @@ impl Write for Sink {
         self.show();
         Ok(())
     }
+}
+
+/// The failure of a command whose data nobody got. A command that failed as well keeps its own exit code and hint.
+pub(crate) fn output_lost(why: &Unwritable, changes: Vec<Value>, ended: Result<Exit, Failure>) -> Failure {
+    let mut failure = match ended {
+        Ok(_) => Failure::failed(why.to_string()),
+        // A run that stopped because of it has said so.
+        Err(failure) if failure.message.contains(&why.to_string()) => failure,
+        Err(failure) => Failure { message: format!("{}; and {why}", failure.message), ..failure },
+    };
+    failure.hint = failure.hint.or_else(|| {
+        Some(match changes.is_empty() {
+            true => "send the output to where there is room, and run the command again".to_owned(),
+            false => "what is listed as changed is done; `seckill inspect` and `seckill ledger` show it".to_owned(),
+        })
+    });
+    Failure { changes: Some(changes), ..failure }
+}
+
+/// A change in words: `activity 1001, user 7, …`. What is not known is left out.
+pub(crate) fn in_words(change: &Value) -> String {
+    let fields = change.as_mapping().into_iter().flatten();
+    let known = fields.filter(|(_, value)| !value.is_null());
+    known.map(|(name, value)| format!("{} {}", text(name), text(value))).collect::<Vec<_>>().join(", ")
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string(other).unwrap_or_default(),
+    }
+}
+
+/// Whether whoever read a pipe is gone. What is no pipe is always read.
+pub(crate) fn reader_left() -> bool {
+    let out = io::stdout();
+    let is_pipe = fstat(&out).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+    let mut fds = [PollFd::new(&out, PollFlags::empty())];
+    is_pipe && poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
+/// Waits while bytes of ours are in a pipe; what is no pipe has taken what was written.
+///
+/// # Errors
+/// A broken pipe: the reader is gone, and what was left in the pipe with it.
+pub(crate) fn taken() -> io::Result<()> {
+    let out = io::stdout();
+    if FileType::from_raw_mode(fstat(&out)?.st_mode) != FileType::Fifo {
+        return Ok(());
+    }
+    let mut pause = Duration::from_micros(50);
+    while ioctl_fionread(&out)? > 0 {
+        let mut fds = [PollFd::new(&out, PollFlags::empty())];
+        poll(&mut fds, Some(&Timespec::default()))?;
+        if fds[0].revents().contains(PollFlags::ERR) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+    Ok(())
 }

@@ -1,7 +1,14 @@
 //! What this process may show, decided once: colour, width, notes, progress, questions.
 
 use std::env;
-use std::io::{self, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
+
+use crate::cli::failure::Failure;
+use crate::cli::output::text::{Tone, escape, paint};
+use crate::error::cause;
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -99,6 +106,179 @@ fn measured() -> Option<usize> {
 pub fn size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     Some((size.ws_col.into(), size.ws_row.into()))
+}
+
+impl Terminal {
+    /// Something good to know; not with `--quiet`.
+    pub fn note(&self, text: impl AsRef<str>) {
+        if self.notes {
+            self.say("note", Tone::Strong, text.as_ref());
+        }
+    }
+
+    /// The next step; not with `--quiet`.
+    pub fn hint(&self, text: impl AsRef<str>) {
+        if self.notes {
+            self.say("hint", Tone::Info, text.as_ref());
+        }
+    }
+
+    /// Something to look after; printed even with `--quiet`.
+    pub fn warn(&self, text: impl AsRef<str>) {
+        self.say("warning", Tone::Warn, text.as_ref());
+    }
+
+    /// Something for who wants to know more; only with `--verbose`.
+    pub fn detail(&self, text: impl AsRef<str>) {
+        if self.details {
+            self.say("detail", Tone::Dim, text.as_ref());
+        }
+    }
+
+    /// Lines below a warning.
+    pub fn line(&self, text: &str) {
+        // If even that fails, there is nothing left to print to.
+        let _ = io::stderr().write_all(format!("{}\n", escape(text)).as_bytes());
+    }
+
+    /// Prints one labelled line. If even that fails, there is nothing left to print to.
+    pub(crate) fn say(&self, label: &str, tone: Tone, text: &str) {
+        let mut line = String::new();
+        paint(&mut line, &format!("{label}:"), tone, self.colours_notes);
+        line.push(' ');
+        line.push_str(&escape(text));
+        line.push('\n');
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+}
+
+/// The most warnings that are printed.
+const MAX_WARNINGS: usize = 20;
+
+/// Prints the first warnings and counts the rest.
+#[derive(Debug)]
+pub struct Warnings {
+    terminal: Terminal,
+    count: usize,
+}
+
+impl Warnings {
+    pub(crate) fn new(terminal: Terminal) -> Self {
+        Self { terminal, count: 0 }
+    }
+
+    /// One warning more.
+    pub fn warn(&mut self, text: impl AsRef<str>) {
+        self.count += 1;
+        if self.count <= MAX_WARNINGS {
+            self.terminal.warn(text);
+        }
+    }
+
+    /// One note more; not with `--quiet`.
+    pub fn note(&mut self, text: impl AsRef<str>) {
+        self.count += 1;
+        if self.count <= MAX_WARNINGS {
+            self.terminal.note(text);
+        }
+    }
+
+    /// Says how many were not printed.
+    pub fn end(self) {
+        if self.count > MAX_WARNINGS {
+            self.terminal.warn(format!("and {} more like these", self.count - MAX_WARNINGS));
+        }
+    }
+}
+
+impl Terminal {
+    /// Asks before something is lost; `yes` has answered already. Without a terminal it refuses instead of waiting
+    /// for an answer that cannot come.
+    pub fn confirm(&self, question: &str, yes: bool) -> Result<(), Failure> {
+        if yes {
+            return Ok(());
+        }
+        if !self.asks {
+            return Err(Failure::usage(format!("there is no terminal to ask on: {question}"))
+                .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
+        }
+        let question = format!("{question} [y/N]");
+        let answer = ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
+        match answer.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            _ => Err(Failure::failed("not confirmed, so nothing was changed")),
+        }
+    }
+
+    /// Asks for the name of a protected context. A yes that was given beforehand is for other questions.
+    pub fn confirm_name(&self, name: &str, shown: &str) -> Result<(), Failure> {
+        if !self.asks {
+            return Err(Failure::usage(format!("`{name}` is protected, and there is no terminal to ask on"))
+                .hint(format!("`--confirm {name}` answers for scripts; `--yes` alone does not")));
+        }
+        let question = format!("{shown} is protected. Type `{name}` to change it:");
+        let answer = ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
+        match answer.trim() == name {
+            true => Ok(()),
+            false => Err(Failure::failed("that is not its name, so nothing was changed")),
+        }
+    }
+}
+
+fn ask(question: &str) -> io::Result<String> {
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "{} ", escape(question))?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    if !answer.ends_with('\n') {
+        writeln!(stderr)?;
+    }
+    Ok(answer)
+}
+
+/// A bar that any thread may move. It is gone when the last clone is, or at [`finish`](Self::finish).
+#[derive(Debug, Clone)]
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    pub(crate) fn new(terminal: &Terminal, label: &str, total: u64) -> Self {
+        if !terminal.progress {
+            return Self(ProgressBar::hidden());
+        }
+        let template = match (terminal.colours_notes, total) {
+            (_, 0) => "{msg} {human_pos}  {rate}/s",
+            (true, _) => "{msg} {bar:24.green/dim} {human_pos}/{human_len}  {rate}/s  {eta} left",
+            (false, _) => "{msg} {bar:24} {human_pos}/{human_len}  {rate}/s  {eta} left",
+        };
+        let style = ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .with_key("rate", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+                // A bar that cannot be drawn is no reason to stop.
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let _ = write!(text, "{}", HumanCount(state.per_sec() as u64));
+            })
+            .progress_chars("██░");
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10))
+            .with_style(style)
+            .with_message(label.to_owned())
+            .with_finish(ProgressFinish::AndClear);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    pub fn inc(&self, done: u64) {
+        self.0.inc(done);
+    }
+
+    /// Prints something while the bar is out of the way.
+    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
 }
 
 #[cfg(test)]

@@ -19,19 +19,11 @@ impl Write for Seen {
     }
 }
 
-#[derive(Serialize)]
-struct Bought {
-    activity: &'static str,
-    user: String,
-    bought: Option<u64>,
-}
-
-impl Row for Bought {
-    const FIELDS: &'static [&'static str] = &["activity", "user", "bought"];
-    const HEADINGS: &'static [&'static str] = Self::FIELDS;
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(self.activity), Cell::text(self.user.clone()), Cell::known(self.bought)]
+row! {
+    struct Bought as row {
+        activity: &'static str;
+        user: String;
+        bought: Option<u64>;
     }
 }
 
@@ -69,23 +61,12 @@ fn rows_in_every_format() {
     );
 }
 
-#[derive(Serialize)]
-struct Sparse {
-    activity: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'static str>,
-    more: Vec<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_hex: Option<&'static str>,
-}
-
-impl Row for Sparse {
-    const FIELDS: &'static [&'static str] = &["activity", "user_hex"];
-    const IS_SPARSE: bool = true;
-    const HEADINGS: &'static [&'static str] = &["activity"];
-
-    fn cells(&self) -> Vec<Cell> {
-        vec![Cell::text(self.activity)]
+row! {
+    struct Sparse as row {
+        activity: &'static str;
+        nested status: Option<&'static str>;
+        document more: Vec<u64>;
+        sparse user_hex: Option<&'static str>;
     }
 }
 

@@ -11,19 +11,19 @@ use crate::admin::archive::Archivable;
 use crate::audit::judgement::judge;
 use crate::audit::plan::MissingOrders;
 use crate::audit::result::Verdict;
-use crate::cli::Mutating;
+use crate::cli::args::Mutating;
 use crate::cli::commands::archive::refused::Refused;
 use crate::cli::commands::archive::row::ArchiveRow;
-use crate::cli::commands::hints;
-use crate::cli::commands::rows::warn_of_corrupt;
-use crate::cli::commands::session::Changing;
-use crate::cli::commands::sharded::{expand, find};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use crate::cli::output::archive::ArchiveDirectory;
+use crate::cli::output::format::archive::ArchiveDirectory;
+use crate::cli::shared::hints;
+use crate::cli::shared::outcome::warn_of_corrupt;
+use crate::cli::shared::session::changing;
+use crate::cli::shared::sharded::{expand, find};
 use crate::model::archive::{Digest, folder_name};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
@@ -38,6 +38,14 @@ use crate::store::Store;
 ///
 /// `preheat --restore DIR` brings it back. Killed anywhere, the same command resumes; nothing is lost.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# See whether it can be archived, and how much it is
+seckill archive 1001 --to /backup/sales --dry-run
+# Two activities, after a question
+seckill archive 1001 1002 --to /backup/sales
+# Bring one back
+seckill preheat --restore /backup/sales/1001.seckill.1
+")]
 pub struct ArchiveArgs {
     /// Activities to archive
     #[arg(required = true, value_name = "ACTIVITY")]
@@ -51,18 +59,10 @@ pub struct ArchiveArgs {
     mutating: Mutating,
 }
 
-impl Changing for ArchiveArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.mutating
-    }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.activities.iter()
-    }
-}
+changing!(ArchiveArgs: mutating, activities);
 
 /// Activities that a question names; the others are counted.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 /// How often an activity is read again if somebody wrote to it meanwhile.
 const TRIES: usize = 3;
 
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
         if ready.is_empty() {
             return Ok(ready);
         }
-        let named: Vec<String> = ready.iter().take(MOST_NAMED).map(|activity| format!("`{activity}`")).collect();
+        let named: Vec<String> = ready.iter().take(MAX_NAMED).map(|activity| format!("`{activity}`")).collect();
         let which = match ready.len() {
             1 => named.concat(),
             count if count > named.len() => {

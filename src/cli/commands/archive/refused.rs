@@ -22,7 +22,7 @@ pub enum Refused {
     /// Units are held open: so many.
     Held(u64),
     /// A consumer group has not read and acknowledged everything.
-    Unread(String),
+    ParseFailure(String),
     /// A shard, this one or another of the activity, has open transfers.
     Lent(ActivityId),
     /// Its audit is no match.
@@ -42,7 +42,7 @@ impl Refused {
         if found.holds > 0 {
             return Some(Self::Held(found.holds));
         }
-        found.unread.clone().map(Self::Unread)
+        found.unread.clone().map(Self::ParseFailure)
     }
 
     /// The field `status`.
@@ -52,7 +52,7 @@ impl Refused {
             Self::Archived(_) => Status::Ended.name(),
             Self::NotOver(_) => "not_ended",
             Self::Held(_) => "held",
-            Self::Unread(_) => "unread",
+            Self::ParseFailure(_) => "unread",
             Self::Lent(_) => "in_transit",
             Self::Verdict(verdict) => verdict.name(),
             Self::Changed => "changed",
@@ -85,7 +85,7 @@ impl Refused {
                 out.warn(format!("{units} units of `{activity}` are held open: they are neither sold nor free"));
                 out.hint(format!("`seckill expire {whole}` returns those whose time is over"));
             }
-            Self::Unread(group) => {
+            Self::ParseFailure(group) => {
                 out.warn(format!("the consumer group `{group}` has not read and acknowledged all of `{activity}`"));
                 out.hint(format!(
                     "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"

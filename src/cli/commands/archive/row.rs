@@ -2,28 +2,28 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use crate::admin::archive::Archivable;
 use crate::cli::commands::archive::refused::Refused;
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Tone};
 use crate::model::activity::State;
 use crate::model::archive::{Manifest, Part};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 
-/// What became of one activity.
-#[derive(Debug, Serialize)]
-pub struct ArchiveRow<'a> {
-    activity: &'a str,
-    status: &'static str,
-    state: Option<String>,
-    users: Option<u64>,
-    requests: Option<u64>,
-    entries: Option<u64>,
-    bytes: Option<u64>,
-    folder: Option<String>,
+row! {
+    /// What became of one activity.
+    pub struct ArchiveRow<'a> as row {
+        activity: &'a str, flexible;
+        status: &'static str => Cell::text(row.status).tone(row.tone());
+        state: Option<String>;
+        users: Option<u64>;
+        requests: Option<u64>;
+        entries: Option<u64>;
+        bytes: Option<u64>;
+        folder: Option<String>, flexible;
+    }
+    changed if row.is_new()
 }
 
 impl<'a> ArchiveRow<'a> {
@@ -87,14 +87,3 @@ impl<'a> ArchiveRow<'a> {
         }
     }
 }
-
-columns!(row: ArchiveRow<'_> {
-    activity => Cell::text(row.activity).flexible();
-    status => Cell::text(row.status).tone(row.tone());
-    state => Cell::text(row.state.as_deref().unwrap_or_default());
-    users;
-    requests;
-    entries;
-    bytes;
-    folder => Cell::text(row.folder.as_deref().unwrap_or_default()).flexible();
-}, changed if row.is_new());

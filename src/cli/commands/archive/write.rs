@@ -6,7 +6,7 @@ use crate::cli::commands::archive::{Checked, Run, Written, interrupted};
 use crate::cli::error::{Error, Result};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
-use crate::cli::output::archive::ArchiveDirectory;
+use crate::cli::output::format::archive::ArchiveDirectory;
 use crate::error::StoreError;
 use crate::model::activity::rules::PackedRules;
 use crate::model::archive::{FORMAT, FileSum, Manifest, VERSION};

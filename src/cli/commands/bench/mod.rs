@@ -1,7 +1,6 @@
 //! `seckill bench`: load a server with a sale of its own, and compare how orders can be taken.
 
 mod judge;
-mod plan;
 mod rows;
 mod scenario;
 
@@ -13,12 +12,12 @@ use crate::bench::{Basket, LoadOptions, Made, Measured, PaceOptions, Sale, Strat
 use crate::cli::commands::bench::judge::{Judge, Verdict};
 use crate::cli::commands::bench::rows::{BenchRow, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
-use crate::cli::commands::consent::Consent;
-use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal};
+use crate::cli::shared::session::Consent;
+use crate::cli::shared::session::Session;
 use crate::model::id::RequestId;
 use crate::model::layout::Kind;
 use crate::model::number::{Limit, Quantity, between};
@@ -36,6 +35,16 @@ use crate::store::Store;
 ///
 /// A strategy that sells more than there is, or more to a user than the limit, is struck from the ranking: exit 3.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# How many orders a second does this server take, and how long does one take?
+seckill bench --url redis://10.0.0.5:6379
+# On a private server: what each way of selling costs, and which oversells
+seckill bench --embedded --strategy lua,batch,watch,lock,naive --scenario short
+# 5,000 orders a second for a minute, judged: exit 3 if it fails
+seckill bench --url redis://10.0.0.5:6379 --yes --rate 5000 --duration 1m --judge 'p99<50ms:200ms' --judge 'qps>4900:4500'
+# What it would make
+seckill bench --url redis://10.0.0.5:6379 --scenario multi --dry-run
+")]
 pub struct BenchArgs {
     /// lua, batch, watch, lock, naive
     ///
@@ -167,7 +176,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     let mut store = session.store_to_change(layout, consent, [])?;
     let out = &mut session.out;
     if args.dry_run {
-        return plan::show(args, &terms, &mut store, out);
+        return rows::show(args, &terms, &mut store, out);
     }
     if !is_private {
         let server = store.server_name();

@@ -1,50 +1,40 @@
 //! One strategy's row: how fast, how good, and whether it sold what was not there.
 
-use serde::Serialize;
-
-use crate::bench::{Measured, StrategyName};
+use crate::bench::{Measured, StrategyName, Until};
+use crate::cli::commands::bench::BenchArgs;
 use crate::cli::commands::bench::judge::{Judge, Verdict, millis};
-use crate::cli::output::columns;
-use crate::cli::output::{Cell, Tone};
+use crate::cli::commands::bench::scenario::Terms;
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
+use crate::cli::output::row;
+use crate::cli::output::{Cell, Output, Tone};
+use crate::model::number::Limit;
+use crate::store::Store;
 
-#[derive(Debug, Serialize)]
-pub struct BenchRow {
-    pub strategy: StrategyName,
-    /// Orders that were answered, a second.
-    pub qps: u64,
-    /// Milliseconds; none if nothing was answered.
-    pub mean: Option<f64>,
-    pub p50: Option<f64>,
-    pub p90: Option<f64>,
-    pub p99: Option<f64>,
-    pub p99_9: Option<f64>,
-    pub errors: u64,
-    pub retries: u64,
-    pub oversold: u64,
-    pub verdict: Verdict,
-    /// Its place among those that sold no more than there was.
-    #[serde(skip)]
-    rank: Option<usize>,
+row! {
+    pub struct BenchRow as row {
+        table "" => row.rank.map_or_else(|| Cell::number("-").tone(Tone::Bad), Cell::number);
+        pub strategy: StrategyName => Cell::text(row.strategy.name()).tone(if row.rank.is_some() { Tone::Strong } else { Tone::Dim });
+        /// Orders that were answered, a second.
+        pub qps: u64;
+        /// Milliseconds; none if nothing was answered.
+        pub mean: Option<f64> => time(row.mean), minor;
+        pub p50: Option<f64> => time(row.p50);
+        pub p90: Option<f64> => time(row.p90);
+        pub p99: Option<f64> => time(row.p99);
+        pub p99_9: Option<f64> as "p99.9" => time(row.p99_9);
+        pub errors: u64 => bad(row.errors);
+        pub retries: u64 => Cell::number(row.retries), minor;
+        pub oversold: u64 => bad(row.oversold);
+        pub verdict: Verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
+            Verdict::Ok => Tone::Good,
+            Verdict::Warn => Tone::Warn,
+            Verdict::Fail => Tone::Bad,
+        });
+        /// Its place among those that sold no more than there was.
+        hidden rank: Option<usize>;
+    }
 }
-
-columns!(row: BenchRow {
-    table "" => row.rank.map_or_else(|| Cell::number("-").tone(Tone::Bad), Cell::number);
-    strategy => Cell::text(row.strategy.name()).tone(if row.rank.is_some() { Tone::Strong } else { Tone::Dim });
-    qps;
-    mean => time(row.mean).minor();
-    p50 => time(row.p50);
-    p90 => time(row.p90);
-    p99 => time(row.p99);
-    p99_9 as "p99.9" => time(row.p99_9);
-    errors => bad(row.errors);
-    retries => Cell::number(row.retries).minor();
-    oversold => bad(row.oversold);
-    verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
-        Verdict::Ok => Tone::Good,
-        Verdict::Warn => Tone::Warn,
-        Verdict::Fail => Tone::Bad,
-    });
-});
 
 impl BenchRow {
     pub fn new(strategy: StrategyName, measured: &Measured, oversold: u64, judges: &[Judge]) -> Self {
@@ -95,4 +85,37 @@ fn time(millis: Option<f64>) -> Cell {
 fn bad(count: u64) -> Cell {
     let cell = Cell::number(count);
     if count > 0 { cell.tone(Tone::Bad) } else { cell }
+}
+
+row! {
+    /// What one strategy would sell.
+    pub struct BenchPlan as row {
+        strategy: &'static str;
+        activities: usize;
+        stock: u64;
+        per_user_limit: Option<u64> as "limit";
+        orders: Option<u64>;
+        clients: usize;
+    }
+}
+
+/// Shows it, after a look at the server: on a cluster each primary gets activities.
+pub fn show(args: &BenchArgs, terms: &Terms, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let nodes = store.primary_count()?.unwrap_or(1);
+    let orders = match args.until() {
+        Until::Orders(orders) => Some(orders),
+        Until::Elapsed(_) => None,
+    };
+    let plans = args.strategies().into_iter().map(|strategy| BenchPlan {
+        strategy: strategy.name(),
+        activities: terms.items * nodes,
+        stock: terms.stock.get(),
+        per_user_limit: terms.limit.map(Limit::get),
+        orders,
+        clients: args.clients,
+    });
+    let plans: Vec<BenchPlan> = plans.collect();
+    out.set_dry_run(true);
+    out.array(&plans)?;
+    Ok(Exit::Done)
 }

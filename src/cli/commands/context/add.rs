@@ -1,12 +1,12 @@
 //! `seckill context add`: the options that are given are those that are kept.
 
-use crate::cli::Global;
+use crate::cli::args::Global;
 use crate::cli::commands::context::file::ContextFile;
 use crate::cli::commands::context::row::ContextRow;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::contexts::{Context, check, name};
-use crate::cli::input::layouts;
+use crate::cli::input::yaml::contexts::{Context, check, name};
+use crate::cli::input::yaml::layouts;
 use crate::cli::output::Output;
 use crate::redis::connect::Target;
 
@@ -18,6 +18,11 @@ use crate::redis::connect::Target;
 /// A command that changes data of a protected context's server asks for the context's name, also if `--url`, the
 /// environment or another context names that server. Without a terminal it needs `--confirm NAME`; `--yes` is not enough.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill context add staging --url redis://10.0.1.5:6379 --layout sku --timezone Asia/Shanghai
+# The password comes from a program; changes ask for the name
+seckill context add sale --url rediss://ops@10.0.0.5 --password-command 'pass show sale' --protected
+")]
 pub struct AddArgs {
     /// Name of the context
     #[arg(value_name = "NAME", value_parser = name)]

@@ -6,15 +6,16 @@ mod row;
 
 use std::path::PathBuf;
 
-use crate::cli::Global;
+use crate::cli::args::Global;
 use crate::cli::commands::context::file::ContextFile;
 use crate::cli::commands::context::row::{ContextRow, FieldRow};
-use crate::cli::commands::target::{self, URL_VARIABLES};
 use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::contexts::{Context, Contexts, name};
+use crate::cli::input::yaml::contexts::{Context, Contexts, name};
 use crate::cli::output::{Format, Output};
+use crate::cli::shared::target;
+use crate::cli::shared::target::URL_VARIABLES;
 
 /// Name servers, and choose one
 ///
@@ -27,6 +28,15 @@ use crate::cli::output::{Format, Output};
 /// with such a URL, its layout and time zone are used, never its password or its certificates.
 #[derive(Debug, clap::Subcommand)]
 #[command(disable_help_subcommand = true)]
+#[command(after_long_help = "
+# The sale's server, protected against the wrong window
+seckill context add sale --url rediss://ops@10.0.0.5:6379 --password-file ~/.sale.pw --protected
+seckill context use sale
+# One command on another server
+seckill inspect --context staging
+# In a script, a change of a protected context needs its name
+seckill pause 1001 --confirm sale
+")]
 pub enum ContextCommand {
     List(ListArgs),
     Add(add::AddArgs),
@@ -39,10 +49,18 @@ pub enum ContextCommand {
 ///
 /// The one in use is marked by `*`. No password is shown.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill context list
+")]
 pub struct ListArgs {}
 
 /// Choose the current context
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill context use sale
+# No context from now on
+seckill context use --none
+")]
 pub struct UseArgs {
     /// Context to use from now on
     #[arg(value_name = "NAME", required_unless_present = "none", value_parser = name)]
@@ -56,6 +74,11 @@ pub struct UseArgs {
 ///
 /// No password is shown; of a password command only the program.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# The context in use
+seckill context show
+seckill context show staging
+")]
 pub struct ShowArgs {
     /// Context to show [default: the one in use]
     #[arg(value_name = "NAME", value_parser = name)]
@@ -66,6 +89,9 @@ pub struct ShowArgs {
 ///
 /// Nothing but the entry in the file is removed, not even its password file.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill context remove staging
+")]
 pub struct RemoveArgs {
     /// Context to remove
     #[arg(value_name = "NAME", value_parser = name)]

@@ -3,46 +3,31 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
-
-use crate::cli::input::contexts::Context;
-use crate::cli::input::password::program;
-use crate::cli::output::columns;
+use crate::cli::input::credentials::program;
+use crate::cli::input::yaml::contexts::Context;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Tone};
 use crate::model::layout::Layout;
 
-#[derive(Debug, Serialize)]
-pub struct ContextRow {
-    name: String,
-    /// Whether it is in use.
-    current: bool,
-    /// Without its password.
-    url: String,
-    layout: Option<Layout>,
-    timezone: Option<String>,
-    password_file: Option<String>,
-    /// Only the program: the rest may be a secret.
-    password_command: Option<String>,
-    cacert: Option<String>,
-    cert: Option<String>,
-    key: Option<String>,
-    protected: bool,
+row! {
+    pub struct ContextRow as row {
+        table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
+        name: String => Cell::text(&row.name).tone(Tone::Strong);
+        /// Whether it is in use.
+        data current: bool;
+        /// Without its password.
+        url: String, flexible;
+        layout: Option<Layout> => Cell::text(row.layout.map_or("", Layout::name));
+        timezone: Option<String>;
+        data password_file: Option<String>;
+        /// Only the program: the rest may be a secret.
+        data password_command: Option<String>;
+        data cacert: Option<String>;
+        data cert: Option<String>;
+        data key: Option<String>;
+        protected: bool => Cell::text(if row.protected { "yes" } else { "" }).tone(Tone::Warn);
+    }
 }
-
-columns!(row: ContextRow {
-    table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
-    name => Cell::text(&row.name).tone(Tone::Strong);
-    data current;
-    url => Cell::text(&row.url).flexible();
-    layout => Cell::text(row.layout.map_or("", Layout::name));
-    timezone => Cell::text(row.timezone.as_deref().unwrap_or_default());
-    data password_file;
-    data password_command;
-    data cacert;
-    data cert;
-    data key;
-    protected => Cell::text(if row.protected { "yes" } else { "" }).tone(Tone::Warn);
-});
 
 impl ContextRow {
     pub fn new(context: &Context, current: bool) -> Self {
@@ -66,17 +51,13 @@ impl ContextRow {
     }
 }
 
-/// A field of a context, a line of a table for people.
-#[derive(Debug, Serialize)]
-pub struct FieldRow {
-    field: &'static str,
-    value: String,
+row! {
+    /// A field of a context, a line of a table for people.
+    pub struct FieldRow as row {
+        field: &'static str => Cell::text(row.field).tone(Tone::Strong);
+        value: String, flexible;
+    }
 }
-
-columns!(row: FieldRow {
-    field => Cell::text(row.field).tone(Tone::Strong);
-    value => Cell::text(&row.value).flexible();
-});
 
 impl FieldRow {
     /// The fields that are set.

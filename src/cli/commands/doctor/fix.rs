@@ -1,6 +1,6 @@
 //! Commands that correct what was found, as they can be pasted into a shell.
 
-use crate::cli::Global;
+use crate::cli::args::Global;
 use crate::model::id::ActivityId;
 
 /// How commands for one server begin.

@@ -10,15 +10,14 @@ mod row;
 mod sale;
 mod scripts;
 mod show;
-mod slots;
 mod units;
 
 use crate::cli::commands::doctor::fix::{Fixes, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
-use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Format;
+use crate::cli::shared::session::Session;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::read::health::{Health, Node};
@@ -31,6 +30,14 @@ use crate::store::Store;
 ///
 /// What a managed server does not show, or this user may not ask, is `skip`.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# The server and all preheated activities
+seckill doctor
+# Before the sale of two of them
+seckill doctor 1001 1002
+# For cron: exit code 3 if anything fails
+seckill doctor -q -o jsonl
+")]
 pub struct DoctorArgs {
     /// Activities to check [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
@@ -51,7 +58,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
         servers(node, fixes, &health, store.scheme(), &mut rows);
     }
     if let (Some(slots), Some((node, fixes))) = (&health.slots, nodes.first()) {
-        rows.push(slots::slots(slots, &node.name, fixes).row(Check::Slots, "cluster"));
+        rows.push(replication::slots(slots, &node.name, fixes).row(Check::Slots, "cluster"));
     }
     rows.extend(rights::rows(&nodes, &rights, layout, health.slots.is_some()));
     if let Some(fixes) = fixes.first() {

@@ -1,8 +1,6 @@
 //! A check and how it went.
 
-use serde::Serialize;
-
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Tone};
 use crate::names;
 
@@ -156,22 +154,15 @@ impl Finding {
     }
 }
 
-/// One check of one server, activity or command.
-#[derive(Debug, Clone, Serialize)]
-pub struct CheckRow {
-    pub check: Check,
-    pub target: String,
-    pub status: CheckStatus,
-    pub found: String,
-    pub why: &'static str,
-    pub fix: Option<String>,
+row! {
+    /// One check of one server, activity or command.
+    #[derive(Clone)]
+    pub struct CheckRow as row {
+        pub check: Check => Cell::text(row.check.name());
+        pub target: String, flexible;
+        pub status: CheckStatus => Cell::text(row.status.name()).tone(row.status.tone());
+        pub found: String, flexible;
+        data pub why: &'static str;
+        data pub fix: Option<String>;
+    }
 }
-
-columns!(row: CheckRow {
-    check => Cell::text(row.check.name());
-    target => Cell::text(&row.target).flexible();
-    status => Cell::text(row.status.name()).tone(row.status.tone());
-    found => Cell::text(&row.found).flexible();
-    data why;
-    data fix;
-});

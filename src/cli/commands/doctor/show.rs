@@ -1,27 +1,19 @@
 //! The checks for people: a short table, then what is wrong, why it matters, and what to paste.
 
-use serde::Serialize;
-
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus};
 use crate::cli::commands::doctor::units::counted;
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Output, OutputError, Tone, wrapped};
 
-/// A line of the table: one check, or several of one kind that went well.
-#[derive(Debug, Serialize)]
-struct Line {
-    check: Check,
-    target: String,
-    status: CheckStatus,
-    found: String,
+row! {
+    /// A line of the table: one check, or several of one kind that went well.
+    struct Line as row {
+        check: Check => Cell::text(row.check.name());
+        target: String, flexible;
+        status: CheckStatus => Cell::text(row.status.name()).tone(row.status.tone());
+        found: String, flexible;
+    }
 }
-
-columns!(row: Line {
-    check => Cell::text(row.check.name());
-    target => Cell::text(&row.target).flexible();
-    status => Cell::text(row.status.name()).tone(row.status.tone());
-    found => Cell::text(&row.found).flexible();
-});
 
 /// Columns of text if nothing bounds them.
 const WIDTH: usize = 100;

@@ -2,10 +2,8 @@
 
 use std::str::FromStr;
 
-use serde::Serialize;
-
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::output::{Cell, Row, Tone, Warnings};
+use crate::cli::output::Warnings;
 use crate::model::activity::State;
 use crate::model::number::whole;
 
@@ -86,43 +84,6 @@ pub fn mark(rows: &mut [&mut ActivityRow], below: AlertBelow, warnings: &mut War
     any
 }
 
-/// A row with the column `alert`, of a command with `--alert-below`.
-#[derive(Serialize)]
-#[serde(transparent)]
-pub struct AlertRow<'a>(pub &'a ActivityRow);
-
-impl Row for AlertRow<'_> {
-    const FIELDS: &'static [&'static str] = &[
-        "activity",
-        "title",
-        "state",
-        "total",
-        "stock",
-        "sold",
-        "buyers",
-        "per_user_limit",
-        "starts_at",
-        "ends_at",
-        "held",
-        "in_transit",
-        "alert",
-    ];
-    const IS_SPARSE: bool = true;
-    const HEADINGS: &'static [&'static str] =
-        &["activity", "title", "state", "alert", "total", "stock", "sold", "", "limit"];
-
-    fn cells(&self) -> Vec<Cell> {
-        let mut cells = self.0.cells();
-        let alert = match self.0.alert {
-            Some(true) => Cell::text("low").tone(Tone::Bad),
-            Some(false) => Cell::text(""),
-            None => Cell::unknown(),
-        };
-        cells.insert(3, alert);
-        cells
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,13 +99,5 @@ mod tests {
         for text in ["", "0", "-1", "1.5", "%", "0%", "101%", "1.2345%", "1e3", " 5", "x%", "5.%", "100.001%"] {
             assert!(read(text).is_err(), "{text:?}");
         }
-    }
-
-    #[test]
-    fn a_row_that_may_be_marked_has_the_columns_of_any_row() {
-        let (last, first) = AlertRow::FIELDS.split_last().unwrap();
-        assert_eq!((*last, first), ("alert", ActivityRow::FIELDS));
-        let mut headings = AlertRow::HEADINGS.to_vec();
-        assert_eq!((headings.remove(3), headings), ("alert", ActivityRow::HEADINGS.to_vec()));
     }
 }

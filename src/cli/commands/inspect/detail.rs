@@ -3,12 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use serde::Serialize;
-
 use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::error::{Error, Result};
 use crate::cli::output::Warnings;
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::model::activity::Snapshot;
 use crate::model::activity::rules::PackedRules;
 use crate::model::activity::shard_plan::ShardPlan;
@@ -18,22 +16,16 @@ use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::store::Store;
 
-/// One activity, and if asked those who bought most of it.
-#[derive(Debug, Serialize)]
-pub struct ActivityDetail {
-    #[serde(flatten)]
-    pub activity: ActivityRow,
-    /// The largest first.
-    pub participants: Vec<ParticipantRow>,
-    /// How many participants there are besides.
-    pub more: u64,
+row! {
+    /// One activity, and if asked those who bought most of it.
+    pub struct ActivityDetail as _row {
+        flat pub activity: ActivityRow;
+        /// The largest first.
+        data pub participants: Vec<ParticipantRow>;
+        /// How many participants there are besides.
+        data pub more: u64;
+    }
 }
-
-columns!(_row: ActivityDetail {
-    data activity;
-    data participants;
-    data more;
-});
 
 /// Reads at most `top` participants of an activity, and warns of what is wrong with it.
 pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top: usize) -> Result<ActivityDetail> {

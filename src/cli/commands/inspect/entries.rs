@@ -2,53 +2,34 @@
 
 use std::collections::VecDeque;
 
-use memchr::memmem;
-use serde::Serialize;
-
 use crate::cli::error::Result;
-use crate::cli::output::Cell;
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::model::activity::Snapshot;
 use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::time::Millis;
 use crate::read::history::Carried;
 use crate::store::Store;
+use memchr::memmem;
 
 /// Orders that are kept, the newest: a bot may have thousands.
 const KEPT: usize = 1000;
 
-/// One order of the user, or one repair.
-#[derive(Debug, Serialize)]
-pub struct EntryRow {
-    pub id: EntryId,
-    pub n: usize,
-    pub time: Millis,
-    pub op: String,
-    /// Units bought or returned; the change by a repair.
-    pub quantity: Option<i64>,
-    /// Units that the user holds from here on; `None` if nobody knows.
-    pub holds: Option<i64>,
-    pub stock: Option<u64>,
-    pub request: Option<String>,
-    pub by: Option<String>,
-    pub reason: Option<String>,
-}
-
-columns!(row: EntryRow {
-    id as "entry";
-    data n;
-    time => Cell::text(row.time.to_second().to_string());
-    op => Cell::text(&row.op);
-    quantity;
-    holds;
-    data stock;
-    request => text(row.request.as_ref());
-    by => text(row.by.as_ref());
-    reason => text(row.reason.as_ref());
-});
-
-fn text(text: Option<&String>) -> Cell {
-    Cell::text(text.map(String::as_str).unwrap_or_default()).flexible()
+row! {
+    /// One order of the user, or one repair.
+    pub struct EntryRow as row {
+        pub id: EntryId as "entry";
+        data pub n: usize;
+        pub time: Millis;
+        pub op: String;
+        /// Units bought or returned; the change by a repair.
+        pub quantity: Option<i64>;
+        /// Units that the user holds from here on; `None` if nobody knows.
+        pub holds: Option<i64>;
+        data pub stock: Option<u64>;
+        pub request: Option<String>, flexible;
+        pub by: Option<String>, flexible;
+        pub reason: Option<String>, flexible;
+    }
 }
 
 /// A pause that was not ended.

@@ -1,19 +1,19 @@
 //! `inspect --user U --why` without an activity: all that a user did, activity by activity.
 
-use crate::cli::commands::hints;
 use crate::cli::commands::inspect::entries::{last, may_name, needle};
 use crate::cli::commands::inspect::why::units;
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
+use crate::cli::shared::hints;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
 use crate::read::history::Carried;
 use crate::store::Store;
 
 /// Activities without a ledger that are named; of more only the number is.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Streams a row of the ledger for each order of the user.
 pub fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -68,7 +68,7 @@ pub fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
     }
     rows.finish()?;
     if !without.is_empty() {
-        let named: Vec<String> = without.iter().take(MOST_NAMED).map(|activity| format!("`{activity}`")).collect();
+        let named: Vec<String> = without.iter().take(MAX_NAMED).map(|activity| format!("`{activity}`")).collect();
         let more = match without.len() - named.len() {
             0 => String::new(),
             more => format!(" and {more} more"),

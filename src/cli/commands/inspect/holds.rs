@@ -1,37 +1,27 @@
 //! `inspect --holds`: what is held open, by deadline.
 
-use serde::Serialize;
-
 use crate::cli::commands::inspect::detail;
 use crate::cli::commands::inspect::{exit, hints, missing, snapshots};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Output};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::order::hold::OpenHold;
 use crate::model::time::Millis;
 use crate::store::Store;
 
-/// One open hold.
-#[derive(Debug, Serialize)]
-struct HoldRow<'a> {
-    activity: &'a str,
-    request: String,
-    user: StoredUser,
-    quantity: u64,
-    deadline: Millis,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_hex: Option<String>,
+row! {
+    /// One open hold.
+    struct HoldRow<'a> as row {
+        activity: &'a str, flexible;
+        request: String, flexible;
+        user: StoredUser => Cell::text(row.user.to_string()), flexible;
+        quantity: u64;
+        deadline: Millis;
+        nested user_hex: Option<String>;
+    }
 }
-
-columns!(row: HoldRow<'_> {
-    activity => Cell::text(row.activity).flexible();
-    request => Cell::text(&row.request).flexible();
-    user => Cell::text(row.user.to_string()).flexible();
-    quantity;
-    deadline => Cell::text(row.deadline.to_second().to_string());
-}, sparse = true);
 
 /// Streams a row for each.
 pub fn run(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &mut Output) -> Result<Exit> {

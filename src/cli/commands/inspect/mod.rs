@@ -12,16 +12,16 @@ mod selection;
 mod watch;
 mod why;
 
-use crate::cli::commands::hints;
-use crate::cli::commands::inspect::alert::{AlertBelow, AlertRow};
+use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
 use crate::cli::commands::inspect::selection::{Selection, SortBy, Wanted, is_pattern};
 use crate::cli::commands::inspect::watch::WatchArgs;
-use crate::cli::commands::metrics::MetricsArgs;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
+use crate::cli::shared::hints;
+use crate::cli::shared::metrics::MetricsArgs;
 use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::between;
@@ -33,7 +33,7 @@ use crate::store::Store;
 const TOP: usize = 10;
 
 /// The most that `--top` shows, which are held in memory; `--all` streams.
-const MOST_TOP: u64 = 100_000;
+const MAX_TOP: u64 = 100_000;
 
 /// The most users that one call of the script takes.
 const USERS_IN_A_CALL: usize = 2000;
@@ -51,6 +51,36 @@ const USERS_IN_A_CALL: usize = 2000;
 /// (with json, jsonl and yaml in `status` too), the others are shown all the same, and the exit code is 3. What only a
 /// preheat knows (total, limit, window) is empty for an activity that another system created.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# All preheated activities
+seckill inspect
+# Metrics for node_exporter's textfile collector
+seckill inspect -o prometheus --to /var/lib/prometheus/node-exporter/seckill.prom
+# One activity and its 20 largest buyers
+seckill inspect 1001 --top 20
+# What one user holds and may still buy
+seckill inspect 1001 --user 12345
+# Why can this user not buy? What did the user do, everywhere?
+seckill inspect 1001 --user 12345 --why
+seckill inspect --user 12345 --why
+# What is held open, by deadline; what is overdue
+seckill inspect 1001 --holds
+seckill inspect --holds --overdue
+# The shards of an activity, a row each
+seckill inspect 1001 --shards
+# Which order has this request id?
+seckill inspect --request order-778
+# Every buyer, for a spreadsheet
+seckill inspect 1001 --all -o csv
+# Those on sale whose id begins with sku-, the fewest units first
+seckill inspect 'sku-*' --state live --sort stock
+# The sale as it runs: the screen is redrawn, what sells most comes first
+seckill inspect --watch --sort rate
+# The same for a program: a row per activity and interval
+seckill inspect --watch=10s -o jsonl
+# For cron: exit 3 if less than a tenth of a total is left
+seckill inspect --alert-below 10% -q
+")]
 pub struct InspectArgs {
     /// Activities to show, or patterns such as 'sku-*' [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
@@ -61,7 +91,7 @@ pub struct InspectArgs {
     #[arg(long, value_name = "USER", conflicts_with_all = ["top", "all"])]
     user: Vec<UserId>,
     /// Show this many of the largest buyers [default: 10]
-    #[arg(long, value_name = "N", requires = "activities", conflicts_with = "all", allow_hyphen_values = true, value_parser = between::<usize>(0, MOST_TOP))]
+    #[arg(long, value_name = "N", requires = "activities", conflicts_with = "all", allow_hyphen_values = true, value_parser = between::<usize>(0, MAX_TOP))]
     top: Option<usize>,
     /// Show every participant, in no particular order
     #[arg(long)]
@@ -195,10 +225,10 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
 fn list(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let (details, exit) = shown(activities, 0, args, store, out)?;
     let rows: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
-    match args.alert_below {
-        Some(_) => out.array(&rows.iter().map(AlertRow).collect::<Vec<_>>())?,
-        None => out.array(&rows)?,
+    if args.alert_below.is_some() {
+        out.choose(&["alert"]);
     }
+    out.array(&rows)?;
     Ok(exit)
 }
 
@@ -264,10 +294,10 @@ fn missing(snapshots: &[Snapshot]) -> impl Iterator<Item = &ActivityId> {
 pub fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
     let (activities, participants): (Vec<ActivityRow>, Vec<_>) =
         details.into_iter().map(|detail| (detail.activity, (detail.participants, detail.more))).unzip();
-    match activities.iter().any(|row| row.alert.is_some()) {
-        true => out.table(None, &activities.iter().map(AlertRow).collect::<Vec<_>>())?,
-        false => out.table(None, &activities)?,
+    if activities.iter().any(|row| row.alert.is_some()) {
+        out.choose(&["alert"]);
     }
+    out.table(None, &activities)?;
     for (activity, (participants, more)) in activities.iter().zip(participants) {
         if participants.is_empty() {
             continue;
@@ -311,7 +341,6 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
 
 /// Every participant, page by page.
 fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let is_flat = !out.format().is_nested();
     let snapshots = snapshots(activities, store, out)?;
     let mut warnings = out.warnings();
     for snapshot in &snapshots {
@@ -326,7 +355,7 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
         for part in snapshot.parts() {
             store.participants(&part, |user, units| {
                 let bought = units.map_err(|text| invalid.add(user, &text)).ok();
-                stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought, is_flat))?;
+                stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought))?;
                 Ok::<_, Error>(())
             })?;
         }

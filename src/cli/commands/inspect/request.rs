@@ -1,15 +1,13 @@
 //! `inspect --request R`: finds an order by its request id, or by the `<job>:<line>` of a file.
 
-use serde::Serialize;
-
 use crate::audit::evidence::request_record::RequestRecord;
-use crate::cli::commands::hints;
 use crate::cli::commands::inspect::entries::{last, may_name, needle};
-use crate::cli::commands::sharded;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Output};
+use crate::cli::shared::hints;
+use crate::cli::shared::sharded;
 use crate::error::StoreError;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::ledger::{Entry, EntryId, Op};
@@ -18,54 +16,33 @@ use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::store::Store;
 
-/// What became of an order in one activity.
-#[derive(Debug, Clone, Serialize)]
-pub struct RequestRow {
-    request: String,
-    activity: String,
-    status: Status,
-    /// `multi_deduct` of an order of several activities, if that is known.
-    op: Option<String>,
-    user: Option<String>,
-    quantity: Option<i64>,
-    stock: Option<u64>,
-    id: Option<EntryId>,
-    n: Option<usize>,
-    time: Option<Millis>,
-    by: Option<String>,
-    reason: Option<String>,
-    /// Of a hold: how it is now, and when and by whom it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<HoldState>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended_at: Option<Millis>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended_by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_hex: Option<String>,
+row! {
+    /// What became of an order in one activity.
+    #[derive(Clone)]
+    pub struct RequestRow as row {
+        data request: String;
+        activity: String;
+        status: Status => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
+        /// `multi_deduct` of an order of several activities, if that is known.
+        op: Option<String>, flexible;
+        user: Option<String> => match &row.user_hex {
+            Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
+            None => text(row.user.as_ref()),
+        };
+        quantity: Option<i64>;
+        data stock: Option<u64>;
+        id: Option<EntryId> as "entry" => row.id.map_or_else(Cell::unknown, Cell::number);
+        data n: Option<usize>;
+        time: Option<Millis> => row.time.map_or_else(Cell::unknown, |time| Cell::text(time.to_second().to_string()));
+        by: Option<String>, flexible;
+        reason: Option<String>, flexible;
+        /// Of a hold: how it is now, and when and by whom it ended.
+        sparse state: Option<HoldState>;
+        sparse ended_at: Option<Millis>;
+        sparse ended_by: Option<String>;
+        sparse user_hex: Option<String>;
+    }
 }
-
-columns!(row: RequestRow {
-    data request;
-    activity => Cell::text(&row.activity);
-    status => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
-    op => text(row.op.as_ref());
-    user => match &row.user_hex {
-        Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
-        None => text(row.user.as_ref()),
-    };
-    quantity;
-    data stock;
-    id as "entry" => row.id.map_or_else(Cell::unknown, Cell::number);
-    data n;
-    time => row.time.map_or_else(Cell::unknown, |time| Cell::text(time.to_second().to_string()));
-    by => text(row.by.as_ref());
-    reason => text(row.reason.as_ref());
-    data state;
-    data ended_at;
-    data ended_by;
-    data user_hex;
-}, sparse = true);
 
 impl RequestRow {
     /// ``the hold `h1` was released in `1001` at 2026-11-21T10:00:00Z by ann@desk``; nothing of an open one.

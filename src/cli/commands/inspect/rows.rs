@@ -1,8 +1,6 @@
 //! What inspect shows, and a run at its end: activities, participants, and who holds how many.
 
-use serde::Serialize;
-
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Field, Tone};
 use crate::model::activity::{Snapshot, State};
 use crate::model::id::StoredUser;
@@ -10,29 +8,45 @@ use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 
-/// One activity at one instant.
-#[derive(Debug, Serialize)]
-pub struct ActivityRow {
-    pub(crate) activity: String,
-    pub(crate) title: Option<String>,
-    pub(crate) state: &'static str,
-    pub(crate) total: Option<u64>,
-    pub(crate) stock: Option<u64>,
-    pub(crate) sold: Option<i64>,
-    pub(crate) buyers: Option<u64>,
-    pub(crate) per_user_limit: Option<u64>,
-    pub(crate) starts_at: Option<Millis>,
-    pub(crate) ends_at: Option<Millis>,
-    /// Units of `sold` that are held open.
-    pub(crate) held: Option<u64>,
-    /// Of a sharded activity: units on their way from one shard to another, neither in `stock` nor in `sold`.
-    pub(crate) in_transit: Option<i64>,
-    /// Only if something is wrong; `state` says it too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) status: Option<Status>,
-    /// Whether too few units are left: only if somebody asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) alert: Option<bool>,
+row! {
+    /// One activity at one instant.
+    pub struct ActivityRow as row {
+        pub(crate) activity: String => Cell::text(&row.activity).tone(Tone::Strong);
+        pub(crate) title: Option<String>, flexible;
+        pub(crate) state: &'static str => row.state_cell();
+        optional table "alert" => match row.alert {
+            Some(true) => Cell::text("low").tone(Tone::Bad),
+            Some(false) => Cell::text(""),
+            None => Cell::unknown(),
+        };
+        pub(crate) total: Option<u64>;
+        pub(crate) stock: Option<u64> => match row.stock {
+            Some(stock) => with_transit(stock, row.in_transit.unwrap_or_default()).tone(match row.alert {
+                Some(true) => Tone::Bad,
+                _ if stock == 0 => Tone::Warn,
+                _ => Tone::Plain,
+            }),
+            stock => stock.cell(),
+        };
+        pub(crate) sold: Option<i64> => match row.sold {
+            Some(sold) if sold < 0 => Cell::number(sold).tone(Tone::Bad),
+            Some(sold) => with_held(sold, row.held.unwrap_or_default()),
+            sold => sold.cell(),
+        };
+        table "" => row.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
+        data pub(crate) buyers: Option<u64>;
+        pub(crate) per_user_limit: Option<u64> as "limit";
+        data pub(crate) starts_at: Option<Millis>;
+        data pub(crate) ends_at: Option<Millis>;
+        /// Units of `sold` that are held open.
+        data pub(crate) held: Option<u64>;
+        /// Of a sharded activity: units on their way from one shard to another, neither in `stock` nor in `sold`.
+        data pub(crate) in_transit: Option<i64>;
+        /// Only if something is wrong; `state` says it too.
+        nested pub(crate) status: Option<Status>;
+        /// Whether too few units are left: only if somebody asked.
+        optional data pub(crate) alert: Option<bool>;
+    }
 }
 
 impl ActivityRow {
@@ -84,33 +98,6 @@ fn less(total: u64, stock: u64) -> Option<i64> {
     i64::try_from(total).ok()?.checked_sub(i64::try_from(stock).ok()?)
 }
 
-columns!(row: ActivityRow {
-    activity => Cell::text(&row.activity).tone(Tone::Strong);
-    title => Cell::text(row.title.as_deref().unwrap_or_default()).flexible();
-    state => row.state_cell();
-    total;
-    stock => match row.stock {
-        Some(stock) => with_transit(stock, row.in_transit.unwrap_or_default()).tone(match row.alert {
-            Some(true) => Tone::Bad,
-            _ if stock == 0 => Tone::Warn,
-            _ => Tone::Plain,
-        }),
-        stock => stock.cell(),
-    };
-    sold => match row.sold {
-        Some(sold) if sold < 0 => Cell::number(sold).tone(Tone::Bad),
-        Some(sold) => with_held(sold, row.held.unwrap_or_default()),
-        sold => sold.cell(),
-    };
-    table "" => row.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
-    data buyers;
-    per_user_limit as "limit";
-    data starts_at;
-    data ends_at;
-    data held;
-    data in_transit;
-}, sparse = true);
-
 impl ActivityRow {
     /// The state, and when an upcoming activity starts.
     fn state_cell(&self) -> Cell {
@@ -142,13 +129,13 @@ pub(crate) fn tone(state: &str) -> Tone {
     tones.into_iter().find_map(|(known, tone)| (known.name() == state).then_some(tone)).unwrap_or(Tone::Bad)
 }
 
-#[derive(Debug, Serialize)]
-pub struct ParticipantRow {
-    user: StoredUser,
-    bought: Bought,
-    left: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_hex: Option<String>,
+row! {
+    pub struct ParticipantRow as row {
+        user: StoredUser => Cell::text(row.user.to_string()), flexible;
+        bought: Bought;
+        left: Option<u64> => left_cell(row.left);
+        sparse user_hex: Option<String>;
+    }
 }
 
 impl ParticipantRow {
@@ -159,58 +146,47 @@ impl ParticipantRow {
     }
 }
 
-columns!(row: ParticipantRow {
-    user => Cell::text(row.user.to_string()).flexible();
-    bought;
-    left => left_cell(row.left);
-    data user_hex;
-}, sparse = true);
-
-/// One participant among all of them.
-#[derive(Debug, Serialize)]
-pub struct BuyerRow<'a> {
-    activity: &'a str,
-    user: Option<&'a str>,
-    /// `None` if the record is no number.
-    bought: Option<Bought>,
-    /// A column has to be there for every user; else only those whose id is not UTF-8 have the field.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_hex: Option<Option<String>>,
+row! {
+    /// One participant among all of them.
+    pub struct BuyerRow<'a> as row {
+        activity: &'a str;
+        user: Option<&'a str> => row.user_cell();
+        /// `None` if the record is no number.
+        bought: Option<Bought>;
+        /// Of an id that is not UTF-8.
+        sparse user_hex: Option<String>;
+    }
 }
 
 impl<'a> BuyerRow<'a> {
-    /// What a user holds, with every column if `is_flat`.
-    pub fn new(activity: &'a str, user: &'a [u8], bought: Option<Bought>, is_flat: bool) -> Self {
+    /// What a user holds.
+    pub fn new(activity: &'a str, user: &'a [u8], bought: Option<Bought>) -> Self {
         let text = std::str::from_utf8(user).ok();
-        let hex = text.is_none().then(|| StoredUser::new(user).hex());
-        Self { activity, user: text, bought, user_hex: if is_flat { Some(hex) } else { hex.map(Some) } }
+        let user_hex = text.is_none().then(|| StoredUser::new(user).hex());
+        Self { activity, user: text, bought, user_hex }
     }
 
     fn user_cell(&self) -> Cell {
-        let hex = || self.user_hex.clone().flatten().map(|hex| format!("hex:{hex}"));
+        let hex = || self.user_hex.as_ref().map(|hex| format!("hex:{hex}"));
         Cell::text(self.user.map(str::to_owned).or_else(hex).unwrap_or_default())
     }
 }
 
-columns!(row: BuyerRow<'_> {
-    activity;
-    user => row.user_cell();
-    bought;
-    data user_hex;
-});
-
-/// What a user who was asked for holds of an activity.
-#[derive(Debug, Serialize)]
-pub struct HolderRow {
-    activity: String,
-    user: String,
-    bought: Option<Bought>,
-    per_user_limit: Option<u64>,
-    left: Option<u64>,
-    /// Units of `bought` that are held open.
-    held: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<Status>,
+row! {
+    /// What a user who was asked for holds of an activity.
+    pub struct HolderRow as row {
+        activity: String => Cell::text(&row.activity).tone(Tone::Strong);
+        user: String, flexible;
+        bought: Option<Bought> => match row.bought {
+            Some(Bought::Units(units)) => with_held(units, row.held),
+            bought => bought.cell(),
+        };
+        per_user_limit: Option<u64> as "limit";
+        left: Option<u64> => left_cell(row.left);
+        /// Units of `bought` that are held open.
+        data held: u64;
+        nested status: Option<Status>;
+    }
 }
 
 impl HolderRow {
@@ -230,18 +206,6 @@ impl HolderRow {
         }
     }
 }
-
-columns!(row: HolderRow {
-    activity => Cell::text(&row.activity).tone(Tone::Strong);
-    user => Cell::text(&row.user).flexible();
-    bought => match row.bought {
-        Some(Bought::Units(units)) => with_held(units, row.held),
-        bought => bought.cell(),
-    };
-    per_user_limit as "limit";
-    left => left_cell(row.left);
-    data held;
-}, sparse = true);
 
 /// A number of units, with how many of them are held open, if any.
 fn with_held(units: impl std::fmt::Display, held: u64) -> Cell {

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::cli::commands::hints;
 use crate::cli::commands::inspect::detail;
 use crate::cli::commands::inspect::entries::{EntryRow, UserEntries, last};
 use crate::cli::commands::inspect::missing;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::columns;
-use crate::cli::output::{Cell, Format, Output};
+use crate::cli::output::row;
+use crate::cli::output::{Format, Output};
+use crate::cli::shared::hints;
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Meta, Snapshot};
 use crate::model::id::{ActivityId, UserId};
@@ -21,44 +21,28 @@ use crate::model::time::Millis;
 use crate::read::history::Carried;
 use crate::store::Store;
 
-/// The answer. `status` is what a purchase of one unit would get.
-#[derive(Debug, Serialize)]
-struct WhyRow {
-    activity: String,
-    user: String,
-    status: Status,
-    /// Units that the user can buy now.
-    can_buy: u64,
-    state: &'static str,
-    stock: Option<u64>,
-    bought: Option<Bought>,
-    per_user_limit: Option<u64>,
-    starts_at: Option<Millis>,
-    ends_at: Option<Millis>,
-    /// What the ledger has of the user.
-    ledger_bought: Option<i64>,
-    ledger_refunded: Option<i64>,
-    ledger_holds: Option<i64>,
-    /// Entries up to here were trimmed.
-    trimmed_until: Option<Millis>,
+row! {
+    /// The answer. `status` is what a purchase of one unit would get.
+    struct WhyRow as row {
+        activity: String;
+        user: String, flexible;
+        status: Status;
+        /// Units that the user can buy now.
+        can_buy: u64;
+        state: &'static str;
+        stock: Option<u64>;
+        bought: Option<Bought>;
+        per_user_limit: Option<u64> as "limit";
+        data starts_at: Option<Millis>;
+        data ends_at: Option<Millis>;
+        /// What the ledger has of the user.
+        data ledger_bought: Option<i64>;
+        data ledger_refunded: Option<i64>;
+        data ledger_holds: Option<i64>;
+        /// Entries up to here were trimmed.
+        data trimmed_until: Option<Millis>;
+    }
 }
-
-columns!(row: WhyRow {
-    activity => Cell::text(&row.activity);
-    user => Cell::text(&row.user).flexible();
-    status;
-    can_buy;
-    state => Cell::text(row.state);
-    stock;
-    bought;
-    per_user_limit as "limit";
-    data starts_at;
-    data ends_at;
-    data ledger_bought;
-    data ledger_refunded;
-    data ledger_holds;
-    data trimmed_until;
-});
 
 /// The answer with its reasons.
 #[derive(Debug, Serialize)]

@@ -9,7 +9,6 @@ pub mod trim;
 
 use std::str::FromStr;
 
-use crate::cli::commands::hints;
 use crate::cli::commands::ledger::exec::Loader;
 use crate::cli::commands::ledger::feed::{Delivery, feed};
 use crate::cli::commands::ledger::rows::LedgerRow;
@@ -17,7 +16,9 @@ use crate::cli::commands::ledger::sources::Sources;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
-use crate::cli::output::{Format, Output, Renaming, Row};
+use crate::cli::output::{Column, Format, Output, Renaming, Row};
+use crate::cli::shared::hints;
+use crate::cli::shared::session::Session;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
 use crate::model::number::between;
@@ -38,18 +39,27 @@ use crate::store::Store;
 /// An activity whose name is a command's comes after `--`: `seckill ledger -- trim`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, disable_help_subcommand = true)]
+#[command(override_usage = "seckill ledger [OPTIONS] ACTIVITY...|--all\n       \
+             seckill ledger trim [OPTIONS] ACTIVITY...|--all --before TIME")]
+#[command(after_long_help = "
+# Everything that happened to an activity
+seckill ledger 1001
+# The history of one user
+seckill ledger 1001 --user 12345
+# The last hour, in the time zone of the shop
+seckill ledger 1001 --since 1h --timezone Asia/Shanghai
+# Watch the sale
+seckill ledger 1001 --follow
+# Feed a database: rows are acknowledged after the loader succeeded
+seckill ledger --all --group warehouse --exec ./load.sh -o csv
+# For a queue whose consumers know other names
+seckill ledger --all --group queue --follow -o jsonl --map user=userId,quantity=qty
+")]
 pub struct LedgerArgs {
     #[command(subcommand)]
     command: Option<LedgerCommand>,
     #[command(flatten)]
     shown: ShowArgs,
-}
-
-impl LedgerArgs {
-    /// What changes data; showing does not.
-    pub fn trim(&self) -> Option<&trim::TrimArgs> {
-        self.command.as_ref().map(|LedgerCommand::Trim(args)| args)
-    }
 }
 
 /// What else can be done to a ledger.
@@ -142,13 +152,19 @@ fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
         )
         .hint("add `-o jsonl`, or leave `--map` out"));
     }
-    let fields: Vec<&str> = LedgerRow::FIELDS.iter().copied().chain(["shard", "user_hex"]).collect();
+    let fields: Vec<&str> = Column::names(LedgerRow::FIELDS, &[]).into_iter().chain(["shard", "user_hex"]).collect();
     Renaming::joined(map, &fields).map(Some).map_err(|why| Failure::usage(format!("`--map`: {why}")))
 }
 
-/// Shows ledgers.
-pub fn run(args: &LedgerArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let args = &args.shown;
+/// Shows or trims ledgers.
+pub fn run(args: &LedgerArgs, session: &mut Session) -> Result<Exit> {
+    match &args.command {
+        Some(LedgerCommand::Trim(trim)) => session.change(trim, trim::run),
+        None => session.with(|store, out| show(&args.shown, store, out)),
+    }
+}
+
+fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let names = names(&args.map, out)?;
     out.set_names(names.clone());
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;

@@ -2,10 +2,10 @@
 
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::commands::ledger::sources::{Sources, end_of_activity};
-use crate::cli::commands::sharded::each_merged;
 use crate::cli::error::Result;
 use crate::cli::interrupt;
 use crate::cli::output::RowStream;
+use crate::cli::shared::sharded::each_merged;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
 use crate::store::Store;

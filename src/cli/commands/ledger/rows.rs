@@ -1,60 +1,40 @@
 //! The rows of a ledger: one for each order of an entry, or one for an entry without orders.
 
-use serde::Serialize;
-
 use crate::audit::ledger_state::transfers::Direction;
-use crate::cli::output::Cell;
-use crate::cli::output::columns;
+use crate::cli::output::row;
+use crate::cli::output::{Cell, Field};
 use crate::model::id::{ActivityId, StoredUser, UserId};
 use crate::model::ledger::{Entry, EntryId, Op, OrderTexts};
 use crate::model::time::Millis;
 
-/// One thing that happened. `(activity, id, n)` is a key.
-#[derive(Debug, Serialize)]
-pub struct LedgerRow {
-    activity: String,
-    id: EntryId,
-    /// Numbers the orders of an entry, from 1 on.
-    n: usize,
-    time: Millis,
-    op: String,
-    user: Option<String>,
-    quantity: Option<i64>,
-    stock: Option<u64>,
-    request: Option<String>,
-    by: Option<String>,
-    reason: Option<String>,
-    /// The other shard of a transfer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shard: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_hex: Option<String>,
+row! {
+    /// One thing that happened. `(activity, id, n)` is a key.
+    pub struct LedgerRow as row {
+        activity: String, flexible;
+        data id: EntryId;
+        /// Numbers the orders of an entry, from 1 on.
+        data n: usize;
+        time: Millis;
+        op: String;
+        user: Option<String> => row.user_cell();
+        quantity: Option<i64>;
+        stock: Option<u64>;
+        request: Option<String>, flexible;
+        by: Option<String>, flexible;
+        reason: Option<String>, flexible;
+        /// The other shard of a transfer.
+        nested shard: Option<String>;
+        nested user_hex: Option<String>;
+    }
 }
 
 // Without `id` and `n` in tables: they give the reason room, and only machines need them.
-columns!(row: LedgerRow {
-    activity => Cell::text(&row.activity).flexible();
-    data id;
-    data n;
-    time => Cell::text(row.time.to_second().to_string());
-    op => Cell::text(&row.op);
-    user => row.user_cell();
-    quantity;
-    stock;
-    request => text(row.request.as_ref());
-    by => text(row.by.as_ref());
-    reason => text(row.reason.as_ref());
-}, sparse = true);
 
 impl LedgerRow {
     fn user_cell(&self) -> Cell {
         let hex = self.user_hex.as_ref().map(|hex| format!("hex:{hex}"));
-        text(self.user.as_ref().or(hex.as_ref()))
+        self.user.clone().or(hex).cell().flexible()
     }
-}
-
-fn text(text: Option<&String>) -> Cell {
-    Cell::text(text.map(String::as_str).unwrap_or_default()).flexible()
 }
 
 /// The rows of an entry, of all users or of one, each given to `each`.

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::hints;
 use crate::cli::commands::ledger::Since;
-use crate::cli::commands::sharded::expand;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
+use crate::cli::shared::hints;
+use crate::cli::shared::sharded::expand;
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
 use crate::model::status::Status;

@@ -2,17 +2,15 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
-
 use crate::admin::trim::{Sums, Trim, Untrimmed};
-use crate::cli::Mutating;
-use crate::cli::commands::rows::warn_of_corrupt;
-use crate::cli::commands::session::Changing;
-use crate::cli::commands::sharded::expand;
+use crate::cli::args::Mutating;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Output, Tone};
+use crate::cli::shared::outcome::warn_of_corrupt;
+use crate::cli::shared::session::changing;
+use crate::cli::shared::sharded::expand;
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
 use crate::model::status::Status;
@@ -28,6 +26,13 @@ use crate::store::Store;
 /// The single orders are lost: who bought when, by which request. Order records that are older than what was removed
 /// cannot be compared any more. Request ids stay, so no order is applied twice.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "seckill ledger trim [OPTIONS] ACTIVITY...|--all --before TIME")]
+#[command(after_long_help = "
+seckill ledger trim 1001 --before 2026-11-12 --dry-run
+seckill ledger trim 1001 --before 2026-11-12
+# Keep a week of all preheated activities: one question
+seckill ledger trim --all --before 7d
+")]
 pub struct TrimArgs {
     /// Activities whose ledgers to trim
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
@@ -44,41 +49,26 @@ pub struct TrimArgs {
     mutating: Mutating,
 }
 
-impl Changing for TrimArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.mutating
+changing!(TrimArgs: mutating, activities);
+
+row! {
+    struct TrimRow<'a> as row {
+        activity: &'a str, flexible;
+        status: &'static str => Cell::text(row.status).tone(if row.status == OK { Tone::Good } else { Tone::Bad });
+        removed: u64;
+        users: Option<usize>;
+        from: Option<EntryId> as "begins at";
+        time: Option<Millis> => Cell::known(row.time);
     }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.activities.iter()
-    }
+    changed if row.removed > 0
 }
-
-#[derive(Debug, Serialize)]
-struct TrimRow<'a> {
-    activity: &'a str,
-    status: &'static str,
-    removed: u64,
-    users: Option<usize>,
-    from: Option<EntryId>,
-    time: Option<Millis>,
-}
-
-columns!(row: TrimRow<'_> {
-    activity => Cell::text(row.activity).flexible();
-    status => Cell::text(row.status).tone(if row.status == OK { Tone::Good } else { Tone::Bad });
-    removed;
-    users;
-    from as "begins at";
-    time;
-}, changed if row.removed > 0);
 
 const OK: &str = "ok";
 /// A consumer group still needs what should go.
 const UNREAD: &str = "unread";
 
 /// Activities that a question names; the others are counted.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// What is to be done to one ledger.
 struct Planned<'a> {
@@ -255,7 +245,7 @@ fn question(work: &[&Planned<'_>], before: Millis) -> String {
         };
     }
     let entries: u64 = work.iter().filter_map(|planned| planned.counts).map(|(entries, _)| entries).sum();
-    let named: Vec<String> = work.iter().take(MOST_NAMED).map(|planned| format!("`{}`", planned.activity)).collect();
+    let named: Vec<String> = work.iter().take(MAX_NAMED).map(|planned| format!("`{}`", planned.activity)).collect();
     let more = match work.len() - named.len() {
         0 => String::new(),
         more => format!(" and {more} more"),

@@ -2,16 +2,16 @@
 
 use crate::admin::adopt::{Adoptable, Finished, Stage};
 use crate::admin::adoption::{Adopted, Found, Unadoptable};
-use crate::cli::commands::consent::Consent;
-use crate::cli::commands::hints;
 use crate::cli::commands::preheat::PreheatArgs;
 use crate::cli::commands::preheat::explain;
 use crate::cli::commands::preheat::row::PreheatRow;
-use crate::cli::commands::session::Session;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
+use crate::cli::shared::hints;
+use crate::cli::shared::session::Consent;
+use crate::cli::shared::session::Session;
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;
 use crate::model::number::Units;

@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::cli::commands::hints;
 use crate::cli::commands::preheat::PreheatArgs;
 use crate::cli::commands::preheat::explain;
 use crate::cli::commands::preheat::question;
-use crate::cli::commands::preheat::row::PreheatRow;
+use crate::cli::commands::preheat::row::{self, PreheatRow};
 use crate::cli::error::{Result, advice};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
+use crate::cli::shared::hints;
 use crate::model::activity::{Action, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::store::Store;
 
 /// Rows of a plan that a terminal shows before the result; the others are counted.
-const MOST_PLANNED: usize = 20;
+const MAX_PLANNED: usize = 20;
 
 /// Shows the plan or carries it out, one activity at a time.
 pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -50,15 +50,7 @@ pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Ou
         explain(&results, how, out);
     }
     out.set_dry_run(args.mutating.dry_run);
-    if failed.is_none() || !results.is_empty() {
-        let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
-        out.array(&rows)?;
-    }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    let refused = results.iter().any(|result| !result.status.is_done());
-    Ok(if refused { Exit::Refused } else { Exit::Done })
+    row::show(&results, failed, out)
 }
 
 /// What would become of each activity.
@@ -84,10 +76,10 @@ fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bo
         return Ok(false);
     }
     let rows: Vec<PreheatRow<'_>> =
-        concerned.iter().take(MOST_PLANNED).map(|result| PreheatRow::planned(result)).collect();
+        concerned.iter().take(MAX_PLANNED).map(|result| PreheatRow::planned(result)).collect();
     out.table(Some("Plan"), &rows)?;
-    if concerned.len() > MOST_PLANNED {
-        out.note(format!("and {} activities more", concerned.len() - MOST_PLANNED));
+    if concerned.len() > MAX_PLANNED {
+        out.note(format!("and {} activities more", concerned.len() - MAX_PLANNED));
     }
     explain(planned, how, out);
     Ok(true)

@@ -7,7 +7,7 @@ use crate::model::status::Status;
 use crate::model::time::Millis;
 
 /// Activities whose differences are listed; the others are counted.
-const MOST: usize = 20;
+const MAX_NAMED: usize = 20;
 
 /// Says in what activities change or differ, which keys are corrupt, and what can be done.
 pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
@@ -27,8 +27,8 @@ pub fn differences(results: &[Preheated], out: &Output) {
     };
     let mut concerned: Vec<&Preheated> = results.iter().filter(is_concerned).collect();
     concerned.sort_by_key(|result| !result.loses_window());
-    for result in concerned.iter().take(MOST) {
-        crate::cli::commands::rows::warn_of_corrupt(&mut out.warnings(), result.corrupt.as_ref());
+    for result in concerned.iter().take(MAX_NAMED) {
+        crate::cli::shared::outcome::warn_of_corrupt(&mut out.warnings(), result.corrupt.as_ref());
         for removed in result.removed() {
             out.note(format!("{}: {}, so it is removed", result.activity, in_words(removed)));
         }
@@ -36,8 +36,8 @@ pub fn differences(results: &[Preheated], out: &Output) {
             out.note(format!("{}: {}", result.activity, in_words(difference)));
         }
     }
-    if concerned.len() > MOST {
-        out.note(format!("and {} activities more", concerned.len() - MOST));
+    if concerned.len() > MAX_NAMED {
+        out.note(format!("and {} activities more", concerned.len() - MAX_NAMED));
     }
 }
 

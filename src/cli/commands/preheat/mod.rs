@@ -10,14 +10,14 @@ mod row;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use crate::cli::Mutating;
-use crate::cli::commands::consent::Consent;
-use crate::cli::commands::session::Session;
+use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::activities;
-use crate::cli::input::fixture;
 use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
+use crate::cli::input::yaml::fixture;
+use crate::cli::shared::session::Consent;
+use crate::cli::shared::session::Session;
 use crate::model::activity::Plan;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
@@ -34,6 +34,27 @@ pub use crate::cli::commands::preheat::explain::explain;
 /// `--reset` (starts over: purchases, ledger and requests are removed) is given.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("of_one").args(["stock", "adopt"]).multiple(false)))]
+#[command(override_usage = "seckill preheat [OPTIONS] FILE...\n       \
+             seckill preheat [OPTIONS] --from FILE\n       \
+             seckill preheat [OPTIONS] --id ID --stock N\n       \
+             seckill preheat [OPTIONS] --restore DIR")]
+#[command(after_long_help = "
+# One activity
+seckill preheat --id 1001 --stock 50 --per-user-limit 2 --title phone
+# All activities of a fixture; see the plan first
+seckill preheat sale.yaml --dry-run
+seckill preheat sale.yaml
+# 20 units more for a live sale; purchases stay
+seckill preheat --id 1001 --stock 70 --update
+# The same, unless somebody else changed the total meanwhile
+seckill preheat --id 1001 --stock 70 --update --if-total 50
+# Take over an activity that another system created
+seckill preheat --id 1001 --adopt
+# Hundreds of activities from a list
+seckill preheat --from activities.csv
+# Bring back what was archived
+seckill preheat --restore /backup/sales/1001.seckill.1
+")]
 pub struct PreheatArgs {
     /// YAML fixtures; - is standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["id", "from", "restore"], conflicts_with_all = ["id", "from", "restore"])]

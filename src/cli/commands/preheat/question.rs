@@ -8,7 +8,7 @@ use crate::model::order::Bought;
 use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
-const MOST: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Asks about every activity that would be reset, with server, units sold and what is not given and goes, those first that
 /// lose their window; `None` if nothing is destroyed.
@@ -19,7 +19,7 @@ pub fn reset(results: &[Preheated], store: &mut Store) -> Result<Option<String>>
         return Ok(None);
     }
     let mut named = Vec::new();
-    for result in lost.iter().take(MOST) {
+    for result in lost.iter().take(MAX_NAMED) {
         let removed: Vec<String> = result.removed().into_iter().map(before_in_words).collect();
         let removed = match &removed[..] {
             [] => String::new(),
@@ -28,7 +28,7 @@ pub fn reset(results: &[Preheated], store: &mut Store) -> Result<Option<String>>
         named.push(format!("`{}` ({}{removed})", result.activity, sold(result, store)?));
     }
     let mut text = named.join(", ");
-    if let Some(rest) = lost.get(MOST..).filter(|rest| !rest.is_empty()) {
+    if let Some(rest) = lost.get(MAX_NAMED..).filter(|rest| !rest.is_empty()) {
         let units: u64 = rest.iter().filter_map(|result| units_sold(result)).sum();
         text += &format!(" and {} more ({units} units sold)", rest.len());
     }

@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use crate::admin::restore::{Restorable, Restored};
-use crate::cli::commands::consent::Consent;
 use crate::cli::commands::preheat::PreheatArgs;
-use crate::cli::commands::preheat::row::PreheatRow;
-use crate::cli::commands::rows::warn_of_corrupt;
-use crate::cli::commands::session::Session;
+use crate::cli::commands::preheat::row;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::archive::{Archive, find};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
+use crate::cli::shared::outcome::warn_of_corrupt;
+use crate::cli::shared::session::Consent;
+use crate::cli::shared::session::Session;
 use crate::model::activity::{Action, Preheated};
 use crate::model::archive::Part;
 use crate::model::id::ActivityId;
@@ -59,15 +59,7 @@ pub fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Resul
         }
     }
     out.set_dry_run(args.mutating.dry_run);
-    if failed.is_none() || !results.is_empty() {
-        let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
-        out.array(&rows)?;
-    }
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    let refused = results.iter().any(|result| !result.status.is_done());
-    Ok(if refused { Exit::Refused } else { Exit::Done })
+    row::show(&results, failed, out)
 }
 
 /// The archives that are wanted, each activity once.

@@ -1,26 +1,30 @@
-//! The row of `preheat`.
+//! The rows of `preheat`.
 
-use serde::Serialize;
-
-use crate::cli::output::Cell;
-use crate::cli::output::columns;
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::Exit;
+use crate::cli::output::row;
+use crate::cli::output::{Cell, Output};
 use crate::model::activity::{Action, Preheated};
 use crate::model::status::Status;
 
-/// What was done to one activity, or would be.
-#[derive(Debug, Serialize)]
-pub struct PreheatRow<'a> {
-    activity: &'a str,
-    action: Action,
-    status: Status,
-    total_before: Option<u64>,
-    total: Option<u64>,
-    stock_before: Option<u64>,
-    stock: Option<u64>,
-    per_user_limit: Option<u64>,
-    /// Whether it is shown before it is done.
-    #[serde(skip)]
-    is_planned: bool,
+row! {
+    /// What was done to one activity, or would be.
+    pub struct PreheatRow<'a> as row {
+        activity: &'a str, flexible;
+        action: Action => Cell::text(row.action.name());
+        status: Status => match row.status {
+            Status::Ok if row.is_planned => Cell::text("planned"),
+            status => Cell::status(status),
+        };
+        data total_before: Option<u64>;
+        total: Option<u64> => moved(row.total_before, row.total);
+        data stock_before: Option<u64>;
+        stock: Option<u64> => moved(row.stock_before, row.stock);
+        per_user_limit: Option<u64> as "limit";
+        /// Whether it is shown before it is done.
+        hidden is_planned: bool;
+    }
+    changed if row.status == Status::Ok && row.action != Action::Unchanged
 }
 
 impl<'a> PreheatRow<'a> {
@@ -44,19 +48,13 @@ impl<'a> PreheatRow<'a> {
     }
 }
 
-columns!(row: PreheatRow<'_> {
-    activity => Cell::text(row.activity).flexible();
-    action => Cell::text(row.action.name());
-    status => match row.status {
-        Status::Ok if row.is_planned => Cell::text("planned"),
-        status => Cell::status(status),
-    };
-    data total_before;
-    total => moved(row.total_before, row.total);
-    data stock_before;
-    stock => moved(row.stock_before, row.stock);
-    per_user_limit as "limit";
-}, changed if row.status == Status::Ok && row.action != Action::Unchanged);
+/// Shows what was done, until something failed.
+pub fn show(results: &[Preheated], failed: Option<Error>, out: &mut Output) -> Result<Exit> {
+    let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
+    out.array_until::<_, Error>(&rows, failed)?;
+    let refused = results.iter().any(|result| !result.status.is_done());
+    Ok(if refused { Exit::Refused } else { Exit::Done })
+}
 
 /// `50 → 80` if a number changes, else the number.
 fn moved(before: Option<u64>, after: Option<u64>) -> Cell {

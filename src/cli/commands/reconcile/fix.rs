@@ -8,14 +8,14 @@ use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::audit::result::{Audit, Verdict};
-use crate::cli::commands::consent::Consent;
-use crate::cli::commands::reconcile::emit::Emit;
+use crate::cli::args::replicas;
+use crate::cli::commands::reconcile::unrecorded::Emit;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::plan_row::PlanRow;
-use crate::cli::output::{Format, Output, OutputFile};
-use crate::cli::replicas;
+use crate::cli::input::plan::PlanRow;
+use crate::cli::output::{Output, OutputFile};
+use crate::cli::shared::session::Consent;
 use crate::model::number::between;
 use crate::model::order::reason;
 use crate::store::Store;
@@ -146,9 +146,9 @@ impl FixArgs {
         if wanted > 0 && !is_dry && !self.yes {
             confirm(&repairs, &transfers, out)?;
         }
-        let moved = self.repair_transfers(&transfers, store, out.format());
+        let moved = self.repair_transfers(&transfers, store);
         let Applied { rows, error } = match moved.error {
-            None => apply(&repairs, is_dry, self.reason.as_deref(), out.format(), store),
+            None => apply(&repairs, is_dry, self.reason.as_deref(), store),
             error => Applied { rows: Vec::new(), error },
         };
         let verdicts = self.verdicts(audits, &rows, &moved.rows);
@@ -158,12 +158,12 @@ impl FixArgs {
     }
 
     /// Makes up for what transfers between shards lack.
-    fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store, format: Format) -> Applied {
+    fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store) -> Applied {
         let mut moved = Applied { rows: Vec::with_capacity(transfers.len()), error: None };
         for transfer in transfers {
             let status = if self.dry_run { Ok(Repaired::Ok) } else { store.repair_transfer(transfer) };
             match status {
-                Ok(status) => moved.rows.push(RepairRow::of_transfer(transfer, status, format)),
+                Ok(status) => moved.rows.push(RepairRow::of_transfer(transfer, status)),
                 Err(error) => {
                     moved.error = Some(error.into());
                     break;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::audit::class::Class;
 use crate::audit::result::{Audit, Difference, Held, Verdict};
-use crate::cli::output::prometheus::{Exposition, Family, Kind};
+use crate::cli::output::format::prometheus::{Exposition, Family, Kind};
 
 const fn gauge(name: &'static str, help: &'static str) -> Family {
     Family { name, help, kind: Kind::Gauge }

@@ -1,11 +1,9 @@
 //! `seckill reconcile`: prove that stock, participants and ledger agree, or say what differs.
 
-mod emit;
 mod fix;
 mod metrics;
 mod orders;
 mod report;
-pub mod sharded;
 mod unrecorded;
 mod wanted;
 
@@ -18,13 +16,13 @@ use crate::cli::commands::reconcile::wanted::Wanted;
 use crate::audit::judgement::judge;
 use crate::audit::judgement::sharded::judge_shards;
 use crate::audit::result::{Audit, Verdict};
-use crate::cli::commands::hints;
-use crate::cli::commands::metrics::MetricsArgs;
-use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::records::Sharded;
 use crate::cli::output::{Format, Output};
+use crate::cli::shared::hints;
+use crate::cli::shared::metrics::MetricsArgs;
+use crate::cli::shared::session::Session;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
@@ -45,6 +43,21 @@ use std::time::Instant;
 /// Order records are summed by user; negative rows are refunds. They are compared with the ledger as of their own
 /// time. A column `ledger` may hold the id of the ledger entry that a record was made of.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# An audit for Prometheus, whatever it finds
+seckill reconcile -o prometheus --to /var/lib/prometheus/node-exporter/audit.prom
+# All preheated activities
+seckill reconcile
+# Against an export of the orders
+seckill reconcile 1001 --orders orders.csv --map user=buyer_id,activity=sku
+# Against the database; a failed export is noticed
+seckill reconcile --orders-cmd 'mysql --batch shop -e \"select …\"' --format mysql
+# What the database lacks, to be delivered to it again
+seckill reconcile 1001 --orders orders.csv --emit missing_order -o csv
+# Repair what differs: see the plan first
+seckill reconcile 1001 --fix --dry-run
+seckill reconcile 1001 --fix
+")]
 pub struct ReconcileArgs {
     /// Activities to audit [default: all preheated]
     ///
@@ -140,7 +153,7 @@ fn audited(
     out: &Output,
 ) -> Result<(Vec<Audit>, LeftOut)> {
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
-    let sharded = sharded::of(&named, store)?;
+    let sharded = wanted::of(&named, store)?;
     if args.orders.is_given() && store.layout() == Layout::Cluster {
         of_no_shard(&named)?;
     }
@@ -264,7 +277,7 @@ fn finish(
         is_dry_run: fix.dry_run,
     };
     if fix.emit.is_some() {
-        emit::print(audits, out)?;
+        unrecorded::print(audits, out)?;
     } else if out.format() == Format::Table || !fix.fix {
         view(None).show(out)?;
     }
@@ -303,7 +316,7 @@ fn repairs_title(is_dry_run: bool) -> &'static str {
 
 /// The verdict about one activity, as a step of a fixture wants it.
 pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
-    Ok(sharded::audit(activity, total, store)?.verdict)
+    Ok(wanted::audit(activity, total, store)?.verdict)
 }
 
 /// 7 if anything differs or cannot be proven, 3 if there is no such activity.

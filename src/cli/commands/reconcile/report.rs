@@ -5,33 +5,39 @@ use serde::Serialize;
 use crate::audit::class::Class;
 use crate::audit::result::{Audit, Difference, Held, Proof, Verdict};
 use crate::cli::commands::repair::RepairRow;
-use crate::cli::commands::stored_user::{self, UserHex, user_hex};
 use crate::cli::error::Result;
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone};
 use crate::model::id::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
-const MOST_NOTES: usize = 50;
-const MOST_NOTES_OF_ONE: usize = 10;
+const MAX_NOTES: usize = 50;
+const MAX_NOTES_OF_ONE: usize = 10;
 
 /// Differences that people see without `--differences`.
 const FIRST_DIFFERENCES: usize = 20;
 
-/// One activity.
-#[derive(Debug, Serialize)]
-struct AuditRow<'a> {
-    activity: &'a str,
-    verdict: Verdict,
-    proof: Proof,
-    total: Option<u64>,
-    stock: Option<u64>,
-    bought: Option<i64>,
-    expected_stock: Option<i64>,
-    stock_drift: Option<i64>,
-    differences: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    in_transit: Option<i64>,
+row! {
+    /// One activity.
+    struct AuditRow<'a> as row {
+        activity: &'a str, flexible;
+        verdict: Verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
+            Verdict::Match => Tone::Good,
+            Verdict::Unproven | Verdict::Unsettled => Tone::Warn,
+            Verdict::Drift | Verdict::NotPreheated => Tone::Bad,
+        });
+        proof: Proof => Cell::text(row.proof.name());
+        total: Option<u64>;
+        stock: Option<u64>;
+        bought: Option<i64>;
+        expected_stock: Option<i64> as "expected";
+        stock_drift: Option<i64> as "drift" => match row.stock_drift {
+            Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
+            drift => drift.cell(),
+        };
+        differences: usize;
+        sparse in_transit: Option<i64>;
+    }
 }
 
 impl<'a> AuditRow<'a> {
@@ -51,40 +57,15 @@ impl<'a> AuditRow<'a> {
     }
 }
 
-columns!(row: AuditRow<'_> {
-    activity => Cell::text(row.activity).flexible();
-    verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
-        Verdict::Match => Tone::Good,
-        Verdict::Unproven | Verdict::Unsettled => Tone::Warn,
-        Verdict::Drift | Verdict::NotPreheated => Tone::Bad,
-    });
-    proof => Cell::text(row.proof.name());
-    total;
-    stock;
-    bought;
-    expected_stock as "expected";
-    stock_drift as "drift" => match row.stock_drift {
-        Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
-        drift => drift.cell(),
-    };
-    differences;
-    data in_transit;
-}, sparse = true);
-
-/// How many differences of a class an activity has.
-#[derive(Debug, Serialize)]
-struct ClassRow<'a> {
-    activity: &'a str,
-    class: Class,
-    differences: u64,
+row! {
+    /// How many differences of a class an activity has.
+    struct ClassRow<'a> as row {
+        activity: &'a str, flexible;
+        class: Class => class_cell(row.class);
+        differences: u64;
+        table "it means" => Cell::text(meaning(row.class)).flexible();
+    }
 }
-
-columns!(row: ClassRow<'_> {
-    activity => Cell::text(row.activity).flexible();
-    class => class_cell(row.class);
-    differences;
-    table "it means" => Cell::text(meaning(row.class)).flexible();
-});
 
 /// What a class means, for people.
 fn meaning(class: Class) -> &'static str {
@@ -106,22 +87,25 @@ fn meaning(class: Class) -> &'static str {
     }
 }
 
-/// One thing that differs.
-#[derive(Debug, Serialize)]
-struct DifferenceRow<'a> {
-    activity: &'a str,
-    user: Option<&'a StoredUser>,
-    class: Class,
-    redis: Option<&'a Held>,
-    ledger: Option<&'a Held>,
-    orders: Option<&'a Held>,
-    count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user_hex: UserHex,
+row! {
+    /// One thing that differs.
+    struct DifferenceRow<'a> as row {
+        activity: &'a str, flexible;
+        user: Option<&'a StoredUser> => match row.count {
+            Some(count) => Cell::text(format!("({count} users)")).flexible(),
+            None => row.user.cell().flexible(),
+        };
+        class: Class => class_cell(row.class);
+        redis: Option<&'a Held> => held_cell(row.redis);
+        ledger: Option<&'a Held> => held_cell(row.ledger);
+        orders: Option<&'a Held> => held_cell(row.orders);
+        data count: Option<u64>;
+        sparse user_hex: Option<String>;
+    }
 }
 
 impl<'a> DifferenceRow<'a> {
-    fn new(activity: &'a str, difference: &'a Difference, format: Format) -> Self {
+    fn new(activity: &'a str, difference: &'a Difference) -> Self {
         let Difference { user, class, redis, ledger, orders, count, shard } = difference;
         Self {
             // What concerns a shard as a whole can be audited and repaired there.
@@ -132,24 +116,10 @@ impl<'a> DifferenceRow<'a> {
             ledger: ledger.as_ref(),
             orders: orders.as_ref(),
             count: *count,
-            user_hex: user_hex(user.as_ref(), format),
+            user_hex: user.as_ref().and_then(StoredUser::user_hex),
         }
     }
 }
-
-columns!(row: DifferenceRow<'_> {
-    activity => Cell::text(row.activity).flexible();
-    user => match row.count {
-        Some(count) => Cell::text(format!("({count} users)")).flexible(),
-        None => stored_user::cell(row.user),
-    };
-    class => class_cell(row.class);
-    redis => held_cell(row.redis);
-    ledger => held_cell(row.ledger);
-    orders => held_cell(row.orders);
-    data count;
-    data user_hex;
-});
 
 fn held_cell(held: Option<&Held>) -> Cell {
     match held {
@@ -186,7 +156,7 @@ pub fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
     let mut printed = 0;
     let total: usize = audits.iter().map(|audit| audit.notes.len()).sum();
     for audit in audits {
-        let most = MOST_NOTES_OF_ONE.min(MOST_NOTES - printed);
+        let most = MAX_NOTES_OF_ONE.min(MAX_NOTES - printed);
         for note in audit.notes.iter().take(most) {
             out.warn(format!("{}: {note}", audit.activity));
             printed += 1;
@@ -242,7 +212,7 @@ impl View<'_> {
             Format::Jsonl | Format::Csv | Format::Tsv | Format::Prometheus => {
                 out.keep_changes(self.repairs.unwrap_or_default())?;
                 if self.differences {
-                    return stream(self.rows(out.format()), out);
+                    return stream(self.rows(), out);
                 }
                 stream(self.audits.iter().map(AuditRow::new), out)
             }
@@ -255,7 +225,7 @@ impl View<'_> {
         out.document(&Document {
             verdict: self.verdict,
             activities: self.audits.iter().map(AuditRow::new).collect(),
-            differences: self.rows(out.format()).collect(),
+            differences: self.rows().collect(),
             repairs: self.repairs.map(|rows| rows.iter().map(|row| RepairDocument { row, dry_run }).collect()),
         })
     }
@@ -270,17 +240,17 @@ impl View<'_> {
         out.line("")?;
         let all: usize = self.audits.iter().map(|audit| audit.differences.len()).sum();
         let most = if self.differences { all } else { FIRST_DIFFERENCES };
-        stream(self.rows(out.format()).take(most), out)?;
+        stream(self.rows().take(most), out)?;
         if all > most {
             out.note(format!("{} more differences; `--differences` shows all", all - most));
         }
         Ok(())
     }
 
-    fn rows(&self, format: Format) -> impl Iterator<Item = DifferenceRow<'_>> {
+    fn rows(&self) -> impl Iterator<Item = DifferenceRow<'_>> {
         self.audits.iter().flat_map(move |audit| {
             let activity = audit.activity.as_str();
-            audit.differences.iter().map(move |difference| DifferenceRow::new(activity, difference, format))
+            audit.differences.iter().map(move |difference| DifferenceRow::new(activity, difference))
         })
     }
 }

@@ -2,12 +2,14 @@
 //! export that is at fault: so it is one difference with a count, and nothing is done about it unasked.
 
 use crate::audit::class::Class;
-use crate::audit::result::Audit;
-use crate::cli::output::Output;
-use crate::model::id::ActivityId;
+use crate::audit::result::{Audit, MissingOrder};
+use crate::cli::error::Result;
+use crate::cli::output::row;
+use crate::cli::output::{Format, Output, OutputError};
+use crate::model::id::{ActivityId, StoredUser};
 
 /// Notes about single activities; of more only the number is said.
-const MOST_NOTES: usize = 5;
+const MAX_NOTES: usize = 5;
 
 /// Activities that `--fix` and `--emit` leave out.
 #[derive(Default)]
@@ -23,11 +25,11 @@ impl LeftOut {
 
     /// Says which they are.
     pub fn report(&self, out: &Output) {
-        for activity in self.0.iter().take(MOST_NOTES) {
+        for activity in self.0.iter().take(MAX_NOTES) {
             out.note(format!("`{activity}` was left out: it has sales, and the order records have no row of it"));
         }
-        if self.0.len() > MOST_NOTES {
-            out.note(format!("{} more such activities were left out", self.0.len() - MOST_NOTES));
+        if self.0.len() > MAX_NOTES {
+            out.note(format!("{} more such activities were left out", self.0.len() - MAX_NOTES));
         }
         if let Some(activity) = self.0.first() {
             out.hint(format!(
@@ -36,4 +38,43 @@ impl LeftOut {
             ));
         }
     }
+}
+
+/// Differences that can be printed as order rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Emit {
+    /// Units that were taken and that no order record has; of a user who has some records, the rest
+    MissingOrder,
+}
+
+row! {
+    /// An order that no record has.
+    struct EmittedRow<'a> as row {
+        activity: &'a str;
+        user: Option<&'a StoredUser>, flexible;
+        quantity: u64;
+        sparse user_hex: Option<String>;
+    }
+}
+
+impl<'a> EmittedRow<'a> {
+    fn new(activity: &'a str, missing: &'a MissingOrder) -> Self {
+        let user = missing.user.as_ref();
+        Self { activity, user, quantity: missing.quantity, user_hex: user.and_then(StoredUser::user_hex) }
+    }
+}
+
+/// Prints what is to be delivered again, a JSON object a line unless another format is asked for.
+pub fn print(audits: &[Audit], out: &mut Output) -> Result<(), OutputError> {
+    let mut rows = audits.iter().flat_map(|audit| {
+        let activity = audit.activity.as_str();
+        audit.missing_orders.iter().map(move |missing| EmittedRow::new(activity, missing))
+    });
+    if out.format() == Format::Table {
+        return rows.try_for_each(|row| out.line(&serde_json::to_string(&row)?));
+    }
+    let mut stream = out.stream()?;
+    rows.try_for_each(|row| stream.push(&row))?;
+    stream.finish()
 }

@@ -19,7 +19,7 @@ use crate::model::number::between;
 use crate::store::Store;
 
 /// The most that `--top` shows, which are held in memory.
-const MOST_TOP: u64 = 100_000;
+const MAX_TOP: u64 = 100_000;
 
 /// Report on a sale: how it went, over time
 ///
@@ -33,12 +33,22 @@ const MOST_TOP: u64 = 100_000;
 ///
 /// csv and tsv have the figures alone; json, jsonl and yaml also the timeline, the events and the buyers.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# How the sale went: sell-through, pace, refunds, buyers
+seckill report 1001
+# The same, and as a picture
+seckill report 1001 --svg sale.svg
+# The three largest buyers
+seckill report 1001 --top 3 -o json | jq '.[0].top_buyers'
+# A row for a spreadsheet
+seckill report 1001 -o csv
+")]
 pub struct ReportArgs {
     /// Activity to report on
     #[arg(value_name = "ACTIVITY")]
     activity: ActivityId,
     /// Show this many of the largest buyers
-    #[arg(long, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = between::<usize>(0, MOST_TOP))]
+    #[arg(long, value_name = "N", default_value = "10", allow_hyphen_values = true, value_parser = between::<usize>(0, MAX_TOP))]
     top: usize,
     /// Draw the report as a picture into FILE
     ///

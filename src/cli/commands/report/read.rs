@@ -1,6 +1,5 @@
 //! Everything that is known of a sale.
 
-use crate::cli::commands::hints;
 use crate::cli::commands::inspect::detail::TopBuyers;
 use crate::cli::commands::inspect::rows::ParticipantRow;
 use crate::cli::commands::report::row::{Figures, MarkRow, RangeRow, ReportRow};
@@ -8,6 +7,7 @@ use crate::cli::commands::report::series::Series;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
+use crate::cli::shared::hints;
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Meta, Snapshot, State};
 use crate::model::id::{ActivityId, StoredUser};

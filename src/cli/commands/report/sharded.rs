@@ -2,12 +2,12 @@
 
 use anyhow::Context;
 
-use crate::cli::commands::hints;
 use crate::cli::commands::report::read::{Report, buyers, snapshot, with_ledger};
 use crate::cli::commands::report::series::Series;
-use crate::cli::commands::sharded::{each_merged, refuse};
 use crate::cli::error::Result;
 use crate::cli::output::Output;
+use crate::cli::shared::hints;
+use crate::cli::shared::sharded::{each_merged, refuse};
 use crate::model::activity::{Meta, Snapshot};
 use crate::model::id::ActivityId;
 use crate::model::ledger::{Entry, EntryId};

@@ -13,8 +13,8 @@ use crate::report::Mark;
 
 /// Columns if nothing bounds them, and the most and fewest that are used.
 const WIDTH: usize = 100;
-const MOST: usize = 140;
-const FEWEST: usize = 40;
+const MAX_WIDTH: usize = 140;
+const MIN_WIDTH: usize = 40;
 /// Lines of the charts.
 const SOLD_LINES: usize = 8;
 const RATE_LINES: usize = 6;
@@ -23,7 +23,7 @@ const RETURNED_LINES: usize = 2;
 const NAMES: usize = 11;
 
 pub fn show(report: &Report, out: &mut Output) -> Result<()> {
-    let width = out.terminal().width.unwrap_or(WIDTH).clamp(FEWEST, MOST);
+    let width = out.terminal().width.unwrap_or(WIDTH).clamp(MIN_WIDTH, MAX_WIDTH);
     header(report, out)?;
     for Fact { name, text, tone } in facts::all(report) {
         for (nth, line) in wrapped(&text, width - NAMES).into_iter().enumerate() {
@@ -102,7 +102,7 @@ fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) -> R
     let most_total = series.periods.iter().filter_map(|period| period.total).max().map_or(0.0, to_f64);
     let full = most_sold.max(most_total).max(1.0);
     // The labels of both charts are as wide as the widest number can be.
-    let narrow = series.columns(MOST);
+    let narrow = series.columns(MAX_WIDTH);
     let pace = Pace::of(&narrow);
     let peak = |columns: &[Period]| columns.iter().map(|column| pace.bought(column)).fold(0.0, f64::max);
     let labels = count_of(full).len().max(count_of(peak(&narrow)).len()).max(5);

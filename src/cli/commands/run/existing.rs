@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
-use crate::cli::input::fixture::{Fixture, FixtureOperation};
+use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation};
 use crate::cli::output::Output;
 use crate::model::activity::{Action, Preheated, Snapshot};
 use crate::model::id::ActivityId;
@@ -12,7 +12,7 @@ use crate::model::status::Status;
 use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
-const MOST: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Asks before steps change activities that exist already.
 ///
@@ -35,10 +35,13 @@ pub fn ask(fixtures: &[Fixture], planned: &[Preheated], yes: bool, store: &mut S
             }
         }
     }
-    let mut named: Vec<String> =
-        existing.iter().take(MOST).map(|snapshot| format!("`{}` ({})", snapshot.activity, sold(snapshot))).collect();
-    if existing.len() > MOST {
-        named.push(format!("{} more", existing.len() - MOST));
+    let mut named: Vec<String> = existing
+        .iter()
+        .take(MAX_NAMED)
+        .map(|snapshot| format!("`{}` ({})", snapshot.activity, sold(snapshot)))
+        .collect();
+    if existing.len() > MAX_NAMED {
+        named.push(format!("{} more", existing.len() - MAX_NAMED));
     }
     let server = store.server_name();
     Ok(out.confirm(&format!("Change activities that exist already on `{server}`: {}?", named.join(", ")), false)?)

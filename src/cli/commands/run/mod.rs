@@ -1,7 +1,6 @@
 //! `seckill run`: drive YAML fixtures: preheat, steps, expectations.
 
 mod existing;
-mod observed;
 mod perform;
 mod preheat;
 mod report;
@@ -10,16 +9,17 @@ mod sale;
 
 use std::collections::HashSet;
 
-use crate::cli::Mutating;
-use crate::cli::commands::consent::Consent;
-use crate::cli::commands::run::observed::Observed;
+use crate::cli::args::Mutating;
+use crate::cli::commands::run::report::Observed;
 use crate::cli::commands::run::report::{RunReport, StepRow};
-use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::input::fixture::{self, Fixture, Step};
+use crate::cli::input::yaml::fixture;
+use crate::cli::input::yaml::fixture::{Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
+use crate::cli::shared::session::Consent;
+use crate::cli::shared::session::Session;
 use crate::model::id::ActivityId;
 use crate::store::Store;
 
@@ -32,6 +32,14 @@ use crate::store::Store;
 /// Steps that change an activity which this run did not create need a yes. A `rush`, which invents its buyers, runs
 /// only on activities that this run created, unless `--yes` is given.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+# Preheat, run the steps, check the expectations
+seckill run fixtures/seckill.yaml
+# On a private server
+seckill run fixtures/seckill.yaml --embedded
+# Run all steps, also after one that failed
+seckill run sale.yaml --keep-going
+")]
 pub struct RunArgs {
     /// YAML fixtures, run in this order; - is standard input
     #[arg(value_name = "FIXTURE", required = true)]
@@ -114,7 +122,7 @@ fn drive(
             }
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
             let observed = perform::perform(&step.operation, may_rush, store, out)?;
-            crate::cli::commands::rows::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
+            crate::cli::shared::outcome::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
             let number = report.steps.len() + 1;
             let differences = differences(step, &observed);
             let passed = (!observed.cut_short).then_some(differences.is_empty());

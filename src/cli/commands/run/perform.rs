@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::admin::activities::{Pause, Paused};
 use crate::cli::commands::reconcile;
-use crate::cli::commands::run::observed::{Observed, known};
+use crate::cli::commands::run::report::{Observed, known};
 use crate::cli::commands::run::rush;
 use crate::cli::error::Result;
-use crate::cli::input::fixture::FixtureOperation;
+use crate::cli::input::yaml::fixture::FixtureOperation;
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::model::id::ActivityId;

@@ -2,7 +2,7 @@
 
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
-use crate::cli::input::fixture::Fixture;
+use crate::cli::input::yaml::fixture::Fixture;
 use crate::cli::output::Output;
 use crate::model::activity::{Action, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;

@@ -3,34 +3,40 @@
 use serde::Serialize;
 
 use crate::cli::commands::inspect::detail::ActivityDetail;
-use crate::cli::commands::run::observed::{Observed, in_words};
 use crate::cli::commands::run::sale;
 use crate::cli::error::Result;
-use crate::cli::input::fixture::{Expectation, Fixture, FixtureOperation, Step};
-use crate::cli::output::columns;
+use crate::cli::input::yaml::fixture::{Expectation, Fixture, FixtureOperation, Step};
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Format, Output, Tone};
 use crate::model::id::ActivityId;
 use crate::model::number::Quantity;
-use crate::model::order::RefundOf;
+use crate::model::order::{Corrupt, RefundOf};
 use crate::model::status::Status;
 use crate::store::Store;
 
-#[derive(Debug, Serialize)]
-pub struct StepRow {
-    step: usize,
-    operation: &'static str,
-    /// `None` if the step was only planned.
-    status: Option<&'static str>,
-    expected: Option<String>,
-    passed: Option<bool>,
-    /// The operation with all that belongs to it, for people.
-    #[serde(skip)]
-    operation_words: String,
-    #[serde(skip)]
-    expected_words: String,
-    /// What came of it, for people, if the expectation does not say it.
-    #[serde(skip)]
-    result: String,
+row! {
+    pub struct StepRow as row {
+        step: usize;
+        operation: &'static str => Cell::text(&row.operation_words).flexible();
+        /// `None` if the step was only planned.
+        status: Option<&'static str> => row.status.map_or_else(Cell::unknown, |word| row.ended(word));
+        expected: Option<String> => match row.expected_words.as_str() {
+            "" => Cell::unknown(),
+            expected => Cell::text(expected).tone(Tone::Dim).flexible(),
+        };
+        passed: Option<bool> => match row.passed {
+            Some(true) => Cell::text("✓").tone(Tone::Good),
+            Some(false) => Cell::text("✗").tone(Tone::Bad),
+            None => Cell::unknown(),
+        };
+        /// The operation with all that belongs to it, for people.
+        hidden operation_words: String;
+        hidden expected_words: String;
+        /// What came of it, for people, if the expectation does not say it.
+        hidden result: String;
+    }
+    changed if row.operation != "reconcile"
+        && row.status.and_then(Status::named).is_none_or(|status| status == Status::Ok)
 }
 
 impl StepRow {
@@ -65,22 +71,6 @@ impl StepRow {
         }
     }
 }
-
-columns!(row: StepRow {
-    step;
-    operation => Cell::text(&row.operation_words).flexible();
-    status => row.status.map_or_else(Cell::unknown, |word| row.ended(word));
-    expected => match row.expected_words.as_str() {
-        "" => Cell::unknown(),
-        expected => Cell::text(expected).tone(Tone::Dim).flexible(),
-    };
-    passed => match row.passed {
-        Some(true) => Cell::text("✓").tone(Tone::Good),
-        Some(false) => Cell::text("✗").tone(Tone::Bad),
-        None => Cell::unknown(),
-    };
-}, changed if row.operation != "reconcile"
-    && row.status.and_then(Status::named).is_none_or(|status| status == Status::Ok));
 
 impl StepRow {
     /// `refused: phone out_of_stock`: the status, and what the expectation leaves open. A refusal that was expected
@@ -183,4 +173,28 @@ impl RunReport {
 struct Document<'a> {
     steps: &'a [StepRow],
     activities: Vec<ActivityDetail>,
+}
+
+#[derive(Debug, Default)]
+pub struct Observed {
+    /// The name of its status, or of its verdict.
+    pub word: &'static str,
+    /// Counts that can be expected; those of absent keys are not among them.
+    pub counts: Vec<(&'static str, u64)>,
+    /// Which items of a multi-deduct fell short, in words.
+    pub short: String,
+    pub corrupt: Option<Corrupt>,
+    /// Whether Ctrl-C ended it before it was done.
+    pub cut_short: bool,
+}
+
+/// The counts that are there.
+pub fn known<const N: usize>(counts: [(&'static str, Option<u64>); N]) -> Vec<(&'static str, u64)> {
+    counts.into_iter().filter_map(|(name, count)| Some((name, count?))).collect()
+}
+
+/// `stock 48, bought 2`: some counts in words.
+pub fn in_words(counts: &[(&str, u64)]) -> String {
+    let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    words.join(", ")
 }

@@ -4,13 +4,13 @@ use std::num::NonZeroUsize;
 
 use crate::bench::{Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files};
 use crate::cli::commands::bench::too_many;
-use crate::cli::commands::hints;
 use crate::cli::commands::run::existing;
-use crate::cli::commands::run::observed::{Observed, in_words, known};
+use crate::cli::commands::run::report::{Observed, in_words, known};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Failure;
-use crate::cli::input::fixture::{Fixture, FixtureOperation, Rush};
+use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation, Rush};
 use crate::cli::output::Output;
+use crate::cli::shared::hints;
 use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId};
 use crate::model::order::Bought;

@@ -2,18 +2,16 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
-
 use crate::cli::commands::inspect::detail::{self, ActivityDetail};
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::error::Result;
-use crate::cli::input::fixture::Fixture;
-use crate::cli::output::columns;
+use crate::cli::input::yaml::fixture::Fixture;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Output, Row, Tone};
 use crate::model::id::ActivityId;
 use crate::store::Store;
 
-const MOST_ACTIVITIES: usize = 50;
+const MAX_ACTIVITIES: usize = 50;
 
 /// How many participants of each.
 const TOP: usize = 3;
@@ -24,9 +22,9 @@ pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
     let defined = fixtures.iter().flat_map(|fixture| &fixture.activities).map(|plan| &plan.id);
     let named = fixtures.iter().flat_map(|fixture| &fixture.steps).flat_map(|step| step.operation.activities());
     let mut all: Vec<ActivityId> = defined.chain(named).filter(|id| seen.insert(*id)).cloned().collect();
-    if all.len() > MOST_ACTIVITIES {
-        out.note(format!("the first {MOST_ACTIVITIES} of {} activities; `seckill inspect` shows all", all.len()));
-        all.truncate(MOST_ACTIVITIES);
+    if all.len() > MAX_ACTIVITIES {
+        out.note(format!("the first {MAX_ACTIVITIES} of {} activities; `seckill inspect` shows all", all.len()));
+        all.truncate(MAX_ACTIVITIES);
     }
     let snapshots = store.wholes(&all)?;
     let mut warnings = out.warnings();
@@ -48,26 +46,22 @@ pub fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// One of those who bought most of an activity, or how many there are besides.
-#[derive(Serialize)]
-struct TopRow {
-    activity: String,
-    #[serde(skip)]
-    participant: [Cell; 3],
+row! {
+    /// One of those who bought most of an activity, or how many there are besides.
+    struct TopRow as row {
+        activity: String => Cell::text(&row.activity).tone(Tone::Strong);
+        table "user" => row.participant[0].clone();
+        table "bought" => row.participant[1].clone();
+        table "left" => row.participant[2].clone();
+        hidden participant: [Cell; 3];
+    }
 }
-
-columns!(row: TopRow {
-    activity => Cell::text(&row.activity).tone(Tone::Strong);
-    table "user" => row.participant[0].clone();
-    table "bought" => row.participant[1].clone();
-    table "left" => row.participant[2].clone();
-});
 
 impl TopRow {
     fn of(detail: &ActivityDetail) -> impl Iterator<Item = Self> {
         let more = Cell::text(format!("and {} more", detail.more)).tone(Tone::Dim);
         let more = (detail.more > 0).then(|| vec![more, Cell::text(""), Cell::text("")]);
-        let participants = detail.participants.iter().map(Row::cells).chain(more);
+        let participants = detail.participants.iter().map(|row| row.cells(&[])).chain(more);
         participants.filter_map(|cells| {
             Some(Self { activity: detail.activity.name().to_owned(), participant: cells.try_into().ok()? })
         })

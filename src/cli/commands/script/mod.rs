@@ -2,26 +2,34 @@
 
 mod calls;
 
-use anyhow::Context;
-use clap::builder::PossibleValuesParser;
-use serde::Serialize;
-
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::script::calls::Language;
-use crate::cli::commands::session::Session;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::Cell;
-use crate::cli::output::columns;
+use crate::cli::output::row;
+use crate::cli::shared::session::Session;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::script::keys::Keys;
 use crate::script::{DROP_INS, Script};
+use anyhow::Context;
+use clap::builder::PossibleValuesParser;
 
 /// List, show or load the Lua scripts that backends can share
 #[derive(Debug, clap::Subcommand)]
+#[command(after_long_help = "
+seckill script list
+seckill script show deduct
+seckill script load
+")]
 pub enum ScriptCommand {
     /// List the scripts: name, SHA-1 and keys in the layout
+    #[command(after_long_help = "
+# Names, SHA-1 and keys in the layout `sku`
+seckill script list --layout sku
+# The same of the scripts for backends that change nothing else
+seckill script list --drop-in
+")]
     List {
         /// List the drop-in scripts
         #[arg(long)]
@@ -31,6 +39,17 @@ pub enum ScriptCommand {
     ///
     /// A drop-in script has the KEYS, ARGV and replies of a plain script that shops run, and refuses what that one gets
     /// wrong. Its header says what it cannot know.
+    #[command(after_long_help = "
+# Save a script for your backend; its header explains keys, arguments and replies
+seckill script show deduct > deduct.lua
+# In place of the plain script that your backend has: same keys, arguments and replies, checked
+seckill script show --drop-in seckill > seckill.lua
+# A call of it in your language, with every status and with what to do after a timeout
+seckill script show deduct --lang python > deduct.py
+# Calls for orders that are paid later: `hold`, then `confirm` or `release`
+seckill script show hold --lang python > hold.py
+seckill script show settle --lang python > settle.py
+")]
     Show {
         /// Name of the script, see `script list`
         #[arg(required_unless_present = "drop_in")]
@@ -47,21 +66,20 @@ pub enum ScriptCommand {
         lang: Option<Language>,
     },
     /// Load the scripts into the server, for EVALSHA
+    #[command(after_long_help = "
+# After this, EVALSHA finds every script of `script list`
+seckill script load --url redis://10.0.0.5:6379
+")]
     Load,
 }
 
-#[derive(Debug, Serialize)]
-struct ScriptRow {
-    name: &'static str,
-    sha1: &'static str,
-    keys: String,
+row! {
+    struct ScriptRow as row {
+        name: &'static str;
+        sha1: &'static str;
+        keys: String, flexible;
+    }
 }
-
-columns!(row: ScriptRow {
-    name;
-    sha1;
-    keys => Cell::text(&row.keys).flexible();
-});
 
 /// Does what is asked of the scripts; only `load` needs a server.
 pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {

@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use crate::cli::input::InputError;
+use crate::cli::failure::Failure;
 use crate::cli::input::columns::Columns;
-use crate::cli::input::orders::header::Header;
 use crate::cli::input::orders::jsonl::line;
 use crate::cli::input::orders::lines::{Lines, column_of, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape};
+use crate::cli::input::orders::separated::Header;
 use crate::cli::input::orders::{Next, RowError};
 
 /// The rows of one input.
@@ -17,7 +17,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, InputError> {
+    pub(crate) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
         let found = loop {
             match line(lines)? {
                 Next::NotYet => lines.blocks.wait_or_stop()?,

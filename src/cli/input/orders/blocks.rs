@@ -8,7 +8,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use crate::cli::input::InputError;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::error::quoted;
+use crate::cli::input::error::unreadable;
 use crate::cli::interrupt;
 use crate::model::archive::Digest;
 
@@ -67,7 +69,7 @@ pub(crate) enum Filled {
 
 impl Blocks {
     /// Opens a path; `-` is standard input.
-    pub fn open(path: &str) -> Result<Self, InputError> {
+    pub fn open(path: &str) -> Result<Self, Failure> {
         if path == "-" {
             return Ok(Self::standard_input());
         }
@@ -77,10 +79,10 @@ impl Blocks {
             let name = path.to_owned();
             return Ok(Self::stream_of(path, move || File::open(name)));
         }
-        let file = File::open(path).map_err(|error| InputError::unreadable(path, &error))?;
-        let about = file.metadata().map_err(|error| InputError::unreadable(path, &error))?;
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let about = file.metadata().map_err(|error| unreadable(path, &error))?;
         if about.is_dir() {
-            return Err(InputError::unreadable(path, &io::ErrorKind::IsADirectory.into()));
+            return Err(unreadable(path, &io::ErrorKind::IsADirectory.into()));
         }
         Ok(if about.is_file() { Self::of(path, Source::File(file)) } else { Self::stream(path, file) })
     }
@@ -171,10 +173,10 @@ impl Blocks {
     ///
     /// # Errors
     /// Not a regular file, or it cannot be read.
-    pub fn again(mut self, expected: Checked) -> Result<Self, InputError> {
+    pub fn again(mut self, expected: Checked) -> Result<Self, Failure> {
         match &mut self.source {
-            Source::File(file) => file.rewind().map_err(|error| InputError::unreadable(&self.name, &error))?,
-            Source::Stream { .. } => return Err(InputError::NotRepeatable { name: self.name }),
+            Source::File(file) => file.rewind().map_err(|error| unreadable(&self.name, &error))?,
+            Source::Stream { .. } => return Err(Failure::failed(format!("`{}` cannot be read again", self.name))),
         }
         Ok(Self { digests: Vec::new(), bytes: 0, expected: Some(expected), ..self })
     }
@@ -184,12 +186,12 @@ impl Blocks {
     }
 
     /// Appends the next block.
-    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled, InputError> {
+    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled, Failure> {
         match &mut self.source {
             Source::File(file) => {
                 let start = buffer.len();
                 let read = file.by_ref().take(BLOCK as u64).read_to_end(buffer);
-                read.map_err(|error| InputError::unreadable(&self.name, &error))?;
+                read.map_err(|error| unreadable(&self.name, &error))?;
                 self.note(&buffer[start..])
             }
             Source::Stream { blocks, peeked, ended } => {
@@ -205,7 +207,7 @@ impl Blocks {
                         }
                     },
                 };
-                let block = block.map_err(|error| InputError::unreadable(&self.name, &error))?;
+                let block = block.map_err(|error| unreadable(&self.name, &error))?;
                 self.bytes += block.len() as u64;
                 buffer.extend_from_slice(&block);
                 Ok(Filled::Bytes)
@@ -228,16 +230,17 @@ impl Blocks {
     }
 
     /// The same, unless the user asks to stop: for what must be there before anything else is done.
-    pub(crate) fn wait_or_stop(&mut self) -> Result<(), InputError> {
+    pub(crate) fn wait_or_stop(&mut self) -> Result<(), Failure> {
         if interrupt::requested() {
-            return Err(InputError::Interrupted { name: self.name.clone() });
+            let message = format!("interrupted while waiting for {}: nothing was applied", quoted(&self.name));
+            return Err(Failure::new(Exit::Interrupted, message));
         }
         self.wait(Duration::from_millis(100));
         Ok(())
     }
 
     /// Takes note of a block of a file, and holds it against what it was.
-    fn note(&mut self, block: &[u8]) -> Result<Filled, InputError> {
+    fn note(&mut self, block: &[u8]) -> Result<Filled, Failure> {
         let nth = self.digests.len();
         let is_end = block.is_empty();
         if !is_end {
@@ -248,7 +251,9 @@ impl Blocks {
             let same =
                 if is_end { nth == expected.digests.len() } else { expected.digests.get(nth) == self.digests.last() };
             if !same {
-                return Err(InputError::Changed { name: self.name.clone() });
+                return Err(Failure::failed(format!("`{}` changed after it was checked", self.name)).hint(
+                    "nothing of what changed was applied; undo the change and give the same command again to resume",
+                ));
             }
         }
         Ok(if is_end { Filled::End } else { Filled::Bytes })

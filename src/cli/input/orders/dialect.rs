@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::cli::input::InputError;
+use crate::cli::failure::Failure;
 use crate::names;
 
 names! {
@@ -62,13 +62,13 @@ impl RowFormat {
     ///
     /// # Errors
     /// Usage: a delimiter is given, and this is not csv.
-    pub fn of(self, name: &str, first_line: &[u8]) -> Result<(Dialect, Delimiter), InputError> {
+    pub fn of(self, name: &str, first_line: &[u8]) -> Result<(Dialect, Delimiter), Failure> {
         let named = self.dialect.or_else(|| Dialect::of_name(name));
         match (named, self.delimiter) {
             (None | Some(Dialect::Csv), Some(delimiter)) => Ok((Dialect::Csv, delimiter)),
             (Some(other), Some(_)) => {
-                Err(InputError::invalid(format!("`--delimiter` is for csv, and this is {}", other.name()))
-                    .with_hint("give `--format csv` too if it is csv, or leave `--delimiter` out"))
+                Err(Failure::usage(format!("`--delimiter` is for csv, and this is {}", other.name()))
+                    .hint("give `--format csv` too if it is csv, or leave `--delimiter` out"))
             }
             (named, None) => {
                 let dialect = named.unwrap_or_else(|| Dialect::of_first_line(first_line));

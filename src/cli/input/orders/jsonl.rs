@@ -8,14 +8,14 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::cli::input::InputError;
+use crate::cli::failure::Failure;
 use crate::cli::input::columns::{Columns, Named, Refusal};
 use crate::cli::input::orders::lines::{Lines, column_of, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
 use crate::cli::input::orders::{Next, RowError};
 
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
-const MOST_KNOWN: usize = 64;
+const MAX_KNOWN: usize = 64;
 
 /// The objects of one input.
 pub(crate) struct JsonLines {
@@ -78,12 +78,12 @@ impl JsonLines {
 
 impl Names {
     /// Refuses an input no object of which has a column that was mapped: its name is misspelt.
-    fn check_mapped(&self, input: &str) -> Result<(), InputError> {
+    fn check_mapped(&self, input: &str) -> Result<(), Failure> {
         let unseen = |(nth, column): &(usize, Column)| self.columns.is_mapped(*nth) && !self.seen[*column as usize];
         match self.shape.columns().enumerate().find(unseen) {
             Some((nth, _)) if self.has_rows => {
                 let name = self.columns.name(nth);
-                Err(InputError::invalid(format!("{input}: no object has `{name}`, and `--map` says that it is there")))
+                Err(Failure::usage(format!("{input}: no object has `{name}`, and `--map` says that it is there")))
             }
             _ => Ok(()),
         }
@@ -115,7 +115,7 @@ impl Names {
 
     fn learn(&mut self, name: &str) -> Named {
         let named = self.columns.classify(name);
-        if self.known.len() < MOST_KNOWN {
+        if self.known.len() < MAX_KNOWN {
             self.known.push((name.to_owned(), named));
             if !matches!(named, Named::Ours(_)) {
                 self.ignored.push(name.to_owned());
@@ -146,7 +146,7 @@ impl Names {
 }
 
 /// Passes to the next line that holds something.
-pub(crate) fn line(lines: &mut Lines) -> Result<Next, InputError> {
+pub(crate) fn line(lines: &mut Lines) -> Result<Next, Failure> {
     loop {
         if lines.skip_empty() {
             match memchr::memchr(b'\n', lines.rest()) {

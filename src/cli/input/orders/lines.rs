@@ -1,7 +1,8 @@
 //! A window over the blocks of an input: the record being read is always whole in it.
 
-use crate::cli::input::InputError;
-use crate::cli::input::encoding;
+use crate::cli::failure::Failure;
+use crate::cli::input::error;
+use crate::cli::input::error::utf16;
 use crate::cli::input::orders::blocks::{Blocks, Filled};
 use crate::cli::input::orders::{Next, RowError};
 use crate::cli::input::problem::{Location, Problem};
@@ -29,12 +30,12 @@ impl Lines {
     }
 
     /// Waits for the first bytes, and passes a byte order mark.
-    pub(crate) fn begin(&mut self) -> Result<(), InputError> {
+    pub(crate) fn begin(&mut self) -> Result<(), Failure> {
         while self.data.len() < 3 && self.fill()? != Next::End {
             self.blocks.wait_or_stop()?;
         }
-        if encoding::is_utf16(&self.data[..self.data.len().min(4)]) {
-            return Err(InputError::utf16(self.name()));
+        if error::is_utf16(&self.data[..self.data.len().min(4)]) {
+            return Err(utf16(self.name()));
         }
         if self.data.starts_with(b"\xef\xbb\xbf") {
             self.start = 3;
@@ -43,7 +44,7 @@ impl Lines {
     }
 
     /// The first line, or as much of it as is there.
-    pub(crate) fn first_line(&mut self) -> Result<&[u8], InputError> {
+    pub(crate) fn first_line(&mut self) -> Result<&[u8], Failure> {
         while !self.data[self.start..].contains(&b'\n') && self.data.len() < LONGEST && self.fill()? != Next::End {
             self.blocks.wait_or_stop()?;
         }
@@ -90,7 +91,7 @@ impl Lines {
     }
 
     /// Reads on: [`Next::Row`] says that there is more in [`rest`](Self::rest).
-    pub(crate) fn fill(&mut self) -> Result<Next, InputError> {
+    pub(crate) fn fill(&mut self) -> Result<Next, Failure> {
         if self.ended {
             return Ok(Next::End);
         }
@@ -98,7 +99,7 @@ impl Lines {
         self.start = 0;
         self.record = 0..0;
         if self.data.len() > LONGEST {
-            return Err(InputError::invalid(format!(
+            return Err(Failure::usage(format!(
                 "{}:{}: a row is longer than {LONGEST} bytes: is a quote not closed?",
                 self.name(),
                 self.next_line
@@ -141,9 +142,9 @@ pub(crate) fn utf8<'a>(lines: &Lines, bytes: &'a [u8]) -> Result<&'a str, RowErr
         let raw = lines.raw();
         let valid = std::str::from_utf8(raw).err().map_or(0, |error| error.valid_up_to());
         let byte = raw.get(valid).copied().unwrap_or_default();
-        if encoding::is_gbk(raw) {
+        if error::is_gbk(raw) {
             let message = format!("byte `0x{byte:02x}` is not UTF-8: the file seems to be GBK");
-            return RowError::Bad(lines.problem(valid, message, Some(encoding::hint("GBK"))));
+            return RowError::Bad(lines.problem(valid, message, Some(error::hint("GBK"))));
         }
         lines.bad(valid, format!("byte `0x{byte:02x}` is not UTF-8"))
     })

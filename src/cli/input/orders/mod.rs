@@ -5,7 +5,6 @@
 mod batch;
 mod blocks;
 mod dialect;
-mod header;
 mod jsonl;
 mod lines;
 mod multi;
@@ -16,7 +15,7 @@ mod tests;
 
 use std::time::Duration;
 
-pub use crate::cli::input::mapping::Mapping;
+pub use crate::cli::input::columns::Mapping;
 pub use crate::cli::input::orders::blocks::{Blocks, Checked};
 pub use crate::cli::input::orders::dialect::{Delimiter, Dialect, RowFormat};
 pub use crate::cli::input::orders::multi::MultiRow;
@@ -25,7 +24,7 @@ pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
 pub(crate) use crate::cli::input::orders::row::is_rounded;
 pub(crate) use crate::cli::input::orders::separated::after_quote;
 
-use crate::cli::input::InputError;
+use crate::cli::failure::Failure;
 use crate::cli::input::columns::Columns;
 use crate::cli::input::orders::batch::Batch;
 use crate::cli::input::orders::jsonl::JsonLines;
@@ -48,11 +47,11 @@ pub enum RowError {
     /// This line is not valid; the next one may be.
     Bad(Problem),
     /// The input cannot be read on.
-    Fatal(InputError),
+    Fatal(Failure),
 }
 
-impl From<InputError> for RowError {
-    fn from(error: InputError) -> Self {
+impl From<Failure> for RowError {
+    fn from(error: Failure) -> Self {
         Self::Fatal(error)
     }
 }
@@ -77,7 +76,7 @@ impl OrderReader {
     ///
     /// # Errors
     /// Usage, if the header lacks a column that is wanted; or the input cannot be read.
-    pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self, InputError> {
+    pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self, Failure> {
         let columns = shape.names(mapping)?;
         let mut lines = Lines::new(blocks);
         lines.begin()?;

@@ -1,9 +1,9 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
-use crate::cli::input::InputError;
+use crate::cli::failure::Failure;
 use crate::cli::input::columns::Columns;
-use crate::cli::input::mapping::Mapping;
-use crate::cli::input::names::quoted;
+use crate::cli::input::columns::Mapping;
+use crate::cli::input::error::quoted;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::layout::Layout;
 use crate::model::ledger::EntryId;
@@ -60,7 +60,7 @@ impl Shape {
     }
 
     /// What an input calls them, numbered as they come in [`columns`](Self::columns).
-    pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns, InputError> {
+    pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns, Failure> {
         let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
         let columns = Columns::new(&names(self.required), &names(self.optional), mapping)?;
         // Orders of several activities come from backends, and have no `--map`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Further ahead nothing is said.
-const MOST: f64 = 24.0 * 3600.0;
+const MAX_SECONDS: f64 = 24.0 * 3600.0;
 
 /// What comes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +25,7 @@ impl Forecast {
                 let left = stock as f64 - rate * end.as_secs_f64();
                 Some(Self::EndsWith(left.max(1.0) as u64))
             }
-            _ => (seconds <= MOST).then(|| Self::SoldOutIn(Duration::from_secs_f64(seconds))),
+            _ => (seconds <= MAX_SECONDS).then(|| Self::SoldOutIn(Duration::from_secs_f64(seconds))),
         }
     }
 

@@ -11,7 +11,6 @@ mod show;
 
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::hints;
 use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::selection::{Selection, Wanted};
 use crate::cli::commands::inspect::watch::board::Board;
@@ -22,6 +21,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Screen, restore_screen};
+use crate::cli::shared::hints;
 use crate::model::number::between;
 use crate::store::Store;
 

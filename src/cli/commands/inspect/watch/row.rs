@@ -2,49 +2,64 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
 use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::rows::{ActivityRow, tone};
 use crate::cli::commands::inspect::watch::alarms::Alarm;
 use crate::cli::commands::inspect::watch::forecast::Forecast;
 use crate::cli::commands::inspect::watch::rates::History;
 use crate::cli::commands::inspect::watch::servers::Figures;
-use crate::cli::output::columns;
+use crate::cli::output::row;
 use crate::cli::output::{Cell, Field, Tone};
 use crate::model::activity::State;
 use crate::model::layout::Kind;
 use crate::model::time::Millis;
 use crate::read::watch::View;
 
-/// An activity at one reading. What is not known is null.
-#[derive(Debug, Serialize)]
-pub struct WatchRow {
-    /// The server's clock.
-    time: Millis,
-    #[serde(flatten)]
-    pub activity: ActivityRow,
-    /// Units a second, on average of ten seconds.
-    pub rate: Option<f64>,
-    /// Seconds.
-    sold_out_in: Option<u64>,
-    /// Entries of the ledger that the slowest consumer group has not acknowledged.
-    lag: Option<u64>,
-    pub alarms: Vec<Alarm>,
-    /// The same in all rows of a reading: script calls of all callers, a second.
-    server_calls: Option<f64>,
-    server_errors: Option<f64>,
-    /// From 0 to 1.
-    server_success: Option<f64>,
-    /// Milliseconds since the server began to count.
-    server_p50: Option<f64>,
-    server_p99: Option<f64>,
-    server_p99_9: Option<f64>,
-    #[serde(skip)]
-    pub forecast: Option<Forecast>,
-    /// Whether it could not be read this time.
-    #[serde(skip)]
-    pub is_old: bool,
+row! {
+    /// An activity at one reading. What is not known is null.
+    pub struct WatchRow as row {
+        /// The server's clock.
+        data time: Millis;
+        flat pub activity: ActivityRow;
+        csv alert => row.activity.alert;
+        table "" => row.alarms.first().map_or_else(|| Cell::text(" "), |alarm| Cell::text("!").tone(alarm.tone()));
+        table "activity" => Cell::text(row.activity.name()).tone(Tone::Strong);
+        table "title" => row.activity.title.cell().flexible();
+        table "state" => row.state_cell();
+        table "stock" => row.stock_cell();
+        table "sold" => row.activity.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
+        /// Units a second, on average of ten seconds.
+        pub rate: Option<f64> as "units/s" => match row.rate {
+            Some(0.0) => Cell::number("0").tone(Tone::Dim),
+            Some(rate) => Cell::number(format!("{rate:.1}")),
+            None => Cell::known(None::<u64>),
+        };
+        /// Seconds.
+        sold_out_in: Option<u64> as "sold out in"
+            => row.forecast.map_or_else(|| Cell::text(""), |forecast| Cell::text(forecast.to_string()));
+        /// Entries of the ledger that the slowest consumer group has not acknowledged.
+        lag: Option<u64> => match row.lag {
+            Some(lag) if lag > 0 => Cell::number(lag).tone(Tone::Warn),
+            lag => lag.cell(),
+        };
+        table "buyers" => row.activity.buyers.cell();
+        table "total" => row.activity.total.cell();
+        table "limit" => row.activity.per_user_limit.cell();
+        document pub alarms: Vec<Alarm>;
+        csv alarms => serde_json::to_string(&row.alarms).unwrap_or_default();
+        /// The same in all rows of a reading: script calls of all callers, a second.
+        data server_calls: Option<f64>;
+        data server_errors: Option<f64>;
+        /// From 0 to 1.
+        data server_success: Option<f64>;
+        /// Milliseconds since the server began to count.
+        data server_p50: Option<f64>;
+        data server_p99: Option<f64>;
+        data server_p99_9: Option<f64>;
+        hidden pub forecast: Option<Forecast>;
+        /// Whether it could not be read this time.
+        hidden pub is_old: bool;
+    }
 }
 
 impl WatchRow {
@@ -113,42 +128,3 @@ fn rounded(rate: f64) -> f64 {
 
 /// The last columns, which go first on a narrow screen.
 pub const SPARE: usize = 3;
-
-columns!(row: WatchRow {
-    data time;
-    table "" => row.alarms.first().map_or_else(|| Cell::text(" "), |alarm| Cell::text("!").tone(alarm.tone()));
-    activity => Cell::text(row.activity.name()).tone(Tone::Strong);
-    title => Cell::text(row.activity.title.as_deref().unwrap_or_default()).flexible();
-    state => row.state_cell();
-    data total;
-    stock => row.stock_cell();
-    table "sold" => row.activity.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
-    data sold;
-    data buyers;
-    data per_user_limit;
-    data starts_at;
-    data ends_at;
-    data held;
-    data in_transit;
-    data alert;
-    rate as "units/s" => match row.rate {
-        Some(0.0) => Cell::number("0").tone(Tone::Dim),
-        Some(rate) => Cell::number(format!("{rate:.1}")),
-        None => Cell::known(None::<u64>),
-    };
-    sold_out_in as "sold out in" => row.forecast.map_or_else(|| Cell::text(""), |forecast| Cell::text(forecast.to_string()));
-    lag => match row.lag {
-        Some(lag) if lag > 0 => Cell::number(lag).tone(Tone::Warn),
-        lag => lag.cell(),
-    };
-    table "buyers" => row.activity.buyers.cell();
-    table "total" => row.activity.total.cell();
-    table "limit" => row.activity.per_user_limit.cell();
-    data alarms;
-    data server_calls;
-    data server_errors;
-    data server_success;
-    data server_p50;
-    data server_p99;
-    data server_p99_9;
-}, sparse = true);

@@ -3,10 +3,10 @@
 use crate::cli::commands::report::figure::{BODY, EDGE, WIDTH};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::words::{count, percent, units};
-use crate::cli::output::svg::{Px, Svg, fitted, text_width};
+use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
 
 /// Rows of a list.
-const MOST: usize = 10;
+const MAX_ROWS: usize = 10;
 const ROW: f64 = 22.0;
 /// Room between the lists.
 const GAP: f64 = 40.0;
@@ -77,7 +77,7 @@ fn users(report: &Report) -> List {
     let all: u64 = ranges.iter().map(|range| range.users).sum();
     let most = ranges.iter().map(|range| range.users).max().unwrap_or(1);
     // Of many ranges the first are shown, and the rest as one.
-    let shown = if ranges.len() > MOST { MOST - 1 } else { ranges.len() };
+    let shown = if ranges.len() > MAX_ROWS { MAX_ROWS - 1 } else { ranges.len() };
     let mut rows: Vec<Row> = ranges[..shown]
         .iter()
         .map(|range| Row {
@@ -105,7 +105,7 @@ fn users(report: &Report) -> List {
 #[allow(clippy::cast_precision_loss)]
 fn buyers(report: &Report) -> List {
     let most = report.buyers.iter().filter_map(|(_, units)| *units).max().unwrap_or(1).max(1);
-    let rows = report.buyers.iter().take(MOST).map(|(user, held)| Row {
+    let rows = report.buyers.iter().take(MAX_ROWS).map(|(user, held)| Row {
         name: user.to_string(),
         share: held.map_or(0.0, |held| held as f64 / most as f64),
         value: held.map_or_else(|| "?".to_owned(), units),

@@ -10,7 +10,7 @@ use crate::cli::commands::report::figure::scale::short;
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::text::{state, window};
 use crate::cli::commands::report::words::{between, count, percent};
-use crate::cli::output::svg::{Px, Svg, fitted, text_width};
+use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
 
 /// The picture's width, and the room at its edges.
 const WIDTH: f64 = 960.0;

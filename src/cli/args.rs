@@ -1,0 +1,158 @@
+//! The options that every command takes, and those of commands that change something.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+use crate::cli::environment;
+use crate::cli::failure::Failure;
+use crate::cli::input::yaml::layouts::LayoutParser;
+use crate::cli::output::{ColorChoice, Format};
+use crate::model::number::between;
+use crate::model::order::reason;
+use crate::model::time::{UnknownZone, Zone};
+
+/// Options that every command takes. Each has one line of help, with its default and its environment variable if
+/// they fit.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Server URL or host:port [env: SECKILL_URL]
+    #[arg(short, long, global = true, value_name = "URL", conflicts_with = "embedded")]
+    pub url: Option<String>,
+
+    /// Server by name: see `seckill context`
+    #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
+    pub context: Option<String>,
+
+    /// Start a private server; its data stays only in DIR
+    #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    pub embedded: Option<PathBuf>,
+
+    /// Start a private cluster of N nodes; with --embedded
+    #[arg(long, global = true, value_name = "N", requires = "embedded", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub nodes: Option<u16>,
+
+    /// File that holds the password
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    pub password_file: Option<PathBuf>,
+
+    /// CA to trust for rediss:// [default: the system's]
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    pub cacert: Option<PathBuf>,
+
+    /// Client certificate for rediss://, with --key
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    pub cert: Option<PathBuf>,
+
+    /// Private key of --cert
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    pub key: Option<PathBuf>,
+
+    /// seckill, sku, coupon, product, cluster, or FILE.yaml
+    #[arg(short, long, global = true, value_name = "NAME", value_parser = LayoutParser)]
+    pub layout: Option<String>,
+
+    /// table, json, jsonl, csv, tsv, yaml or prometheus
+    #[arg(short, long, global = true, value_name = "FORMAT", value_enum)]
+    output: Option<Format>,
+
+    /// Time zone of tables and given times [env: TZ]
+    #[arg(long, global = true, value_name = "ZONE")]
+    pub timezone: Option<Zone>,
+
+    /// The zone of `TZ`.
+    #[arg(skip)]
+    pub zone_of_environment: Option<Zone>,
+
+    /// Begin csv with a byte order mark, for spreadsheets
+    #[arg(long, global = true)]
+    pub bom: bool,
+
+    /// Longest wait for the server's reply [default: 5s]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = timeout)]
+    timeout: Option<Duration>,
+
+    /// When to use colors: auto, always or never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value = "auto")]
+    pub color: ColorChoice,
+
+    /// Print no progress and no notes
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print details, such as the server that is used
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+}
+
+impl Global {
+    /// Takes what was not given from the environment.
+    pub fn complete(&mut self) -> Result<(), Failure> {
+        if self.output.is_none() {
+            let expected = "expected table, json, jsonl, csv, tsv, yaml or prometheus";
+            self.output = environment::parsed("SECKILL_OUTPUT", Format::named, expected)?;
+        }
+        if self.timeout.is_none() {
+            let expected = "expected a duration above zero, such as 500ms or 5s";
+            self.timeout = environment::parsed("SECKILL_TIMEOUT", |text| timeout(text).ok(), expected)?;
+        }
+        if self.timezone.is_none() {
+            self.zone_of_environment = environment::parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
+        }
+        Ok(())
+    }
+
+    pub fn output(&self) -> Format {
+        self.output.unwrap_or_default()
+    }
+
+    /// Waits no longer than that for anything, whatever was given.
+    pub fn wait_at_most(&mut self, timeout: Duration) {
+        self.timeout = Some(timeout);
+    }
+
+    pub fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(5))
+    }
+}
+
+/// Flags of every command that changes something.
+#[derive(Debug, Args)]
+pub struct Mutating {
+    /// Reason, kept in the ledger
+    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    pub reason: Option<String>,
+
+    /// Print what would happen; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Do not ask for confirmation
+    #[arg(short, long)]
+    pub yes: bool,
+
+    /// Name of the protected context that is changed
+    ///
+    /// It answers for scripts; `--yes` alone does not. If the server is of no context, or of another, nothing is changed.
+    #[arg(long, value_name = "NAME")]
+    pub confirm: Option<String>,
+
+    /// Wait until N replicas have it; fewer is exit 6
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = replicas())]
+    pub wait_replicas: Option<u32>,
+}
+
+/// How many replicas may be waited for.
+pub fn replicas() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync + 'static {
+    between(1, 1000)
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(duration) if duration > Duration::ZERO => Ok(duration),
+        Ok(_) => Err("expected a duration above zero, such as 500ms or 5s".to_owned()),
+        Err(error) => Err(format!("{error}; expected a duration such as 500ms or 5s")),
+    }
+}

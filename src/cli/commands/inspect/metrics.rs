@@ -1,0 +1,221 @@
+//! `inspect -o prometheus`: the sale and its servers as metrics. Never a user; what is not known is left out.
+
+use crate::cli::commands::inspect::alert;
+use crate::cli::commands::inspect::detail;
+use crate::cli::commands::inspect::rows::ActivityRow;
+use crate::cli::commands::inspect::{InspectArgs, chosen, exit, snapshots};
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::Output;
+use crate::cli::output::format::prometheus::{Exposition, Family, Kind};
+use crate::error::StoreError;
+use crate::model::activity::{Snapshot, State};
+use crate::model::id::ActivityId;
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::read::feeds::Feed;
+use crate::read::stats::info::{Info, Section};
+use crate::store::Store;
+
+macro_rules! families {
+    ($($name:ident: $kind:ident $text:literal, $help:literal;)*) => {$(
+        const $name: Family = Family { name: $text, help: $help, kind: Kind::$kind };
+    )*};
+}
+
+families! {
+    STATE: Gauge "seckill_activity_state", "1 for the state that the activity is in, 0 for the others.";
+    TOTAL: Gauge "seckill_preheated_units", "Units that the activity was preheated with, updates included.";
+    STOCK: Gauge "seckill_stock_units", "Units left, withdrawn ones included.";
+    IN_TRANSIT: Gauge "seckill_in_transit_units", "Units on their way from one shard of the activity to another.";
+    SOLD: Gauge "seckill_sold_units", "Units sold; below zero if somebody raised the stock above the total.";
+    WITHDRAWN: Gauge "seckill_withdrawn_units", "Units that a pause moved out of the reach of every script.";
+    BUYERS: Gauge "seckill_buyers", "Users who hold units.";
+    LIMIT: Gauge "seckill_user_limit_units", "The most units that a user may hold.";
+    STARTS: Gauge "seckill_start_timestamp_seconds", "When the sale opens, in Unix time.";
+    ENDS: Gauge "seckill_end_timestamp_seconds", "When the sale closes, in Unix time.";
+    ENTRIES: Counter "seckill_ledger_entries_total", "Ledger entries since the preheat, trimmed ones included. A call writes one, of an order or of hundreds.";
+    GROUP_LAG: Gauge "seckill_group_lag_entries", "Ledger entries that a consumer group was not given yet.";
+    GROUP_PENDING: Gauge "seckill_group_pending_entries", "Ledger entries that a consumer group was given and did not acknowledge.";
+    GROUP_WAITING: Gauge "seckill_group_waiting_seconds", "Age of the oldest entry that a consumer group did not acknowledge; 0 if there is none.";
+    REPLICAS: Gauge "seckill_replicas", "Replicas that are connected.";
+    REPLICA_LAG: Gauge "seckill_replica_lag_bytes", "Bytes of changes that a replica did not acknowledge yet.";
+    CALLS: Counter "seckill_script_calls_total", "Calls of scripts and functions by all clients, whoever wrote them.";
+    FAILURES: Counter "seckill_script_failures_total", "Calls of scripts and functions by all clients that ended in an error. A refused order is none.";
+    DURATION: Histogram "seckill_script_duration_seconds", "Time of the server in scripts and functions, by all clients.";
+}
+
+/// Reads everything once, and prints it.
+pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    if args.all || !args.user.is_empty() || args.top.is_some() || args.request.is_some() {
+        return Err(Failure::usage("`-o prometheus` has no users: each would be a series of its own")
+            .hint("leave `--user`, `--all`, `--top` and `--request` out; `-o jsonl` has users")
+            .into());
+    }
+    if args.watch.interval().is_some() {
+        return Err(Failure::usage("`-o prometheus` is one reading, and `--watch` many")
+            .hint("leave `--watch` out: a timer runs the command again, see docs/monitoring.md")
+            .into());
+    }
+    args.metrics.write("inspect", store, out, |store, out, metrics| {
+        let activities = chosen(args, store, out)?;
+        let snapshots = snapshots(&activities, store, out)?;
+        let mut warnings = out.warnings();
+        let mut all = Vec::with_capacity(snapshots.len());
+        for snapshot in snapshots {
+            all.push((detail::read(store, &mut warnings, &snapshot, 0)?.activity, snapshot));
+        }
+        let mut is_sound = all.iter().all(|(row, _)| row.is_sound());
+        args.selection.apply(&mut all, |(row, _)| row, |_| None);
+        if let Some(below) = args.alert_below {
+            let mut rows: Vec<&mut ActivityRow> = all.iter_mut().map(|(row, _)| row).collect();
+            is_sound &= !alert::mark(&mut rows, below, &mut warnings);
+        }
+        warnings.end();
+        sale(&all, metrics);
+        let shown: Vec<&Snapshot> = all.iter().map(|(_, snapshot)| snapshot).collect();
+        ledgers(&shown, store, metrics)?;
+        servers(store, metrics)?;
+        Ok(exit(is_sound))
+    })
+}
+
+/// A family with at most one sample an activity.
+fn each<V: std::fmt::Display>(
+    all: &[(ActivityRow, Snapshot)],
+    family: Family,
+    metrics: &mut Exposition,
+    value: impl Fn(&ActivityRow, &Snapshot) -> Option<V>,
+) {
+    let mut samples = metrics.family(family);
+    for (row, snapshot) in all {
+        samples.add(&[("activity", row.name())], value(row, snapshot));
+    }
+}
+
+fn sale(all: &[(ActivityRow, Snapshot)], metrics: &mut Exposition) {
+    let mut states = metrics.family(STATE);
+    for (row, _) in all {
+        // One sample a state, so that a sum counts activities.
+        let wrong = [Status::NotPreheated, Status::Corrupt].map(Status::name);
+        for state in State::ALL.iter().map(|state| state.name()).chain(wrong) {
+            states.add(&[("activity", row.name()), ("state", state)], Some(u8::from(row.state == state)));
+        }
+    }
+    each(all, TOTAL, metrics, |row, _| row.total);
+    each(all, STOCK, metrics, |row, _| row.stock);
+    each(all, IN_TRANSIT, metrics, |row, _| row.in_transit);
+    each(all, SOLD, metrics, |row, _| row.sold);
+    each(all, WITHDRAWN, metrics, |_, snapshot| snapshot.meta.as_ref().map(|meta| meta.withdrawn.unwrap_or(0)));
+    each(all, BUYERS, metrics, |row, _| row.buyers);
+    each(all, LIMIT, metrics, |row, _| row.per_user_limit);
+    each(all, STARTS, metrics, |row, _| row.starts_at.map(seconds));
+    each(all, ENDS, metrics, |row, _| row.ends_at.map(seconds));
+}
+
+/// Unix time in seconds.
+fn seconds(at: Millis) -> String {
+    match at.get() % 1000 {
+        0 => (at.get() / 1000).to_string(),
+        millis => format!("{}.{millis:03}", at.get() / 1000),
+    }
+}
+
+/// Of a sharded activity entries are those of all shards, and each shard has consumer groups of its own.
+fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition) -> Result<()> {
+    let activities: Vec<ActivityId> = snapshots.iter().flat_map(|snapshot| snapshot.parts()).collect();
+    let mut counts = store.ledger_entries(&activities)?.into_iter();
+    let mut entries = metrics.family(ENTRIES);
+    for snapshot in snapshots {
+        let count: Option<u64> = counts.by_ref().take(snapshot.parts().len()).sum();
+        entries.add(&[("activity", snapshot.activity.as_str())], count);
+    }
+    // A user who may not ask has no groups to see.
+    let (feeds, now) = match store.feeds(&activities) {
+        Ok(feeds) => (feeds, store.now()?.get()),
+        Err(StoreError::Permission { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let waiting = |feed: &Feed| {
+        let millis = feed.waiting_since.map_or(0, |since| now.saturating_sub(since.get()));
+        format!("{}.{:03}", millis / 1000, millis % 1000)
+    };
+    let labels = |feed: &Feed| [feed.activity.to_string(), feed.stats.name.clone()];
+    let mut family = |family, value: &dyn Fn(&Feed) -> Option<String>| {
+        let mut samples = metrics.family(family);
+        for feed in &feeds {
+            let [activity, group] = labels(feed);
+            samples.add(&[("activity", &activity), ("group", &group)], value(feed));
+        }
+    };
+    family(GROUP_LAG, &|feed| feed.stats.lag.map(|lag| lag.to_string()));
+    family(GROUP_PENDING, &|feed| Some(feed.stats.pending.to_string()));
+    family(GROUP_WAITING, &|feed| Some(waiting(feed)));
+    Ok(())
+}
+
+/// Upper bounds of the buckets in microseconds: the powers of two in which servers count.
+const BUCKETS: [u64; 18] = [
+    16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576,
+    4_194_304,
+];
+
+fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
+    let mut servers: Vec<(String, Info)> = Vec::new();
+    for server in store.info(&[Section::Replication, Section::CommandStats])? {
+        match server.info {
+            Ok(info) => servers.push((server.server, info)),
+            // Without the right to ask, nothing is known.
+            Err(StoreError::Permission { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut replicas = metrics.family(REPLICAS);
+    for (node, info) in &servers {
+        replicas.add(&[("node", node)], info.count("connected_slaves"));
+    }
+    let mut lags = metrics.family(REPLICA_LAG);
+    for (node, info) in &servers {
+        for replica in info.replicas() {
+            lags.add(&[("node", node), ("replica", &replica.address)], info.lag_bytes(&replica));
+        }
+    }
+    let mut calls = metrics.family(CALLS);
+    for (node, info) in &servers {
+        calls.add(&[("node", node)], info.scripts().map(|scripts| scripts.calls));
+    }
+    let mut failures = metrics.family(FAILURES);
+    for (node, info) in &servers {
+        failures.add(&[("node", node)], info.scripts().map(crate::read::stats::info::CallStats::errors));
+    }
+    let durations = store.script_durations()?;
+    let mut samples = metrics.family(DURATION);
+    for (node, durations) in &durations {
+        let Some(durations) = durations else { continue };
+        for micros in BUCKETS {
+            let bound = of_micros(micros);
+            samples.add_part("_bucket", &[("node", node), ("le", &bound)], Some(durations.within(micros)));
+        }
+        samples.add_part("_bucket", &[("node", node), ("le", "+Inf")], Some(durations.calls));
+        let of_node = servers.iter().find(|(name, _)| name == node).and_then(|(_, info)| info.scripts());
+        samples.add_part("_sum", &[("node", node)], of_node.map(|scripts| of_micros(scripts.usec)));
+        samples.add_part("_count", &[("node", node)], Some(durations.calls));
+    }
+    Ok(())
+}
+
+/// Microseconds in seconds, without needless zeros.
+fn of_micros(micros: u64) -> String {
+    let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_seconds() {
+        assert_eq!([16, 1024, 1_048_576, 2_000_000, 0].map(of_micros), ["0.000016", "0.001024", "1.048576", "2", "0"]);
+    }
+}

@@ -1,0 +1,173 @@
+//! A writer of SVG: elements, attributes and text, escaped. No scripts, no fonts, nothing from elsewhere.
+
+use std::borrow::Cow;
+use std::fmt::{Display, Write};
+
+use crate::cli::output::text::escape;
+use crate::cli::output::text::{cut, width};
+
+/// The width of a character that takes one column of a terminal, as a part of the font's size: that of a digit and of most
+/// letters of sans-serif fonts, or more.
+const COLUMN: f64 = 0.58;
+
+/// A picture being written.
+#[derive(Debug)]
+pub struct Svg {
+    text: String,
+    /// Elements that are open.
+    open: Vec<&'static str>,
+}
+
+/// A name and a value.
+pub type Attribute<'a> = (&'a str, &'a dyn Display);
+
+/// A number of pixels with two digits at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Px(pub f64);
+
+impl Display for Px {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Without a minus before a zero.
+        let text = format!("{:.2}", (self.0 * 100.0).round() / 100.0 + 0.0);
+        formatter.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+impl Svg {
+    /// Begins a picture of that size, with a title and a description for who cannot see it.
+    pub fn new(size: (f64, f64), title: &str, description: &str, style: &str) -> Self {
+        let mut svg = Self { text: String::new(), open: Vec::new() };
+        let (wide, high) = (Px(size.0), Px(size.1));
+        svg.begin(
+            "svg",
+            &[
+                ("xmlns", &"http://www.w3.org/2000/svg"),
+                ("width", &wide),
+                ("height", &high),
+                ("viewBox", &format!("0 0 {wide} {high}")),
+                ("role", &"img"),
+            ],
+        );
+        svg.leaf("title", &[], title);
+        svg.leaf("desc", &[], description);
+        svg.leaf("style", &[], style);
+        svg
+    }
+
+    /// Opens an element.
+    pub fn begin(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
+        self.tag(name, attributes);
+        self.text.push_str(">\n");
+        self.open.push(name);
+    }
+
+    /// Closes the element that was opened last.
+    pub fn end(&mut self) {
+        if let Some(name) = self.open.pop() {
+            self.indent();
+            let _ = writeln!(self.text, "</{name}>");
+        }
+    }
+
+    /// An element without content.
+    pub fn shape(&mut self, name: &str, attributes: &[Attribute<'_>]) {
+        self.tag(name, attributes);
+        self.text.push_str("/>\n");
+    }
+
+    /// An element that holds a text.
+    pub fn leaf(&mut self, name: &str, attributes: &[Attribute<'_>], text: &str) {
+        self.tag(name, attributes);
+        let _ = writeln!(self.text, ">{}</{name}>", escaped(text));
+    }
+
+    /// A shape that shows a text when it is pointed at.
+    pub fn shape_with_tip(&mut self, name: &str, attributes: &[Attribute<'_>], tip: &str) {
+        self.tag(name, attributes);
+        let _ = writeln!(self.text, "><title>{}</title></{name}>", escaped(tip));
+    }
+
+    /// A line of text; the class has its size and colour, and says where it is anchored.
+    pub fn write(&mut self, x: f64, y: f64, class: &str, text: &str) {
+        self.leaf("text", &[("x", &Px(x)), ("y", &Px(y)), ("class", &class)], text);
+    }
+
+    /// The whole picture.
+    pub fn finish(mut self) -> String {
+        while !self.open.is_empty() {
+            self.end();
+        }
+        self.text
+    }
+
+    fn tag(&mut self, name: &str, attributes: &[Attribute<'_>]) {
+        self.indent();
+        let _ = write!(self.text, "<{name}");
+        for (name, value) in attributes {
+            let _ = write!(self.text, " {name}=\"{}\"", escaped(&value.to_string()));
+        }
+    }
+
+    fn indent(&mut self) {
+        self.text.extend(std::iter::repeat_n(' ', self.open.len()));
+    }
+}
+
+/// About how wide a text is in a font of a size.
+#[allow(clippy::cast_precision_loss)]
+pub fn text_width(text: &str, size: f64) -> f64 {
+    width(&escape(text)) as f64 * size * COLUMN
+}
+
+/// A text that fits, with `…` at the cut.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub fn fitted(text: &str, room: f64, size: f64) -> String {
+    let columns = (room / (size * COLUMN)).max(0.0).floor() as usize;
+    cut(&escape(text), columns).into_owned()
+}
+
+/// A text as XML has it. What XML has no place for, such as control characters, is written as `\u{1b}`.
+fn escaped(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() && c != '\n' || matches!(c, '\u{fffe}' | '\u{ffff}');
+    if !text.chars().any(|c| acts(c) || matches!(c, '&' | '<' | '>' | '"' | '\'')) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c if acts(c) => safe.extend(c.escape_unicode()),
+            c => safe.push(c),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_escaped_and_elements_are_closed() {
+        let mut svg = Svg::new((10.0, 5.5), "a <b> & \"c\"", "d", ".x{fill:red}");
+        svg.begin("g", &[("class", &"x\"y")]);
+        svg.shape_with_tip("rect", &[("x", &Px(1.0 / 3.0)), ("y", &Px(-0.001))], "tip \u{1b}[2J\u{ffff}");
+        let text = svg.finish();
+        assert!(text.contains("<title>a &lt;b&gt; &amp; &quot;c&quot;</title>"), "{text}");
+        assert!(text.contains(r#"<g class="x&quot;y">"#), "{text}");
+        assert!(text.contains(r#"<rect x="0.33" y="0"><title>tip \u{1b}[2J\u{ffff}</title></rect>"#), "{text}");
+        assert!(text.ends_with(" </g>\n</svg>\n") && text.contains(r#"viewBox="0 0 10 5.5""#), "{text}");
+    }
+
+    #[test]
+    fn a_text_is_cut_to_the_room_it_has() {
+        assert_eq!(fitted("user-1", 100.0, 10.0), "user-1");
+        assert_eq!(fitted("user-1234567", 30.0, 10.0), "user…");
+        assert_eq!(fitted("双十一手机", 30.0, 10.0), "双十…");
+        assert!(text_width("双", 10.0) > text_width("a", 10.0));
+    }
+}

@@ -1,0 +1,148 @@
+//! One cell of a table for people.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+pub use crate::cli::output::text::Tone;
+use crate::cli::output::text::{cut, escape, width};
+use crate::model::status::Status;
+
+#[derive(Debug, Clone)]
+pub struct Cell {
+    pub(crate) content: Content,
+    pub(crate) tone: Tone,
+    pub(crate) flexible: bool,
+    pub(crate) minor: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    /// From left to right.
+    Text(String),
+    /// Aligned at its last digit.
+    Number(String),
+    /// A share from 0 to 1, drawn.
+    Bar(f64),
+}
+
+/// Shown if nothing is known.
+const UNKNOWN: &str = "-";
+
+impl Cell {
+    /// A text, from wherever: control characters in it are escaped.
+    pub fn text(text: impl Into<String>) -> Self {
+        let text: String = text.into();
+        let text = match escape(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(safe) => safe,
+        };
+        Self::of(Content::Text(text))
+    }
+
+    pub fn number(number: impl Display) -> Self {
+        Self::of(Content::Number(number.to_string()))
+    }
+
+    /// A number, or a dash if it is not known.
+    pub fn known(number: Option<impl Display>) -> Self {
+        number.map_or_else(|| Self::number(UNKNOWN).tone(Tone::Dim), Self::number)
+    }
+
+    /// A share from 0 to 1 as a bar and a percentage; it is smaller if the terminal is narrow.
+    pub fn bar(share: f64) -> Self {
+        Self::of(Content::Bar(share.clamp(0.0, 1.0)))
+    }
+
+    pub fn unknown() -> Self {
+        Self::text(UNKNOWN).tone(Tone::Dim)
+    }
+
+    pub fn status(status: Status) -> Self {
+        let tone = match status {
+            Status::Ok => Tone::Good,
+            Status::Replayed => Tone::Info,
+            Status::NotStarted | Status::Ended | Status::Paused | Status::PausedHereOnly => Tone::Warn,
+            _ => Tone::Bad,
+        };
+        Self::text(status.name()).tone(tone)
+    }
+
+    #[must_use]
+    pub fn tone(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
+
+    /// Its column is the first to go if the terminal is narrow.
+    #[must_use]
+    pub fn minor(mut self) -> Self {
+        self.minor = true;
+        self
+    }
+
+    /// May be cut if the terminal is narrow.
+    #[must_use]
+    pub fn flexible(mut self) -> Self {
+        self.flexible = true;
+        self
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, tone: Tone::Plain, flexible: false, minor: false }
+    }
+
+    /// Columns that it takes if there is room.
+    pub(crate) fn width(&self) -> usize {
+        match &self.content {
+            Content::Text(text) | Content::Number(text) => width(text),
+            Content::Bar(_) => BAR_WIDTH,
+        }
+    }
+
+    /// Its text in at most that many columns.
+    pub(crate) fn shown(&self, columns: usize) -> Cow<'_, str> {
+        match &self.content {
+            Content::Text(text) | Content::Number(text) => cut(text, columns),
+            Content::Bar(share) => Cow::Owned(cut(&bar(*share, columns), columns).into_owned()),
+        }
+    }
+}
+
+/// Columns of a bar if there is room: ten blocks, a space, `100%`.
+pub(crate) const BAR_WIDTH: usize = 10 + 1 + PERCENT_WIDTH;
+
+pub(crate) const PERCENT_WIDTH: usize = 4;
+
+/// A share as blocks and a percentage, in that many columns. Only what is whole reads 100%, and only nothing 0%.
+fn bar(share: f64, columns: usize) -> String {
+    let percent =
+        if share > 0.0 && share < 0.01 { "<1%".to_owned() } else { format!("{:.0}%", (share * 100.0).floor()) };
+    let blocks = columns.saturating_sub(PERCENT_WIDTH + 1).min(BAR_WIDTH);
+    if blocks == 0 {
+        return format!("{percent:>PERCENT_WIDTH$}");
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    let full = (share * blocks as f64).floor() as usize;
+    format!("{}{} {percent:>PERCENT_WIDTH$}", "█".repeat(full), "░".repeat(blocks - full))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_never_says_more_than_was_sold() {
+        assert_eq!(bar(0.0, 15), "░░░░░░░░░░   0%");
+        assert_eq!(bar(0.001, 15), "░░░░░░░░░░  <1%");
+        assert_eq!(bar(0.5, 15), "█████░░░░░  50%");
+        assert_eq!(bar(0.999, 15), "█████████░  99%");
+        assert_eq!(bar(1.0, 15), "██████████ 100%");
+        assert_eq!(bar(0.5, 10), "██░░░  50%");
+        assert_eq!(bar(0.5, 5), " 50%");
+    }
+
+    #[test]
+    fn a_cell_of_text_is_one_safe_line() {
+        assert_eq!(Cell::text("a\u{1b}[2J\nb").shown(80), "a\\u{1b}[2J\\nb");
+    }
+}

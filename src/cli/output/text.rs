@@ -1,0 +1,214 @@
+//! Text for people: safe for a terminal, in colour, as wide as there is room.
+//!
+//! A title may hold an escape sequence that hides a row or retitles the window, or a bidi override that makes
+//! `gpj.exe` of `exe.jpg`. Shown as `\u{1b}` it does nothing.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use tabled::grid::util::string::get_string_width;
+
+/// Escapes whatever a terminal would act on, line breaks included: the result is one line.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if is_plain(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if acts(c) {
+            safe.extend(c.escape_default());
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Escapes like [`escape`], but keeps line breaks and tabs, which are the structure of data, and writes `\u001b`,
+/// which JSON reads back as what it was.
+pub fn escape_data(text: &str) -> Cow<'_, str> {
+    let acts_in_data = |c: char| acts(c) && c != '\n' && c != '\t';
+    if !text.chars().any(acts_in_data) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if acts_in_data(c) {
+            // Writing to a String cannot fail.
+            let _ = write!(safe, "\\u{:04x}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Whether nothing needs escaping, without a look at every character: nearly all ids are ASCII.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) || !text.chars().any(acts)
+}
+
+/// Whether a terminal does something at this character other than show it: C0, DEL, C1, line and paragraph
+/// separators, and everything that turns the direction of writing.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What a text means, which decides its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
+    #[default]
+    Plain,
+    Good,
+    Bad,
+    Warn,
+    Info,
+    Dim,
+    Strong,
+}
+
+/// Appends a text in the colour of its tone. The sixteen colours of the terminal's own theme stay readable on
+/// light and dark backgrounds alike.
+pub(crate) fn paint(line: &mut String, text: &str, tone: Tone, coloured: bool) {
+    let code = match tone {
+        Tone::Plain => "",
+        Tone::Good => "32",
+        Tone::Bad => "31",
+        Tone::Warn => "33",
+        Tone::Info => "36",
+        Tone::Dim => "2",
+        Tone::Strong => "1",
+    };
+    if !coloured || code.is_empty() || text.is_empty() {
+        line.push_str(text);
+        return;
+    }
+    for part in ["\u{1b}[", code, "m", text, "\u{1b}[0m"] {
+        line.push_str(part);
+    }
+}
+
+/// Columns that a text takes on a terminal: two for 中 and most emoji.
+pub(crate) fn width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { get_string_width(text) }
+}
+
+/// A text in at most that many columns, with `…` at the cut, never in the middle of an emoji.
+pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let (mut end, mut used) = (0, 0);
+    for (start, c) in text.char_indices() {
+        let before = used;
+        used = width(&text[..start + c.len_utf8()]);
+        // A character that adds no width belongs to the one before it.
+        if used > before {
+            end = start;
+        }
+        if used >= columns {
+            break;
+        }
+    }
+    if columns == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
+}
+
+/// Lines of at most so many columns; a word that is longer has a line of its own.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The lines of a chart of so many lines, from the top: a bar a column, as high as its value is of `full`. What is not zero
+/// is seen.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+pub fn bars(values: &[f64], full: f64, height: usize) -> Vec<String> {
+    let eighths = |value: f64| {
+        let share = if full > 0.0 { (value / full).clamp(0.0, 1.0) } else { 0.0 };
+        let drawn = (share * (height * 8) as f64).floor() as usize;
+        if value > 0.0 { drawn.max(1) } else { 0 }
+    };
+    let heights: Vec<usize> = values.iter().map(|value| eighths(*value)).collect();
+    let line = |above: usize| heights.iter().map(|height| EIGHTHS[height.saturating_sub(above * 8).min(8)]).collect();
+    (0..height).rev().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_text_fits_and_says_that_it_was_cut() {
+        assert_eq!(cut("Double-11 phone", 15), "Double-11 phone");
+        assert_eq!(cut("Double-11 phone", 9), "Double-1…");
+        assert_eq!(cut("双十一手机", 10), "双十一手机");
+        assert_eq!(cut("双十一手机", 9), "双十一手…");
+        assert_eq!(cut("双十一手机", 8), "双十一…");
+        assert_eq!(cut("双十一", 1), "…");
+        assert_eq!(cut("abc", 0), "");
+        for columns in 0..12 {
+            assert!(width(&cut("a双é👩‍👩‍👧b📱c", columns)) <= columns, "{columns}");
+        }
+    }
+
+    #[test]
+    fn an_emoji_is_cut_whole() {
+        assert_eq!(cut("👩‍👩‍👧family", 4), "👩‍👩‍👧f…");
+        assert_eq!(cut("a👩‍👩‍👧family", 3), "a…");
+        assert_eq!(cut("👍🏽👍🏽👍🏽", 5), "👍🏽👍🏽…");
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+    }
+
+    #[test]
+    fn plain_text_is_not_copied() {
+        for text in ["", "1001", "Double-11 phone", "双11 手机 📱", "👩‍👩‍👧", "é"] {
+            assert!(matches!(escape(text), Cow::Borrowed(same) if same == text), "{text}");
+            assert!(matches!(escape_data(text), Cow::Borrowed(same) if same == text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_terminal_acts_on_is_shown_instead() {
+        assert_eq!(escape("a\u{1b}[31mb"), "a\\u{1b}[31mb");
+        assert_eq!(escape("a\nb\tc\rd"), "a\\nb\\tc\\rd");
+        assert_eq!(escape("\u{7f}\u{9b}1m"), "\\u{7f}\\u{9b}1m");
+        assert_eq!(escape("exe.\u{202e}gpj\u{2069}"), "exe.\\u{202e}gpj\\u{2069}");
+    }
+
+    #[test]
+    fn data_keeps_its_structure_and_json_its_meaning() {
+        let json = serde_json::to_string(&["\u{1b}", "\u{9b}\u{202e}"]).unwrap();
+        let safe = escape_data(&json);
+        assert_eq!(safe, r#"["\u001b","\u009b\u202e"]"#);
+        assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), ["\u{1b}", "\u{9b}\u{202e}"]);
+        assert_eq!(escape_data("a\tb\r\n"), "a\tb\\u000d\n");
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("a bc def", 4), ["a bc", "def"]);
+        assert_eq!(wrapped("abcdef gh", 4), ["abcdef", "gh"]);
+        assert_eq!(wrapped("双十一 手机", 6), ["双十一", "手机"]);
+        assert_eq!(wrapped("", 4), [""]);
+    }
+
+    #[test]
+    fn bars_are_as_high_as_their_share_and_never_vanish() {
+        let values = [0.0, 0.001, 0.5, 1.0, 2.0, 3.0, 4.0, 9.0];
+        assert_eq!(bars(&values, 4.0, 2), ["     ▄██", " ▁▂▄████"]);
+        assert_eq!(bars(&[3.0, 0.0], 0.0, 1), ["▁ "]);
+        assert!(bars(&[], 1.0, 2).iter().all(String::is_empty));
+    }
+}

@@ -1,0 +1,340 @@
+//! Drives a run: reads lines, sends batches, reports decided orders, until the end or until something stops it.
+
+use std::time::Duration;
+
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::orders::{Checked, Next, RowError};
+use crate::cli::interrupt;
+use crate::cli::output::{Output, Progress, Terminal, Warnings};
+use crate::cli::shared::bulk::args::RunArgs;
+use crate::cli::shared::bulk::check::{CheckedInput, check};
+use crate::cli::shared::bulk::input::{BadLines, Input};
+use crate::cli::shared::bulk::kind::{Kind, Line};
+use crate::cli::shared::bulk::outcome::{Done, RunOutcome, with_hint};
+use crate::cli::shared::bulk::report::Report;
+use crate::cli::shared::bulk::summary::Summary;
+use crate::error::StoreError;
+use crate::model::id::RequestId;
+use crate::model::id::interner::Interner;
+use crate::sell::bulk::{Job, Operation, Run, Step};
+use crate::store::Store;
+
+/// Why a run is over.
+enum End {
+    /// All lines are decided.
+    Done,
+    /// The user asked to stop.
+    Interrupted,
+    /// Something went wrong.
+    Failed(Error),
+}
+
+/// What a run needs beside its lines.
+struct RunContext {
+    keep_going: bool,
+    /// How many activities are known to come.
+    activities: usize,
+    /// How to resume a job that was stopped.
+    how_to_resume: String,
+    terminal: Terminal,
+    progress: Progress,
+    /// About corrupt keys: a file may name thousands of activities.
+    corrupt: Warnings,
+}
+
+impl RunContext {
+    /// Says what the job is called, if nobody else could know.
+    fn new(checked: &CheckedInput, job: &Job, args: &RunArgs, out: &Output) -> Self {
+        let how_to_resume = match checked.content {
+            Some(_) => "the same command resumes; what was applied is not applied again".to_owned(),
+            None => format!(
+                "to resume, give the whole input again with `--job {}`; what was applied is not applied again",
+                job.name
+            ),
+        };
+        if checked.content.is_none() && args.job.is_none() {
+            out.note(format!("this input is applied as the job `{}`", job.name));
+        }
+        let progress = out.progress("applying", checked.rows);
+        let (terminal, corrupt) = (out.terminal(), out.warnings());
+        Self {
+            keep_going: args.keep_going,
+            activities: checked.activities(),
+            how_to_resume,
+            terminal,
+            progress,
+            corrupt,
+        }
+    }
+}
+
+/// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
+fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
+    let of = format!("{} {}", operation.name(), checked.input.reading());
+    match &checked.content {
+        Some(content) => {
+            let digest = content.digest(&of);
+            Job { name: args.job.clone().unwrap_or_else(|| digest.clone()), digest }
+        }
+        None => {
+            let name = args.job.clone().unwrap_or_else(|| RequestId::unique().to_string());
+            Job { name, digest: Checked::default().digest(&of) }
+        }
+    }
+}
+
+/// Checks a file and applies it, or with `dry_run` only shows what would be applied. `begin` makes the run.
+pub(crate) fn run<K: Kind>(
+    input: Input,
+    args: &RunArgs,
+    operation: Operation,
+    dry_run: bool,
+    store: &mut Store,
+    out: &mut Output,
+    begin: impl FnOnce(&mut Store, Job, Interner) -> Result<(K, Run<K::Orders>)>,
+) -> Result<Exit> {
+    let Some(mut checked) = check::<K::Line>(input, args, operation, dry_run, out)? else {
+        return Ok(Exit::Interrupted);
+    };
+    if dry_run {
+        return checked.show(out);
+    }
+    let job = job(&checked, args, operation);
+    let context = RunContext::new(&checked, &job, args, out);
+    let (kind, run) = begin(store, job, checked.take_names())?;
+    apply(checked, kind, run, context, out)?.show(store, out)
+}
+
+fn apply<K: Kind>(
+    checked: CheckedInput,
+    kind: K,
+    mut run: Run<K::Orders>,
+    context: RunContext,
+    out: &mut Output,
+) -> Result<RunOutcome> {
+    let CheckedInput { input, content, bad, nameless, .. } = checked;
+    if content.is_some() {
+        while !interrupt::requested() && run.load_watermarks()? {}
+        kind.check_nameless(&mut run, &nameless)?;
+    }
+    let mut driver = Driver {
+        kind,
+        run,
+        // Only now: it prints a header.
+        report: Report::new(out, context.activities)?,
+        input: Some(input),
+        line: K::Line::default(),
+        content,
+        bad,
+        context,
+        has_ended: false,
+        stopped: None,
+    };
+    let end = driver.drive();
+    driver.finish(end)
+}
+
+/// A run under way.
+struct Driver<'o, K: Kind> {
+    kind: K,
+    run: Run<K::Orders>,
+    report: Report<'o, K::Row>,
+    input: Option<Input>,
+    line: K::Line,
+    content: Option<Checked>,
+    bad: BadLines,
+    context: RunContext,
+    has_ended: bool,
+    /// What ended the input before its end.
+    stopped: Option<Failure>,
+}
+
+impl<K: Kind> Driver<'_, K> {
+    fn drive(&mut self) -> End {
+        loop {
+            if interrupt::requested() {
+                return End::Interrupted;
+            }
+            match self.step() {
+                Ok(true) => (),
+                Ok(false) => return End::Done,
+                Err(error) => return End::Failed(error),
+            }
+        }
+    }
+
+    /// Reads what there is room for, sends or receives, and reports what was decided. False at the end.
+    fn step(&mut self) -> Result<bool> {
+        let is_starving = self.read()?;
+        if self.kind.decide_alone(&mut self.run)? {
+            self.report()?;
+            return Ok(true);
+        }
+        let flush = self.has_ended || self.run.is_full() || (is_starving && self.run.is_idle());
+        match self.run.advance(flush)? {
+            Step::Continue => (),
+            Step::Idle if self.has_ended && self.run.is_empty() => return self.check(),
+            Step::Idle if is_starving => {
+                self.report.flush()?;
+                if let Some(input) = &mut self.input {
+                    input.reader.wait(Duration::from_millis(100));
+                }
+            }
+            Step::Idle => (),
+            Step::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
+            Step::Corrupt(corrupt) => {
+                let text = format!("key `{}` {}; no order that needs it is applied", corrupt.key, corrupt.what);
+                let RunContext { progress, corrupt, .. } = &mut self.context;
+                progress.suspend(|| corrupt.warn(text));
+            }
+            Step::Rewind { activity, line } => self.rewind(activity, line)?,
+        }
+        self.report()?;
+        Ok(true)
+    }
+
+    /// Reads lines while they are of use; true if none is there yet.
+    fn read(&mut self) -> Result<bool> {
+        let Some(input) = &mut self.input else { return Ok(false) };
+        while !self.has_ended && self.run.accepts_more() && !interrupt::requested() {
+            match self.line.read(&mut input.reader) {
+                // A second reading after a rewind does not try again what was reported as refused.
+                Ok(Next::Row) if self.report.lines.is_refused(self.line.number()) => {}
+                Ok(Next::Row) => self.kind.push(&mut self.run, &self.line)?,
+                Ok(Next::NotYet) => return Ok(true),
+                Ok(Next::End) => self.has_ended = true,
+                Err(RowError::Bad(problem)) => {
+                    // A file was checked before, and its bad lines are known.
+                    if self.content.is_none() {
+                        self.bad.add(problem, &input.reader)?;
+                        self.has_ended = !self.context.keep_going;
+                    }
+                }
+                Err(RowError::Fatal(error)) => {
+                    self.stopped = Some(error);
+                    self.has_ended = true;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reports the first orders, as far as they are decided.
+    fn report(&mut self) -> Result<()> {
+        let before = self.report.lines.orders;
+        while self.kind.report(&self.run, &mut self.report)? {
+            self.run.pop();
+        }
+        self.context.progress.inc(self.report.lines.orders - before);
+        Ok(())
+    }
+
+    /// Whether the end is not the end: the server lost what it had decided last.
+    fn check(&mut self) -> Result<bool> {
+        match self.run.check()? {
+            Step::Idle => return Ok(false),
+            Step::Rewind { activity, line } => self.rewind(activity, line)?,
+            Step::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
+            Step::Continue | Step::Corrupt(_) => (),
+        }
+        Ok(true)
+    }
+
+    /// The server lost what it had decided: from there on, all is applied again.
+    fn rewind(&mut self, activity: String, line: u64) -> Result<()> {
+        let (Some(content), Some(input)) = (&self.content, self.input.take()) else {
+            return Err(StoreError::Lost { activity, line }.into());
+        };
+        self.warn(&format!(
+            "the server lost what it had decided of `{activity}` after line {line}; it is applied again"
+        ));
+        self.run.drain()?;
+        self.run.restart();
+        self.input = Some(input.again(content)?);
+        self.has_ended = false;
+        Ok(())
+    }
+
+    fn warn(&self, text: &str) {
+        self.context.progress.suspend(|| self.context.terminal.warn(text));
+    }
+
+    /// Reports what else was decided, and how the run ended.
+    fn finish(mut self, end: End) -> Result<RunOutcome> {
+        // What is in flight is waited for. If that fails too, the first failure says enough.
+        let drained = self.run.drain();
+        let (is_done, is_interrupted) = (matches!(end, End::Done), matches!(end, End::Interrupted));
+        let mut error = match end {
+            End::Failed(error) => Some(error),
+            _ => None,
+        };
+        if let (Err(store), None) = (drained, &error) {
+            error = Some(store.into());
+        }
+        let is_read = !error.as_ref().is_some_and(Error::is_unwritable);
+        while is_read && self.run.skip_undecided() {
+            if let Err(unwritable) = self.report() {
+                error = Some(unwritable);
+                break;
+            }
+        }
+        // The input of a run that ended early is read again, and its invalid lines with it.
+        if is_done && let Err(unwritable) = self.bad.commit() {
+            error = Some(unwritable);
+        }
+        let RunContext { keep_going, how_to_resume, terminal, progress, corrupt, .. } = self.context;
+        progress.finish();
+        corrupt.end();
+        if let Some(text) = self.input.as_mut().and_then(Input::ignored) {
+            terminal.note(text);
+        }
+        let unsettled = self.run.unsettled();
+        let refused_again = self.report.lines.refused_again;
+        let done = Done { orders: self.report.lines.orders, ok: self.report.lines.applied };
+        if refused_again > 0 {
+            let plural =
+                if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };
+            terminal.warn(format!("{refused_again} {plural} refused now: the server lost data"));
+        }
+        for (nth, refused) in self.run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
+            self.report.tallies.split_replayed(nth, refused);
+        }
+        let summary = match self.report.finish() {
+            Ok(tallies) => Summary { names: self.run.into_names(), tallies },
+            Err(unwritable) if unwritable.is_unwritable() => {
+                error = error.or(Some(unwritable));
+                Summary::default()
+            }
+            Err(other) => return Err(other),
+        };
+        let failure = match error {
+            Some(error) if error.is_broken_pipe() => {
+                Some(Failure::failed("standard output was closed, so the run stopped").hint(&how_to_resume))
+            }
+            Some(error) => Some(with_hint(error, done, &how_to_resume)),
+            None => self.stopped.take(),
+        };
+        // Whatever else went wrong, orders of which nobody knows come first.
+        let failure = match (failure, &unsettled) {
+            (Some(failure), Some(unsettled)) if failure.exit != Exit::Unknown => {
+                let message = format!("{}; {}", failure.message, Failure::from(unsettled.clone()).message);
+                Some(Failure { exit: Exit::Unknown, message, ..failure })
+            }
+            (failure, _) => failure,
+        };
+        let is_corrected_alone = keep_going || self.bad.count == 0;
+        let bad = self.bad.failure().map(|failure| match is_corrected_alone {
+            true => failure,
+            false => failure.hint(format!("the orders before it are applied; correct it, and {how_to_resume}")),
+        });
+        if is_interrupted && failure.is_none() {
+            terminal.note(format!("stopped after {} orders", done.orders));
+            if unsettled.is_some() {
+                terminal.warn("the connection broke: whether the orders in flight were applied is not known");
+            }
+            terminal.hint(how_to_resume);
+        }
+        Ok(RunOutcome { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
+    }
+}

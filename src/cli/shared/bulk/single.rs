@@ -1,0 +1,104 @@
+//! Files of orders of one activity each: `deduct --from`, `refund --from`, and those of holds.
+
+use std::fmt::Write as _;
+
+use crate::cli::error::Result;
+use crate::cli::failure::Exit;
+use crate::cli::input::orders::{Column, OrderRow};
+use crate::cli::output::Output;
+use crate::cli::shared::bulk::args::BulkArgs;
+use crate::cli::shared::bulk::driver;
+use crate::cli::shared::bulk::input::Input;
+use crate::cli::shared::bulk::kind::Kind;
+use crate::cli::shared::bulk::report::{Report, shows_rows};
+use crate::cli::shared::outcome::OutcomeRow;
+use crate::model::number::Limit;
+use crate::model::order::hold::HoldFor;
+use crate::sell::bulk::{BulkOrder, Operation, OrderOptions, OrderRun, SingleOrders};
+use crate::store::Store;
+
+/// What the command adds to its file.
+pub struct Task<'a> {
+    /// What is done with each row.
+    pub operation: Operation,
+    /// Why, for the ledger.
+    pub reason: Option<&'a str>,
+    /// The caller's limit, for activities that another system preheated.
+    pub limit: Option<Limit>,
+    /// Of holds: for how long.
+    pub hold_for: Option<HoldFor>,
+    /// Only check the file.
+    pub dry_run: bool,
+}
+
+/// Applies a file of orders, or only checks it.
+pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    crate::cli::interrupt::stop_gracefully();
+    let input = Input::of_orders(from, args, store.layout(), task.operation)?;
+    let has_rows = shows_rows(out.format());
+    out.choose(OutcomeRow::columns_of_file(task.operation));
+    driver::run(input, &args.run, task.operation, task.dry_run, store, out, |store, job, names| {
+        let single = Single { operation: task.operation, job: job.name.clone(), request: String::new() };
+        let options = OrderOptions {
+            operation: task.operation,
+            job,
+            reason: task.reason.map(str::to_owned),
+            limit: task.limit,
+            hold_for: task.hold_for,
+            has_rows,
+            limits: args.run.limits(),
+            retry_for: args.run.retry_for(),
+        };
+        Ok((single, OrderRun::new(store, options, names)?))
+    })
+}
+
+/// Orders of one activity each.
+struct Single {
+    operation: Operation,
+    job: String,
+    /// The name of an order without a request id.
+    request: String,
+}
+
+impl Kind for Single {
+    type Line = OrderRow;
+    type Orders = SingleOrders;
+    type Row = OutcomeRow<'static>;
+
+    fn check_nameless(&self, run: &mut OrderRun, lines: &[(String, u64)]) -> Result<()> {
+        Ok(lines.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?)
+    }
+
+    fn push(&self, run: &mut OrderRun, row: &OrderRow) -> Result<()> {
+        run.push(&BulkOrder {
+            line: row.line(),
+            activity: row.text(Column::Activity),
+            user: row.text(Column::User),
+            // The reader has checked it against the bounds of an order.
+            quantity: u32::try_from(row.quantity()).unwrap_or_default(),
+            request: row.text(Column::Request),
+            reason: row.text(Column::Reason),
+        })?;
+        Ok(())
+    }
+
+    fn report(&mut self, run: &OrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
+        let Some(decided) = run.front() else { return Ok(false) };
+        let order = &decided.order;
+        if !report.lines.record(order.line, decided.status) {
+            return Ok(true);
+        }
+        report.tallies.add(decided.nth, Some(decided.status), order.quantity);
+        let Some(rows) = &mut report.rows else { return Ok(true) };
+        self.request.clear();
+        if order.request.is_empty() {
+            // Writing to a String cannot fail.
+            let _ = write!(self.request, "{}:{}", self.job, order.line);
+        } else {
+            self.request.push_str(order.request);
+        }
+        rows.push_borrowed(&OutcomeRow::of_file(&decided, &self.request, self.operation))?;
+        Ok(true)
+    }
+}

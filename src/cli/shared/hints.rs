@@ -1,0 +1,86 @@
+//! What helps to read an answer: another layout that has the activity, its window, a server that may lag behind.
+
+use std::collections::HashMap;
+
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::model::activity::Snapshot;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::status::Status;
+use crate::store::Store;
+
+/// The most activities that are looked for in other layouts.
+pub const MAX_ACTIVITIES: usize = 100;
+
+/// Names the layouts in which activities exist that are `not_preheated` in this one.
+pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, store: &mut Store, out: &Output) {
+    let missing: Vec<&ActivityId> = missing.into_iter().take(MAX_ACTIVITIES).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let mut of_layout: HashMap<Layout, Vec<&ActivityId>> = HashMap::new();
+    for (activity, layouts) in missing.iter().zip(store.layouts_with(&missing)) {
+        for layout in layouts {
+            of_layout.entry(layout).or_default().push(activity);
+        }
+    }
+    for layout in Layout::NAMED {
+        let Some(activities) = of_layout.get(&layout) else { continue };
+        let (first, others) = (activities[0], activities.len() - 1);
+        let which = match others {
+            0 => format!("`{first}` exists"),
+            1 => format!("`{first}` and `{}` exist", activities[1]),
+            _ => format!("`{first}` and {others} more exist"),
+        };
+        out.hint(format!("{which} in the layout `{name}`: add `--layout {name}`", name = layout.name()));
+    }
+}
+
+/// The error for a sharded activity that something cannot be done to, with its shards; `None` if it has none.
+pub fn sharded(snapshot: &Snapshot, what: &str) -> Option<Failure> {
+    let meta = snapshot.meta.as_ref()?;
+    let activity = &snapshot.activity;
+    if meta.shards.is_none() {
+        let failure = Failure::usage(format!("the preheat of the shards of `{activity}` is unfinished: {what}"));
+        return meta.plan.as_ref().map(|_| failure.hint(format!("`seckill inspect {activity}` shows it")));
+    }
+    let shards: Vec<String> = snapshot.parts().iter().map(|shard| format!("`{shard}`")).collect();
+    let failure = Failure::usage(format!("the units of `{activity}` are in shards: {what}"));
+    Some(failure.hint(format!("its shards are {}", shards.join(", "))))
+}
+
+/// Warns if the server is a replica. For commands that only read; call it after their first answer, so that a server
+/// that does not answer fails the command first.
+pub fn warn_of_replica(store: &mut Store, out: &Output) {
+    if store.is_replica() {
+        out.warn(format!("`{}` is a replica: what it shows may be older than its primary", store.server()));
+    }
+}
+
+/// Says what to do about an order that a repair took back.
+pub fn reversed(mut statuses: impl Iterator<Item = Status>, out: &Output) {
+    if statuses.any(|status| status == Status::Reversed) {
+        out.note("a repair took it back; order anew with a new id");
+    }
+}
+
+/// Says when the window of an activity opens or closed, or that it is archived, if that refused an order. A server that does
+/// not let us ask is not worth an error.
+pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Output) {
+    if !matches!(status, Status::NotStarted | Status::Ended | Status::NotPreheated) {
+        return;
+    }
+    let snapshots = store.snapshots(std::slice::from_ref(activity)).unwrap_or_default();
+    let Some(snapshot) = snapshots.first() else { return };
+    if snapshot.is_archived() {
+        out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back"));
+        return;
+    }
+    let Some(meta) = &snapshot.meta else { return };
+    match (status, meta.starts_at, meta.ends_at) {
+        (Status::NotStarted, Some(start), _) => out.note(format!("`{activity}` starts at {start}")),
+        (Status::Ended, _, Some(end)) => out.note(format!("`{activity}` ended at {end}")),
+        _ => {}
+    }
+}

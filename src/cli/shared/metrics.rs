@@ -1,0 +1,93 @@
+//! `-o prometheus`: where the text goes, and what it says when the server does not answer.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::format::prometheus::{Exposition, Family, Kind};
+use crate::cli::output::{Format, Output, OutputFile};
+use crate::store::Store;
+
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct MetricsArgs {
+    /// Write the metrics of -o prometheus to FILE
+    ///
+    /// It is written beside its place and renamed, for the textfile collector of node_exporter. If the server cannot be
+    /// reached, it says `seckill_up 0`.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+const UP: Family = Family { name: "seckill_up", help: "Whether the server answered the command.", kind: Kind::Gauge };
+const READ_AT: Family =
+    Family { name: "seckill_read_timestamp_seconds", help: "When the command ended, in Unix time.", kind: Kind::Gauge };
+
+impl MetricsArgs {
+    /// Whether metrics are wanted.
+    ///
+    /// # Errors
+    /// A file is named, but no metrics are wanted.
+    pub fn are_wanted(&self, format: Format) -> Result<bool> {
+        let is_prometheus = format == Format::Prometheus;
+        if self.to.is_some() && !is_prometheus {
+            return Err(Failure::usage(format!("`--to` is of `-o prometheus`, and the output is {}", format.name()))
+                .hint("add `-o prometheus`, or send standard output to the file")
+                .into());
+        }
+        Ok(is_prometheus)
+    }
+
+    /// Prints what `read` finds. If the server cannot be asked, the text says that, and the error remains one.
+    ///
+    /// # Errors
+    /// Those of `read`, and a file that cannot be written.
+    pub fn write(
+        &self,
+        command: &str,
+        store: &mut Store,
+        out: &mut Output,
+        read: impl FnOnce(&mut Store, &mut Output, &mut Exposition) -> Result<Exit>,
+    ) -> Result<Exit> {
+        // What cannot be written is said before anything is read.
+        let file = self.to.as_ref().map(|path| OutputFile::create("--to", path, &[])).transpose()?;
+        let common = || vec![("server", store.server_name().to_owned()), ("layout", store.layout().name().to_owned())];
+        let (mut text, mut found) = (Exposition::new(common()), Exposition::new(common()));
+        let ended = read(store, out, &mut found);
+        // Of a server that answered, there may be nothing to audit.
+        let has_answered = match &ended {
+            Ok(_) => Some(true),
+            Err(Error::Failure(failure)) if failure.exit == Exit::Refused => Some(true),
+            Err(Error::Store(_)) => Some(false),
+            Err(_) => None,
+        };
+        if let Some(has_answered) = has_answered {
+            let labels = [("command", command)];
+            text.family(UP).add(&labels, Some(u8::from(has_answered)));
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            text.family(READ_AT).add(&labels, Some(format!("{}.{:03}", now.as_secs(), now.subsec_millis())));
+            if ended.is_ok() {
+                text.append(&found);
+            }
+            match file {
+                Some(mut file) => {
+                    file.append(text.text().as_bytes())?;
+                    // The collector is another user.
+                    file.commit_readable()?;
+                }
+                None => out.text(text.text())?,
+            }
+        }
+        ended
+    }
+}
+
+/// The error of a command that has no metrics.
+pub fn refuse(format: Format, command: &crate::cli::Command) -> Result<(), Failure> {
+    use crate::cli::{Command::Inspect, Command::Reconcile};
+    if format != Format::Prometheus || matches!(command, Inspect(_) | Reconcile(_)) {
+        return Ok(());
+    }
+    Err(Failure::usage("`-o prometheus` is of `inspect` and `reconcile`")
+        .hint("other commands print table, json, jsonl, csv, tsv or yaml"))
+}

@@ -1,0 +1,246 @@
+//! What commands that move units have in common: their rows, their exit code, what is asked of a user.
+
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::row;
+use crate::cli::output::{Cell, Chosen, Field, Output, Warnings};
+use crate::cli::shared::hints;
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::layout::Layout;
+use crate::model::number::Limit;
+use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::sell::bulk::{DecidedOrder, Operation};
+use crate::store::Store;
+
+row! {
+    /// How an order of one activity ended: a purchase, a refund, a hold or its end, alone or in a file.
+    pub struct OutcomeRow<'a> as row {
+        /// Of an order of a file.
+        optional line: Option<u64> => Cell::known(row.line);
+        activity: &'a str, flexible;
+        user: Option<&'a str> => row.user_cell();
+        quantity: Option<u64>;
+        status: Status;
+        stock: Option<u64>;
+        bought: Option<Bought>;
+        request: Option<&'a str>;
+        /// Of a hold; `None` within if it was refused.
+        optional deadline: Option<Option<Millis>> => Cell::known(row.deadline.flatten().map(Millis::to_second));
+        /// Of a user who is not UTF-8.
+        optional data user_hex: Option<String>;
+    }
+    changed if row.status == Status::Ok && row.line.is_none()
+}
+
+impl<'a> OutcomeRow<'a> {
+    /// The columns of an order whose user may be no text.
+    pub const STORED: Chosen = &["user_hex"];
+    /// The columns of a hold.
+    pub const HOLD: Chosen = &["deadline"];
+
+    /// The columns of orders of a file.
+    pub fn columns_of_file(operation: Operation) -> Chosen {
+        match operation {
+            Operation::Hold => &["line", "deadline"],
+            Operation::Confirm | Operation::Release => &["line", "user_hex"],
+            Operation::Deduct | Operation::Refund | Operation::MultiDeduct => &["line"],
+        }
+    }
+
+    /// The row of an outcome. A dry run has no request.
+    pub fn new(
+        activity: &'a ActivityId,
+        user: Option<&'a UserId>,
+        request: Option<&'a RequestId>,
+        outcome: &Outcome,
+    ) -> Self {
+        Self {
+            line: None,
+            activity: activity.as_str(),
+            user: user.map(UserId::as_str),
+            quantity: outcome.quantity,
+            status: outcome.status,
+            stock: outcome.stock,
+            bought: outcome.bought,
+            request: request.map(RequestId::as_str),
+            deadline: None,
+            user_hex: None,
+        }
+    }
+
+    /// The row of a hold.
+    pub fn with_deadline(self, deadline: Option<Millis>) -> Self {
+        Self { deadline: Some(deadline), ..self }
+    }
+
+    /// The row of a user as stored, whose id may be no text.
+    pub fn stored(
+        activity: &'a ActivityId,
+        user: Option<&'a StoredUser>,
+        request: Option<&'a RequestId>,
+        outcome: &Outcome,
+    ) -> Self {
+        let (text, user_hex) = (user.and_then(StoredUser::text), user.and_then(StoredUser::user_hex));
+        Self { user: text, user_hex, ..Self::new(activity, None, request, outcome) }
+    }
+
+    /// The row of an order of a file.
+    pub fn of_file(decided: &DecidedOrder<'a>, request: &'a str, operation: Operation) -> Self {
+        let order = &decided.order;
+        let given = Some(order.user).filter(|user| !user.is_empty());
+        Self {
+            line: Some(order.line),
+            activity: order.activity,
+            user: decided.hold_user.map_or(given, StoredUser::text),
+            quantity: Some(order.quantity.into()),
+            status: decided.status,
+            stock: decided.stock,
+            bought: decided.bought.map(Bought::Units),
+            request: Some(request),
+            deadline: (operation == Operation::Hold).then_some(decided.deadline),
+            user_hex: decided.hold_user.and_then(StoredUser::user_hex),
+        }
+    }
+
+    fn user_cell(&self) -> Cell {
+        match &self.user_hex {
+            Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
+            None => Cell::text(self.user.unwrap_or_default()).flexible(),
+        }
+    }
+}
+
+row! {
+    /// How one activity of an order of several ended, alone or in a file.
+    pub struct ItemRow<'a> as row {
+        /// Of an order of a file.
+        optional line: Option<u64> => Cell::known(row.line);
+        /// The order has it where the item stands in a [`MultiDocument`]; so it has the request.
+        optional user: Option<Option<&'a str>> => Cell::text(row.user.flatten().unwrap_or_default()).flexible();
+        activity: &'a str, flexible;
+        quantity: u64;
+        status: Status;
+        stock: Option<u64>;
+        bought: Option<Bought>;
+        optional request: Option<Option<&'a str>> => row.request.flatten().cell();
+    }
+    changed if row.status == Status::Ok && row.line.is_none()
+}
+
+impl<'a> ItemRow<'a> {
+    /// The columns of an order alone.
+    pub const ALONE: Chosen = &["user", "request"];
+    /// The columns of orders of a file.
+    pub const OF_FILE: Chosen = &["line", "user", "request"];
+
+    /// The rows of an order, and of the line of a file in which it begins. A dry run has no request.
+    pub fn of(
+        line: Option<u64>,
+        order: &'a MultiOrder,
+        request: Option<&'a RequestId>,
+        outcome: &MultiOutcome,
+    ) -> impl Iterator<Item = Self> {
+        let (user, request) = (order.user.as_ref().map(UserId::as_str), request.map(RequestId::as_str));
+        Self::items(order, outcome).map(move |item| Self { line, user: Some(user), request: Some(request), ..item })
+    }
+
+    fn items(order: &'a MultiOrder, outcome: &MultiOutcome) -> impl Iterator<Item = Self> {
+        order.items.iter().zip(&outcome.items).map(|((activity, quantity), item)| Self {
+            line: None,
+            user: None,
+            activity: activity.as_str(),
+            quantity: quantity.get(),
+            status: item.status,
+            stock: item.stock,
+            bought: item.bought,
+            request: None,
+        })
+    }
+}
+
+row! {
+    /// An order of several activities with its items.
+    pub struct MultiDocument<'a> as _row {
+        /// Of an order of a file.
+        nested line: Option<u64>;
+        document user: Option<&'a str>;
+        document status: Status;
+        document request: Option<&'a str>;
+        document items: Vec<ItemRow<'a>>;
+    }
+}
+
+impl<'a> MultiDocument<'a> {
+    /// The document of an order, and of the line of a file in which it begins. A dry run has no request.
+    pub fn new(
+        line: Option<u64>,
+        order: &'a MultiOrder,
+        request: Option<&'a RequestId>,
+        outcome: &MultiOutcome,
+    ) -> Self {
+        Self {
+            line,
+            user: order.user.as_ref().map(UserId::as_str),
+            status: outcome.status,
+            request: request.map(RequestId::as_str),
+            items: ItemRow::items(order, outcome).collect(),
+        }
+    }
+}
+
+/// 0 if nothing was refused, else 3.
+pub fn exit_of(status: Status) -> Exit {
+    if status.is_done() { Exit::Done } else { Exit::Refused }
+}
+
+/// Warns of a key that is corrupt.
+pub fn warn_of_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
+    if let Some(Corrupt { key, what }) = corrupt {
+        warnings.warn(format!("key `{key}` {what}; nothing was changed"));
+    }
+}
+
+/// Shows how an order or a refund ended, with what helps to read that.
+pub fn show(
+    row: &OutcomeRow<'_>,
+    activity: &ActivityId,
+    outcome: &Outcome,
+    dry_run: bool,
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
+    out.set_dry_run(dry_run);
+    warn_of_corrupt(&mut out.warnings(), outcome.corrupt.as_ref());
+    out.object(row)?;
+    if outcome.status == Status::NotPreheated {
+        hints::other_layouts([activity], store, out);
+    }
+    hints::reversed([outcome.status].into_iter(), out);
+    hints::window(activity, outcome.status, store, out);
+    Ok(exit_of(outcome.status))
+}
+
+/// Refuses an order without a user, unless the layout records none.
+pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
+    if user.is_none() && layout.kind().has_users() {
+        return Err(Failure::usage(format!("`--user` is missing: the layout `{}` records who bought", layout.name()))
+            .hint("give `--user USER`; only the layout `product` does without")
+            .into());
+    }
+    Ok(())
+}
+
+/// Refuses a limit that the layout cannot keep.
+pub fn fitting_limit(limit: Option<Limit>, layout: Layout) -> Result<()> {
+    let Some(limit) = limit else { return Ok(()) };
+    let kind = layout.kind();
+    if !kind.has_users() || (kind.records_once() && limit.get() != 1) {
+        let why = if kind.has_users() { "records a user once: the limit is always 1" } else { "knows no users" };
+        return Err(Failure::usage(format!("`--per-user-limit {limit}`: the layout `{}` {why}", layout.name()))
+            .hint("leave `--per-user-limit` out")
+            .into());
+    }
+    Ok(())
+}

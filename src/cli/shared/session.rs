@@ -1,0 +1,281 @@
+//! What a command needs before it can begin: an output, a layout, a server to talk to, and the consent to change it.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use crate::cli::args::{Global, Mutating};
+use crate::cli::environment::variable;
+use crate::cli::error::Result;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::input::credentials;
+use crate::cli::input::yaml::contexts::Context;
+use crate::cli::interrupt;
+use crate::cli::output::{Format, Output};
+use crate::cli::shared::target;
+use crate::cli::shared::target::{Chosen, InUse, Standing};
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::redis::connect::Target;
+use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
+use crate::store::Store;
+use crate::store::replicas::Replicated;
+
+/// What the command line says about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Consent<'a> {
+    pub dry_run: bool,
+    /// The name that `--confirm` gives.
+    pub confirm: Option<&'a str>,
+}
+
+impl<'a> Consent<'a> {
+    pub fn of(mutating: &'a Mutating) -> Self {
+        Self { dry_run: mutating.dry_run, confirm: mutating.confirm.as_deref() }
+    }
+
+    /// Checks the name, or asks for it. `context` is the one in use; `protected_by` are the protected contexts of its server,
+    /// which `shown` names.
+    ///
+    /// # Errors
+    /// The name is another one, or nobody is there to ask. Nothing was changed.
+    pub fn given(
+        self,
+        context: Option<&str>,
+        protected_by: &[String],
+        shown: &str,
+        out: &Output,
+    ) -> Result<(), Failure> {
+        let protection = protected_by.first().map(String::as_str);
+        let Some(name) = self.confirm else {
+            return match protection {
+                Some(protection) if !self.dry_run => out.terminal().confirm_name(protection, shown),
+                _ => Ok(()),
+            };
+        };
+        match protection.or(context) {
+            Some(context) if context == name || protected_by.iter().any(|protection| protection == name) => Ok(()),
+            Some(context) => Err(Failure::usage(format!("`--confirm {name}`, but the context is `{context}`"))
+                .hint("nothing was changed; `--context NAME` chooses another")),
+            None => Err(Failure::usage(format!("`--confirm {name}`, but no context is in use: this is {shown}"))
+                .hint("nothing was changed; `--context NAME` chooses one")),
+        }
+    }
+}
+
+/// Arguments of a command that changes data.
+pub trait Changing {
+    fn mutating(&self) -> &Mutating;
+
+    /// The activities that the command line names.
+    fn activities(&self) -> impl Iterator<Item = &ActivityId>;
+}
+
+/// Says where arguments have their [`Mutating`], and the activity or activities that they name.
+macro_rules! changing {
+    ($args:ty: $($mutating:ident).+, $($activities:ident).+) => {
+        impl $crate::cli::shared::session::Changing for $args {
+            fn mutating(&self) -> &$crate::cli::args::Mutating {
+                &self.$($mutating).+
+            }
+
+            fn activities(&self) -> impl Iterator<Item = &crate::model::id::ActivityId> {
+                self.$($activities).+.iter()
+            }
+        }
+    };
+}
+
+pub(crate) use changing;
+
+/// The options every command takes, and what follows from them.
+pub struct Session {
+    pub global: Global,
+    /// The context in use.
+    in_use: Option<InUse>,
+    /// What waits for replicas when the command is over.
+    waiting: RefCell<Option<Store>>,
+    pub out: Output,
+}
+
+impl Session {
+    /// Nothing is connected or started yet.
+    pub fn new(global: Global) -> Result<Self> {
+        let out = output(&global)?;
+        let in_use = target::in_use(&global)?;
+        target::zone(&global, in_use.as_ref()).use_in_process();
+        Ok(Self { global, in_use, waiting: RefCell::default(), out })
+    }
+
+    /// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
+    pub fn layout(&self, of_fixture: Option<Layout>) -> Result<Layout> {
+        target::layout(&self.global, self.in_use.as_ref(), of_fixture)
+    }
+
+    /// A store for a layout: connects when first asked, or starts a private server now.
+    pub fn store(&self, layout: Layout) -> Result<Store> {
+        let (target, _) = self.target()?;
+        self.store_at(target, layout)
+    }
+
+    /// The same for a command that changes data, and names these activities: it names its server on standard error, and if the
+    /// server is that of a protected context, whichever way it was named, asks for the context's name before anything else.
+    ///
+    /// # Errors
+    /// Nobody gave the name, or `--confirm` has another one; the layout cannot keep an activity of such an id.
+    pub fn store_to_change<'a>(
+        &mut self,
+        layout: Layout,
+        consent: Consent<'_>,
+        activities: impl IntoIterator<Item = &'a ActivityId>,
+    ) -> Result<Store> {
+        activities.into_iter().try_for_each(|activity| layout.check_id(activity)).map_err(Failure::usage)?;
+        let (target, context) = self.target()?;
+        let name = context.map(|context| context.name.clone());
+        let Standing { protected_by, overrides } = target::standing(&self.global, self.in_use.as_ref(), &target)?;
+        let shown = match (&name, &self.global.embedded) {
+            (Some(name), _) => format!("{name} ({}, layout {})", target.shown, layout.name()),
+            (None, Some(_)) => format!("a private server (layout {})", layout.name()),
+            (None, None) => format!("{} (layout {})", target.shown, layout.name()),
+        };
+        self.out.set_target(&match overrides {
+            Some((variable, context)) => format!("{shown}: `{variable}` overrides the context `{context}`"),
+            None => shown.clone(),
+        });
+        consent.given(name.as_deref(), &protected_by, &shown, &self.out)?;
+        self.store_at(target, layout)
+    }
+
+    /// Refuses the default server for what should not happen to a server by accident.
+    pub fn require_named(&self, what: &str) -> Result<()> {
+        if target::is_named(&self.global, self.in_use.as_ref())? {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("{what} needs a server that is named"))
+            .hint("give `--url URL` or `--context NAME`, or try a private server with `--embedded`")
+            .into())
+    }
+
+    fn store_at(&self, target: Target, layout: Layout) -> Result<Store> {
+        self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
+        let store = Store::new(target, layout, operator()?).stop_when(interrupt::requested);
+        *self.waiting.borrow_mut() = Some(store.sibling());
+        Ok(store)
+    }
+
+    /// The server, and the context that it is of. A private one is started.
+    fn target(&self) -> Result<(Target, Option<&Context>)> {
+        if let Some(directory) = &self.global.embedded {
+            return Ok((self.start_embedded(directory)?, None));
+        }
+        let run = |command: &str| Ok(credentials::password_of_command(command)?);
+        let Chosen { target, context } = target::target(&self.global, self.in_use.as_ref(), run)?;
+        Ok((target, context))
+    }
+
+    /// Waits for the replicas of `--wait-replicas`, once for all that the command changed. What a command that failed
+    /// did is waited for when it is repeated.
+    ///
+    /// # Errors
+    /// Fewer replicas have it, or nobody can say.
+    pub fn wait_for_replicas(&self, exit: Exit) -> Result<Exit> {
+        let Some(mut store) = self.waiting.take() else { return Ok(exit) };
+        let failure = match store.wait_for_replicas() {
+            Ok(None) => return Ok(exit),
+            Ok(Some(short)) => few_replicas(&short),
+            Err(error) => {
+                let failure = Failure::from(error);
+                let message = format!("applied, but whether replicas have it is not known: {}", failure.message);
+                Failure { message, ..failure }
+            }
+        };
+        Err(Failure { exit: Exit::Unknown, ..failure }.into())
+    }
+
+    /// Runs a command that needs no fixture.
+    pub fn with(&mut self, command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>) -> Result<Exit> {
+        let mut store = self.store(self.layout(None)?)?;
+        command(&mut store, &mut self.out)
+    }
+
+    /// Runs a command that changes data and needs no fixture.
+    pub fn change<A: Changing>(
+        &mut self,
+        args: &A,
+        command: impl FnOnce(&A, &mut Store, &mut Output) -> Result<Exit>,
+    ) -> Result<Exit> {
+        let mut store = self.store_to_change(self.layout(None)?, Consent::of(args.mutating()), args.activities())?;
+        command(args, &mut store, &mut self.out)
+    }
+
+    /// Starts a private server or cluster, which stops at exit.
+    fn start_embedded(&self, directory: &Path) -> Result<Target> {
+        let kept = (!directory.as_os_str().is_empty()).then_some(directory);
+        let nodes = self.global.nodes.map(usize::from);
+        // A server whose stop is not yet arranged must not be left behind by a Ctrl-C.
+        let address = interrupt::uncut(|| {
+            let wait =
+                Wait { at_most: self.global.timeout(), stop: &interrupt::requested, note: &|note| self.out.note(note) };
+            let server = Embedded::start(kept, nodes, &wait)?;
+            let address = server.address().clone();
+            // It must stop however the command ends, Ctrl-C included.
+            interrupt::at_exit(move || drop(server));
+            Ok::<_, EmbeddedError>(address)
+        })?;
+        if kept.is_none() {
+            let what = if nodes.is_some() { "cluster" } else { "server" };
+            self.out.note(format!(
+                "a private {what} was started; its data is discarded at the end (`--embedded=DIR` keeps it)"
+            ));
+        }
+        Ok(match address {
+            Address::Socket(socket) => Target::of_socket(&socket, self.global.timeout())?,
+            Address::Cluster { url, password } => {
+                let mut target = Target::new(&url, "the private cluster", self.global.timeout())?;
+                target.set_password(password);
+                target
+            }
+        })
+    }
+}
+
+/// The output that the options ask for.
+///
+/// # Errors
+/// `--bom` with another format than csv.
+pub fn output(global: &Global) -> Result<Output, Failure> {
+    let mut out = Output::new(global.output(), global.color, global.quiet, global.verbose);
+    if global.bom && global.output() != Format::Csv {
+        return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output().name()))
+            .hint("add `-o csv`, or leave `--bom` out"));
+    }
+    out.set_bom(global.bom);
+    Ok(out)
+}
+
+/// What was applied is not where it should be too.
+fn few_replicas(short: &Replicated) -> Failure {
+    let Replicated { server, wanted, replicas, is_alone } = short;
+    let message = match is_alone {
+        true => format!("applied, but the server at `{server}` has no replica"),
+        false => format!("applied, but {replicas} of {wanted} replicas of `{server}` have it"),
+    };
+    Failure::new(Exit::Unknown, message).hint(match is_alone {
+        true => "connect a replica to it, or leave `--wait-replicas` out",
+        false => {
+            "what was reported as ok is applied, and a failover now could lose it: see INFO replication on the server, \
+             or wait longer with `--timeout 30s`"
+        }
+    })
+}
+
+/// Who does this, for the ledger: the operating system's user at this host, unless `SECKILL_OPERATOR` says otherwise.
+fn operator() -> Result<String> {
+    if let Some(named) = variable("SECKILL_OPERATOR")? {
+        return Ok(named);
+    }
+    // The variable first: asking the system reads its name service, which takes longer than an order.
+    let login = |name| variable(name).ok().flatten();
+    let user = login("USER").or_else(|| login("LOGNAME")).or_else(|| whoami::username().ok());
+    let host = whoami::hostname().unwrap_or_else(|_| "unknown".to_owned());
+    Ok(format!("{}@{host}", user.unwrap_or_else(|| "unknown".to_owned())))
+}

@@ -1,0 +1,269 @@
+//! Which server a command is for, its layout, and how to log in there: by flags, the environment and the context in use.
+//!
+//! What belongs to a context's server is used with the URL of the context alone: no other server ever gets its password.
+
+use std::path::Path;
+
+use crate::cli::args::Global;
+use crate::cli::environment::{config_file, variable};
+use crate::cli::error::Result;
+use crate::cli::failure::Failure;
+use crate::cli::input::credentials;
+use crate::cli::input::yaml::contexts;
+use crate::cli::input::yaml::contexts::Context;
+use crate::cli::input::yaml::layouts;
+use crate::model::layout::Layout;
+use crate::model::time::Zone;
+use crate::redis::connect::{Certificates, Pem, Target};
+
+const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+
+/// The variables that name a server.
+pub const URL_VARIABLES: [&str; 2] = ["SECKILL_URL", "REDIS_URL"];
+
+/// The context in use.
+#[derive(Debug)]
+pub struct InUse {
+    pub context: Context,
+    /// `--context` named it: a flag, which beats the environment.
+    is_flag: bool,
+}
+
+/// The context that was named, else the current one. The current one is not in use, and not even read, if a flag or the
+/// environment names another server: it belongs to its own.
+///
+/// # Errors
+/// There is no context of that name, or the file cannot be used.
+pub fn in_use(global: &Global) -> Result<Option<InUse>> {
+    if global.embedded.is_some() {
+        return Ok(None);
+    }
+    let (named, is_flag) = match &global.context {
+        Some(name) => (Some(name.clone()), true),
+        None => (variable("SECKILL_CONTEXT")?, false),
+    };
+    if named.is_none() && (global.url.is_some() || url_of_environment()?.is_some()) {
+        return Ok(None);
+    }
+    let file = config_file();
+    let contexts = file.as_deref().map(contexts::read).transpose()?.flatten();
+    let Some(name) = named else {
+        let current = contexts.and_then(|mut all| {
+            let at = all.all.iter().position(|context| Some(&context.name) == all.current.as_ref())?;
+            Some(all.all.swap_remove(at))
+        });
+        return Ok(current.map(|context| InUse { context, is_flag: false }));
+    };
+    let known: Vec<&str> = contexts.iter().flat_map(|all| &all.all).map(|context| context.name.as_str()).collect();
+    match contexts.as_ref().and_then(|contexts| contexts.find(&name)) {
+        Some(context) => Ok(Some(InUse { context: context.clone(), is_flag })),
+        None => Err(unknown(&name, &known).into()),
+    }
+}
+
+/// The error for a name that no context has.
+pub fn unknown(name: &str, known: &[&str]) -> Failure {
+    let failure = Failure::usage(format!("there is no context `{}`", name.escape_debug()));
+    match known {
+        [] => failure.hint(format!("`seckill context add {} --url URL` makes it", name.escape_debug())),
+        known => failure.hint(format!("there are `{}`; `seckill context list` shows them", known.join("`, `"))),
+    }
+}
+
+/// The URL that the environment has, and the variable.
+fn url_of_environment() -> Result<Option<(String, &'static str)>, Failure> {
+    for name in URL_VARIABLES {
+        if let Some(url) = variable(name)? {
+            return Ok(Some((url, name)));
+        }
+    }
+    Ok(None)
+}
+
+/// The time zone of people: that of the flag, the environment, the context, or the system.
+pub fn zone(global: &Global, in_use: Option<&InUse>) -> Zone {
+    let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.zone());
+    let given = global.timezone.clone().or_else(|| of_context(true)).or_else(|| global.zone_of_environment.clone());
+    given.or_else(|| of_context(false)).unwrap_or_else(Zone::of_system)
+}
+
+/// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
+pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout>) -> Result<Layout> {
+    let of_flag = global.layout.as_deref().map(layouts::given).transpose()?;
+    if let (Some(flag), Some(fixture)) = (of_flag, of_fixture)
+        && flag != fixture
+    {
+        return Err(Failure::usage(format!(
+            "`--layout {}` contradicts the fixture, which says `layout: {}`",
+            flag.name(),
+            fixture.name()
+        ))
+        .hint("leave the flag out, or change the fixture")
+        .into());
+    }
+    let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.layout);
+    if let Some(layout) = of_flag.or(of_fixture).or_else(|| of_context(true)) {
+        return Ok(layout);
+    }
+    match variable("SECKILL_LAYOUT")? {
+        Some(name) if Layout::named(&name).is_none() && !layouts::is_file(&name) => {
+            Err(Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
+                .hint(layouts::EXPECTED)
+                .into())
+        }
+        Some(name) => Ok(layouts::given(&name)?),
+        None => Ok(of_context(false).unwrap_or_default()),
+    }
+}
+
+/// Whether a flag, the environment or a context names the server; else it is the default.
+pub fn is_named(global: &Global, in_use: Option<&InUse>) -> Result<bool, Failure> {
+    let is_given = global.embedded.is_some() || global.url.is_some() || in_use.is_some();
+    Ok(is_given || url_of_environment()?.is_some())
+}
+
+/// A server, and the context that it is of.
+pub struct Chosen<'a> {
+    pub target: Target,
+    /// `None` if a flag or the environment has the URL, whatever context is in use.
+    pub context: Option<&'a Context>,
+}
+
+/// The server, and how to log in there; `run` runs the command that prints a context's password.
+pub fn target<'a>(
+    global: &Global,
+    in_use: Option<&'a InUse>,
+    run: impl FnOnce(&str) -> Result<String>,
+) -> Result<Chosen<'a>> {
+    let of_flag = in_use.filter(|it| it.is_flag);
+    let (url, source, of) = if let Some(url) = &global.url {
+        (url.clone(), "the value of `--url`".to_owned(), None)
+    } else if let Some(InUse { context, .. }) = of_flag {
+        (context.url.clone(), of_context(context), Some(context))
+    } else if let Some((url, name)) = url_of_environment()? {
+        (url, format!("the value of the environment variable `{name}`"), None)
+    } else if let Some(InUse { context, .. }) = in_use {
+        (context.url.clone(), of_context(context), Some(context))
+    } else {
+        (DEFAULT_URL.to_owned(), "the default".to_owned(), None)
+    };
+    let mut target = Target::new(&url, &source, global.timeout())?;
+    if let Some(path) = &global.password_file {
+        target.set_password(credentials::password_of_file(path)?);
+    } else if !target.has_password() {
+        let password_of = |context: &Context, run: &mut dyn FnMut(&str) -> Result<String>| {
+            Ok::<_, crate::cli::error::Error>(match (&context.password_file, &context.password_command) {
+                (Some(path), _) => Some(credentials::password_of_file(path)?),
+                (None, Some(command)) => Some(run(command)?),
+                (None, None) => None,
+            })
+        };
+        let mut run = Some(run);
+        let mut run = |command: &str| match run.take() {
+            Some(run) => run(command),
+            None => Err(Failure::failed("the password was asked for twice").into()),
+        };
+        let mut password = match of.filter(|_| of_flag.is_some()) {
+            Some(context) => password_of(context, &mut run)?,
+            None => None,
+        };
+        for name in ["SECKILL_PASSWORD", "REDISCLI_AUTH"] {
+            if password.is_none() {
+                password = variable(name)?;
+            }
+        }
+        if let (None, None, Some(context)) = (&password, of_flag, of) {
+            password = password_of(context, &mut run)?;
+        }
+        password.into_iter().for_each(|password| target.set_password(password));
+    }
+    if target.primary_name().is_some()
+        && let Some(password) = variable("SECKILL_SENTINEL_PASSWORD")?
+    {
+        target.set_sentinel_password(password);
+    }
+    if let Some(certificates) = certificates(global, of, &target)? {
+        target.set_certificates(&certificates)?;
+    }
+    Ok(Chosen { target, context: of })
+}
+
+/// What the file of contexts says of a server that is to be changed.
+#[derive(Debug, Default)]
+pub struct Standing {
+    /// The protected contexts of that server, the one in use first: the name of any of them allows a change.
+    pub protected_by: Vec<String>,
+    /// The variable that has the URL, and the context that would be in use without it.
+    pub overrides: Option<(&'static str, String)>,
+}
+
+/// Finds out, whatever named the server.
+///
+/// # Errors
+/// The file cannot be used.
+pub fn standing(global: &Global, in_use: Option<&InUse>, target: &Target) -> Result<Standing> {
+    if global.embedded.is_some() {
+        return Ok(Standing::default());
+    }
+    let file = config_file();
+    let Some(contexts) = file.as_deref().map(contexts::read).transpose()?.flatten() else {
+        return Ok(Standing::default());
+    };
+    let is_same = |context: &&Context| {
+        let other = context.target(global.timeout());
+        context.protected && other.is_some_and(|other| other.is_same_server(target))
+    };
+    let mut protected_by: Vec<String> =
+        contexts.all.iter().filter(is_same).map(|context| context.name.clone()).collect();
+    protected_by.sort_by_key(|name| in_use.is_none_or(|it| it.context.name != *name));
+    let is_flag = global.url.is_some() || in_use.is_some_and(|it| it.is_flag);
+    let overridden = in_use.map(|it| it.context.name.clone()).or(contexts.current);
+    let overrides = match url_of_environment()? {
+        Some((_, variable)) if !is_flag => overridden.map(|name| (variable, name)),
+        _ => None,
+    };
+    Ok(Standing { protected_by, overrides })
+}
+
+fn of_context(context: &Context) -> String {
+    format!("the URL of context `{}`", context.name)
+}
+
+/// The files of `--cacert`, `--cert` and `--key`, else of the context, if the server is one with TLS.
+fn certificates(global: &Global, of: Option<&Context>, target: &Target) -> Result<Option<Certificates>> {
+    let Global { cacert, cert, key, .. } = global;
+    let given = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
+    if let Some((flag, _)) = given.iter().find(|(_, file)| file.is_some())
+        && !target.has_tls()
+    {
+        return Err(Failure::usage(format!("`{flag}` is for TLS, and `{}` is without", target.shown))
+            .hint("write rediss:// instead of redis://, or leave it out")
+            .into());
+    }
+    // A pair of flags replaces the context's pair.
+    let has_pair = cert.is_some() || key.is_some();
+    let of_pair = of.filter(|_| !has_pair);
+    let client = match (cert, key, of_pair.and_then(|of| of.cert.as_ref().zip(of.key.as_ref()))) {
+        (Some(cert), Some(key), _) => Some(pair("--cert", cert, "--key", key)?),
+        (None, None, Some((cert, key))) => Some(pair("cert", cert, "key", key)?),
+        (None, None, None) => None,
+        (cert, _, _) => {
+            let (given, missing) = if cert.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
+            return Err(Failure::usage(format!("`{given}` needs `{missing}`"))
+                .hint("give the client's certificate and its private key, a PEM file each")
+                .into());
+        }
+    };
+    let ca = match (cacert, of.and_then(|of| of.cacert.as_ref())) {
+        (Some(path), _) => Some(credentials::pem("CA file", "--cacert", path)?),
+        (None, Some(path)) => Some(credentials::pem("CA file", "cacert", path)?),
+        (None, None) => None,
+    };
+    Ok((ca.is_some() || client.is_some()).then_some(Certificates { ca, client }))
+}
+
+/// A client's certificate and its key; the names are those of the flags, or of the fields of a context.
+fn pair(cert_name: &str, cert: &Path, key_name: &str, key: &Path) -> Result<(Pem, Pem)> {
+    let cert = credentials::pem("certificate", cert_name, cert)?;
+    Ok((cert, credentials::pem("private key", key_name, key)?))
+}
