@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use cli::{Cli, ParseFailure, interrupt, output};
+use seckill::cli::{self, Cli, ParseFailure, interrupt, output};
 
 fn main() -> ExitCode {
     if cli::complete() {

@@ -26,8 +26,7 @@ use crate::cli::Cli;
 use crate::cli::args::Global;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::Output;
-use crate::cli::shared::metrics;
+use crate::cli::output::{Format, Output};
 use crate::cli::shared::session::{self, Session};
 
 /// Declares the commands in the order in which completions list them, each with its group in the help and how it runs:
@@ -90,7 +89,7 @@ commands! {
 /// # Errors
 /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
 pub fn run(cli: Cli) -> Result<Exit, Failure> {
-    metrics::refuse(cli.global.output(), &cli.command)?;
+    refuse_metrics(cli.global.output(), &cli.command)?;
     run_command(cli.command, cli.global)
 }
 
@@ -111,4 +110,13 @@ fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -
     let mut out = session::output(global)?;
     let ended = command(&mut out).map_err(Failure::from);
     out.end(ended)
+}
+
+/// The error of a command that has no metrics.
+fn refuse_metrics(format: Format, command: &Command) -> Result<(), Failure> {
+    if format != Format::Prometheus || matches!(command, Command::Inspect(_) | Command::Reconcile(_)) {
+        return Ok(());
+    }
+    Err(Failure::usage("`-o prometheus` is of `inspect` and `reconcile`")
+        .hint("other commands print table, json, jsonl, csv, tsv or yaml"))
 }

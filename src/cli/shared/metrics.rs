@@ -81,13 +81,3 @@ impl MetricsArgs {
         ended
     }
 }
-
-/// The error of a command that has no metrics.
-pub fn refuse(format: Format, command: &crate::cli::Command) -> Result<(), Failure> {
-    use crate::cli::{Command::Inspect, Command::Reconcile};
-    if format != Format::Prometheus || matches!(command, Inspect(_) | Reconcile(_)) {
-        return Ok(());
-    }
-    Err(Failure::usage("`-o prometheus` is of `inspect` and `reconcile`")
-        .hint("other commands print table, json, jsonl, csv, tsv or yaml"))
-}
