@@ -1,18 +1,16 @@
 --[[
-  refund: gives units of one activity back, for one user or for many, one after the other; never more than
-  the user holds, never past the total, and it creates no key of the sale.
+  refund: gives units of one activity back, for one order; never more than the user holds, never past the
+  total, and it creates no key of the sale.
 
   KEYS[1]  stock          string  units left
   KEYS[2]  meta           hash    rules, withdrawn, holds; may be absent
-  KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:refund:<job> -> line, refused, digest;
-                                  <tab>o:<user> -> units held open;
+  KEYS[3]  requests       hash    request id -> digest of the order; <tab>o:<user> -> units held open;
                                   <tab>begun -> what a call that gives units back is about to do, see below
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
 
-  One order has 5 to 8 arguments, as for deduct:
-  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[1]  kind           hash, set, coupon or counter: the one that this script is of
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  user           may be empty for a counter
   ARGV[4]  quantity       or `all`, which leaves what is held open
@@ -20,10 +18,6 @@
   ARGV[6]  mode           may be left out: `first`, `retry` or `dry`
   ARGV[7]  reason         may be empty or left out
   ARGV[8]  unsaid         may be left out, see below
-
-  Many orders have 9 to 15, as for deduct:
-  ARGV[3]  users, ARGV[4] quantities (or one, or `all`), ARGV[5..9] job, its digest, epoch, the line before, lines
-  ARGV[10..15] requests, rows, reason, reasons, unsaid, mode: may be left out
 
   unsaid is 1 if the quantity is a default that nobody gave. A member of a set that another script recorded, without units,
   holds an unknown number: of it any given quantity up to the total less the stock is refunded, neither `all` nor one that
@@ -37,119 +31,81 @@
     -8 exceeds_bought    the user holds fewer, or nothing, without what is held open; or the stock would pass the total
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-  For many orders: as deduct, with the letters o, r, x (exceeds_bought), q, c.
   While the stock is withdrawn, units go to meta's `withdrawn` instead; every stock above includes that.
-  Only ok, a refused retry, and the line of a job write; the stock comes last, so that a cut leaves fewer units to sell,
+  Only ok and a refused retry write; the stock comes last, so that a cut leaves fewer units to sell,
   never more. What it is about to do is written down first, in KEYS[3], and removed before the call ends: if it was cut, the
   same call again, or any other that changes what users hold, finishes it before it decides its own orders. A dry run does not.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
   INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
+--- @kinds hash set coupon counter
 --- @use "codes"
---- @use "return_batch"
-
--- Quick path: the plain orders of a job. It replies, or leaves the call to the reference path before it has written
--- anything; helpers cost more than an order to define, so it comes before them.
---- @use "quick_job"
-local quick_reply = quick_job('refund', return_batch)
-if quick_reply then return quick_reply end
-
--- Includes.
 --- @use "values"
---- @use "meta"
 --- @use "finish_begun"
---- @use "orders"
---- @use "columns"
---- @use "call"
---- @use "holds"
+--- @include "order"
+--- @let SHOWN = had, not all and units
+--- @if counter
+--- @let SHOWN = nil
+--- @end
+local all, units = quantity == 'all', whole(quantity) or 0
+if not all and (units < 1 or units > MOST_QUANTITY) then return usage('refund: quantity of order 1') end
+--- @if counter
+if all then return usage('refund: all, but no user is recorded') end
+--- @end
 
--- Reference path.
-local call, reply = read_call('refund')
-if not call then return reply end
-local wanted, invalid = read_quantities(call, 'all')
-if not wanted then return usage('refund: quantity of order ' .. invalid) end
-if call.kind == 'counter' then
-  for i = 1, call.count do
-    if wanted[i] == 'all' then return usage('refund: all, but no user is recorded') end
-  end
-end
+-- The first turn finishes what was cut; then everything is read again.
+for turn = 1, 2 do
+  repeat
+    --- @include "activity"
+    --- @include "request"
+    --- @if hash set coupon
+    --- @include "held"
+    -- What is held open is not the user's to return.
+    local open = holds > 0 and redis.pcall('HGET', KEYS[3], '\to:' .. user) or '0'
+    local open_units = whole(open)
+    if not open_units then key, value = 3, open break end
+    --- @end
 
--- Read, and check, everything.
-reply = read_activity(call)
-if reply then return reply end
-reply = read_requests(call)
-if reply then return reply end
-local kind, rules, stock = call.kind, call.rules, call.stock
-local decided = call.decided or 0
-if decided < call.count and leaves_gap(call) then return {GAP, call.line} end
-reply = read_held(call)
-if reply then return reply end
-local open
-open, reply = read_open(call, call.users)
-if not open then return reply end
-
--- Decide, one order after the other. What is held open is not the user's to return.
-local users, held, seen = call.users, call.held, call.seen
--- What users hold now; users whose number changed, each once; request ids and what they store; numbers of the orders
--- that are applied, and their quantities.
-local now, touched, is_touched, kept, applied, quantities = {}, {}, {}, {}, {}, {}
-local letters, bought, refused, left, last = {}, (call.rows or not call.job) and {}, 0, stock, nil
-local most = rules.total or MOST_UNITS
-for i = 1, call.count do
-  local user, quantity, request = users[i], wanted[i], call.requests and call.requests[i] or ''
-  local digest = digest_of('refund', call.texts[i], user)
-  local had, status = 0, nil
-  if held then
-    had = now[user] or units_held(held[i])
-    if not had and call.single then return unfit(held[i], kind == 'set' and 6 or 5) end
-  end
-  if i <= decided then
-    status = REPLAYED
-  elseif not had then
-    status = CORRUPT
-  elseif request ~= '' then
-    status = settled(seen[request], digest)
-  end
-  local free = had and had - (open[user] or 0)
-  if quantity == 'all' then quantity = math.max(free or 0, 0) end
-  if not status then
-    if (held and quantity > free) or quantity == 0 or left + quantity > most or had == UNKNOWN and call.extra == '1' then
+    -- Decide. How much a member of a set without units holds is unknown.
+    local digest = 'refund ' .. quantity .. '\t' .. user
+    --- @include "known"
+    local status
+    --- @if counter
+    if stock + units > (total or MOST_UNITS) then status = EXCEEDS_BOUGHT end
+    --- @else
+    local taken, free = units, (had == '?' and MOST_UNITS or had) - open_units
+    if all then taken = math.max(free, 0) end
+    if taken > free or taken == 0 or stock + taken > (total or MOST_UNITS) or had == '?' and (all or ARGV[8] == '1') then
       status = EXCEEDS_BOUGHT
-    else
-      status = OK
-      left = left + quantity
-      if held then
-        had = had == UNKNOWN and 0 or had - quantity
-        if not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
-      end
-      applied[#applied + 1], quantities[#quantities + 1] = i, digits(quantity)
     end
-    keep(call, request, digest, status, kept)
-  end
-  if status < 0 then refused = refused + 1 end
-  if held then now[user] = had end
-  letters[i], last = LETTERS[status], status
-  if bought then bought[i] = shown_packed(held and had) end
-end
+    --- @end
+    if status then
+      --- @include "refused"
+    end
+    --- @if counter
+    local taken, rest = units, nil
+    --- @else
+    local rest = had == '?' and 0 or had - taken
+    --- @end
+    local left, quantity = stock + taken, digits(taken)
+    if mode == 'dry' then return {OK, left, rest, taken} end
 
--- Write: the stock last.
-if not call.dry then
-  keep_line(call, kept, refused)
-  if #applied > 0 then
-    local it = {units = digits(left - stock), set = kept, cleared = {}, ids = {}}
-    it.users, it.gone = part_users(touched, now)
-    if rules.ledger then it.entry = order_entry(call, left, applied, quantities) end
-    local denied = may_not_return(kind, call.withdrawn, it)
-    if denied then return forbidden(denied) end
-    give_units_back(call, it)
-  elseif #kept > 0 and (decided < call.count or not call.job) then
-    redis.call('HSET', KEYS[3], unpack(kept))
-  end
+    -- Write: the stock last.
+    local it = {units = quantity, users = {}, gone = {}, set = {}, cleared = {}, ids = {}}
+    --- @if hash set coupon
+    if rest > 0 then it.users = {user, digits(rest)} else it.gone = {user} end
+    --- @end
+    if request ~= '' then it.set = {request, digest} end
+    if has_ledger then
+      --- @include "entry"
+      it.entry = entry
+    end
+    local denied = may_not_return(KIND, withdrawn, it)
+    --- @include "forbidden"
+    give_units_back({kind = KIND, rules = {total = total}, stock = stock, withdrawn = withdrawn}, it)
+    return {OK, left, rest, taken}
+  until true
+  if key then break end
 end
-if call.single then
-  local quantity = wanted[1]
-  if quantity == 'all' then quantity = #applied > 0 and tonumber(quantities[1]) end
-  return {last, left, held and shown(now[users[1]]), quantity}
-end
-return packed(call, letters, bought, refused)
+--- @include "damaged"

@@ -4,6 +4,11 @@ local fields = redis.pcall('HMGET', KEYS[3], '\tbegun', request)
 if fields.err then key, value = 3, fields break end
 local begun, known = fields[1], request ~= '' and fields[2]
 if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
+  --- @if deduct
+  if has_ledger then
+    --- @include "last_id"
+  end
+  --- @end
   --- @use "values"
   --- @use "finish_begun"
   local refusal = finish_begun({kind = KIND, op = 'SCRIPT', users = {user}}, begun)

@@ -1,6 +1,9 @@
 -- Undoes an order whose entry was refused, the stock last: nobody was told of it. Reads added, the refusal.
 if not undoes then return added end
 if request ~= '' then redis.call('HDEL', KEYS[3], request) end
+--- @if hash set coupon
+if begun == 'first' then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+--- @end
 --- @if hash
 if found then redis.call('HSET', KEYS[5], user, found) else redis.call('HDEL', KEYS[5], user) end
 --- @end

@@ -80,7 +80,7 @@ mod tests {
     use crate::model::status::Status;
     use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
 
-    const ORDERS: [&Script; 5] = [DEDUCT.of(Kind::Hash), &REFUND, &MULTI_DEDUCT, &HOLD, &SETTLE];
+    const ORDERS: [&Script; 5] = [DEDUCT.of(Kind::Hash), REFUND.of(Kind::Hash), &MULTI_DEDUCT, &HOLD, &SETTLE];
 
     #[test]
     fn codes_of_headers_are_those_of_statuses_each_once() {
@@ -99,7 +99,7 @@ mod tests {
     fn arguments_of_headers_come_in_their_order() {
         let single = ["kind", "by", "user", "quantity", "request id", "mode", "reason"];
         assert_eq!(DEDUCT.of(Kind::Hash).arguments(), [&single[..], &["limit"]].concat());
-        assert_eq!(REFUND.arguments(), [&single[..], &["unsaid"]].concat());
+        assert_eq!(REFUND.of(Kind::Hash).arguments(), [&single[..], &["unsaid"]].concat());
         assert_eq!(MULTI_DEDUCT.arguments(), ["kind", "by", "mode", "reason", "job", "user", "request id"]);
         assert_eq!(HOLD.arguments(), [&single[..], &["duration"]].concat());
         assert_eq!(SETTLE.arguments(), ["kind", "by", "request id", "step", "order", "mode", "reason", "user"]);

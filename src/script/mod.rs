@@ -87,8 +87,10 @@ pub static MULTI_DEDUCT: Script = script!("multi_deduct");
 pub static HOLD: Script = script!("hold");
 /// Ends what was held.
 pub static SETTLE: Script = script!("settle");
-/// Gives units back.
-pub static REFUND: Script = script!("refund");
+/// Gives units of one activity back, for one order.
+pub static REFUND: Builds = builds!("refund");
+/// Gives units of one activity back, for many orders.
+pub static REFUND_FILE: Script = script!("refund_file");
 /// Refuses purchases for a while.
 pub static PAUSE: Script = script!("pause");
 /// Reads one activity at one instant.
@@ -127,15 +129,16 @@ pub static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
     /// All of them for a kind, in the order in which a sale needs them.
-    pub fn all(kind: Kind) -> [&'static Self; 21] {
+    pub fn all(kind: Kind) -> [&'static Self; 22] {
         [
             &PREHEAT,
             DEDUCT.of(kind),
             &MULTI_DEDUCT,
-            &REFUND,
+            REFUND.of(kind),
             &HOLD,
             &SETTLE,
             &DEDUCT_FILE,
+            &REFUND_FILE,
             &MIXED_ORDERS,
             &PAUSE,
             &SNAPSHOT,
@@ -156,7 +159,9 @@ impl Script {
     /// All of them for all kinds; those that are the same for all come once.
     pub fn every() -> Vec<&'static Self> {
         let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
-        every.extend([Kind::Set, Kind::Coupon, Kind::Counter].map(|kind| DEDUCT.of(kind)));
+        for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
+            every.extend([DEDUCT.of(kind), REFUND.of(kind)]);
+        }
         every
     }
 

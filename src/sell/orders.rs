@@ -69,7 +69,7 @@ impl Store {
             reason: refund.reason.as_deref(),
             extra: if refund.of == RefundOf::Default { "1".to_owned() } else { String::new() },
         };
-        self.one(&REFUND, one)
+        self.one(REFUND.of(self.layout.kind()), one)
     }
 
     fn one<'a>(&self, script: &'static Script, one: One<'a>) -> SingleCall<'a> {

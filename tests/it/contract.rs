@@ -42,7 +42,9 @@ fn keys_and_kinds_of_the_contract_are_those_of_the_layouts() {
 #[test]
 fn arguments_of_the_contract_are_those_of_the_headers() {
     let rows = table("ARGV | `deduct`");
-    for (column, script) in [(1, DEDUCT.of(Kind::Hash)), (2, &REFUND), (3, &MULTI_DEDUCT), (4, &HOLD), (5, &SETTLE)] {
+    for (column, script) in
+        [(1, DEDUCT.of(Kind::Hash)), (2, REFUND.of(Kind::Hash)), (3, &MULTI_DEDUCT), (4, &HOLD), (5, &SETTLE)]
+    {
         let is_name = |name: &&str| !name.is_empty() && !name.starts_with("the ");
         let said: Vec<&str> = rows.iter().map(|row| &*row[column]).filter(is_name).collect();
         assert_eq!(said, script.arguments(), "{}", script.name);

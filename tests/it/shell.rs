@@ -1,5 +1,6 @@
 //! At home in a shell: completions, manual pages, what `--version` says, and where all of it is installed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -187,10 +188,13 @@ fn the_long_version_has_the_commit_and_the_sha1_of_each_script() {
     let scripts = seckill(["script", "list", "-o", "jsonl"]).code(0).jsonl();
     for script in &scripts {
         let (name, sha1) = (script["name"].as_str().unwrap(), script["sha1"].as_str().unwrap());
-        assert!(long.lines().any(|line| line.split_whitespace().eq([name, sha1])), "{name}: {long}");
+        // One that is built for each kind is listed as `deduct.hash`.
+        let is_this = |line: &str| line.split_whitespace().map(|word| word.split('.').next().unwrap()).eq([name, sha1]);
+        assert!(long.lines().any(is_this), "{name}: {long}");
     }
     assert_eq!(lines.next(), Some("scripts"));
-    assert_eq!(lines.count(), scripts.len());
+    let names: BTreeSet<&str> = lines.map(|line| line.trim().split(['.', ' ']).next().unwrap()).collect();
+    assert_eq!(names.len(), scripts.len());
 }
 
 #[test]

@@ -28,7 +28,7 @@ const RULES: [Rule; 34] = [
     ),
     (
         "a limit is one unit higher",
-        "deduct",
+        "*",
         &[("(limit or MOST_UNITS) then", "(limit or MOST_UNITS) + 1 then")],
         history::run,
     ),
@@ -65,18 +65,8 @@ const RULES: [Rule; 34] = [
         )],
         history::run,
     ),
-    (
-        "a refund returns a unit more",
-        "refund",
-        &[("units = digits(left - stock)", "units = digits(left - stock + 1)")],
-        history::run,
-    ),
-    (
-        "a refund ignores what is held open",
-        "refund",
-        &[("local free = had and had - (open[user] or 0)", "local free = had")],
-        history::run,
-    ),
+    ("a refund returns a unit more", "refund", &[("digits(taken)", "digits(taken + 1)")], history::run),
+    ("a refund ignores what is held open", "*", &[("or had) - open_units", "or had)")], history::run),
     (
         "holds expire two seconds early",
         "settle",

@@ -327,7 +327,7 @@ fn many(random: &mut Random, sale: &Activity, n: u64) -> Call {
             Vec::new(),
             vec![],
         ),
-        3 => ("refund", users, quantities, requests(n), vec![]),
+        3 => ("refund_file", users, quantities, requests(n), vec![]),
         _ => ("deduct_file", users, quantities, requests(n), vec![]),
     };
     let has_job = script == "settle" || random.percent(60);

@@ -601,7 +601,7 @@ impl<'s> History<'s> {
                 let units = json(of.iter().map(|refund| refund.units.to_string()));
                 let requests = json(of.iter().map(|refund| &refund.request));
                 let columns = self.columns(users, units, of.len() as u64, requests)?;
-                let call = self.activities[activity].call("refund", columns);
+                let call = self.activities[activity].call("refund_file", columns);
                 let message = Message { about: About::Refunds(refunds), call, is_retry: true };
                 self.jobs.push(message.clone());
                 self.send(message)

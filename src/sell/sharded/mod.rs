@@ -48,7 +48,8 @@ impl Store {
         let call = self.refund_call(refund);
         let user = refund.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
         let replied = self.send_home(&refund.activity, Some(user), &call, None, dry_run)?;
-        let read = |value, keys: &Keys| read_outcome(&REFUND, value, keys).map(|outcome| (outcome, ()));
+        let script = REFUND.of(self.layout.kind());
+        let read = |value, keys: &Keys| read_outcome(script, value, keys).map(|outcome| (outcome, ()));
         let (mut outcome, _) = self.outcome(replied, dry_run, read)?;
         match refund.of {
             RefundOf::Quantity(quantity) => outcome.quantity = Some(quantity.get()),

@@ -1,8 +1,8 @@
 //! A call that gives units back and was cut is finished by whatever comes next: nobody loses units twice, and none is sold twice.
 
-use super::cut::{cut_after, cut_text};
+use super::cut::{cut_after, cut_call};
 use super::{LONG, quantity, units_left};
-use crate::support::scripts::{commands, script_of, shown_of};
+use crate::support::scripts::commands;
 use crate::support::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU, Scripts, TestRedis};
 
 /// One of each kind.
@@ -69,7 +69,7 @@ fn a_refund_that_was_cut_and_is_sent_again_takes_the_units_once() {
                         let mut scripts = sale(&redis, layout, ledger);
                         assert!(scripts.deduct("1", (ann, bought, "order")).starts_with("1 "));
                         let had = units_of(&redis, layout, ann);
-                        let reply = scripts.eval(&cut_after("refund", nth), &layout.keys("1"), &args);
+                        let reply = scripts.eval(&cut_call("refund", layout, &args, nth), &layout.keys("1"), &args);
                         let is_cut = reply.contains("CUT");
                         let (cut_at, context) = (
                             begun(&redis, layout),
@@ -190,7 +190,7 @@ fn what_a_cut_return_left_is_never_sold_twice_after_a_repair() {
                         assert!(scripts.deduct("1", ("ann", units, "order")).starts_with("1 "));
                     }
                     let of_script = if is_hold { keys.clone() } else { layout.keys("1") };
-                    let reply = scripts.eval(&cut_after(name, nth), &of_script, &args);
+                    let reply = scripts.eval(&cut_call(name, layout, &args, nth), &of_script, &args);
                     let context = format!("{} {ledger} {name} {args:?} cut after {nth}: {reply}", layout.name);
                     // Twice: what the first finds may be finished by it.
                     for _ in 0..2 {
@@ -233,7 +233,7 @@ fn a_seller_without_the_rights_to_finish_sells_to_others_alone() {
             assert!(scripts.deduct("1", ("ann", &units, "order")).starts_with("1 "));
             assert!(scripts.deduct("1", ("cat", "1", "third")).starts_with("1 "));
             let back = [layout.kind, "tester", "ann", &units, "back"];
-            assert!(scripts.eval(&cut_after("refund", nth), &layout.keys("1"), &back).contains("CUT"));
+            assert!(scripts.eval(&cut_call("refund", layout, &back, nth), &layout.keys("1"), &back).contains("CUT"));
             let context = format!("{} cut after {nth}", layout.name);
             let is_pending = begun(&redis, layout).starts_with("begun ");
             // Its user is there from the first call on.
@@ -394,7 +394,7 @@ fn an_adoption_finishes_a_refund_that_was_cut() {
                 }
             }
             let back = [layout.kind, "tester", "ann", &units.to_string(), "back"];
-            let reply = scripts.eval(&cut_after("refund", nth), &layout.keys("1"), &back);
+            let reply = scripts.eval(&cut_call("refund", layout, &back, nth), &layout.keys("1"), &back);
             let context = format!("{} cut after {nth}: {reply}", layout.name);
             let is_withheld = begun(&redis, layout).starts_with("stock ") && units_left(&redis, layout) < 9;
             let total = if is_withheld { 10 - units } else { 10 };
@@ -416,7 +416,7 @@ fn a_trim_keeps_the_entries_by_which_a_cut_call_is_finished() {
             assert!(scripts.deduct("1", (user, "3", user)).starts_with("1 "));
         }
         let back = ["hash", "tester", "ann", "3", "back"];
-        assert!(scripts.eval(&cut_after("refund", nth), &SECKILL.keys("1"), &back).contains("CUT"));
+        assert!(scripts.eval(&cut_call("refund", SECKILL, &back, nth), &SECKILL.keys("1"), &back).contains("CUT"));
         // The last entry stays in any case: this one is.
         redis.seckill(["pause", "1"]).code(0);
         redis.seckill(["ledger", "trim", "1", "--before", "1ms", "--yes"]).code(0);
@@ -441,7 +441,7 @@ fn at_each_cut(
     for nth in 0.. {
         let mut scripts = sale(&redis, layout, ledger);
         let keys = if ["hold", "preheat"].contains(&name) { layout.all_keys("1") } else { layout.keys("1") };
-        let reply = scripts.eval(&cut_text(shown_of(script_of(name, args), layout), nth), &keys, args);
+        let reply = scripts.eval(&cut_call(name, layout, args, nth), &keys, args);
         then(&redis, &mut scripts, &format!("{} {ledger} {args:?} cut after {nth}: {reply}", layout.name));
         if !reply.contains("CUT") {
             break;

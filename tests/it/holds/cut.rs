@@ -2,7 +2,7 @@
 //! at the cost of others.
 
 use super::{LONG, WITH_USERS, quantity, units_left, units_of_7};
-use crate::support::scripts::shown;
+use crate::support::scripts::{script_of, shown, shown_of};
 use crate::support::{Layout, Scripts, TestRedis};
 
 /// The script with an error in place of what follows its `nth` write.
@@ -10,8 +10,12 @@ pub fn cut_after(name: &'static str, nth: usize) -> String {
     cut_text(shown(name), nth)
 }
 
-/// The same with the text that runs.
-pub fn cut_text(text: &str, nth: usize) -> String {
+/// The same of the script that a call with these arguments runs.
+pub fn cut_call(name: &'static str, layout: Layout, args: &[&str], nth: usize) -> String {
+    cut_text(shown_of(script_of(name, args), layout), nth)
+}
+
+fn cut_text(text: &str, nth: usize) -> String {
     let (header, code) = text.split_once("]]\n").unwrap();
     let wrapper = format!(
         "local server, writes = redis, 0\n\
@@ -41,7 +45,7 @@ fn check(layout: Layout, name: &'static str, args: &[&str], prepare: impl Fn(&mu
         scripts.preheat("1", "10");
         prepare(&mut scripts);
         let before = (units_left(&redis, layout), units_of_7(&redis, layout));
-        let reply = scripts.eval(&cut_after(name, nth), &layout.all_keys("1"), args);
+        let reply = scripts.eval(&cut_call(name, layout, args, nth), &layout.all_keys("1"), args);
         let context = format!("{} {args:?} cut after {nth}: {reply}", layout.name);
         let (left, held) = (units_left(&redis, layout), units_of_7(&redis, layout));
         assert!(left + held <= 10, "{context}: {left} and {held}");

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::LONG;
-use super::cut::cut_after;
+use super::cut::cut_call;
 use super::interleavings::{self, HASH, SET, two_of};
 use super::model::rules::{Call, Decided, Status, Step, finished};
 use super::model::search::{Event, Happened, Search};
@@ -86,7 +86,7 @@ fn replay(redis: &TestRedis, scripts: &mut Scripts, search: &Search, history: &[
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
             let keys = layout.all_keys("1");
             if let Some(writes) = cut {
-                let reply = scripts.eval(&cut_after(name, writes), &keys, &args);
+                let reply = scripts.eval(&cut_call(name, layout, &args, writes), &keys, &args);
                 assert!(reply.contains("CUT"), "{reply}, and more writes were expected: {}", context());
             } else {
                 let reply = scripts.call(name, &keys, &args);

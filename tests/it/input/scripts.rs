@@ -134,10 +134,11 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let mixed = ["deduct", "t", "", "j", "d", "", "1", "0", "1", "1", r#"["8"]"#];
         let sha256 = "0".repeat(64);
         let transfer = "0".repeat(40);
-        let full: [(&'static str, &[&str], usize); 21] = [
+        let full: [(&'static str, &[&str], usize); 22] = [
             ("deduct", &order, order.len()),
             ("deduct_file", &file, file.len()),
             ("refund", &order, order.len()),
+            ("refund_file", &file, file.len()),
             ("multi_deduct", &multi, multi.len()),
             ("hold", &[layout.kind, "t", "8", "1", "r2", "first", "", "1000"], 8),
             ("settle", &[layout.kind, "t", "r2", "confirm"], 4),

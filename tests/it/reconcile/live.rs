@@ -9,7 +9,7 @@ use crate::support::{Fault, Proxy, TestRedis, When, wait_until};
 /// Writers that buy and give back until the work is done; gives how many calls they made. At full speed they would
 /// outrun a debug build on a busy machine: `make bench` does that.
 pub fn while_selling<T>(redis: &TestRedis, work: impl FnOnce() -> T) -> (T, u64) {
-    let scripts = ["deduct_file", "refund"].map(|name| redis.seckill(["script", "show", name]).code(0).stdout);
+    let scripts = ["deduct_file", "refund_file"].map(|name| redis.seckill(["script", "show", name]).code(0).stdout);
     let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
     let done = thread::scope(|scope| {
         for writer in 0..3u64 {

@@ -10,7 +10,7 @@ use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 use super::{Dump, TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 21] = [
+pub const SCRIPTS: [&str; 22] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -18,6 +18,7 @@ pub const SCRIPTS: [&str; 21] = [
     "hold",
     "settle",
     "deduct_file",
+    "refund_file",
     "mixed_orders",
     "pause",
     "snapshot",
@@ -44,7 +45,7 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
 }
 
 /// The scripts that each layout has its own build of.
-pub const BUILT_BY_KIND: [&str; 1] = ["deduct"];
+pub const BUILT_BY_KIND: [&str; 2] = ["deduct", "refund"];
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {
@@ -76,7 +77,11 @@ pub fn every_build() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The script of a call: many orders have more arguments than one.
 pub fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
-    if name == "deduct" && args.len() > 8 { "deduct_file" } else { name }
+    match name {
+        "deduct" if args.len() > 8 => "deduct_file",
+        "refund" if args.len() > 8 => "refund_file",
+        name => name,
+    }
 }
 
 /// A script without its quick path, so that the reference path decides every call; `None` if it has no quick path.

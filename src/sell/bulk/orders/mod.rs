@@ -28,7 +28,7 @@ use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::redis::pipeline::{Link, Pipeline};
-use crate::script::{DEDUCT_FILE, HOLD, MIXED_ORDERS, REFUND, SETTLE, Script};
+use crate::script::{DEDUCT_FILE, HOLD, MIXED_ORDERS, REFUND_FILE, SETTLE, Script};
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::orders::call::OrderCall;
 use crate::sell::bulk::orders::encode::Encoder;
@@ -124,7 +124,7 @@ impl Run<SingleOrders> {
     pub fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
         let OrderOptions { operation, job, reason, limit, hold_for, has_rows, limits, retry_for } = options;
         let script = match operation {
-            Operation::Refund => &REFUND,
+            Operation::Refund => &REFUND_FILE,
             Operation::Hold => &HOLD,
             Operation::Confirm | Operation::Release => &SETTLE,
             Operation::Deduct | Operation::MultiDeduct => &DEDUCT_FILE,

@@ -122,7 +122,7 @@ impl AsArguments for MixedCall {
 /// The calls of `deduct` or `refund` that mean the same as one of `mixed_orders`: the script, and the arguments for each
 /// activity.
 pub fn alone(args: &[Vec<u8>], activities: usize) -> (&'static str, Vec<Vec<Vec<u8>>>) {
-    let op = if args[0] == b"refund" { "refund" } else { "deduct_file" };
+    let op = if args[0] == b"refund" { "refund_file" } else { "deduct_file" };
     let width = (args.len() - HEAD) / activities;
     let part = |part: &[Vec<u8>]| {
         let [by, reason, job, digest, rows] = [1, 2, 3, 4, 5].map(|at| args[at].clone());

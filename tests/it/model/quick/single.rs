@@ -287,7 +287,7 @@ fn orders_of_a_job_with_one_thing_wrong() {
     let before: [Plain<'_>; 3] = [
         ("deduct_file", &["hash", "t", r#"["7","8"]"#, r#"["2","1"]"#, "j", "d", "1", "0", "1-2"]),
         ("deduct", &["hash", "t", "9", "3", "r1"]),
-        ("refund", &["hash", "t", r#"["9"]"#, "1", "j", "d", "1", "0", "1"]),
+        ("refund_file", &["hash", "t", r#"["9"]"#, "1", "j", "d", "1", "0", "1"]),
     ];
     let (deducted, refunded) = (["\tj:deduct:j", "r7"], ["\tj:refund:j", "r7"]);
     let mut limited = Activity::after(SECKILL, Some(5), &before);
@@ -303,7 +303,7 @@ fn orders_of_a_job_with_one_thing_wrong() {
         &["7"],
     );
     limited.tries(
-        ("refund", &["hash", "t", r#"["7","9","8"]"#, r#"["1","3","1"]"#, "j", "d", "1", "1", "2-4", ids, "1"]),
+        ("refund_file", &["hash", "t", r#"["7","9","8"]"#, r#"["1","3","1"]"#, "j", "d", "1", "1", "2-4", ids, "1"]),
         &refunded,
         &["7", "8"],
     );
@@ -318,7 +318,7 @@ fn orders_of_a_job_with_one_thing_wrong() {
         &["8"],
     );
     free.tries(
-        ("refund", &["hash", "t", r#"["7","8"]"#, "1", "j", "d", "1", "1", "2 4", "", "1"]),
+        ("refund_file", &["hash", "t", r#"["7","8"]"#, "1", "j", "d", "1", "1", "2 4", "", "1"]),
         &refunded[..1],
         &["7", "8"],
     );

@@ -50,7 +50,9 @@ impl Twins {
         let mut load =
             |text: &str| -> String { redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap() };
         let (mut hashes, mut users) = (HashMap::new(), HashMap::new());
-        for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || ["deduct", MIXED].contains(name)) {
+        for name in
+            SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || ["deduct", "refund", MIXED].contains(name))
+        {
             let texts = [quick_only(name), reference_only(name)];
             let whole = |text: Option<String>| text.unwrap_or_else(|| script_text(name, layout).to_owned());
             // Both must make the same deadline of a hold, and find a window open or not.
