@@ -7,20 +7,16 @@ use redis::Value;
 use crate::error::{Settle, StoreError};
 use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, StoredUser, UserId};
-use crate::model::number::{Quantity, signed};
-use crate::model::order::Outcome;
-use crate::model::order::hold::{
-    Expired, Held, Hold, HoldEnd, HoldRecord, HoldState, LeftHold, OpenCounts, OpenHold, Recounted, Settled,
-};
+use crate::model::number::signed;
+use crate::model::order::hold::{Expired, HoldRecord, HoldState, LeftHold, OpenCounts, OpenHold, Recounted};
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::redis::call::Again;
+use crate::script::SETTLE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
-use crate::script::{HOLD, SETTLE};
-use crate::sell::orders::mode;
-use crate::sell::single::{SingleCall, same_request};
+use crate::sell::single::Modes;
 use crate::store::Store;
 
 /// Holds that one call expires: a few milliseconds of the server's time.
@@ -29,52 +25,55 @@ const AT_ONCE: u32 = 500;
 const PAGE: usize = 500;
 
 impl Store {
-    /// The call that takes units of one activity until a deadline.
-    pub(crate) fn hold_call<'a>(&self, hold: &'a Hold) -> SingleCall<'a> {
-        let (kind, by) = (self.kind(), self.operator.clone());
-        SingleCall::new(&HOLD, same_request(&hold.request), move |mode| {
-            let arguments = [
-                kind.clone(),
-                by.clone(),
-                hold.user.to_string(),
-                hold.quantity.to_string(),
-                hold.request.to_string(),
-                mode.to_owned(),
-                hold.reason.clone().unwrap_or_default(),
-                hold.hold_for.millis().to_string(),
-            ];
-            arguments.map(String::into_bytes).into()
-        })
-    }
-
-    /// The call that ends the hold of a request id.
-    pub(crate) fn settle_call<'a>(&self, end: &'a HoldEnd) -> SingleCall<'a> {
-        let (kind, by) = (self.kind(), self.operator.clone());
-        SingleCall::new(&SETTLE, Settle::SameCall, move |mode| {
-            let reason = end.reason.as_deref().unwrap_or_default();
-            let arguments = [&kind, &by, end.request.as_str(), end.step.name(), "", mode, reason];
-            let user = end.user.as_ref().map(StoredUser::as_bytes);
-            arguments.into_iter().map(str::as_bytes).chain(user).map(<[u8]>::to_vec).collect()
-        })
-    }
-
-    /// Returns the units of overdue holds, of a page of them. With `dry_run` nothing is written.
+    /// Returns the units of overdue holds, of a page of them, or of a page a shard. With `dry_run` nothing is written.
     ///
     /// # Errors
     /// Any of [`StoreError`]; why nothing can be done is a status.
-    pub(crate) fn expire_one(
+    pub fn expire(
         &mut self,
         activity: &ActivityId,
         reason: Option<&str>,
         dry_run: bool,
-    ) -> Result<Expiry, StoreError> {
+    ) -> Result<Expired, StoreError> {
+        let mut missing: Option<Shards> = None;
+        'list: loop {
+            let shards = match self.directory.get(activity) {
+                Some(shards) => shards.clone(),
+                None => match self.expire_one(activity, reason, dry_run)? {
+                    Expiry::Done(expired) => return Ok(expired),
+                    Expiry::Sharded(shards) => {
+                        self.directory.learn(activity, shards.clone());
+                        shards
+                    }
+                },
+            };
+            let mut all = Expired::nothing(Status::Ok);
+            for id in shards.ids(activity) {
+                match self.expire_one(&id, reason, dry_run)? {
+                    Expiry::Done(expired) if expired.status == Status::NotPreheated => {
+                        if let Some(broken) = self.missing(activity, &shards, &mut missing) {
+                            all.add(Expired { corrupt: Some(broken), ..Expired::nothing(Status::Corrupt) });
+                            continue;
+                        }
+                        continue 'list;
+                    }
+                    Expiry::Done(expired) => all.add(expired),
+                    Expiry::Sharded(_) => all.add(Expired::nothing(Status::NotPreheated)),
+                }
+            }
+            return Ok(all);
+        }
+    }
+
+    /// Expires a page of the overdue holds of an activity, or of one shard.
+    fn expire_one(&mut self, activity: &ActivityId, reason: Option<&str>, dry_run: bool) -> Result<Expiry, StoreError> {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.all().collect();
         let first = [self.kind(), self.operator.clone(), AT_ONCE.to_string(), "expire".to_owned(), String::new()];
         // What a call that was lost has expired is not overdue for the next.
-        let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.servers.run(&SETTLE, &names, again, Some(Settle::SameCall), |nth| {
-            let rest = [mode(dry_run, nth).to_owned(), reason.unwrap_or_default().to_owned()];
+        let (again, modes) = (if dry_run { Again::Reads } else { Again::Safe }, Modes::of_activity(dry_run));
+        let value = self.servers.run(&SETTLE, &names, again, Some(Settle::SameCall), |attempt| {
+            let rest = [modes.of(attempt).to_owned(), reason.unwrap_or_default().to_owned()];
             first.iter().cloned().chain(rest).collect::<Vec<String>>()
         })?;
         let reply = Reply::of(&SETTLE);
@@ -117,9 +116,9 @@ impl Store {
         let keys = self.keys(activity);
         let names: Vec<&str> = keys.all().collect();
         let first = [self.kind(), self.operator.clone(), most.to_string(), "recount".to_owned(), String::new()];
-        let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.servers.run(&SETTLE, &names, again, Some(Settle::SameCall), |nth| {
-            first.iter().cloned().chain([mode(dry_run, nth).to_owned()]).collect::<Vec<String>>()
+        let (again, modes) = (if dry_run { Again::Reads } else { Again::Safe }, Modes::of_activity(dry_run));
+        let value = self.servers.run(&SETTLE, &names, again, Some(Settle::SameCall), |attempt| {
+            first.iter().cloned().chain([modes.of(attempt).to_owned()]).collect::<Vec<String>>()
         })?;
         let reply = Reply::of(&SETTLE);
         let values = reply.array(value)?;
@@ -262,44 +261,8 @@ fn score(value: Option<&Value>) -> Option<String> {
 
 /// What one call to expire came to.
 #[derive(Debug)]
-pub(crate) enum Expiry {
+enum Expiry {
     Done(Expired),
     /// The activity has its holds in shards.
     Sharded(Shards),
-}
-
-/// Reads the reply to a hold of so many units, of the activity with these keys.
-pub(crate) fn read_held(value: Value, keys: &Keys, quantity: Quantity) -> Result<Held, StoreError> {
-    let reply = Reply::of(&HOLD);
-    let values = reply.array(value)?;
-    let mut outcome = outcome(&reply, &values, keys)?;
-    let is_corrupt = outcome.corrupt.is_some();
-    outcome.quantity = Some(quantity.get()).filter(|_| !is_corrupt);
-    let deadline = if is_corrupt { None } else { reply.count(values.get(3))?.map(Millis::new) };
-    Ok(Held { outcome, deadline })
-}
-
-/// Reads the reply to the end of a hold, of the activity with these keys.
-pub(crate) fn read_settled(value: Value, keys: &Keys) -> Result<Settled, StoreError> {
-    let reply = Reply::of(&SETTLE);
-    let values = reply.array(value)?;
-    let mut outcome = outcome(&reply, &values, keys)?;
-    let user = match values.get(4) {
-        Some(Value::BulkString(user)) if outcome.corrupt.is_none() => Some(StoredUser::new(user.clone())),
-        _ => None,
-    };
-    if outcome.corrupt.is_none() {
-        outcome.quantity = reply.count(values.get(3))?;
-    }
-    Ok(Settled { outcome, user })
-}
-
-/// What both scripts reply first: status, stock and what the user holds.
-fn outcome(reply: &Reply<'_>, values: &[Value], keys: &Keys) -> Result<Outcome, StoreError> {
-    let status = reply.status(values.first())?;
-    if status == Status::Corrupt {
-        return Ok(Outcome::corrupt(reply.corrupt(values, keys)?));
-    }
-    let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
-    Ok(Outcome { status, quantity: None, stock, bought, corrupt: None })
 }

@@ -1,9 +1,9 @@
 //! Orders: deduct, refund, holds, several activities at once, and files of them.
 
 pub mod bulk;
+pub(crate) mod cross_slot;
 pub(crate) mod holds;
 pub(crate) mod multi_orders;
 pub(crate) mod orders;
 pub(crate) mod sharded;
 pub(crate) mod single;
-pub(crate) mod spread_orders;

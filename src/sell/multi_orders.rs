@@ -13,7 +13,8 @@ use crate::redis::call::Again;
 use crate::script::MULTI_DEDUCT;
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
-use crate::sell::orders::{mode, settle, user_text};
+use crate::sell::orders::user_text;
+use crate::sell::single::{Modes, same_request};
 use crate::store::Store;
 
 impl Store {
@@ -22,16 +23,19 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`]; refusals are statuses of the outcome.
     pub fn multi_deduct(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+        // Another process may have made shards of one since an order before this.
+        self.directory.forget_unsharded();
         let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| Keys::of(self.layout, activity)).collect();
         let names: Vec<&str> = keys.iter().flat_map(Keys::in_order).collect();
-        let (kind, by) = (self.kind(), self.operator.clone());
-        let again = if dry_run { Again::Reads } else { Again::Safe };
         self.servers.check_layout()?;
         if self.servers.is_cluster() && common_slot(&names).is_none() {
-            return self.over_slots(order, &keys, dry_run);
+            return self.order_over_slots(order, dry_run);
         }
-        let value = self.servers.run(&MULTI_DEDUCT, &names, again, settle(&order.request), |nth| {
-            let mut arguments = vec![kind.clone(), by.clone(), mode(dry_run, nth).to_owned()];
+        let (kind, by) = (self.kind(), self.operator.clone());
+        let again = if dry_run { Again::Reads } else { Again::Safe };
+        let value = self.servers.run(&MULTI_DEDUCT, &names, again, Some(same_request(&order.request)), |attempt| {
+            let mode = Modes::of_activity(dry_run).of(attempt);
+            let mut arguments = vec![kind.clone(), by.clone(), mode.to_owned()];
             arguments.extend([order.reason.clone().unwrap_or_default(), String::new()]);
             arguments.extend([user_text(order.user.as_ref()).to_owned(), order.request.to_string()]);
             arguments.extend(order.items.iter().map(|(_, quantity)| quantity.to_string()));
@@ -39,25 +43,16 @@ impl Store {
         });
         // It is a cluster, which nobody said.
         if matches!(value, Err(StoreError::Server { kind: ServerKind::CrossSlot, .. })) {
-            return self.over_slots(order, &keys, dry_run);
+            return self.order_over_slots(order, dry_run);
         }
-        let value = value?;
-        let outcome = outcome_of(&value, order, &keys)?;
+        let outcome = outcome_of(&value?, order, &keys)?;
         if outcome.items.iter().any(|item| item.status == Status::Sharded) {
-            return self.over_slots(order, &keys, dry_run);
+            return self.order_over_slots(order, dry_run);
         }
         if outcome.status.is_done() && !dry_run {
             order.items.iter().for_each(|(activity, _)| self.changed(activity));
         }
         Ok(outcome)
-    }
-
-    fn over_slots(&mut self, order: &MultiOrder, keys: &[Keys], dry_run: bool) -> Result<MultiOutcome, StoreError> {
-        // What records nobody knows no holds.
-        if !self.layout.kind().has_users() {
-            return Err(spread(&order.items, keys));
-        }
-        self.spread_order(order, dry_run)
     }
 }
 

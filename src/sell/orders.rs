@@ -1,42 +1,17 @@
-//! Single orders: deduct and refund. One connection, one round trip.
-
-use redis::Value;
+//! Orders of one activity: deduct, refund, hold, and the end of a hold. One connection, one round trip.
+//!
+//! An activity of which nothing is known is asked as if it had its units itself; one that is sharded replies its shards. So a plain
+//! order is one round trip, and an order of a sharded activity is two, or one if the shards are known.
 
 use crate::error::{Settle, StoreError};
-use crate::model::id::{RequestId, StoredUser, UserId};
+use crate::model::id::{StoredUser, UserId};
 use crate::model::number::Quantity;
+use crate::model::order::hold::{Held, Hold, HoldEnd, Settled, Step};
 use crate::model::order::{Order, Outcome, Refund, RefundOf};
-use crate::model::status::Status;
-use crate::redis::call::Try;
-use crate::script::keys::Keys;
-use crate::script::reply::Reply;
-use crate::script::{DEDUCT, REFUND, Script};
+use crate::script::{DEDUCT, HOLD, REFUND, SETTLE};
+use crate::sell::sharded::send::Wanted;
 use crate::sell::single::{SingleCall, same_request};
 use crate::store::Store;
-
-/// One order for a script that takes one or many.
-struct One<'a> {
-    user: &'a [u8],
-    quantity: String,
-    request: &'a RequestId,
-    reason: Option<&'a str>,
-    /// Of a deduct the limit, of a refund whether nobody gave the quantity.
-    extra: String,
-}
-
-/// The scripts' name for how a call is meant.
-pub(crate) fn mode(dry_run: bool, nth: Try) -> &'static str {
-    match (dry_run, nth) {
-        (true, _) => "dry",
-        (false, Try::First) => "first",
-        (false, Try::Retry) => "retry",
-    }
-}
-
-/// How to settle a request whose outcome is unknown.
-pub(crate) fn settle(request: &RequestId) -> Option<Settle> {
-    Some(same_request(request))
-}
 
 /// The text of an optional user: only the layout `product` does without.
 pub(crate) fn user_text(user: Option<&UserId>) -> &str {
@@ -44,85 +19,73 @@ pub(crate) fn user_text(user: Option<&UserId>) -> &str {
 }
 
 impl Store {
-    /// The call that takes units of one activity.
-    pub(crate) fn deduct_call<'a>(&self, order: &'a Order) -> SingleCall<'a> {
-        let one = One {
-            user: user_text(order.user.as_ref()).as_bytes(),
-            quantity: order.quantity.to_string(),
-            request: &order.request,
-            reason: order.reason.as_deref(),
-            extra: order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default(),
+    /// Takes units of one activity. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; refusals are statuses of the outcome.
+    pub fn deduct(&mut self, order: &Order, dry_run: bool) -> Result<Outcome, StoreError> {
+        let (kind, quantity) = (self.kind(), order.quantity.to_string());
+        let (user, request) = (user_text(order.user.as_ref()), &order.request);
+        let reason = order.reason.as_deref().unwrap_or_default();
+        let limit = order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let arguments = [&kind, &self.operator, user, &quantity, request.as_str(), "", reason, &limit];
+        let script = DEDUCT.of(self.layout.kind());
+        let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes)).omitting_empty();
+        let wanted = Wanted { quantity: Some(order.quantity), request };
+        let reply = self.send_home(&order.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
+        Ok(Outcome { quantity: Some(order.quantity.get()), ..reply.outcome })
+    }
+
+    /// Gives units of one activity back. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; refusals are statuses of the outcome.
+    pub fn refund(&mut self, refund: &Refund, dry_run: bool) -> Result<Outcome, StoreError> {
+        let quantity = match refund.of {
+            RefundOf::Quantity(quantity) => Some(quantity),
+            RefundOf::Default => Some(Quantity::ONE),
+            RefundOf::All => None,
         };
-        self.one(DEDUCT.of(self.layout.kind()), one)
+        let (kind, units) = (self.kind(), quantity.map_or_else(|| "all".to_owned(), |quantity| quantity.to_string()));
+        let user = refund.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
+        let (request, reason) = (&refund.request, refund.reason.as_deref().unwrap_or_default());
+        let is_default = if refund.of == RefundOf::Default { "1" } else { "" };
+        let [kind, by, units, id, reason, is_default] =
+            [&kind, &self.operator, &units, request.as_str(), reason, is_default].map(str::as_bytes);
+        let arguments = [kind, by, user, units, id, b"", reason, is_default];
+        let call = SingleCall::new(REFUND.of(self.layout.kind()), same_request(request), &arguments).omitting_empty();
+        let outcome = self.send_home(&refund.activity, Some(user), &call, None, dry_run)?.outcome;
+        Ok(Outcome { quantity: quantity.map(Quantity::get).or(outcome.quantity), ..outcome })
     }
 
-    /// The call that gives units of one activity back.
-    pub(crate) fn refund_call<'a>(&self, refund: &'a Refund) -> SingleCall<'a> {
-        let one = One {
-            user: refund.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default(),
-            quantity: match refund.of {
-                RefundOf::Quantity(quantity) => quantity.to_string(),
-                RefundOf::Default => Quantity::ONE.to_string(),
-                RefundOf::All => "all".to_owned(),
-            },
-            request: &refund.request,
-            reason: refund.reason.as_deref(),
-            extra: if refund.of == RefundOf::Default { "1".to_owned() } else { String::new() },
-        };
-        self.one(REFUND.of(self.layout.kind()), one)
+    /// Takes units of one activity until a deadline. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; refusals are statuses of the outcome.
+    pub fn hold(&mut self, hold: &Hold, dry_run: bool) -> Result<Held, StoreError> {
+        let (kind, quantity, duration) = (self.kind(), hold.quantity.to_string(), hold.hold_for.millis().to_string());
+        let (user, request) = (hold.user.as_str(), &hold.request);
+        let reason = hold.reason.as_deref().unwrap_or_default();
+        let arguments = [&kind, &self.operator, user, &quantity, request.as_str(), "", reason, &duration];
+        let call = SingleCall::new(&HOLD, same_request(request), &arguments.map(str::as_bytes)).holding(hold.quantity);
+        let wanted = Wanted { quantity: Some(hold.quantity), request };
+        let reply = self.send_home(&hold.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
+        Ok(Held { outcome: reply.outcome, deadline: reply.deadline })
     }
 
-    fn one<'a>(&self, script: &'static Script, one: One<'a>) -> SingleCall<'a> {
-        let (kind, by) = (self.kind(), self.operator.clone());
-        let settle = same_request(one.request);
-        let arguments = move |mode: &str| {
-            // What may be left out costs the server time: only as many of these as are needed.
-            let optional = [if mode == "first" { "" } else { mode }, one.reason.unwrap_or_default(), &one.extra];
-            let needed = optional.iter().rposition(|text| !text.is_empty()).map_or(0, |last| last + 1);
-            let optional = [mode, optional[1], optional[2]];
-            let before =
-                [kind.as_bytes(), by.as_bytes(), one.user, one.quantity.as_bytes(), one.request.as_str().as_bytes()];
-            before
-                .into_iter()
-                .chain(optional[..needed].iter().map(|text| text.as_bytes()))
-                .map(<[u8]>::to_vec)
-                .collect()
-        };
-        SingleCall::new(script, settle, arguments)
-    }
-}
-
-/// Reads the reply to an order, of the activity with these keys.
-pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<Outcome, StoreError> {
-    let reply = Reply::of(script);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
-    if status == Status::Corrupt {
-        return Ok(Outcome::corrupt(reply.corrupt(&values, keys)?));
-    }
-    Ok(Outcome {
-        status,
-        quantity: reply.count(values.get(3))?,
-        stock: reply.count(values.get(1))?,
-        bought: reply.bought(values.get(2))?,
-        corrupt: None,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-
-    use super::*;
-
-    #[test]
-    fn modes_are_those_of_the_headers() {
-        assert_eq!(mode(false, Try::First), "first");
-        assert_eq!(mode(false, Try::Retry), "retry");
-        assert_eq!(mode(true, Try::Retry), "dry");
-    }
-
-    #[test]
-    fn a_value_is_no_reply() {
-        assert!(Reply::of_command("x").array(Value::Nil).is_err());
+    /// Ends the hold of a request id. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`], [`StoreError::NoUser`] if the activity is sharded; refusals are statuses of the outcome.
+    pub fn settle_hold(&mut self, end: &HoldEnd, dry_run: bool) -> Result<Settled, StoreError> {
+        let (kind, reason) = (self.kind(), end.reason.as_deref().unwrap_or_default());
+        let user = end.user.as_ref().map(StoredUser::as_bytes);
+        let arguments = [&kind, &self.operator, end.request.as_str(), end.step.name(), "", "", reason];
+        let arguments: Vec<&[u8]> = arguments.into_iter().map(str::as_bytes).chain(user).collect();
+        let call = SingleCall::new(&SETTLE, Settle::SameCall, &arguments);
+        // The hold says how many.
+        let wanted = (end.step == Step::Confirm).then_some(Wanted { quantity: None, request: &end.request });
+        let reply = self.send_home(&end.activity, user, &call, wanted, dry_run)?;
+        Ok(Settled { outcome: reply.outcome, user: reply.user })
     }
 }

@@ -1,16 +1,24 @@
-//! One order as one call of a script: what it sends, whichever activity has the units.
+//! One order as one call of its script, whichever activity has the units: what it sends, and how its reply is read.
 
 use std::cell::Cell;
 
 use redis::Value;
 
 use crate::error::{Settle, StoreError};
-use crate::model::id::{ActivityId, RequestId};
+use crate::model::id::{ActivityId, RequestId, StoredUser};
+use crate::model::number::Quantity;
+use crate::model::order::{Corrupt, Outcome};
+use crate::model::status::Status;
+use crate::model::time::Millis;
 use crate::redis::call::covered::SafeCall;
 use crate::redis::call::{Again, Try};
 use crate::script::Script;
 use crate::script::keys::Keys;
+use crate::script::reply::Reply;
 use crate::store::Store;
+
+/// Where `mode` is among the arguments of every script of one order.
+const MODE_AT: usize = 5;
 
 /// The scripts' `mode` of the first try, and of one that may have been sent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +39,13 @@ impl Modes {
     /// The same for what decides a first try, too.
     pub(crate) const BORROW: Self = Self { first: "borrow", retry: "borrow" };
 
-    pub(crate) fn of(self, nth: Try) -> &'static str {
-        match nth {
+    /// Those of a call of which nobody else has units.
+    pub(crate) fn of_activity(dry_run: bool) -> Self {
+        if dry_run { Self::DRY } else { Self::FINAL }
+    }
+
+    pub(crate) fn of(self, attempt: Try) -> &'static str {
+        match attempt {
             Try::First => self.first,
             Try::Retry => self.retry,
         }
@@ -44,31 +57,93 @@ pub(crate) fn same_request(request: &RequestId) -> Settle {
     Settle::SameRequest(request.to_string())
 }
 
-/// What a call sends in a mode.
-type Arguments<'a> = Box<dyn Fn(&str) -> Vec<Vec<u8>> + 'a>;
-
 /// One call, whose arguments depend on its mode.
-pub(crate) struct SingleCall<'a> {
+pub(crate) struct SingleCall {
     pub(crate) script: &'static Script,
     pub(crate) settle: Settle,
-    arguments: Arguments<'a>,
+    /// With nothing in the place of the mode.
+    arguments: Vec<Vec<u8>>,
+    /// Whether empty arguments at the end are left out: each costs the server time.
+    omits_empty: bool,
+    /// The units of a hold, whose reply has its deadline in their place.
+    held: Option<Quantity>,
     /// Whether it may have been sent more than once.
     was_broken: Cell<bool>,
 }
 
-impl<'a> SingleCall<'a> {
-    pub(crate) fn new(script: &'static Script, settle: Settle, arguments: impl Fn(&str) -> Vec<Vec<u8>> + 'a) -> Self {
-        Self { script, settle, arguments: Box::new(arguments), was_broken: Cell::new(false) }
+/// The reply to one order.
+#[derive(Debug)]
+pub(crate) struct SingleReply {
+    pub(crate) outcome: Outcome,
+    /// When the units of a hold return; `None` if nothing is held.
+    pub(crate) deadline: Option<Millis>,
+    /// Whose hold was ended; `None` if there is none of that id.
+    pub(crate) user: Option<StoredUser>,
+}
+
+impl SingleReply {
+    pub(crate) fn corrupt(corrupt: Corrupt) -> Self {
+        Self { outcome: Outcome::corrupt(corrupt), deadline: None, user: None }
+    }
+
+    /// Reads `{status, stock, bought, quantity, user}` of the activity with these keys, as far as a script replies it.
+    ///
+    /// # Errors
+    /// No header names such a reply.
+    pub(crate) fn read(script: &Script, value: Value, keys: &Keys) -> Result<Self, StoreError> {
+        let reply = Reply::of(script);
+        let values = reply.array(value)?;
+        let status = reply.status(values.first())?;
+        if status == Status::Corrupt {
+            return Ok(Self::corrupt(reply.corrupt(&values, keys)?));
+        }
+        let user = match values.get(4) {
+            Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
+            _ => None,
+        };
+        let quantity = reply.count(values.get(3))?;
+        let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
+        Ok(Self { outcome: Outcome { status, quantity, stock, bought, corrupt: None }, deadline: None, user })
+    }
+}
+
+impl SingleCall {
+    /// A call with these arguments, of which that of the mode is empty.
+    pub(crate) fn new(script: &'static Script, settle: Settle, arguments: &[&[u8]]) -> Self {
+        let arguments = arguments.iter().map(|argument| argument.to_vec()).collect();
+        Self { script, settle, arguments, omits_empty: false, held: None, was_broken: Cell::new(false) }
+    }
+
+    /// The same without empty arguments at the end.
+    pub(crate) fn omitting_empty(self) -> Self {
+        Self { omits_empty: true, ..self }
+    }
+
+    /// The same for a hold of so many units.
+    pub(crate) fn holding(self, quantity: Quantity) -> Self {
+        Self { held: Some(quantity), ..self }
+    }
+
+    /// Reads its reply, of the activity with these keys.
+    ///
+    /// # Errors
+    /// No header names such a reply.
+    pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<SingleReply, StoreError> {
+        let mut reply = SingleReply::read(self.script, value, keys)?;
+        if let Some(held) = self.held.filter(|_| reply.outcome.corrupt.is_none()) {
+            reply.deadline = reply.outcome.quantity.replace(held.get()).map(Millis::new);
+        }
+        Ok(reply)
     }
 
     /// The same as something that may be sent any number of times.
     pub(crate) fn safe(&self, keys: &Keys) -> SafeCall {
-        SafeCall::new(self.script, self.names(keys), (self.arguments)(Modes::BORROW.first))
+        SafeCall::new(self.script, self.names(keys), self.arguments(Modes::BORROW.first))
     }
 
-    /// The same, if a refusal need not be kept: what a late copy takes, somebody returns.
+    /// The same, if a refusal need not be kept: a late duplicate may take units, and `expire` returns them.
     pub(crate) fn first(&self, keys: &Keys) -> SafeCall {
-        SafeCall::new(self.script, self.names(keys), (self.arguments)(Modes::FINAL.first))
+        SafeCall::new(self.script, self.names(keys), self.arguments(Modes::FINAL.first))
     }
 
     /// Whether it may have been sent more than once, so that a late copy may still come.
@@ -79,22 +154,72 @@ impl<'a> SingleCall<'a> {
     fn names<'k>(&self, keys: &'k Keys) -> Vec<&'k str> {
         if self.script.knows_holds() { keys.all().collect() } else { keys.in_order().collect() }
     }
+
+    fn arguments(&self, mode: &str) -> Vec<Vec<u8>> {
+        let mut arguments = self.arguments.clone();
+        // The first mode is what a script takes for granted.
+        let is_default = self.omits_empty && mode == Modes::FINAL.first;
+        let last = arguments.iter().rposition(|argument| !argument.is_empty());
+        let needed = last.map_or(0, |last| last + 1).max(if is_default { 0 } else { MODE_AT + 1 });
+        arguments[MODE_AT] = mode.as_bytes().to_vec();
+        if self.omits_empty {
+            arguments.truncate(needed);
+        }
+        arguments
+    }
 }
 
 impl Store {
     /// Sends a call to an activity.
     pub(crate) fn send_single(
         &mut self,
-        call: &SingleCall<'_>,
+        call: &SingleCall,
         activity: &ActivityId,
         modes: Modes,
     ) -> Result<Value, StoreError> {
         let keys = self.keys(activity);
         let again = if modes == Modes::DRY { Again::Reads } else { Again::Safe };
         let settle = Some(call.settle.clone());
-        self.servers.run(call.script, &call.names(&keys), again, settle, |nth| {
-            call.was_broken.set(call.was_broken() || nth == Try::Retry);
-            (call.arguments)(modes.of(nth))
+        self.servers.run(call.script, &call.names(&keys), again, settle, |attempt| {
+            call.was_broken.set(call.was_broken() || attempt == Try::Retry);
+            call.arguments(modes.of(attempt))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{HOLD, REFUND};
+
+    fn arguments(call: &SingleCall, mode: &str) -> Vec<String> {
+        let texts = call.arguments(mode).into_iter();
+        texts.map(|argument| String::from_utf8(argument).unwrap()).collect()
+    }
+
+    #[test]
+    fn modes_are_those_of_the_headers() {
+        assert_eq!(Modes::of_activity(false).of(Try::First), "first");
+        assert_eq!(Modes::of_activity(false).of(Try::Retry), "retry");
+        assert_eq!(Modes::of_activity(true).of(Try::Retry), "dry");
+    }
+
+    #[test]
+    fn only_what_is_needed_is_sent() {
+        let call = |reason: &str, script| {
+            let given = ["hash", "me", "7", "1", "r", "", reason, ""];
+            SingleCall::new(script, Settle::SameCall, &given.map(str::as_bytes))
+        };
+        let plain = call("", REFUND.of(crate::model::layout::Kind::Hash)).omitting_empty();
+        assert_eq!(arguments(&plain, "first"), ["hash", "me", "7", "1", "r"]);
+        assert_eq!(arguments(&plain, "retry"), ["hash", "me", "7", "1", "r", "retry"]);
+        let reasoned = call("why", REFUND.of(crate::model::layout::Kind::Hash)).omitting_empty();
+        assert_eq!(arguments(&reasoned, "first"), ["hash", "me", "7", "1", "r", "first", "why"]);
+        assert_eq!(arguments(&call("", &HOLD), "first"), ["hash", "me", "7", "1", "r", "first", "", ""]);
+    }
+
+    #[test]
+    fn a_value_is_no_reply() {
+        assert!(Reply::of_command("x").array(Value::Nil).is_err());
     }
 }

@@ -2,10 +2,8 @@
 
 use redis::Value;
 
-use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
-use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::redis::call::several::Unanswered;
@@ -14,6 +12,7 @@ use crate::redis::cluster::Servers;
 use crate::script::PEEK;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
+use crate::shards::request::ShardFault;
 
 /// Units that a shard lent and that may not have arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,73 +38,58 @@ pub(crate) struct ShardView {
     pub(crate) open: Vec<OpenTransfer>,
 }
 
-/// All shards, in the order of their list, each at its own instant.
-#[derive(Debug)]
-pub(crate) enum Peeked {
-    All(Vec<ShardView>),
-    /// One is not there: the list is old.
-    Absent,
-    Corrupt(Corrupt),
-}
-
 /// The keys of a shard that `lend`, `borrow` and `peek` take.
-pub(crate) fn four(keys: &Keys) -> [&str; 4] {
+pub(crate) fn transfer_keys(keys: &Keys) -> [&str; 4] {
     [&keys.stock, &keys.meta, &keys.requests, &keys.ledger]
 }
 
-/// Looks at all shards of an activity.
+/// All shards of an activity, in the order of their list, each at its own instant.
 ///
 /// # Errors
-/// Any of [`StoreError`].
+/// One is not there, so that the list is old; or it is damaged; or any of [`StoreError`].
 pub(crate) fn peek(
     servers: &mut Servers,
     layout: Layout,
     activity: &ActivityId,
     shards: &Shards,
-) -> Result<Peeked, StoreError> {
+) -> Result<Vec<ShardView>, ShardFault> {
     let ids: Vec<ActivityId> = shards.ids(activity).collect();
     let keys: Vec<Keys> = ids.iter().map(|id| Keys::of(layout, id)).collect();
-    let calls: Vec<_> =
-        keys.iter().map(|keys| (keys.slot(), evaluate("EVALSHA", PEEK.sha1, &four(keys), &[] as &[&str]))).collect();
+    let calls: Vec<_> = keys
+        .iter()
+        .map(|keys| (keys.slot(), evaluate("EVALSHA", PEEK.sha1, &transfer_keys(keys), &[] as &[&str])))
+        .collect();
     let mut views = Vec::with_capacity(ids.len());
     for (keys, answer) in keys.iter().zip(servers.each_reply(&calls)) {
         let value = match answer {
             Ok(value) => value,
-            Err(Unanswered::Refused(error)) => return Err(error),
+            Err(Unanswered::Refused(error)) => return Err(error.into()),
             // Another node, or one without the script.
             Err(Unanswered::NotRun | Unanswered::Lost(_)) => {
-                servers.run(&PEEK, &four(keys), Again::Reads, None, |_| Vec::<String>::new())?
+                servers.run(&PEEK, &transfer_keys(keys), Again::Reads, None, |_| Vec::<String>::new())?
             }
         };
-        match view(value, keys)? {
-            One::Here(view) => views.push(view),
-            One::Absent => return Ok(Peeked::Absent),
-            One::Corrupt(corrupt) => return Ok(Peeked::Corrupt(corrupt)),
-        }
+        views.push(view(value, keys)?);
     }
-    Ok(Peeked::All(views))
-}
-
-enum One {
-    Here(ShardView),
-    Absent,
-    Corrupt(Corrupt),
+    Ok(views)
 }
 
 /// Reads a reply.
-fn view(value: Value, keys: &Keys) -> Result<One, StoreError> {
+fn view(value: Value, keys: &Keys) -> Result<ShardView, ShardFault> {
     let reply = Reply::of(&PEEK);
     let values = reply.array(value)?;
     match reply.status(values.first())? {
         Status::Ok => {}
-        Status::Corrupt => return Ok(One::Corrupt(reply.corrupt(&values, keys)?)),
-        _ => return Ok(One::Absent),
+        Status::Corrupt => return Err(ShardFault::Corrupt(reply.corrupt(&values, keys)?)),
+        _ => return Err(ShardFault::ListChanged),
     }
-    let [_, stock, last, epoch, now, Value::Array(transfers)] = &values[..] else { return Err(reply.invalid(&values)) };
+    let [_, stock, last, epoch, now, Value::Array(transfers)] = &values[..] else {
+        return Err(reply.invalid(&values).into());
+    };
     let count = |value| reply.count(Some(value))?.ok_or_else(|| reply.invalid(&values));
     let mut open = Vec::with_capacity(transfers.len() / 4);
     for part in transfers.chunks(4) {
-        let [id, units, home, ms] = part else { return Err(reply.invalid(&values)) };
+        let [id, units, home, ms] = part else { return Err(reply.invalid(&values).into()) };
         open.push(OpenTransfer {
             id: reply.text(Some(id))?.unwrap_or_default(),
             units: count(units)?,
@@ -114,5 +98,5 @@ fn view(value: Value, keys: &Keys) -> Result<One, StoreError> {
         });
     }
     let last = reply.text(Some(last))?;
-    Ok(One::Here(ShardView { stock: count(stock)?, last, epoch: count(epoch)?, now_ms: count(now)?, open }))
+    Ok(ShardView { stock: count(stock)?, last, epoch: count(epoch)?, now_ms: count(now)?, open })
 }

@@ -5,6 +5,7 @@
 //! sold twice. An id may leave the donor's list only when a replica of the home has the `borrow`: else a failover there would
 //! lose the units, and nobody would look for them.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use redis::Value;
@@ -13,7 +14,6 @@ use crate::error::Settle;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
-use crate::model::order::Corrupt;
 use crate::model::status::{Status, call_code};
 use crate::redis::call::covered::SafeCall;
 use crate::redis::cluster::Servers;
@@ -21,16 +21,17 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::sha1::sha1_hex;
 use crate::script::{BORROW, LEND};
-use crate::shards::peek::four;
+use crate::shards::peek::transfer_keys;
+use crate::shards::request::ShardFault;
 
 /// The id of a transfer: of one donor and one home, because an id for two donors would be credited once and lent twice.
 pub(crate) fn transfer_id(request: &str, attempt: u32, donor: u32, home: u32) -> String {
     sha1_hex(&format!("{request}\n{attempt}\n{donor}\n{home}"))
 }
 
-/// Who transfers, of which activity.
+/// Who transfers units, and between the shards of which activity.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Party<'a> {
+pub(crate) struct TransferContext<'a> {
     pub(crate) layout: Layout,
     pub(crate) by: &'a str,
     pub(crate) activity: &'a ActivityId,
@@ -41,7 +42,7 @@ pub(crate) struct Party<'a> {
 
 /// What a donor is asked for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Loan<'a> {
+pub(crate) struct TransferRequest<'a> {
     pub(crate) id: &'a str,
     pub(crate) donor: u32,
     pub(crate) home: u32,
@@ -52,109 +53,135 @@ pub(crate) struct Loan<'a> {
     pub(crate) finished: &'a [String],
 }
 
-/// What a donor replied.
+/// A donor's reply to `lend`.
 #[derive(Debug)]
-pub(crate) enum Lent {
+pub(crate) enum LendReply {
     /// So many units are in transit to the home, and a replica has that if there is one.
-    Covered(u64),
+    Lent(u64),
     /// They are in transit, but no replica said in time that it has that: they must not arrive yet.
-    Uncovered,
+    Unreplicated,
     /// There is nothing to lend, or a failover lost the transfer.
     Nothing,
-    /// The activity was reset, or the shard is gone.
-    Changed,
-    Corrupt(Corrupt),
 }
 
-/// What a home replied.
+/// A home's reply to `borrow`.
 #[derive(Debug)]
-pub(crate) struct Borrowed {
-    pub(crate) arrival: Arrival,
+pub(crate) struct CreditReply {
+    /// The units are there: whether a replica has that, or there is none to have it.
+    pub(crate) is_replicated: Result<bool, ShardFault>,
     /// The reply to the order that followed in the same write, if one did.
     pub(crate) order: Option<Value>,
     /// Whether all that may have been sent more than once.
     pub(crate) was_broken: bool,
 }
 
-/// What became of the units at the home.
-#[derive(Debug)]
-pub(crate) enum Arrival {
-    /// They are there, and a replica has that, or there is none.
-    Covered,
-    /// They are there, but no replica said in time that it has that.
-    Uncovered,
-    /// The activity was reset, or the shard is gone.
-    Changed,
-    Corrupt(Corrupt),
-}
-
-impl Party<'_> {
+impl TransferContext<'_> {
     fn keys(&self, shard: u32) -> Keys {
         Keys::of(self.layout, &self.activity.shard(shard))
     }
 
     /// The call of `lend`.
-    pub(crate) fn lend_call(&self, loan: &Loan<'_>) -> SafeCall {
+    pub(crate) fn lend_call(&self, request: &TransferRequest<'_>) -> SafeCall {
         let arguments = [
             self.by.to_owned(),
-            loan.id.to_owned(),
+            request.id.to_owned(),
             self.epoch.to_string(),
-            loan.home.to_string(),
-            loan.need.to_string(),
-            loan.want.to_string(),
-            loan.finished.join(" "),
+            request.home.to_string(),
+            request.need.to_string(),
+            request.want.to_string(),
+            request.finished.join(" "),
         ];
-        SafeCall::new(&LEND, four(&self.keys(loan.donor)), arguments)
+        SafeCall::new(&LEND, transfer_keys(&self.keys(request.donor)), arguments)
     }
 
     /// Asks a donor for units, and waits until a replica has what it wrote.
-    pub(crate) fn lend(&self, servers: &mut Servers, loan: &Loan<'_>) -> Result<Lent, StoreError> {
-        let mut covered = servers.run_covered(&[self.lend_call(loan)], self.patience, None)?;
+    pub(crate) fn lend(&self, servers: &mut Servers, request: &TransferRequest<'_>) -> Result<LendReply, ShardFault> {
+        let mut covered = servers.run_covered(&[self.lend_call(request)], self.patience, None)?;
         let reply = Reply::of(&LEND);
         let values = reply.array(covered.replies.pop().unwrap_or(Value::Nil))?;
-        if matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
-            return Ok(Lent::Changed);
-        }
-        Ok(match reply.status(values.first())? {
-            Status::Ok | Status::Replayed if !covered.is_covered => Lent::Uncovered,
+        match self.replied_status(&reply, &values, request.donor)? {
+            Status::Ok | Status::Replayed if !covered.is_covered => Ok(LendReply::Unreplicated),
             Status::Ok | Status::Replayed => {
-                Lent::Covered(reply.count(values.get(1))?.ok_or_else(|| reply.invalid(&values))?)
+                Ok(LendReply::Lent(reply.count(values.get(1))?.ok_or_else(|| reply.invalid(&values))?))
             }
-            Status::OutOfStock => Lent::Nothing,
-            Status::Corrupt => Lent::Corrupt(reply.corrupt(&values, &self.keys(loan.donor))?),
-            _ => Lent::Changed,
-        })
+            Status::OutOfStock => Ok(LendReply::Nothing),
+            _ => Err(ShardFault::ListChanged),
+        }
     }
 
-    /// Gives the home units that were lent and are covered. An order may follow: `settle` is for the error if its outcome stays
-    /// unknown.
+    /// Gives the home units that were lent and that a replica of the donor has. An order may follow: `settle` is for the error
+    /// if its outcome stays unknown.
     pub(crate) fn borrow(
         &self,
         servers: &mut Servers,
-        loan: &Loan<'_>,
+        request: &TransferRequest<'_>,
         units: u64,
         order: Option<(&SafeCall, &Settle)>,
-    ) -> Result<Borrowed, StoreError> {
-        let keys = self.keys(loan.home);
-        let arguments =
-            [self.by.to_owned(), loan.id.to_owned(), self.epoch.to_string(), loan.donor.to_string(), units.to_string()];
-        let mut calls = vec![SafeCall::new(&BORROW, four(&keys), arguments)];
+    ) -> Result<CreditReply, StoreError> {
+        let numbers = [self.epoch, u64::from(request.donor), units].map(|number| number.to_string());
+        let arguments = [self.by, request.id].map(str::to_owned).into_iter().chain(numbers);
+        let mut calls = vec![SafeCall::new(&BORROW, transfer_keys(&self.keys(request.home)), arguments)];
         calls.extend(order.map(|(call, _)| call.clone()));
         let covered = servers.run_covered(&calls, self.patience, order.map(|(_, settle)| settle))?;
         let mut replies = covered.replies.into_iter();
         let reply = Reply::of(&BORROW);
         let values = reply.array(replies.next().unwrap_or(Value::Nil))?;
-        let arrival = match values.first() {
-            Some(Value::Int(call_code::OTHER_EPOCH)) => Arrival::Changed,
-            first => match reply.status(first)? {
-                Status::Ok | Status::Replayed if covered.is_covered => Arrival::Covered,
-                Status::Ok | Status::Replayed => Arrival::Uncovered,
-                Status::Corrupt => Arrival::Corrupt(reply.corrupt(&values, &keys)?),
-                Status::RequestConflict => return Err(reply.invalid(&values)),
-                _ => Arrival::Changed,
-            },
+        let is_replicated = match self.replied_status(&reply, &values, request.home) {
+            Ok(Status::Ok | Status::Replayed) => Ok(covered.is_covered),
+            Ok(Status::RequestConflict) => return Err(reply.invalid(&values)),
+            Ok(_) => Err(ShardFault::ListChanged),
+            Err(ShardFault::Store(error)) => return Err(error),
+            Err(fault) => Err(fault),
         };
-        Ok(Borrowed { arrival, order: replies.next(), was_broken: covered.was_broken })
+        Ok(CreditReply { is_replicated, order: replies.next(), was_broken: covered.was_broken })
+    }
+
+    /// The status that both scripts reply first, of an activity that was not reset and is not damaged.
+    fn replied_status(&self, reply: &Reply<'_>, values: &[Value], shard: u32) -> Result<Status, ShardFault> {
+        if matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
+            return Err(ShardFault::ListChanged);
+        }
+        match reply.status(values.first())? {
+            Status::Corrupt => Err(ShardFault::Corrupt(reply.corrupt(values, &self.keys(shard))?)),
+            status => Ok(status),
+        }
+    }
+}
+
+/// Ids of transfers whose units are at their home for sure. They still have to leave the list of the donor: its next `lend`
+/// takes them out. By activity and donor, with the epoch that they belong to.
+#[derive(Debug, Default)]
+pub(crate) struct PendingAcks(HashMap<(ActivityId, u32), (u64, Vec<String>)>);
+
+impl PendingAcks {
+    /// Adds an id. Those of an older epoch are gone with it.
+    pub(crate) fn add(&mut self, activity: &ActivityId, donor: u32, epoch: u64, id: String) {
+        let known = self.0.entry((activity.clone(), donor)).or_insert_with(|| (epoch, Vec::new()));
+        if known.0 != epoch {
+            *known = (epoch, Vec::new());
+        }
+        known.1.push(id);
+    }
+
+    /// Those of a donor, for its next `lend`.
+    pub(crate) fn take(&mut self, activity: &ActivityId, donor: u32, epoch: u64) -> Vec<String> {
+        let known = self.0.remove(&(activity.clone(), donor));
+        known.filter(|(of, _)| *of == epoch).map(|(_, ids)| ids).unwrap_or_default()
+    }
+
+    /// Takes all out of their donors' lists. What fails is left for the finisher.
+    pub(crate) fn send(&mut self, servers: &mut Servers, layout: Layout, by: &str) {
+        let patience = patience(servers);
+        let mut calls = Vec::new();
+        for ((activity, donor), (epoch, ids)) in self.0.drain() {
+            let context = TransferContext { layout, by, activity: &activity, epoch, patience };
+            let request = TransferRequest { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
+            let slot = Keys::of(layout, &activity.shard(donor)).slot();
+            calls.push((slot, context.lend_call(&request).command()));
+        }
+        if !calls.is_empty() {
+            drop(servers.each_reply(&calls));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::redis::cluster::Servers;
 use crate::redis::connect::Target;
 use crate::script::keys::Keys;
-use crate::shards::{Directory, Supply};
+use crate::shards::{Directory, ShardBorrower};
 use crate::store::replicas::Changes;
 use crate::store::scan::throttle::Throttle;
 
@@ -28,8 +28,10 @@ pub struct Store {
     pub(crate) changes: Changes,
     /// Which activities are sharded.
     pub(crate) directory: Directory,
-    /// What is known of transfers between shards.
-    pub(crate) supply: Supply,
+    /// What gets units from other shards.
+    pub(crate) borrower: ShardBorrower,
+    /// Whether somebody asked these servers which of them have replicas.
+    pub(crate) knows_replicas: bool,
     /// Whether long operations should stop.
     pub(crate) stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
@@ -39,8 +41,9 @@ impl Store {
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
         let servers = Servers::new(target, layout);
         let (throttle, changes, directory) = (Throttle::quick(), Changes::default(), Directory::default());
-        let supply = Supply::new(layout, operator.clone());
-        Self { servers, layout, operator, throttle, changes, directory, supply, stop: Arc::new(|| false) }
+        let borrower = ShardBorrower::new(layout, operator.clone());
+        let (knows_replicas, stop) = (false, Arc::new(|| false));
+        Self { servers, layout, operator, throttle, changes, directory, borrower, knows_replicas, stop }
     }
 
     /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.
@@ -94,7 +97,8 @@ impl Store {
             throttle: Throttle::quick(),
             changes: self.changes.clone(),
             directory: self.directory.clone(),
-            supply: self.supply.another(),
+            borrower: self.borrower.for_other_servers(),
+            knows_replicas: false,
             stop: Arc::clone(&self.stop),
         }
     }

@@ -17,11 +17,16 @@ impl Store {
         let reply = Reply::of_command("HGET");
         let value = self.servers.command(&meta, redis::cmd("HGET").arg(&meta).arg("shards"))?;
         let shards = reply.text(Some(&value))?.and_then(|text| text.parse::<Shards>().ok());
-        match &shards {
-            Some(shards) => _ = self.directory.learn(activity, shards.clone()),
-            None => _ = self.directory.forget(activity),
-        }
+        self.remember_shards(activity, shards.clone());
         Ok(shards)
+    }
+
+    /// Remembers what was asked for.
+    pub(crate) fn remember_shards(&mut self, activity: &ActivityId, shards: Option<Shards>) {
+        match shards {
+            Some(shards) => self.directory.learn(activity, shards),
+            None => self.directory.learn_unsharded(activity),
+        }
     }
 
     /// Records that orders of an activity were applied, in any of its shards if it has some.
@@ -46,7 +51,7 @@ impl Store {
     /// The activities that have the units of a user: the activities themselves, or of those that are sharded, the home.
     pub(crate) fn homes_of(&mut self, activities: &[&ActivityId], user: &[u8]) -> Result<Vec<ActivityId>, StoreError> {
         let unknown: Vec<ActivityId> =
-            activities.iter().filter(|id| self.directory.get(id).is_none()).map(|id| (*id).clone()).collect();
+            activities.iter().filter(|id| self.directory.is_unknown(id)).map(|id| (*id).clone()).collect();
         let ask = |id: &ActivityId| {
             let meta = self.keys(id).meta;
             let command = redis::cmd("HGET").arg(&meta).arg("shards").to_owned();
@@ -55,9 +60,8 @@ impl Store {
         let commands = unknown.iter().map(ask).collect();
         let reply = Reply::of_command("HGET");
         for (id, value) in unknown.iter().zip(self.servers.read_each(commands)?) {
-            if let Some(shards) = reply.text(Some(&value))?.and_then(|text| text.parse::<Shards>().ok()) {
-                self.directory.learn(id, shards);
-            }
+            let shards = reply.text(Some(&value))?.and_then(|text| text.parse::<Shards>().ok());
+            self.remember_shards(id, shards);
         }
         Ok(activities.iter().map(|id| self.home_of(id, user)).collect())
     }

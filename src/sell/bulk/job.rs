@@ -10,7 +10,6 @@ use crate::model::activity::rules::PackedRules;
 use crate::model::id::ActivityId;
 use crate::model::id::interner::Interner;
 use crate::model::layout::Layout;
-use crate::model::names::names;
 use crate::model::number::whole;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
@@ -18,6 +17,8 @@ use crate::redis::pipeline::Call;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::bulk::lanes::Lanes;
+use crate::sell::bulk::operation::Operation;
+use crate::store::Store;
 
 /// How long the proof that fewer units than a number existed is remembered.
 const SOLD_OUT_TTL: Duration = Duration::from_secs(1);
@@ -37,36 +38,6 @@ impl Job {
     /// Its digest, or nothing if its name is the digest.
     pub(crate) fn digest_to_store(&self) -> &str {
         if self.name == self.digest { "" } else { &self.digest }
-    }
-}
-
-names! {
-    /// What a job does, by the name that is stored.
-    pub enum Operation {
-        /// Units are taken.
-        Deduct = "deduct",
-        /// Units are given back.
-        Refund = "refund",
-        /// Units of several activities are taken, all or nothing.
-        MultiDeduct = "multi_deduct",
-        /// Units are taken until a deadline.
-        Hold = "hold",
-        /// Holds are confirmed.
-        Confirm = "confirm",
-        /// Holds are released.
-        Release = "release",
-    }
-}
-
-impl Operation {
-    /// Whether it may need units that are in stock: an expired hold may be confirmed.
-    pub(crate) fn takes_units(self) -> bool {
-        matches!(self, Self::Deduct | Self::Hold | Self::Confirm)
-    }
-
-    /// Whether it ends holds, which have their units and users themselves.
-    pub fn settles(self) -> bool {
-        matches!(self, Self::Confirm | Self::Release)
     }
 }
 
@@ -197,6 +168,16 @@ impl JobStates {
     /// The shards of a sharded activity.
     pub(crate) fn shards(&self, parent: u32) -> &[u32] {
         self.sharded.get(&parent).map_or(&[], |(_, shards)| shards)
+    }
+
+    /// Tells what was loaded of the shards of an activity, unless the store knows better, or a call has shown that it is old.
+    pub(crate) fn tell_shards(&self, nth: u32, store: &mut Store) {
+        let activity = ActivityId::validated(self.names.name(nth));
+        let list = self.sharded.get(&nth).map(|(list, _)| list.clone());
+        let is_old = list.is_none() && self.get(nth).refusal == Some(Status::Sharded);
+        if store.directory.is_unknown(&activity) && !is_old {
+            store.remember_shards(&activity, list);
+        }
     }
 
     /// Where the order of a line goes: the activity, or the shard of it that is the user's home.

@@ -5,9 +5,11 @@
 //! activity: it decides no line twice and refuses a call that would leave a gap, so a call whose reply was lost is sent
 //! again.
 
+mod columns;
 mod job;
 mod lanes;
 mod multi;
+mod operation;
 mod orders;
 
 use std::collections::{HashSet, VecDeque};
@@ -24,12 +26,14 @@ use crate::model::order::Corrupt;
 pub use crate::redis::pipeline::Limits;
 use crate::redis::pipeline::{Call, Event, Link, Pipeline};
 use crate::script::Script;
+pub use crate::sell::bulk::job::Job;
 use crate::sell::bulk::job::{Check, JobStates};
-pub use crate::sell::bulk::job::{Job, Operation};
 use crate::sell::bulk::lanes::Lanes;
 pub use crate::sell::bulk::multi::{BulkMultiOrder, DecidedMultiOrder, MultiOrders};
+pub use crate::sell::bulk::operation::Operation;
 pub use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
-use crate::shards::{Need, Supplied, Supply};
+use crate::shards::ShardBorrower;
+use crate::shards::request::{BorrowOutcome, BorrowRequest, ShardFault};
 use crate::store::Store;
 
 /// A run of orders of one activity each.
@@ -129,6 +133,14 @@ pub trait Orders {
         Ok(())
     }
 
+    /// With nothing in flight: decides the first undecided order, if no call can have it; false if one can.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    fn decide_alone(&mut self, _states: &JobStates) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     /// The orders of a shard that was short may be sent again.
     fn release(&mut self, _states: &JobStates, _nth: u32) {}
 
@@ -154,17 +166,16 @@ pub struct Run<O: Orders> {
     /// Shards that need so many units. They get them when no other order can be sent: what is in stock is sold where it is first,
     /// which takes fewest transfers.
     shorts: VecDeque<(u32, u64)>,
-    supply: Supply,
+    borrower: ShardBorrower,
     retry_for: Duration,
     stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl<O: Orders> Run<O> {
-    /// Loads the script; `more` is loaded already. The run takes the store's connections over; the store makes others if
+    /// Loads the script of the operation; `more` is loaded already. The run takes the store's connections over; the store makes others if
     /// it is asked again.
     fn open(
         store: &mut Store,
-        script: &'static Script,
         more: Option<&'static Script>,
         (limits, retry_for): (Limits, Duration),
         states: JobStates,
@@ -174,16 +185,17 @@ impl<O: Orders> Run<O> {
         if store.servers.is_cluster() {
             store.servers.discover()?;
         }
+        let script = states.operation.script();
         store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
         let scripts: Vec<_> = [script].into_iter().chain(more).collect();
         let mut servers = store.servers.take();
         let node = servers.primaries().first().copied().unwrap_or(0);
         let pipeline = Pipeline::new(servers.node(node).take(), scripts, limits, retry_for);
         let lanes = Lanes::new(servers, node, pipeline);
-        let supply = store.supply.another();
+        let borrower = store.borrower.for_other_servers();
         let (known_corrupt, corrupt, shorts) = (HashSet::new(), VecDeque::new(), VecDeque::new());
         let stop = Arc::clone(&store.stop);
-        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, shorts, supply, retry_for, stop })
+        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, shorts, borrower, retry_for, stop })
     }
 
     /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
@@ -203,6 +215,15 @@ impl<O: Orders> Run<O> {
             self.orders.distributed(&self.states, self.lanes.count());
         }
         Ok(true)
+    }
+
+    /// Says whether an order without a user can be added, as far as is known.
+    ///
+    /// # Errors
+    /// Its activity is sharded.
+    pub fn check_nameless(&mut self, activity: &str, line: u64) -> Result<(), StoreError> {
+        let nth = self.states.number(activity);
+        self.states.home(nth, &[], line).map(drop)
     }
 
     /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
@@ -253,7 +274,7 @@ impl<O: Orders> Run<O> {
             return Ok(Step::Continue);
         }
         self.distribute();
-        if self.end_shortage(flush)? {
+        if self.end_shortage(flush)? || self.decide_alone()? {
             return Ok(Step::Continue);
         }
         let Self { orders, states, lanes, .. } = self;
@@ -288,6 +309,11 @@ impl<O: Orders> Run<O> {
         }
     }
 
+    /// Decides the first order that no call of the run can have, once those before it are decided; false if there is none.
+    fn decide_alone(&mut self) -> Result<bool, StoreError> {
+        Ok(self.states.are_loaded() && self.lanes.are_idle() && self.orders.decide_alone(&self.states)?)
+    }
+
     /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
     fn end_shortage(&mut self, flush: bool) -> Result<bool, StoreError> {
         if self.shorts.is_empty() || !self.lanes.are_idle() {
@@ -310,7 +336,7 @@ impl<O: Orders> Run<O> {
         }
         let Some((activity, shards, home)) = self.states.place(nth) else { return Ok(()) };
         let (request, stop) = (RequestId::unique(), Arc::clone(&self.stop));
-        let need = Need {
+        let request = BorrowRequest {
             activity: &activity,
             shards: &shards,
             home,
@@ -321,18 +347,18 @@ impl<O: Orders> Run<O> {
             at_most: self.retry_for,
             stop: &|| stop(),
         };
-        let supplied = self.supply.supply(self.lanes.servers(), &need);
-        // Until they are settled, ids of units that have arrived keep others from knowing how many are left.
-        self.supply.settle(self.lanes.servers());
-        match supplied? {
+        let borrowed = self.borrower.borrow(self.lanes.servers(), &request);
+        // Until they are acknowledged, ids of units that have arrived keep others from knowing how many are left.
+        self.borrower.ack_transfers(self.lanes.servers());
+        match borrowed {
             // Its orders are sent again, or whoever asked to stop is heard.
-            Supplied::Here | Supplied::Decided(_) | Supplied::Stopped => Ok(()),
-            Supplied::SoldOut { stocks, .. } => {
-                self.states.set_fewer_than(nth, quantity, stocks);
+            Ok(BorrowOutcome::Here | BorrowOutcome::Decided(_)) | Err(ShardFault::Stopped) => Ok(()),
+            Ok(BorrowOutcome::SoldOut(sold_out)) => {
+                self.states.set_fewer_than(nth, quantity, sold_out.stocks);
                 Ok(())
             }
-            Supplied::Changed => Err(StoreError::Reset { activity: activity.to_string() }),
-            Supplied::Corrupt(corrupt) => Err(need.failed(format!("key `{}` {}", corrupt.key, corrupt.what))),
+            Err(ShardFault::Corrupt(corrupt)) => Err(request.failed(format!("key `{}` {}", corrupt.key, corrupt.what))),
+            Err(fault) => Err(fault.into_error(&activity)),
         }
     }
 

@@ -8,27 +8,14 @@ use crate::error::StoreError;
 use crate::model::id::{ActivityId, RequestId};
 use crate::model::number::Quantity;
 use crate::model::order::hold::{HoldRecord, HoldState};
-use crate::model::order::{Bought, Corrupt, Outcome};
+use crate::model::order::{Bought, Corrupt};
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::script::SETTLE;
-use crate::script::keys::Keys;
 use crate::script::reply::Reply;
-use crate::sell::single::{Modes, SingleCall};
-use crate::shards::need::{Need, Supplied, is_out_of_stock, patient};
+use crate::sell::single::{Modes, SingleCall, SingleReply};
+use crate::shards::request::{BorrowOutcome, BorrowRequest, ShardFault, SoldOut, is_out_of_stock, patient};
 use crate::store::Store;
-
-/// The reply to an order.
-pub(crate) enum Replied {
-    /// Of this activity, or of this shard of it.
-    Reply { value: Value, at: ActivityId, of_shard: bool },
-    /// Neither a shard nor all others together have enough: the units that are left.
-    SoldOut { value: Value, at: ActivityId, left: u64 },
-    /// A dry run: the shard has too few units, and others have enough.
-    WouldBorrow { value: Value, at: ActivityId, units: u64 },
-    /// A shard is missing, or damaged.
-    Broken(Corrupt),
-}
 
 /// What an order needs of the stock.
 #[derive(Clone, Copy)]
@@ -47,34 +34,41 @@ impl Store {
         &mut self,
         activity: &ActivityId,
         user: Option<&[u8]>,
-        call: &SingleCall<'_>,
+        call: &SingleCall,
         wanted: Option<Wanted<'_>>,
         dry_run: bool,
-    ) -> Result<Replied, StoreError> {
+    ) -> Result<SingleReply, StoreError> {
         let mut missing: Option<Shards> = None;
         loop {
             let Some(shards) = self.directory.get(activity).cloned() else {
-                let value = self.send_single(call, activity, plain(dry_run))?;
+                let value = self.send_single(call, activity, Modes::of_activity(dry_run))?;
                 if self.learn(activity, call, &value)? {
                     continue;
                 }
-                return Ok(Replied::Reply { value, at: activity.clone(), of_shard: false });
+                return self.read_reply(call, value, activity, dry_run);
             };
             let nobody = || StoreError::NoUser { activity: activity.to_string(), line: None };
             let home = shards.home(user.ok_or_else(nobody)?);
-            match self.send_to(activity, &shards, home, call, wanted, dry_run)? {
-                Some(replied) => return Ok(replied),
-                None => {
+            match self.send_to(activity, &shards, home, call, wanted, dry_run) {
+                Ok(reply) => return Ok(reply),
+                Err(ShardFault::ListChanged | ShardFault::Stopped) => {
                     if let Some(broken) = self.missing(activity, &shards, &mut missing) {
-                        return Ok(Replied::Broken(broken));
+                        return Ok(SingleReply::corrupt(broken));
                     }
                 }
+                Err(ShardFault::Corrupt(corrupt)) => return Ok(SingleReply::corrupt(corrupt)),
+                Err(ShardFault::Store(error)) => return Err(error),
             }
         }
     }
 
     /// Remembers the shards of an activity that replied them; false if it replied anything else.
-    fn learn(&mut self, activity: &ActivityId, call: &SingleCall<'_>, value: &Value) -> Result<bool, StoreError> {
+    pub(crate) fn learn(
+        &mut self,
+        activity: &ActivityId,
+        call: &SingleCall,
+        value: &Value,
+    ) -> Result<bool, StoreError> {
         let Value::Array(values) = value else { return Ok(false) };
         match Reply::of(call.script).shards(values)? {
             Some(shards) => {
@@ -101,16 +95,16 @@ impl Store {
         None
     }
 
-    /// Sends an order to a shard, by its place in the list; `None` if that is gone.
+    /// Sends an order to a shard, by its place in the list. What a shard has left says little of the sale.
     fn send_to(
         &mut self,
         activity: &ActivityId,
         shards: &Shards,
         home: usize,
-        call: &SingleCall<'_>,
+        call: &SingleCall,
         wanted: Option<Wanted<'_>>,
         dry_run: bool,
-    ) -> Result<Option<Replied>, StoreError> {
+    ) -> Result<SingleReply, ShardFault> {
         let at = activity.shard(shards.numbers()[home]);
         let modes = match &wanted {
             _ if dry_run => Modes::DRY,
@@ -121,18 +115,16 @@ impl Store {
         };
         let value = self.send_single(call, &at, modes)?;
         if is_gone(&value) {
-            return Ok(None);
+            return Err(ShardFault::ListChanged);
         }
         let short = match wanted {
             Some(wanted) => self.short_of(&wanted, &value, &at, dry_run)?.map(|units| (wanted, units)),
             None => None,
         };
-        let Some((wanted, quantity)) = short else {
-            return Ok(Some(Replied::Reply { value, at, of_shard: true }));
-        };
+        let Some((wanted, quantity)) = short else { return self.read_of_shard(call, value, &at, dry_run) };
         let safe = call.safe(&self.keys(&at));
         let stop = std::sync::Arc::clone(&self.stop);
-        let need = Need {
+        let request = BorrowRequest {
             activity,
             shards,
             home,
@@ -143,37 +135,27 @@ impl Store {
             at_most: patient(self.servers.target().timeout),
             stop: &|| stop(),
         };
-        let supplied = if dry_run {
-            match self.supply.look(&mut self.servers, &need)? {
-                Supplied::Here => return Ok(Some(Replied::WouldBorrow { value, at, units: quantity })),
-                supplied => supplied,
-            }
-        } else {
-            self.supplied(&need, call, &at)?
-        };
-        Ok(match supplied {
-            Supplied::Decided(value) => {
-                if is_gone(&value) {
-                    return Ok(None);
-                }
-                Some(Replied::Reply { value, at, of_shard: true })
-            }
-            Supplied::SoldOut { left, .. } => {
-                if dry_run {
-                    return Ok(Some(Replied::SoldOut { value, at, left }));
-                }
+        if dry_run {
+            let sold_out = self.borrower.find_sold_out(&mut self.servers, &request)?;
+            let reply = self.read_of_shard(call, value, &at, dry_run)?;
+            return Ok(match sold_out {
+                Some(SoldOut { left, .. }) => with_stock(reply, left),
+                None => would_borrow(reply, quantity),
+            });
+        }
+        match self.borrow_and_send(&request, call, &at)? {
+            BorrowOutcome::Decided(value) if !is_gone(&value) => self.read_of_shard(call, value, &at, dry_run),
+            BorrowOutcome::Decided(_) | BorrowOutcome::Here => Err(ShardFault::ListChanged),
+            BorrowOutcome::SoldOut(SoldOut { left, .. }) => {
                 // A late copy of what was sent may not take what somebody returns after this refusal.
-                let was_broken = call.was_broken() || self.supply.was_broken;
+                let was_broken = call.was_broken() || self.borrower.was_broken;
                 let modes = if was_broken { Modes::FINAL_AGAIN } else { Modes::FINAL };
                 let value = self.send_single(call, &at, modes)?;
-                Some(match is_out_of_stock(&value) {
-                    true => Replied::SoldOut { value, at, left },
-                    false => Replied::Reply { value, at, of_shard: true },
-                })
+                let is_refused = is_out_of_stock(&value);
+                let reply = self.read_of_shard(call, value, &at, dry_run)?;
+                Ok(if is_refused { with_stock(reply, left) } else { reply })
             }
-            Supplied::Corrupt(corrupt) => Some(Replied::Broken(corrupt)),
-            Supplied::Here | Supplied::Changed | Supplied::Stopped => None,
-        })
+        }
     }
 
     /// How many units an order needs that its shard has not, by its reply; `None` if that decides it.
@@ -209,73 +191,82 @@ impl Store {
         })
     }
 
-    /// Gets units for a home and sends the order there, until it is decided; what took units is settled.
-    fn supplied(&mut self, need: &Need<'_>, call: &SingleCall<'_>, at: &ActivityId) -> Result<Supplied, StoreError> {
-        self.supply.was_broken = false;
+    /// Gets units for a home and sends the order there, until it is decided; transfers are acknowledged.
+    fn borrow_and_send(
+        &mut self,
+        request: &BorrowRequest<'_>,
+        call: &SingleCall,
+        at: &ActivityId,
+    ) -> Result<BorrowOutcome, ShardFault> {
+        self.borrower.was_broken = false;
         let ended = loop {
-            match self.supply.supply(&mut self.servers, need) {
-                Ok(Supplied::Here) => {
+            match self.borrower.borrow(&mut self.servers, request) {
+                Ok(BorrowOutcome::Here) => {
                     let value = self.send_single(call, at, Modes::BORROW)?;
                     if !is_out_of_stock(&value) {
-                        break Ok(Supplied::Decided(value));
+                        break Ok(BorrowOutcome::Decided(value));
                     }
-                    need.check_time(|| "others took them first".to_owned())?;
+                    request.check_time(|| "others took them first".to_owned())?;
                 }
-                Ok(Supplied::Stopped) => break Err(need.failed("it was interrupted".to_owned())),
+                Err(ShardFault::Stopped) => break Err(request.failed("it was interrupted".to_owned()).into()),
                 ended => break ended,
             }
         };
-        self.supply.settle(&mut self.servers);
-        if !call.was_broken() && !self.supply.was_broken {
+        self.borrower.ack_transfers(&mut self.servers);
+        if !call.was_broken() && !self.borrower.was_broken {
             return ended;
         }
         // A copy of the order may still come, and take units.
         let why = match ended {
-            Ok(Supplied::Corrupt(corrupt)) => format!("key `{}` {}", corrupt.key, corrupt.what),
-            Err(error) if !matches!(error, StoreError::Unknown { .. }) => error.to_string(),
+            Err(ShardFault::Corrupt(corrupt)) => format!("key `{}` {}", corrupt.key, corrupt.what),
+            Err(ShardFault::Store(error)) if !matches!(error, StoreError::Unknown { .. }) => error.to_string(),
             ended => return ended,
         };
         let server = self.servers.target().shown.clone();
-        Err(StoreError::Unknown { server, why, settle: Some(call.settle.clone()) })
+        Err(StoreError::Unknown { server, why, settle: Some(call.settle.clone()) }.into())
     }
 
-    /// Reads a reply by `read`, which gives the outcome and what else is in the reply. What a shard has left says little of the sale.
-    pub(crate) fn outcome<T>(
-        &self,
-        replied: Replied,
+    fn read_reply(
+        &mut self,
+        call: &SingleCall,
+        value: Value,
+        at: &ActivityId,
         dry_run: bool,
-        read: impl Fn(Value, &Keys) -> Result<(Outcome, T), StoreError>,
-    ) -> Result<(Outcome, Option<T>), StoreError> {
-        let (value, at, stock) = match replied {
-            Replied::Broken(corrupt) => return Ok((Outcome::corrupt(corrupt), None)),
-            Replied::Reply { value, at, of_shard: false } => (value, at, None),
-            Replied::Reply { value, at, of_shard: true } => (value, at, Some(None)),
-            Replied::SoldOut { value, at, left } => (value, at, Some(Some(left))),
-            Replied::WouldBorrow { value, at, units } => {
-                let (mut outcome, rest) = read(value, &self.keys(&at))?;
-                outcome.status = Status::Ok;
-                outcome.stock = None;
-                outcome.bought = outcome.bought.map(|bought| match bought {
-                    Bought::Units(bought) => Bought::Units(bought + units),
-                    Bought::Unknown => Bought::Unknown,
-                });
-                return Ok((outcome, Some(rest)));
-            }
-        };
-        let (mut outcome, rest) = read(value, &self.keys(&at))?;
-        if outcome.status.is_done() && !dry_run {
-            self.changed(&at);
+    ) -> Result<SingleReply, StoreError> {
+        let reply = call.read(value, &self.keys(at))?;
+        if reply.outcome.status.is_done() && !dry_run {
+            self.changed(at);
         }
-        if let Some(stock) = stock {
-            outcome.stock = stock;
-        }
-        Ok((outcome, Some(rest)))
+        Ok(reply)
+    }
+
+    fn read_of_shard(
+        &mut self,
+        call: &SingleCall,
+        value: Value,
+        shard: &ActivityId,
+        dry_run: bool,
+    ) -> Result<SingleReply, ShardFault> {
+        let mut reply = self.read_reply(call, value, shard, dry_run)?;
+        reply.outcome.stock = None;
+        Ok(reply)
     }
 }
 
-/// How an activity is asked of which nothing is known.
-fn plain(dry_run: bool) -> Modes {
-    if dry_run { Modes::DRY } else { Modes::FINAL }
+/// The reply of a shard that is short, while neither it nor all others together have enough.
+fn with_stock(mut reply: SingleReply, left: u64) -> SingleReply {
+    reply.outcome.stock = Some(left);
+    reply
+}
+
+/// The reply of a shard that is short to a dry run, if other shards have enough.
+fn would_borrow(mut reply: SingleReply, units: u64) -> SingleReply {
+    let outcome = &mut reply.outcome;
+    outcome.status = Status::Ok;
+    if let Some(Bought::Units(bought)) = &mut outcome.bought {
+        *bought += units;
+    }
+    reply
 }
 
 /// Whether a shard is not there.

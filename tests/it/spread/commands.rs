@@ -1,7 +1,7 @@
 //! `multi-deduct` and `expire` with activities of several nodes, and clients that die between two steps.
 
 use super::sale::Sale;
-use crate::support::{CLUSTER, wait_until};
+use crate::support::{CLUSTER, TestRedis, wait_until};
 
 #[test]
 fn an_order_over_several_nodes_takes_all_or_nothing_once() {
@@ -146,4 +146,25 @@ fn a_file_has_orders_of_one_node_and_of_several() {
     assert_eq!(apply("j"), ["replayed", "replayed", "refused", "replayed", "replayed", "replayed"]);
     assert_eq!(sale.stocks(), [1, 3, 3]);
     sale.cluster.seckill(["reconcile"]).code(0);
+}
+
+#[test]
+fn a_file_of_orders_over_slots_asks_for_the_map_once() {
+    let sale = Sale::start(true);
+    let [a, b, _] = &sale.ids[..] else { panic!("three activities") };
+    let rows: Vec<String> =
+        (0..20).map(|user| format!(r#"{{"user":"u{user}","items":{{"{a}":1,"{b}":1}}}}"#)).collect();
+    sale.cluster.nodes().iter().for_each(|node| drop(node.cmd(("CONFIG", "RESETSTAT"))));
+    sale.cluster.seckill(["multi-deduct", "--from", "-", "--job", "j"]).stdin(rows.join("\n")).code(3);
+    // One of who sends batches; one of who sends orders over slots, who asks for replicas, too.
+    assert_eq!(sale.cluster.nodes().iter().map(cluster_commands).sum::<u64>(), 3);
+    assert_eq!(sale.stocks(), [0, 0, 5]);
+}
+
+/// How often a node was asked about its cluster, since its statistics were reset.
+fn cluster_commands(node: &TestRedis) -> u64 {
+    let stats: String = node.ask(("INFO", "commandstats"));
+    let lines = stats.lines().filter(|line| line.starts_with("cmdstat_cluster"));
+    let calls = |line: &str| line.split_once("calls=")?.1.split(',').next()?.parse::<u64>().ok();
+    lines.filter_map(calls).sum()
 }

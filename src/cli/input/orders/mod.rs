@@ -18,7 +18,7 @@ use std::time::Duration;
 pub use crate::cli::input::columns::Mapping;
 pub use crate::cli::input::orders::blocks::{Blocks, Checked};
 pub use crate::cli::input::orders::dialect::{Delimiter, Dialect, RowFormat};
-pub use crate::cli::input::orders::multi::MultiRow;
+pub use crate::cli::input::orders::multi::FileOrder;
 pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
 
 pub(crate) use crate::cli::input::orders::row::is_rounded;

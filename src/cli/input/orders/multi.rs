@@ -1,4 +1,4 @@
-//! Orders of several activities in jsonl: `{"user":"7","items":{"1001":2,"1002":1},"request":"…"}`.
+//! One order of a file; of several activities in jsonl: `{"user":"7","items":{"1001":2,"1002":1},"request":"…"}`.
 
 use serde::Deserializer as _;
 use serde::de::{MapAccess, Visitor};
@@ -12,34 +12,43 @@ use crate::model::id::ActivityId;
 use crate::model::number::Quantity;
 use crate::model::order::{Items, MultiOrder};
 
+/// One order of a file, of one activity or of several, in buffers that are used again for the next.
 #[derive(Debug, Default)]
-pub struct MultiRow {
-    /// The order itself: user, request, reason and line.
-    pub order: OrderRow,
-    /// What it asks for.
+pub struct FileOrder {
+    /// Its columns.
+    pub row: OrderRow,
+    /// What it asks for, if that is several activities.
     pub items: Items,
     /// The text that was read as these items: most rows have it again.
     text: String,
     buffer: Vec<(ActivityId, Quantity)>,
 }
 
-impl MultiRow {
-    /// Reads the next order of an input in jsonl.
+impl FileOrder {
+    /// Reads the next order of an input.
     pub fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
-        let next = reader.next(&mut self.order)?;
-        let text = self.order.text(Column::Items);
+        let next = reader.next(&mut self.row)?;
+        let Some(text) = self.row.get(Column::Items) else { return Ok(next) };
         if next == Next::Row && (text != self.text || self.items.is_empty()) {
             self.text.clear();
             self.buffer.clear();
             items(text, &reader.shape, &mut self.buffer).map_err(|message| {
-                let column =
-                    crate::cli::input::orders::jsonl::value_column(reader.raw(), reader.column_name(Column::Items));
-                RowError::Bad(lines::problem(self.order.line(), column, format!("items: {message}"), None))
+                let column = super::jsonl::value_column(reader.raw(), reader.column_name(Column::Items));
+                RowError::Bad(lines::problem(self.row.line(), column, format!("items: {message}"), None))
             })?;
             self.items = self.buffer.drain(..).collect();
             self.text.push_str(text);
         }
         Ok(next)
+    }
+
+    /// Visits each activity that it names, with its units.
+    pub fn each(&self, mut visit: impl FnMut(&str, u64)) {
+        if self.row.get(Column::Items).is_none() {
+            visit(self.row.text(Column::Activity), self.row.quantity().unsigned_abs());
+            return;
+        }
+        self.items.iter().for_each(|(activity, quantity)| visit(activity.as_str(), quantity.get()));
     }
 }
 

@@ -184,7 +184,7 @@ fn items_are_summed() {
     let blocks = Blocks::stream("f", text.as_bytes());
     let mut reader = OrderReader::new(blocks, format(Dialect::Jsonl), &Mapping::default(), shape).unwrap();
     reader.wait(Duration::from_secs(5));
-    let mut row = MultiRow::default();
+    let mut row = FileOrder::default();
     assert_eq!(row.read(&mut reader).unwrap(), Next::Row);
     let items: Vec<String> = row.items.iter().map(|(activity, quantity)| format!("{activity}={quantity}")).collect();
     assert_eq!(items, ["1001=5", "1002=1"]);
@@ -202,7 +202,7 @@ fn rows_with_the_same_items_share_them_and_a_bad_row_between_them_stays_bad() {
     let blocks = Blocks::stream("f", std::io::Cursor::new(text));
     let mut reader = OrderReader::new(blocks, format(Dialect::Jsonl), &Mapping::default(), shape).unwrap();
     reader.wait(Duration::from_secs(5));
-    let mut row = MultiRow::default();
+    let mut row = FileOrder::default();
     let mut next = || {
         let shown = |(activity, quantity): &(_, _)| format!("{activity}={quantity}");
         row.read(&mut reader).ok().map(|_| (row.items.iter().map(shown).collect::<Vec<String>>(), row.items.as_ptr()))

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::input::orders::{Checked, Next, RowError};
+use crate::cli::input::orders::{Checked, Column, FileOrder, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::output::row;
 use crate::cli::shared::bulk::args::RunArgs;
 use crate::cli::shared::bulk::input::{BadLines, Input};
-use crate::cli::shared::bulk::kind::Line;
 use crate::model::id::interner::Interner;
 use crate::sell::bulk::Operation;
 
@@ -60,7 +59,7 @@ impl Totals {
 }
 
 /// Reads a regular file whole, and with `--dry-run` any other too. `None` if the user asked to stop.
-pub(crate) fn check<L: Line>(
+pub(crate) fn check(
     mut input: Input,
     args: &RunArgs,
     operation: Operation,
@@ -76,18 +75,18 @@ pub(crate) fn check<L: Line>(
         return Ok(Some(CheckedInput { input, content: None, bad, rows, totals, nameless: Vec::new() }));
     }
     let progress = out.progress("checking", 0);
-    let mut line = L::default();
+    let mut order = FileOrder::default();
     loop {
         if interrupt::requested() {
             progress.finish();
             out.note("stopped while the file was checked; nothing was applied");
             return Ok(None);
         }
-        match line.read(&mut input.reader) {
+        match order.read(&mut input.reader) {
             Ok(Next::Row) => {
-                line.each(|activity, units| totals.add(activity, units, dry_run));
-                if operation.settles() && !line.has_user() {
-                    nameless.entry(totals.last).or_insert(line.number());
+                order.each(|activity, units| totals.add(activity, units, dry_run));
+                if operation.settles() && order.row.text(Column::User).is_empty() {
+                    nameless.entry(totals.last).or_insert(order.row.line());
                 }
                 rows += 1;
                 if rows % 4096 == 0 {

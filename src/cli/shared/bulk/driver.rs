@@ -4,21 +4,34 @@ use std::time::Duration;
 
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::orders::{Checked, Next, RowError};
+use crate::cli::input::orders::{Checked, FileOrder, Next, RowError};
 use crate::cli::interrupt;
-use crate::cli::output::{Output, Progress, Terminal, Warnings};
+use crate::cli::output::{Output, Progress, Row, Terminal, Warnings};
 use crate::cli::shared::bulk::args::RunArgs;
 use crate::cli::shared::bulk::check::{CheckedInput, check};
 use crate::cli::shared::bulk::input::{BadLines, Input};
-use crate::cli::shared::bulk::kind::{Kind, Line};
 use crate::cli::shared::bulk::outcome::{Done, RunOutcome, with_hint};
 use crate::cli::shared::bulk::report::Report;
 use crate::cli::shared::bulk::summary::Summary;
 use crate::error::StoreError;
 use crate::model::id::RequestId;
 use crate::model::id::interner::Interner;
-use crate::sell::bulk::{Job, Operation, Run, Step};
+use crate::sell::bulk::{Job, Operation, Orders, Run, Step};
 use crate::store::Store;
+
+/// What differs between files of orders of one activity each, and of several.
+pub(crate) trait Kind {
+    /// What its orders become.
+    type Orders: Orders;
+    /// What is shown of an order.
+    type Row: Row;
+
+    /// Adds an order to the run.
+    fn push(&self, run: &mut Run<Self::Orders>, order: &FileOrder) -> Result<()>;
+
+    /// Reports the first order of the run; false if it is not decided.
+    fn report(&mut self, run: &Run<Self::Orders>, report: &mut Report<'_, Self::Row>) -> Result<bool>;
+}
 
 /// Why a run is over.
 enum End {
@@ -94,7 +107,7 @@ pub(crate) fn run<K: Kind>(
     out: &mut Output,
     begin: impl FnOnce(&mut Store, Job, Interner) -> Result<(K, Run<K::Orders>)>,
 ) -> Result<Exit> {
-    let Some(mut checked) = check::<K::Line>(input, args, operation, dry_run, out)? else {
+    let Some(mut checked) = check(input, args, operation, dry_run, out)? else {
         return Ok(Exit::Interrupted);
     };
     if dry_run {
@@ -116,7 +129,7 @@ fn apply<K: Kind>(
     let CheckedInput { input, content, bad, nameless, .. } = checked;
     if content.is_some() {
         while !interrupt::requested() && run.load_watermarks()? {}
-        kind.check_nameless(&mut run, &nameless)?;
+        nameless.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?;
     }
     let mut driver = Driver {
         kind,
@@ -124,7 +137,7 @@ fn apply<K: Kind>(
         // Only now: it prints a header.
         report: Report::new(out, context.activities)?,
         input: Some(input),
-        line: K::Line::default(),
+        order: FileOrder::default(),
         content,
         bad,
         context,
@@ -141,7 +154,7 @@ struct Driver<'o, K: Kind> {
     run: Run<K::Orders>,
     report: Report<'o, K::Row>,
     input: Option<Input>,
-    line: K::Line,
+    order: FileOrder,
     content: Option<Checked>,
     bad: BadLines,
     context: RunContext,
@@ -167,10 +180,6 @@ impl<K: Kind> Driver<'_, K> {
     /// Reads what there is room for, sends or receives, and reports what was decided. False at the end.
     fn step(&mut self) -> Result<bool> {
         let is_starving = self.read()?;
-        if self.kind.decide_alone(&mut self.run)? {
-            self.report()?;
-            return Ok(true);
-        }
         let flush = self.has_ended || self.run.is_full() || (is_starving && self.run.is_idle());
         match self.run.advance(flush)? {
             Step::Continue => (),
@@ -198,10 +207,10 @@ impl<K: Kind> Driver<'_, K> {
     fn read(&mut self) -> Result<bool> {
         let Some(input) = &mut self.input else { return Ok(false) };
         while !self.has_ended && self.run.accepts_more() && !interrupt::requested() {
-            match self.line.read(&mut input.reader) {
+            match self.order.read(&mut input.reader) {
                 // A second reading after a rewind does not try again what was reported as refused.
-                Ok(Next::Row) if self.report.lines.is_refused(self.line.number()) => {}
-                Ok(Next::Row) => self.kind.push(&mut self.run, &self.line)?,
+                Ok(Next::Row) if self.report.lines.is_refused(self.order.row.line()) => {}
+                Ok(Next::Row) => self.kind.push(&mut self.run, &self.order)?,
                 Ok(Next::NotYet) => return Ok(true),
                 Ok(Next::End) => self.has_ended = true,
                 Err(RowError::Bad(problem)) => {

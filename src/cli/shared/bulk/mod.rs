@@ -4,7 +4,6 @@ mod args;
 mod check;
 mod driver;
 mod input;
-mod kind;
 mod multi;
 mod outcome;
 mod report;

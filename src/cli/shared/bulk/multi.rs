@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::orders::{Column, MultiRow};
+use crate::cli::input::orders::{Column, FileOrder};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::args::MultiBulkArgs;
-use crate::cli::shared::bulk::driver;
+use crate::cli::shared::bulk::driver::{self, Kind};
 use crate::cli::shared::bulk::input::Input;
-use crate::cli::shared::bulk::kind::Kind;
 use crate::cli::shared::bulk::report::{Report, shows_rows};
 use crate::cli::shared::outcome::{ItemRow, MultiDocument};
 use crate::model::id::RequestId;
@@ -31,7 +30,7 @@ pub fn run(
     out.choose(ItemRow::OF_FILE);
     let (is_nested, has_rows) = (out.format() == Format::Jsonl, shows_rows(out.format()));
     driver::run(input, &args.run, Operation::MultiDeduct, dry_run, store, out, |store, job, names| {
-        let multi = Multi { job: job.name.clone(), reason, is_nested, store: store.sibling() };
+        let multi = Multi { job: job.name.clone(), reason, is_nested };
         Ok((multi, MultiOrderRun::new(store, job, args.run.limits(), args.run.retry_for(), has_rows, names)?))
     })
 }
@@ -43,36 +42,26 @@ struct Multi<'r> {
     reason: Option<&'r str>,
     /// A row an order, with its items in it, or else a row an item.
     is_nested: bool,
-    /// For orders of activities in several slots.
-    store: Store,
 }
 
 impl Kind for Multi<'_> {
-    type Line = MultiRow;
     type Orders = MultiOrders;
     type Row = ItemRow<'static>;
 
-    fn push(&self, run: &mut MultiOrderRun, row: &MultiRow) -> Result<()> {
-        let own = row.order.get(Column::Request);
-        let request = own.map_or_else(|| format!("{}:{}", self.job, row.order.line()), str::to_owned);
+    fn push(&self, run: &mut MultiOrderRun, order: &FileOrder) -> Result<()> {
+        let row = &order.row;
+        let own = row.get(Column::Request);
+        let request = own.map_or_else(|| format!("{}:{}", self.job, row.line()), str::to_owned);
         // The reader has checked it against the rule, and a job's name leaves room for a line.
         let request = RequestId::try_from(request).map_err(|error| Failure::usage(error.to_string()))?;
         let order = MultiOrder {
-            user: row.order.get(Column::User).and_then(|user| user.parse().ok()),
-            items: row.items.clone(),
+            user: row.get(Column::User).and_then(|user| user.parse().ok()),
+            items: order.items.clone(),
             request,
-            reason: row.order.get(Column::Reason).or(self.reason).map(str::to_owned),
+            reason: row.get(Column::Reason).or(self.reason).map(str::to_owned),
         };
-        let line = row.order.line();
-        run.push(BulkMultiOrder { line, order, has_request: own.is_some(), activities: Arc::default() });
+        run.push(BulkMultiOrder { line: row.line(), order, has_request: own.is_some(), activities: Arc::default() });
         Ok(())
-    }
-
-    fn decide_alone(&mut self, run: &mut MultiOrderRun) -> Result<bool> {
-        let Some(order) = run.waits_alone() else { return Ok(false) };
-        let outcome = self.store.multi_deduct(order, false)?;
-        run.decide_alone(outcome);
-        Ok(true)
     }
 
     fn report(&mut self, run: &MultiOrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {

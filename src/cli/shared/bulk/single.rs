@@ -4,12 +4,11 @@ use std::fmt::Write as _;
 
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::input::orders::{Column, OrderRow};
+use crate::cli::input::orders::{Column, FileOrder};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::args::BulkArgs;
-use crate::cli::shared::bulk::driver;
+use crate::cli::shared::bulk::driver::{self, Kind};
 use crate::cli::shared::bulk::input::Input;
-use crate::cli::shared::bulk::kind::Kind;
 use crate::cli::shared::bulk::report::{Report, shows_rows};
 use crate::cli::shared::outcome::OutcomeRow;
 use crate::model::number::Limit;
@@ -62,15 +61,11 @@ struct Single {
 }
 
 impl Kind for Single {
-    type Line = OrderRow;
     type Orders = SingleOrders;
     type Row = OutcomeRow<'static>;
 
-    fn check_nameless(&self, run: &mut OrderRun, lines: &[(String, u64)]) -> Result<()> {
-        Ok(lines.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?)
-    }
-
-    fn push(&self, run: &mut OrderRun, row: &OrderRow) -> Result<()> {
+    fn push(&self, run: &mut OrderRun, order: &FileOrder) -> Result<()> {
+        let row = &order.row;
         run.push(&BulkOrder {
             line: row.line(),
             activity: row.text(Column::Activity),

@@ -6,7 +6,7 @@ use crate::model::order::{MultiOutcome, Outcome};
 use crate::model::status::Status;
 use crate::redis::pipeline::Call;
 use crate::sell::bulk::job::JobStates;
-use crate::sell::bulk::multi::{BulkMultiOrder, MultiOrders, State};
+use crate::sell::bulk::multi::{BulkMultiOrder, MultiOrders, State, is_alone};
 
 /// What an activity costs the server in a call, in items.
 const ACTIVITY_COST: usize = 4;
@@ -119,7 +119,7 @@ impl MultiOrders {
             from += 1;
         }
         // Those behind it wait, too: it may take what they want.
-        if self.is_alone(states, &self.rows[from].0) {
+        if is_alone(states, &self.rows[from].0, self.has_one_slot) {
             return None;
         }
         let mut call = MultiCall::new(self.first + from as u64);
@@ -129,7 +129,7 @@ impl MultiOrders {
             is_full = call.count > 0
                 && (call.cost_with(order) > self.most_cost
                     || (self.has_one_slot && !call.has_slot_of(order, states))
-                    || self.is_alone(states, order)
+                    || is_alone(states, order, self.has_one_slot)
                     || is_refused_unsent(states, order)
                     || !matches!(state, State::Waiting));
             if is_full {
@@ -178,13 +178,16 @@ fn is_refused_unsent(states: &JobStates, order: &BulkMultiOrder) -> bool {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
+    use std::time::Duration;
 
     use super::*;
     use crate::model::id::interner::Interner;
     use crate::model::layout::Layout;
     use crate::model::order::MultiOrder;
+    use crate::redis::connect::Target;
     use crate::sell::bulk::multi::MultiOptions;
     use crate::sell::bulk::{Job, Operation};
+    use crate::store::Store;
 
     #[test]
     fn behind_an_order_that_is_refused_unsent_those_in_flight_stay_as_they_are() {
@@ -197,6 +200,7 @@ mod tests {
         };
         let rows = [row(1, "paused", State::Waiting), row(2, "open", State::Sent), row(3, "open", State::Waiting)];
         states.get_mut(0).refusal = Some(Status::Paused);
+        let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();
         let options = MultiOptions { kind: String::new(), operator: String::new(), has_users: true, has_rows: true };
         let mut orders = MultiOrders {
             options,
@@ -208,6 +212,7 @@ mod tests {
             waiting: 2,
             ready: None,
             has_one_slot: false,
+            store: Store::new(target, Layout::Seckill, String::new()),
         };
         let call = orders.form(&states, true).unwrap();
         assert_eq!((call.first, call.count, orders.waiting, orders.next), (2, 1, 0, 3));

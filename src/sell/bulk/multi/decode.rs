@@ -10,6 +10,7 @@ use crate::model::status::{call_code::GAP, call_code::OTHER_EPOCH, call_code::OT
 use crate::script::MULTI_DEDUCT;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
+use crate::sell::bulk::columns::status_of;
 use crate::sell::multi_orders::{bought, corrupt_value};
 
 /// The reply to one call. Activities are numbered from 0 in the order of the call.
@@ -24,6 +25,8 @@ pub(crate) enum Decoded {
     /// The job's name was used for another input.
     OtherJob { nth: usize },
 }
+
+const LETTERS: &[u8] = b"ordlstknepqcb";
 
 /// `letters stock refused whole corrupt [bought …]` of one activity.
 #[derive(Debug)]
@@ -44,7 +47,8 @@ pub(crate) struct DecodedColumn {
 impl DecodedColumn {
     fn of(text: &str, count: usize, keys: &[Keys]) -> Option<Self> {
         let mut words = text.split(' ');
-        let statuses: Vec<Status> = words.next()?.bytes().map(status_of).collect::<Option<_>>()?;
+        let statuses: Vec<Status> =
+            words.next()?.bytes().map(|letter| status_of(letter, LETTERS)).collect::<Option<_>>()?;
         let stock = words.next()?;
         let (refused, code, corrupt) = (whole(words.next()?)?, words.next()?, words.next()?);
         let refusal = if code == "0" { None } else { Some(Status::of_code(code.parse().ok()?)?) };
@@ -54,25 +58,6 @@ impl DecodedColumn {
         let is_complete = statuses.len() == count && (bought.is_empty() || bought.len() == count);
         is_complete.then_some(Self { statuses, stock, refused, refusal, corrupt, bought })
     }
-}
-
-fn status_of(letter: u8) -> Option<Status> {
-    Some(match letter {
-        b'o' => Status::Ok,
-        b'r' => Status::Replayed,
-        b'd' => Status::Refused,
-        b'l' => Status::LimitExceeded,
-        b's' => Status::OutOfStock,
-        b't' => Status::NotPreheated,
-        b'k' => Status::Sharded,
-        b'n' => Status::NotStarted,
-        b'e' => Status::Ended,
-        b'p' => Status::Paused,
-        b'q' => Status::RequestConflict,
-        b'c' => Status::Corrupt,
-        b'b' => Status::Reversed,
-        _ => return None,
-    })
 }
 
 /// Decodes a reply that is not an error. `keys` and `counts` are those of each activity.

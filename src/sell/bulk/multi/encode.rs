@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use crate::model::id::UserId;
-use crate::redis::connection::resp::{argument, command, decimal, number};
+use crate::redis::connection::resp::{argument, command, number};
 use crate::script::MULTI_DEDUCT;
+use crate::sell::bulk::columns::Columns;
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::multi::State;
-use crate::sell::bulk::multi::call::{Column, MultiCall};
+use crate::sell::bulk::multi::call::MultiCall;
 use crate::sell::bulk::multi::{BulkMultiOrder, MultiOptions};
+use crate::sell::orders::user_text;
 
 /// Arguments of each activity.
 const WIDTH: usize = 7;
@@ -37,36 +38,23 @@ pub(crate) fn encode(
         argument(out, text.as_bytes());
     }
     argument(out, if options.has_rows { b"1" } else { b"0" });
-    let mut buffer = Vec::new();
+    let mut columns = Columns::default();
     for column in &call.columns {
         let items = || column.items.iter().map(|(at, item)| (orders.get(*at), *item));
+        let orders = || items().map(|(order, _)| order);
         argument(out, states.epoch(column.nth));
         number(out, column.before);
-        lines(&mut buffer, column, orders);
-        argument(out, &buffer);
-        let quantity = |(order, item): (&BulkMultiOrder, usize)| order.order.items[item].1.get();
-        let first = items().next().map(quantity).unwrap_or_default();
-        if items().all(|item| quantity(item) == first) {
-            number(out, first);
-        } else {
-            array(&mut buffer, items().map(quantity), decimal);
-            argument(out, &buffer);
-        }
-        array(&mut buffer, items(), |out, (order, _)| {
-            text(out, order.order.user.as_ref().map_or("", UserId::as_str));
-        });
-        argument(out, &buffer);
-        if items().any(|(order, _)| order.has_request) {
-            array(&mut buffer, items(), |out, (order, _)| {
-                text(out, if order.has_request { order.order.request.as_str() } else { "" });
-            });
-            argument(out, &buffer);
+        columns.lines(out, orders().map(|order| order.line));
+        columns.quantities(out, items().map(|(order, item)| order.order.items[item].1.get()));
+        columns.texts(out, orders().map(|order| user_text(order.order.user.as_ref()).as_bytes()));
+        if orders().any(|order| order.has_request) {
+            let own = |order: &BulkMultiOrder| order.has_request;
+            columns.texts(out, orders().map(|it| if own(it) { it.order.request.as_str().as_bytes() } else { b"" }));
         } else {
             argument(out, b"");
         }
-        if !is_common && items().any(|(order, _)| order.order.reason.is_some()) {
-            array(&mut buffer, items(), |out, (order, _)| text(out, order.order.reason.as_deref().unwrap_or_default()));
-            argument(out, &buffer);
+        if !is_common && orders().any(|order| order.order.reason.is_some()) {
+            columns.texts(out, orders().map(|order| order.order.reason.as_deref().unwrap_or_default().as_bytes()));
         } else {
             argument(out, b"");
         }
@@ -82,60 +70,5 @@ pub(crate) struct Rows<'r> {
 impl<'r> Rows<'r> {
     pub(crate) fn get(&self, at: usize) -> &'r BulkMultiOrder {
         &self.rows[self.from + at].0
-    }
-}
-
-/// `first-last` if the lines follow each other, else each of them.
-fn lines(buffer: &mut Vec<u8>, column: &Column, orders: &Rows<'_>) {
-    let line = |at: usize| orders.get(column.items[at].0).line;
-    let (first, count) = (line(0), column.items.len());
-    buffer.clear();
-    if column.last - first + 1 == count as u64 {
-        decimal(buffer, first);
-        buffer.push(b'-');
-        decimal(buffer, column.last);
-        return;
-    }
-    for at in 0..count {
-        if at > 0 {
-            buffer.push(b' ');
-        }
-        decimal(buffer, line(at));
-    }
-}
-
-/// A JSON array of texts, of which `write` appends what is between the quotation marks.
-fn array<T>(buffer: &mut Vec<u8>, values: impl Iterator<Item = T>, write: impl Fn(&mut Vec<u8>, T)) {
-    buffer.clear();
-    buffer.push(b'[');
-    for (at, value) in values.enumerate() {
-        buffer.extend_from_slice(if at > 0 { b",\"" } else { b"\"" });
-        write(buffer, value);
-        buffer.push(b'"');
-    }
-    buffer.push(b']');
-}
-
-/// A text within quotation marks of JSON.
-fn text(out: &mut Vec<u8>, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            0..0x20 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => out.push(byte),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_written_as_json() {
-        let mut buffer = Vec::new();
-        let texts = ["7", "用户", "q\"uote", "back\\slash", "tab\there", ""];
-        array(&mut buffer, texts.into_iter(), text);
-        assert_eq!(serde_json::from_slice::<Vec<String>>(&buffer).unwrap(), texts);
     }
 }

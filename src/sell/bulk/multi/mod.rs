@@ -86,6 +86,8 @@ pub struct MultiOrders {
     ready: Option<MultiCall>,
     /// Whether a call must be of one slot: on a cluster.
     has_one_slot: bool,
+    /// For orders over several slots.
+    store: Store,
 }
 
 impl Run<MultiOrders> {
@@ -116,13 +118,14 @@ impl Run<MultiOrders> {
             waiting: 0,
             ready: None,
             has_one_slot: false,
+            store: store.sibling(),
         };
         let states = JobStates::new(job, Operation::MultiDeduct, store.layout, names);
         // Whether orders may be of several slots must be known before the first is sent.
         if Keys::slots(store.layout) == 1 {
             store.servers.discover()?;
         }
-        Self::open(store, &MULTI_DEDUCT, None, (limits, retry_for), states, orders)
+        Self::open(store, None, (limits, retry_for), states, orders)
     }
 
     /// Adds an order.
@@ -135,26 +138,6 @@ impl Run<MultiOrders> {
         order.activities = Arc::clone(&self.orders.last.1);
         self.orders.waiting += items.len();
         self.orders.rows.push_back((order, State::Waiting));
-    }
-
-    /// The order that waits for those before it, if they are decided now, and that no call can have: its activities are in several
-    /// slots, or in shards. See [`decide_alone`](Self::decide_alone).
-    pub fn waits_alone(&self) -> Option<&MultiOrder> {
-        let mut rows = self.orders.rows.iter().skip_while(|(_, state)| matches!(state, State::Decided(_)));
-        let is_ready = self.states.are_loaded() && self.is_idle();
-        let (order, _) = rows.next().filter(|(order, state)| {
-            is_ready && matches!(state, State::Waiting) && self.orders.is_alone(&self.states, order)
-        })?;
-        Some(&order.order)
-    }
-
-    /// Decides the order that [`waits_alone`](Self::waits_alone).
-    pub fn decide_alone(&mut self, outcome: MultiOutcome) {
-        let first = self.orders.rows.iter_mut().find(|(_, state)| !matches!(state, State::Decided(_)));
-        if let Some((order, state)) = first {
-            self.orders.waiting -= order.activities.len();
-            *state = State::Decided(outcome);
-        }
     }
 
     /// The first order, if it is decided.
@@ -219,15 +202,6 @@ impl MultiOrders {
         }
     }
 
-    /// Whether no call can have an order, because its activities are in several slots of a cluster, or in shards.
-    fn is_alone(&self, states: &JobStates, order: &BulkMultiOrder) -> bool {
-        if order.activities.iter().any(|nth| states.get(*nth).refusal == Some(Status::Sharded)) {
-            return true;
-        }
-        let is_spread = || order.activities.iter().any(|nth| states.slot(*nth) != states.slot(order.activities[0]));
-        self.has_one_slot && is_spread()
-    }
-
     /// Dissolves the next call; it is formed again.
     fn dissolve_ready(&mut self) {
         if let Some(ready) = self.ready.take() {
@@ -246,6 +220,13 @@ impl MultiOrders {
     fn index(&self, number: u64) -> usize {
         number.saturating_sub(self.first) as usize
     }
+}
+
+/// Whether no call can have an order, because its activities are in several slots of a cluster, or in shards.
+fn is_alone(states: &JobStates, order: &BulkMultiOrder, has_one_slot: bool) -> bool {
+    let is_sharded = |nth: &u32| !states.shards(*nth).is_empty() || states.get(*nth).refusal == Some(Status::Sharded);
+    let is_spread = || order.activities.iter().any(|nth| states.slot(*nth) != states.slot(order.activities[0]));
+    order.activities.iter().any(is_sharded) || has_one_slot && is_spread()
 }
 
 impl Orders for MultiOrders {
@@ -325,6 +306,22 @@ impl Orders for MultiOrders {
             }
             Decoded::OtherJob { nth } => Err(states.other_job(call.columns[nth].nth)),
         }
+    }
+
+    fn decide_alone(&mut self, states: &JobStates) -> Result<bool, StoreError> {
+        let first = self.rows.iter().position(|(_, state)| !matches!(state, State::Decided(_)));
+        let Some((order, state @ State::Waiting)) = first.and_then(|at| self.rows.get_mut(at)) else {
+            return Ok(false);
+        };
+        if !is_alone(states, order, self.has_one_slot) {
+            return Ok(false);
+        }
+        for nth in order.activities.iter() {
+            states.tell_shards(*nth, &mut self.store);
+        }
+        *state = State::Decided(self.store.order_over_slots(&order.order, false)?);
+        self.waiting -= order.activities.len();
+        Ok(true)
     }
 
     fn put_back(&mut self, _states: &JobStates, call: MultiCall, _may_have_run: bool) {

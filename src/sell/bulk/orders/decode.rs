@@ -8,15 +8,32 @@ use crate::model::ledger::users_of_column;
 use crate::model::number::whole;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
+use crate::model::status::call_code::{GAP, OTHER_EPOCH, OTHER_JOB};
 use crate::script::MIXED_ORDERS;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
+use crate::sell::bulk::Operation;
+use crate::sell::bulk::columns::status_of;
+
+/// The letters of all scripts for orders of one activity.
+const LETTERS: &[u8] = b"oOrlsxqchvVfb";
+
+/// What a batch was sent for, which its reply must fit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    pub(crate) operation: Operation,
+    /// How many orders it has.
+    pub(crate) count: usize,
+    /// Whether the call may have ended before all of them.
+    pub(crate) may_stop: bool,
+    pub(crate) has_rows: bool,
+}
 
 /// The reply to one batch.
 #[derive(Debug)]
-pub(crate) enum Decoded<'a> {
+pub(crate) enum Decoded {
     /// Each order was decided, now or before.
-    Decided(Packed<'a>),
+    Decided(BatchReply),
     /// The whole activity is refused; lines up to this one were decided before.
     Refused { status: Status, line: u64, corrupt: Option<Corrupt> },
     /// Lines before this batch are not decided yet: this one was decided last.
@@ -27,22 +44,41 @@ pub(crate) enum Decoded<'a> {
     OtherJob,
 }
 
-/// `letters stock refused [bought …]`.
+/// `letters stock refused [extra] [bought …] [users]`.
 #[derive(Debug)]
-pub(crate) struct Packed<'a> {
-    letters: &'a str,
+pub(crate) struct BatchReply {
     /// The stock before the call.
     pub(crate) stock: u64,
     /// How many orders the job refused so far.
     pub(crate) refused: u64,
-    bought: Option<&'a str>,
-    /// A JSON array of texts, in any encoding.
-    users: Option<&'a [u8]>,
+    /// How many of these it refused: what a repair took back had been applied.
+    pub(crate) refused_here: usize,
+    /// The first orders of the batch, or all.
+    pub(crate) orders: Vec<OrderReply>,
+    /// The units of the hold before which the call ended.
+    pub(crate) next_quantity: Option<u32>,
 }
 
-impl<'a> Packed<'a> {
-    /// `may_stop`: the call may have ended before all of its orders.
-    fn of(bytes: &'a [u8], count: usize, may_stop: bool) -> Option<Self> {
+/// How one order of a batch ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OrderReply {
+    pub(crate) status: Status,
+    /// Whether it took units again that had expired.
+    pub(crate) takes_again: bool,
+    /// What its user holds after it.
+    pub(crate) bought: Option<u64>,
+    /// The units of a hold that it ended.
+    pub(crate) quantity: Option<u32>,
+    /// The deadline of a hold that it made, in Unix ms.
+    pub(crate) deadline: Option<u64>,
+    /// Whose hold it ended; nobody has one that does not exist.
+    pub(crate) user: Option<StoredUser>,
+}
+
+impl BatchReply {
+    /// Reads a reply; `None` if it does not fit.
+    fn read(bytes: &[u8], expected: Expected) -> Option<Self> {
+        let Expected { operation, count, may_stop, has_rows } = expected;
         // Nothing before the users has a bracket.
         let (text, users) = match memchr::memchr(b'[', bytes) {
             Some(at) => (bytes[..at].strip_suffix(b" ")?, Some(&bytes[at..])),
@@ -50,57 +86,37 @@ impl<'a> Packed<'a> {
         };
         let mut words = std::str::from_utf8(text).ok()?.splitn(4, ' ');
         let (letters, stock, refused) = (words.next()?, whole(words.next()?)?, whole(words.next()?)?);
+        let (extra, bought) = match words.next() {
+            Some(rest) if operation.has_holds() => {
+                rest.split_once(' ').map_or((Some(rest), None), |(extra, bought)| (Some(extra), Some(bought)))
+            }
+            rest => (None, rest),
+        };
+        let mut bought = bought.map(|bought| bought.split(' '));
+        let mut quantities = extra.filter(|_| operation.settles()).map(numbers_of::<u32>);
+        let mut deadlines = extra.filter(|_| !operation.settles()).map(numbers_of::<u64>);
+        let users = if operation.settles() && has_rows {
+            users_of_column(users?).filter(|users| users.len() == letters.len())?
+        } else {
+            Vec::new()
+        };
         let fits = letters.len() == count || may_stop && letters.len() < count;
-        fits.then_some(Self { letters, stock, refused, bought: words.next(), users })
+        let mut users = users.into_iter();
+        let order = |letter: u8| {
+            Some(OrderReply {
+                status: status_of(letter, LETTERS)?,
+                takes_again: letter == b'O',
+                bought: bought.as_mut().and_then(Iterator::next).and_then(whole),
+                quantity: quantities.as_mut().map(|quantities| quantities.next().unwrap_or_default()),
+                deadline: deadlines.as_mut().and_then(Iterator::next).filter(|deadline| *deadline > 0),
+                user: users.next().filter(|user| !user.as_bytes().is_empty()),
+            })
+        };
+        let orders = letters.bytes().map(order).collect::<Option<Vec<_>>>()?;
+        let refused_here = letters.bytes().filter(|letter| !b"oOrbV".contains(letter)).count();
+        let next_quantity = quantities.as_mut().and_then(Iterator::next);
+        fits.then_some(Self { stock, refused, refused_here, orders, next_quantity })
     }
-
-    /// How many orders it decided.
-    pub(crate) fn count(&self) -> usize {
-        self.letters.len()
-    }
-
-    /// Splits off what replies of holds have before what users hold.
-    pub(crate) fn split_extra(&mut self) -> Option<&'a str> {
-        let rest = self.bought?;
-        let (extra, bought) = rest.split_once(' ').map_or((rest, None), |(extra, bought)| (extra, Some(bought)));
-        self.bought = bought;
-        Some(extra)
-    }
-
-    /// The users of holds, which `settle` has behind what they hold: empty for one that does not exist.
-    pub(crate) fn users(&self) -> Option<Vec<StoredUser>> {
-        users_of_column(self.users?).filter(|users| users.len() == self.letters.len())
-    }
-
-    fn decode(bytes: &'a [u8], count: usize, may_stop: bool) -> Option<Self> {
-        let packed = Self::of(bytes, count, may_stop)?;
-        (packed.orders().count() == packed.count()).then_some(packed)
-    }
-
-    /// How many orders the job refused: what a repair took back had been applied.
-    pub(crate) fn refusals(&self) -> usize {
-        self.letters.bytes().filter(|letter| !b"oOrbV".contains(letter)).count()
-    }
-
-    /// Status of each order, and what its user holds after it. A letter that no header names ends them.
-    /// In the middle: whether it took units again that had expired.
-    pub(crate) fn orders(&self) -> impl Iterator<Item = (Status, bool, Option<u64>)> + use<'a> {
-        let mut bought = self.bought.map(|bought| bought.split(' '));
-        self.letters.bytes().map_while(move |letter| {
-            let held = bought.as_mut().and_then(Iterator::next).and_then(whole);
-            Some((status_of(letter)?, letter == b'O', held))
-        })
-    }
-}
-
-/// The quantities of holds.
-pub(crate) fn quantities_of(text: &str) -> impl Iterator<Item = u32> {
-    numbers_of(text)
-}
-
-/// The deadlines of holds in Unix ms; none of an order that has no hold.
-pub(crate) fn deadlines_of(text: &str) -> impl Iterator<Item = Option<u64>> {
-    numbers_of(text).map(|deadline| Some(deadline).filter(|deadline| *deadline > 0))
 }
 
 /// Numbers joined by commas: one of all orders, or that of each.
@@ -110,34 +126,17 @@ fn numbers_of<T: std::str::FromStr + Copy>(text: &str) -> impl Iterator<Item = T
     std::iter::from_fn(move || common.or_else(|| each.next()?.parse().ok()))
 }
 
-fn status_of(letter: u8) -> Option<Status> {
-    Some(match letter {
-        b'o' | b'O' => Status::Ok,
-        b'r' => Status::Replayed,
-        b'l' => Status::LimitExceeded,
-        b's' => Status::OutOfStock,
-        b'x' => Status::ExceedsBought,
-        b'q' => Status::RequestConflict,
-        b'c' => Status::Corrupt,
-        b'h' => Status::NotHeld,
-        b'v' | b'V' => Status::Expired,
-        b'f' => Status::Confirmed,
-        b'b' => Status::Reversed,
-        _ => return None,
-    })
-}
-
-impl<'a> Decoded<'a> {
-    /// Decodes a reply that is not an error, to a batch of so many orders.
+impl Decoded {
+    /// Decodes a reply that is not an error.
     pub(crate) fn decode(
-        value: &'a Value,
-        (count, may_stop): (usize, bool),
+        value: &Value,
+        expected: Expected,
         keys: &Keys,
         reply: &Reply<'_>,
     ) -> Result<Self, StoreError> {
         match value {
             Value::BulkString(bytes) => {
-                Packed::decode(bytes, count, may_stop).map(Self::Decided).ok_or_else(|| reply.invalid(value))
+                BatchReply::read(bytes, expected).map(Self::Decided).ok_or_else(|| reply.invalid(value))
             }
             Value::Array(values) => Self::of_status(values, keys, reply),
             other => Err(reply.invalid(other)),
@@ -147,9 +146,9 @@ impl<'a> Decoded<'a> {
     fn of_status(values: &[Value], keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
         let line = |at: usize| Ok::<_, StoreError>(reply.count(values.get(at))?.unwrap_or_default());
         match values.first() {
-            Some(Value::Int(-20)) => Ok(Self::Gap { line: line(1)? }),
-            Some(Value::Int(-21)) => Ok(Self::OtherEpoch),
-            Some(Value::Int(-22)) => Ok(Self::OtherJob),
+            Some(Value::Int(GAP)) => Ok(Self::Gap { line: line(1)? }),
+            Some(Value::Int(OTHER_EPOCH)) => Ok(Self::OtherEpoch),
+            Some(Value::Int(OTHER_JOB)) => Ok(Self::OtherJob),
             first => {
                 let status = reply.status(first)?;
                 let (line, corrupt) = match status {
@@ -163,57 +162,87 @@ impl<'a> Decoded<'a> {
     }
 }
 
-/// Decodes the reply to batches that share a call, of so many orders each; `None` for one that was left alone.
+/// Decodes the reply to batches that share a call; `None` for one that was left alone.
 pub(crate) fn decode_mixed(
     value: &Value,
-    counts: impl ExactSizeIterator<Item = usize>,
-) -> Result<Vec<Option<Packed<'_>>>, StoreError> {
+    batches: impl ExactSizeIterator<Item = Expected>,
+) -> Result<Vec<Option<BatchReply>>, StoreError> {
     let invalid = || Reply::of(&MIXED_ORDERS).invalid(value);
     let Value::Array(values) = value else { return Err(invalid()) };
-    if values.len() != counts.len() {
+    if values.len() != batches.len() {
         return Err(invalid());
     }
-    let batches = values.iter().zip(counts).map(|(value, count)| match value {
+    let replies = values.iter().zip(batches).map(|(value, expected)| match value {
         Value::BulkString(bytes) if bytes == b"-" => Ok(None),
-        Value::BulkString(bytes) => Packed::decode(bytes, count, false).map(Some).ok_or_else(invalid),
+        Value::BulkString(bytes) => BatchReply::read(bytes, expected).map(Some).ok_or_else(invalid),
         _ => Err(invalid()),
     });
-    batches.collect()
+    replies.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const DEDUCTS: Expected = Expected { operation: Operation::Deduct, count: 1, may_stop: false, has_rows: true };
+    const ENDS: Expected = Expected { operation: Operation::Confirm, ..DEDUCTS };
+
+    fn orders(reply: &BatchReply) -> Vec<(Status, bool, Option<u64>)> {
+        reply.orders.iter().map(|order| (order.status, order.takes_again, order.bought)).collect()
+    }
+
+    fn quantities(reply: &BatchReply) -> Vec<Option<u32>> {
+        reply.orders.iter().map(|order| order.quantity).collect()
+    }
+
+    fn users(reply: &BatchReply) -> Vec<Option<StoredUser>> {
+        reply.orders.iter().map(|order| order.user.clone()).collect()
+    }
+
     #[test]
     fn a_packed_reply_has_the_status_of_each_order() {
-        let packed = Packed::of(b"ors 7 2 1 1 0", 3, false).unwrap();
-        assert_eq!((packed.stock, packed.refused), (7, 2));
-        let orders: Vec<_> = packed.orders().collect();
+        let reply = BatchReply::read(b"ors 7 2 1 1 0", Expected { count: 3, ..DEDUCTS }).unwrap();
+        assert_eq!((reply.stock, reply.refused, reply.refused_here), (7, 2, 1));
         let expected = [(Status::Ok, Some(1)), (Status::Replayed, Some(1)), (Status::OutOfStock, Some(0))];
-        assert_eq!(orders, expected.map(|(status, held)| (status, false, held)));
-        assert!(Packed::of(b"ors 7 2", 2, false).is_none());
-        assert_eq!(Packed::of(b"o 7 0", 1, false).unwrap().orders().next(), Some((Status::Ok, false, None)));
-        let mut settled = Packed::of(b"oOh 7 1 2,1,0 4 1 0 [\"a [b\",\"7\",\"\"]", 3, false).unwrap();
-        assert_eq!(settled.users().unwrap(), ["a [b", "7", ""].map(StoredUser::new));
-        assert_eq!(quantities_of(settled.split_extra().unwrap()).collect::<Vec<_>>(), [2, 1, 0]);
-        let orders: Vec<_> = settled.orders().collect();
+        assert_eq!(orders(&reply), expected.map(|(status, held)| (status, false, held)));
+        assert!(BatchReply::read(b"ors 7 2", Expected { count: 2, ..DEDUCTS }).is_none());
+        assert!(BatchReply::read(b"t 7 2", DEDUCTS).is_none(), "a letter of another script");
+        assert_eq!(orders(&BatchReply::read(b"o 7 0", DEDUCTS).unwrap()), [(Status::Ok, false, None)]);
+    }
+
+    #[test]
+    fn a_reply_to_ends_of_holds_has_their_units_and_users() {
+        let settled =
+            BatchReply::read(b"oOh 7 1 2,1,0 4 1 0 [\"a [b\",\"7\",\"\"]", Expected { count: 3, ..ENDS }).unwrap();
+        assert_eq!(users(&settled), [Some(StoredUser::new("a [b")), Some(StoredUser::new("7")), None]);
+        assert_eq!(quantities(&settled), [Some(2), Some(1), Some(0)]);
         let expected = [(Status::Ok, false, Some(4)), (Status::Ok, true, Some(1)), (Status::NotHeld, false, Some(0))];
-        assert_eq!(orders, expected);
+        assert_eq!(orders(&settled), expected);
         // A call that ended before its first order, and one that ended before its second.
-        let mut ended = Packed::of(b" 5 0 3  []", 2, true).unwrap();
-        assert_eq!((ended.count(), ended.users()), (0, Some(Vec::new())));
-        assert_eq!(ended.split_extra().map(|quantities| quantities_of(quantities).next()), Some(Some(3)));
-        assert_eq!(Packed::of(b"o 5 0", 2, true).unwrap().count(), 1);
-        assert!(Packed::of(b"oo 5 0", 1, true).is_none());
-        let bytes = Packed::of(b"o 7 0 1 4 [\"\xc4\xe3\"]", 1, false).unwrap();
-        assert_eq!(bytes.users().unwrap(), [StoredUser::new(&b"\xc4\xe3"[..])]);
+        let stopping = Expected { count: 2, may_stop: true, ..ENDS };
+        let ended = BatchReply::read(b" 5 0 3  []", stopping).unwrap();
+        assert_eq!((ended.orders.len(), ended.next_quantity), (0, Some(3)));
+        let ended = BatchReply::read(b"o 5 0", Expected { operation: Operation::Deduct, ..stopping }).unwrap();
+        assert_eq!((ended.orders.len(), ended.next_quantity), (1, None));
+        assert!(BatchReply::read(b"oo 5 0", Expected { may_stop: true, ..DEDUCTS }).is_none());
+        let bytes = BatchReply::read(b"o 7 0 1 4 [\"\xc4\xe3\"]", ENDS).unwrap();
+        assert_eq!(users(&bytes), [Some(StoredUser::new(&b"\xc4\xe3"[..]))]);
         for invalid in ["o 7 0 1 4", "o 7 0 1 4 [\"a\"", "o 7 0 1 4 [\"a\",\"b\"]", "o 7 0 1 4 [7]"] {
-            assert!(Packed::of(invalid.as_bytes(), 1, false).unwrap().users().is_none(), "{invalid}");
+            assert!(BatchReply::read(invalid.as_bytes(), ENDS).is_none(), "{invalid}");
         }
-        assert_eq!(quantities_of("3").take(2).collect::<Vec<_>>(), [3, 3]);
-        assert_eq!(deadlines_of("17,0,18").collect::<Vec<_>>(), [Some(17), None, Some(18)]);
-        assert_eq!(deadlines_of("0").take(2).collect::<Vec<_>>(), [None, None]);
+        let alike = BatchReply::read(b"oo 5 0 3", Expected { count: 2, has_rows: false, ..ENDS }).unwrap();
+        assert_eq!(quantities(&alike), [Some(3), Some(3)]);
+    }
+
+    #[test]
+    fn a_reply_to_holds_has_their_deadlines() {
+        let holds = Expected { operation: Operation::Hold, count: 3, ..DEDUCTS };
+        let deadlines = |text: &[u8], expected| {
+            let reply = BatchReply::read(text, expected).unwrap();
+            reply.orders.iter().map(|order| order.deadline).collect::<Vec<_>>()
+        };
+        assert_eq!(deadlines(b"oso 5 0 17,0,18 1 0 1", holds), [Some(17), None, Some(18)]);
+        assert_eq!(deadlines(b"ss 5 2 0", Expected { count: 2, ..holds }), [None, None]);
     }
 
     #[test]
@@ -221,13 +250,14 @@ mod tests {
         let reply = |texts: &[&str]| {
             Value::Array(texts.iter().map(|text| Value::BulkString(text.as_bytes().to_vec())).collect())
         };
+        let batches = || [2, 3, 1].map(|count| Expected { count, ..DEDUCTS }).into_iter();
         let value = reply(&["os 7 1", "-", "o 1 0"]);
-        let batches = decode_mixed(&value, [2, 3, 1].into_iter()).unwrap();
-        let stocks: Vec<_> = batches.iter().map(|packed| packed.as_ref().map(|packed| packed.stock)).collect();
+        let replies = decode_mixed(&value, batches()).unwrap();
+        let stocks: Vec<_> = replies.iter().map(|reply| reply.as_ref().map(|reply| reply.stock)).collect();
         assert_eq!(stocks, [Some(7), None, Some(1)]);
         for invalid in [reply(&["os 7 1", "-"]), reply(&["os 7 1", "-", "oo 1 0"]), reply(&["oz 7 1", "-", "o 1 0"])] {
-            assert!(decode_mixed(&invalid, [2, 3, 1].into_iter()).is_err(), "{invalid:?}");
+            assert!(decode_mixed(&invalid, batches()).is_err(), "{invalid:?}");
         }
-        assert!(decode_mixed(&Value::Nil, [1].into_iter()).is_err());
+        assert!(decode_mixed(&Value::Nil, [DEDUCTS].into_iter()).is_err());
     }
 }

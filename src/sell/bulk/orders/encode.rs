@@ -1,9 +1,11 @@
 //! Calls of `deduct` and `refund` for a batch of orders, and of `mixed_orders` for several: see the headers of the
 //! scripts.
 
-use crate::redis::connection::resp::{argument, command, decimal, number};
-use crate::script::{MIXED_ORDERS, Script};
-use crate::sell::bulk::job::{JobStates, Operation};
+use crate::redis::connection::resp::{argument, command, number};
+use crate::script::MIXED_ORDERS;
+use crate::sell::bulk::columns::Columns;
+use crate::sell::bulk::job::JobStates;
+use crate::sell::bulk::operation::Operation;
 use crate::sell::bulk::orders::queue::Batch;
 use crate::sell::bulk::orders::window::{Row, Window};
 
@@ -31,26 +33,15 @@ pub(crate) struct Encoder {
     mixed_run: Vec<u8>,
     /// Whether any order so far had a request id.
     pub(crate) has_requests: bool,
-    /// Columns are written here first, because their length comes before them.
-    lines: Vec<u8>,
-    column: Vec<u8>,
+    columns: Columns,
     /// Whether the script's `KEYS` end with the deadlines of holds.
     knows_holds: bool,
     /// The step of `settle`, which is in place of quantities.
     step: Option<&'static str>,
 }
 
-/// Which columns the orders of a call need.
-#[derive(Debug)]
-struct Shape {
-    /// The quantity of all of them, if they have the same.
-    quantity: Option<u32>,
-    requests: bool,
-    reasons: bool,
-}
-
 /// The rows of a batch.
-fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> {
+fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> + Clone + use<'w> {
     let mut number = batch.first;
     (0..batch.count).map(move |_| {
         let row = window.row(number);
@@ -60,12 +51,13 @@ fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> 
 }
 
 impl Encoder {
-    pub(crate) fn new(script: &Script, operation: Operation, run: [&str; 4], job: [&str; 2], rows: bool) -> Self {
+    pub(crate) fn new(operation: Operation, run: [&str; 4], job: [&str; 2], rows: bool) -> Self {
         let joined = |parts: &[&str]| {
             let mut bytes = Vec::new();
             parts.iter().for_each(|part| argument(&mut bytes, part.as_bytes()));
             bytes
         };
+        let script = operation.script();
         let [kind, by, reason, limit] = run;
         let [name, digest] = job;
         Self {
@@ -78,8 +70,7 @@ impl Encoder {
             rows,
             reason: reason.to_owned(),
             limit: limit.to_owned(),
-            lines: Vec::new(),
-            column: Vec::new(),
+            columns: Columns::default(),
             knows_holds: script.knows_holds(),
             step: operation.settles().then(|| operation.name()),
         }
@@ -103,15 +94,15 @@ impl Encoder {
         keys.iter().flat_map(|keys| keys.in_order()).for_each(|key| argument(out, key.as_bytes()));
         out.extend_from_slice(&self.mixed_run);
         for batch in batches {
-            let shape = self.shape(batch, window);
-            let rows = || rows(batch, window);
+            let rows = rows(batch, window);
+            let texts = |at: usize| rows.clone().map(move |row| window.texts(row)[at]);
             argument(out, states.epoch(batch.activity));
             number(out, batch.before);
-            argument(out, &self.lines);
-            self.quantities(out, &shape, rows());
-            self.texts(out, rows().map(|row| window.texts(row)[0]));
-            if shape.requests {
-                self.texts(out, rows().map(|row| window.texts(row)[1]));
+            self.columns.lines(out, rows.clone().map(|row| row.line));
+            self.columns.quantities(out, rows.clone().map(|row| u64::from(row.quantity)));
+            self.columns.texts(out, texts(0));
+            if is_given(texts(1)) {
+                self.columns.texts(out, texts(1));
             } else if self.has_requests {
                 argument(out, b"");
             }
@@ -120,125 +111,42 @@ impl Encoder {
 
     fn encode_alone(&mut self, out: &mut Vec<u8>, batch: &Batch, states: &JobStates, window: &Window) {
         let (epoch, keys) = (states.epoch(batch.activity), states.keys(batch.activity));
-        let shape = self.shape(batch, window);
         let names: Vec<&str> = if self.knows_holds { keys.all().collect() } else { keys.in_order().collect() };
+        let rows = rows(batch, window);
+        let texts = |at: usize| rows.clone().map(move |row| window.texts(row)[at]);
         // ARGV[10..15]; those at the end that are empty are left out.
-        let given = [!self.reason.is_empty(), shape.reasons, !self.limit.is_empty()];
-        let optional = [shape.requests, self.rows, given[0], given[1], given[2], batch.borrows];
+        let [reason, limit] = [&self.reason, &self.limit].map(|text| !text.is_empty());
+        let optional = [is_given(texts(1)), self.rows, reason, is_given(texts(2)), limit, batch.borrows];
         let needed = optional.iter().rposition(|is_given| *is_given).map_or(0, |last| last + 1);
         command(out, 3 + names.len() + 9 + needed);
         out.extend_from_slice(&self.call);
         number(out, names.len() as u64);
         names.iter().for_each(|key| argument(out, key.as_bytes()));
         out.extend_from_slice(&self.run);
-        let rows = || rows(batch, window);
-        self.texts(out, rows().map(|row| window.texts(row)[0]));
+        self.columns.texts(out, texts(0));
         match self.step {
             Some(step) => argument(out, step.as_bytes()),
-            None => self.quantities(out, &shape, rows()),
+            None => self.columns.quantities(out, rows.clone().map(|row| u64::from(row.quantity))),
         }
         out.extend_from_slice(&self.job);
         argument(out, epoch);
         number(out, batch.before);
-        argument(out, &self.lines);
+        self.columns.lines(out, rows.clone().map(|row| row.line));
         for (at, is_given) in optional[..needed].iter().enumerate() {
             match (is_given, at) {
                 (false, _) => argument(out, b""),
-                (true, 0) => self.texts(out, rows().map(|row| window.texts(row)[1])),
+                (true, 0) => self.columns.texts(out, texts(1)),
                 (true, 1) => argument(out, b"1"),
                 (true, 2) => argument(out, self.reason.as_bytes()),
-                (true, 3) => self.texts(out, rows().map(|row| window.texts(row)[2])),
+                (true, 3) => self.columns.texts(out, texts(2)),
                 (true, 4) => argument(out, self.limit.as_bytes()),
                 (true, _) => argument(out, b"borrow"),
             }
         }
     }
-
-    /// Appends texts as a JSON array.
-    fn texts<'a>(&mut self, out: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
-        self.column.clear();
-        for text in texts {
-            self.column.push(if self.column.is_empty() { b'[' } else { b',' });
-            json(&mut self.column, text);
-        }
-        self.column.push(b']');
-        argument(out, &self.column);
-    }
-
-    /// Appends the quantity of all rows, or a JSON array of the quantity of each.
-    fn quantities<'w>(&mut self, out: &mut Vec<u8>, shape: &Shape, rows: impl Iterator<Item = &'w Row>) {
-        if let Some(quantity) = shape.quantity {
-            number(out, u64::from(quantity));
-            return;
-        }
-        self.column.clear();
-        for row in rows {
-            self.column.extend_from_slice(if self.column.is_empty() { b"[\"" } else { b",\"" });
-            decimal(&mut self.column, u64::from(row.quantity));
-            self.column.push(b'"');
-        }
-        self.column.push(b']');
-        argument(out, &self.column);
-    }
-
-    /// Encodes the lines of a batch, and finds which columns its orders need.
-    fn shape(&mut self, batch: &Batch, window: &Window) -> Shape {
-        let first = window.row(batch.first);
-        let mut shape = Shape { quantity: Some(first.quantity), requests: false, reasons: false };
-        let mut next_line = first.line;
-        let mut is_gapless = true;
-        for row in rows(batch, window) {
-            shape.quantity = shape.quantity.filter(|quantity| *quantity == row.quantity);
-            let [_, request, reason] = window.texts(row);
-            shape.requests |= !request.is_empty();
-            shape.reasons |= !reason.is_empty();
-            is_gapless &= row.line == next_line;
-            next_line = row.line + 1;
-        }
-        self.lines.clear();
-        if is_gapless {
-            decimal(&mut self.lines, first.line);
-            self.lines.push(b'-');
-            decimal(&mut self.lines, next_line - 1);
-        } else {
-            for row in rows(batch, window) {
-                if !self.lines.is_empty() {
-                    self.lines.push(b' ');
-                }
-                decimal(&mut self.lines, row.line);
-            }
-        }
-        shape
-    }
 }
 
-/// Appends a text as JSON. Only what must be escaped is: the scripts read anything else as it is.
-fn json(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
-    if text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=31)) {
-        out.extend_from_slice(text);
-    } else {
-        for byte in text {
-            match byte {
-                b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
-                0..=31 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-                _ => out.push(*byte),
-            }
-        }
-    }
-    out.push(b'"');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_escaped_as_json_wants_it() {
-        for text in ["7", "", "用户 \u{7f}", "q\"uote \\ back", "tab\t line\n \u{1}"] {
-            let mut out = Vec::new();
-            json(&mut out, text.as_bytes());
-            assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
-        }
-    }
+/// Whether any order has a text in a column.
+fn is_given<'a>(mut texts: impl Iterator<Item = &'a [u8]>) -> bool {
+    texts.any(|text| !text.is_empty())
 }

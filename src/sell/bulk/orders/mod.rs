@@ -8,7 +8,6 @@ mod encode;
 mod queue;
 mod reply;
 mod schedule;
-mod sharded;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -28,13 +27,13 @@ use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::redis::pipeline::{Link, Pipeline};
-use crate::script::{DEDUCT_FILE, HOLD, MIXED_ORDERS, REFUND_FILE, SETTLE, Script};
+use crate::script::{MIXED_ORDERS, Script};
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::orders::call::OrderCall;
 use crate::sell::bulk::orders::encode::Encoder;
 use crate::sell::bulk::orders::queue::{Batch, Queue, each};
 use crate::sell::bulk::orders::schedule::Schedule;
-use crate::sell::bulk::orders::window::{State, Window};
+use crate::sell::bulk::orders::window::{FrontRow, State, Window};
 use crate::sell::bulk::{Job, Limits, Operation, Orders, Run, Verdict};
 use crate::store::Store;
 
@@ -97,7 +96,6 @@ pub struct DecidedOrder<'a> {
 
 /// Orders of one activity each, from the first that was not popped.
 pub struct SingleOrders {
-    script: &'static Script,
     encoder: Encoder,
     operation: Operation,
     has_users: bool,
@@ -123,30 +121,21 @@ impl Run<SingleOrders> {
     /// Any of [`StoreError`].
     pub fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
         let OrderOptions { operation, job, reason, limit, hold_for, has_rows, limits, retry_for } = options;
-        let script = match operation {
-            Operation::Refund => &REFUND_FILE,
-            Operation::Hold => &HOLD,
-            Operation::Confirm | Operation::Release => &SETTLE,
-            Operation::Deduct | Operation::MultiDeduct => &DEDUCT_FILE,
-        };
-        let has_holds = operation == Operation::Hold || operation.settles();
         let kind = store.layout.kind();
         // `names` are all, unless the input was not read before.
         let has_several = kind == Kind::Hash && limit.is_none() && !store.operator.is_empty() && names.count() != 1;
-        let has_several = has_several && matches!(operation, Operation::Deduct | Operation::Refund);
-        let can_mix = has_several && can_load(store, &MIXED_ORDERS)?;
+        let can_mix = has_several && operation.may_mix() && can_load(store, &MIXED_ORDERS)?;
         let limit = limit.map(|limit| limit.to_string()).or(hold_for.map(|duration| duration.millis().to_string()));
         let limit = limit.unwrap_or_default();
         let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let orders = SingleOrders {
-            script,
-            encoder: Encoder::new(script, operation, run, [&job.name, &job.digest], has_rows),
+            encoder: Encoder::new(operation, run, [&job.name, &job.digest], has_rows),
             can_mix,
             operation,
             has_users: kind.has_users(),
             has_rows,
             most_orders: limits.most_orders(),
-            window: Window::new(has_rows).with_holds(has_rows && has_holds),
+            window: Window::new(has_rows).with_holds(has_rows && operation.has_holds()),
             queues: Vec::new(),
             schedule: Schedule::new(),
             popped: 0,
@@ -154,7 +143,7 @@ impl Run<SingleOrders> {
         };
         let states = JobStates::new(job, operation, store.layout, names);
         let more = can_mix.then_some(&MIXED_ORDERS);
-        Self::open(store, script, more, (limits, retry_for), states, orders)
+        Self::open(store, more, (limits, retry_for), states, orders)
     }
 
     /// Adds an order.
@@ -168,28 +157,15 @@ impl Run<SingleOrders> {
         Ok(())
     }
 
-    /// Says whether an order without a user can be added, as far as is known.
-    ///
-    /// # Errors
-    /// Its activity is sharded.
-    pub fn check_nameless(&mut self, activity: &str, line: u64) -> Result<(), StoreError> {
-        let nth = self.states.number(activity);
-        self.states.home(nth, &[], line).map(drop)
-    }
-
     /// The first order, if it is decided.
     pub fn front(&self) -> Option<DecidedOrder<'_>> {
-        let (row, status) = self.orders.window.front_decided()?;
-        let [mut user, mut request, reason] =
+        let FrontRow { row, status, stock, bought, hold } = self.orders.window.front()?;
+        let [first, second, reason] =
             self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
-        let hold = self.orders.window.front_hold();
-        if self.orders.operation.settles() {
-            (user, request) = (request, user);
-        }
+        let [user, request] = self.orders.operation.columns([first, second]);
         let nth = self.states.parent(row.activity);
         let activity = self.states.name(nth);
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
-        let [stock, bought] = self.orders.window.front_details();
         let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
         let hold_user = hold.and_then(|hold| hold.user.as_ref());
         Some(DecidedOrder { order, hold_user, nth: nth as usize, status, stock, bought, deadline })
@@ -208,17 +184,11 @@ fn can_load(store: &mut Store, script: &Script) -> Result<bool, StoreError> {
 impl SingleOrders {
     fn push(&mut self, states: &JobStates, nth: u32, order: &BulkOrder<'_>) {
         self.queues.resize_with(states.count(), Queue::new);
-        let number = match self.operation {
-            // A hold is settled by its id, so each has one.
-            Operation::Hold if order.request.is_empty() => {
-                let request = format!("{}:{}", states.job.name, order.line);
-                self.window.push(order.line, nth, order.quantity, [order.user, &request, order.reason])
-            }
-            Operation::Confirm | Operation::Release => {
-                self.window.push(order.line, nth, order.quantity, [order.request, order.user, order.reason])
-            }
-            _ => self.window.push(order.line, nth, order.quantity, [order.user, order.request, order.reason]),
-        };
+        // A hold is settled by its id, so each has one.
+        let own = (self.operation == Operation::Hold && order.request.is_empty())
+            .then(|| format!("{}:{}", states.job.name, order.line));
+        let [first, second] = self.operation.columns([order.user, own.as_deref().unwrap_or(order.request)]);
+        let number = self.window.push(order.line, nth, order.quantity, [first, second, order.reason]);
         // Reasons of their own are for the one-activity scripts, and so are shards.
         self.queues[nth as usize].is_alone |= !order.reason.is_empty() || states.is_shard(nth);
         self.encoder.has_requests |= !order.request.is_empty();
@@ -325,7 +295,7 @@ impl Orders for SingleOrders {
     }
 
     fn is_decided(&self) -> bool {
-        self.window.front_decided().is_some()
+        self.window.front().is_some()
     }
 
     fn pop(&mut self) {
@@ -335,7 +305,26 @@ impl Orders for SingleOrders {
     }
 
     fn split(&mut self, states: &JobStates, parent: u32) -> Result<(), StoreError> {
-        self.split_rows(states, parent)
+        self.queues.resize_with(states.count(), Queue::new);
+        self.queues[parent as usize] = Queue::new();
+        for shard in states.shards(parent) {
+            self.queues[*shard as usize].is_alone = true;
+        }
+        let (first, end) = self.window.span();
+        for number in first..end {
+            let row = self.window.row(number);
+            if row.activity != parent || row.state != State::Waiting {
+                continue;
+            }
+            let [first, second, _] = self.window.texts(row);
+            let [user, _] = self.operation.columns([first, second]);
+            let shard = states.home(parent, user, row.line)?;
+            let row = self.window.row_mut(number);
+            (row.activity, row.next, row.state) = (shard, 0, State::Waiting);
+            self.schedule.put_back(states.lane(shard), number);
+            self.enqueue(states, shard, number);
+        }
+        Ok(())
     }
 
     fn release(&mut self, states: &JobStates, nth: u32) {

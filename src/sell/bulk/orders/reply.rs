@@ -3,17 +3,16 @@
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::StoredUser;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::script::reply::Reply;
+use crate::sell::bulk::Verdict;
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::orders::SingleOrders;
 use crate::sell::bulk::orders::call::OrderCall;
-use crate::sell::bulk::orders::decode::{Decoded, Packed, deadlines_of, decode_mixed, quantities_of};
+use crate::sell::bulk::orders::decode::{BatchReply, Decoded, Expected, OrderReply, decode_mixed};
 use crate::sell::bulk::orders::queue::{Batch, each};
 use crate::sell::bulk::orders::window::{HoldDetails, Row, State};
-use crate::sell::bulk::{Operation, Verdict};
 
 impl SingleOrders {
     /// Reads the reply to one batch of `deduct` or `refund`.
@@ -24,13 +23,10 @@ impl SingleOrders {
         value: &Value,
     ) -> Result<Verdict, StoreError> {
         let nth = batch.activity;
-        let reply = Reply::of(self.script);
-        match Decoded::decode(value, (batch.count, batch.borrows), &states.keys(nth), &reply)? {
-            Decoded::Decided(mut packed) => {
-                let has_users = self.operation.settles() && self.has_rows;
-                let users = if has_users { packed.users() } else { Some(Vec::new()) };
-                let users = users.ok_or_else(|| reply.invalid(value))?;
-                if let Some(rest) = self.decided(states, &batch, &mut packed, users) {
+        let reply = Reply::of(self.operation.script());
+        match Decoded::decode(value, self.expected(&batch), &states.keys(nth), &reply)? {
+            Decoded::Decided(batch_reply) => {
+                if let Some(rest) = self.decided(states, &batch, batch_reply) {
                     self.held_up.insert(nth);
                     self.put_batch_back(states, &rest);
                     let quantity = u64::from(self.window.row(rest.first).quantity);
@@ -77,11 +73,11 @@ impl SingleOrders {
         call: &OrderCall,
         value: &Value,
     ) -> Result<Verdict, StoreError> {
-        let mut replies = decode_mixed(value, call.batches.iter().map(|batch| batch.count))?;
+        let replies = decode_mixed(value, call.batches.iter().map(|batch| self.expected(batch)))?;
         let mut is_left = false;
-        for (batch, packed) in call.batches.iter().zip(&mut replies) {
-            match packed {
-                Some(packed) => drop(self.decided(states, batch, packed, Vec::new())),
+        for (batch, reply) in call.batches.iter().zip(replies) {
+            match reply {
+                Some(reply) => drop(self.decided(states, batch, reply)),
                 None => {
                     is_left = true;
                     self.queues[batch.activity as usize].is_alone = true;
@@ -93,61 +89,44 @@ impl SingleOrders {
         Ok(if is_left { Verdict::Retry(None) } else { Verdict::Decided(Vec::new()) })
     }
 
+    /// What the reply to a batch must fit.
+    fn expected(&self, batch: &Batch) -> Expected {
+        let (count, may_stop) = (batch.count, batch.borrows);
+        Expected { operation: self.operation, count, may_stop, has_rows: self.has_rows }
+    }
+
     /// The first orders of a batch, or all, were decided. Gives those that were not.
-    fn decided(
-        &mut self,
-        states: &mut JobStates,
-        batch: &Batch,
-        packed: &mut Packed<'_>,
-        users: Vec<StoredUser>,
-    ) -> Option<Batch> {
+    fn decided(&mut self, states: &mut JobStates, batch: &Batch, reply: BatchReply) -> Option<Batch> {
         // What is left in a shard says little of the sale.
         let is_shard = states.is_shard(batch.activity);
-        states.found_stock(batch.activity, packed.stock);
-        let (mut stock, mut last) = (packed.stock, 0);
-        let (operation, has_users) = (self.operation, self.has_users);
-        let extra = if operation == Operation::Hold || operation.settles() { packed.split_extra() } else { None };
-        let mut quantities = extra.filter(|_| operation.settles()).map(quantities_of);
-        let mut deadlines = extra.filter(|_| operation == Operation::Hold).map(deadlines_of);
-        let mut users = users.into_iter();
-        let mut number = batch.first;
-        for (status, takes_again, bought) in packed.orders() {
+        states.found_stock(batch.activity, reply.stock);
+        let (mut stock, mut number, mut before) = (reply.stock, batch.first, batch.before);
+        let count = batch.count - reply.orders.len();
+        for OrderReply { status, takes_again, bought, quantity, deadline, user } in reply.orders {
             let row = self.window.row_mut(number);
-            if let Some(quantities) = &mut quantities {
-                row.quantity = quantities.next().unwrap_or_default();
-            }
+            row.quantity = quantity.unwrap_or(row.quantity);
             if status == Status::Ok {
-                let quantity = u64::from(row.quantity);
-                stock = match operation {
-                    Operation::Refund | Operation::Release => stock.saturating_add(quantity),
-                    Operation::Confirm if !takes_again => stock,
-                    _ => stock.saturating_sub(quantity),
-                };
+                stock = self.operation.stock_after(stock, row.quantity, takes_again);
             }
             row.state = State::Decided(status);
-            last = row.line;
+            before = row.line;
             let next = number + u64::from(row.next);
-            let deadline = deadlines.as_mut().and_then(Iterator::next).flatten();
-            // Nobody has a hold that does not exist.
-            let user = users.next().filter(|user| !user.as_bytes().is_empty());
-            let bought = bought.filter(|_| has_users && (user.is_some() || !operation.settles()));
-            self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought);
-            if deadline.is_some() || user.is_some() {
-                self.window.set_hold(number, HoldDetails { deadline, user });
-            }
+            let bought = bought.filter(|_| self.has_users && (user.is_some() || !self.operation.settles()));
+            let hold = HoldDetails { deadline, user };
+            self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought, hold);
             number = next;
         }
         let state = states.get_mut(batch.activity);
-        state.watermark = state.watermark.max(last);
-        state.refused = state.refused.max(u32::try_from(packed.refused).unwrap_or(u32::MAX));
-        state.refused_now += u32::try_from(packed.refusals()).unwrap_or(u32::MAX);
-        let count = batch.count - packed.count();
+        if count < batch.count {
+            state.watermark = state.watermark.max(before);
+        }
+        state.refused = state.refused.max(u32::try_from(reply.refused).unwrap_or(u32::MAX));
+        state.refused_now += u32::try_from(reply.refused_here).unwrap_or(u32::MAX);
         if count > 0
-            && let Some(quantity) = quantities.as_mut().and_then(Iterator::next)
+            && let Some(quantity) = reply.next_quantity
         {
             self.window.row_mut(number).quantity = quantity;
         }
-        let before = if packed.count() > 0 { last } else { batch.before };
         (count > 0).then_some(Batch { first: number, count, before, ..*batch })
     }
 

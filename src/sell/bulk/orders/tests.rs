@@ -15,8 +15,7 @@ fn run(activities: usize) -> (SingleOrders, JobStates) {
         states.set_epoch(number, "1");
     }
     let orders = SingleOrders {
-        script: &DEDUCT_FILE,
-        encoder: Encoder::new(&DEDUCT_FILE, Operation::Deduct, ["hash", "tester", "", ""], ["j", "d"], false),
+        encoder: Encoder::new(Operation::Deduct, ["hash", "tester", "", ""], ["j", "d"], false),
         operation: Operation::Deduct,
         has_users: true,
         has_rows: false,

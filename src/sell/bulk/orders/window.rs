@@ -68,6 +68,16 @@ pub(crate) struct HoldDetails {
     pub(crate) user: Option<StoredUser>,
 }
 
+/// The first row, decided, with what is wanted of it.
+#[derive(Debug)]
+pub(crate) struct FrontRow<'w> {
+    pub(crate) row: &'w Row,
+    pub(crate) status: Status,
+    pub(crate) stock: Option<u64>,
+    pub(crate) bought: Option<u64>,
+    pub(crate) hold: Option<&'w HoldDetails>,
+}
+
 /// Rows by number, counted from the first one that was ever pushed.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
@@ -140,39 +150,24 @@ impl Window {
         [user, request, &rest[..reason]]
     }
 
-    /// Records the stock and the user's units after a row.
-    pub(crate) fn set_details(&mut self, number: u64, stock: Option<u64>, bought: Option<u64>) {
+    /// Records the stock and the user's units after a row, and its hold, as far as they are wanted.
+    pub(crate) fn set_details(&mut self, number: u64, stock: Option<u64>, bought: Option<u64>, hold: HoldDetails) {
         let index = self.index(number);
         if let Some(details) = &mut self.details {
             details[index] = [stock.unwrap_or(NOTHING), bought.unwrap_or(NOTHING)];
         }
-    }
-
-    /// The stock and the user's units after the first row.
-    pub(crate) fn front_details(&self) -> [Option<u64>; 2] {
-        let details = self.details.as_ref().and_then(VecDeque::front).unwrap_or(&[NOTHING; 2]);
-        details.map(|number| Some(number).filter(|number| *number != NOTHING))
-    }
-
-    /// Records what a reply says of the hold of a row.
-    pub(crate) fn set_hold(&mut self, number: u64, hold: HoldDetails) {
-        let index = self.index(number);
         if let Some(holds) = &mut self.holds {
             holds[index] = hold;
         }
     }
 
-    /// What is known of the hold of the first row.
-    pub(crate) fn front_hold(&self) -> Option<&HoldDetails> {
-        self.holds.as_ref()?.front()
-    }
-
     /// The first row, if it is decided.
-    pub(crate) fn front_decided(&self) -> Option<(&Row, Status)> {
-        match self.rows.front()? {
-            row @ Row { state: State::Decided(status), .. } => Some((row, *status)),
-            _ => None,
-        }
+    pub(crate) fn front(&self) -> Option<FrontRow<'_>> {
+        let row = self.rows.front()?;
+        let State::Decided(status) = row.state else { return None };
+        let details = self.details.as_ref().and_then(VecDeque::front).unwrap_or(&[NOTHING; 2]);
+        let [stock, bought] = details.map(|number| Some(number).filter(|number| *number != NOTHING));
+        Some(FrontRow { row, status, stock, bought, hold: self.holds.as_ref().and_then(VecDeque::front) })
     }
 
     /// Removes the first row and gives its line.
@@ -229,12 +224,12 @@ mod tests {
             let user = format!("user-{line}");
             let number = window.push(line, 0, 1, [&user, "r", "why"]);
             window.row_mut(number).state = State::Decided(Status::Ok);
-            window.set_details(number, Some(line), None);
+            window.set_details(number, Some(line), None, HoldDetails::default());
             if line >= 1000 {
                 let expected = format!("user-{}", line - 1000);
-                let (row, _) = window.front_decided().unwrap();
-                assert_eq!(window.texts(row), [expected.as_bytes(), b"r", b"why"]);
-                assert_eq!(window.front_details(), [Some(line - 1000), None]);
+                let front = window.front().unwrap();
+                assert_eq!(window.texts(front.row), [expected.as_bytes(), b"r", b"why"]);
+                assert_eq!((front.stock, front.bought), (Some(line - 1000), None));
                 assert_eq!(window.pop(), Some(line - 1000));
             }
         }

@@ -17,9 +17,10 @@ use crate::redis::call::covered::SafeCall;
 use crate::script::keys::Keys;
 use crate::script::sha1::sha1_hex;
 use crate::script::{HOLD, SETTLE};
-use crate::sell::holds::{read_held, read_settled};
+use crate::sell::multi_orders::spread;
 use crate::sell::orders::user_text;
-use crate::sell::single::{SingleCall, same_request};
+use crate::sell::sharded::send::Wanted;
+use crate::sell::single::{SingleCall, SingleReply, same_request};
 use crate::store::Store;
 
 /// How long the items are held at least, so that a failover does not end an order.
@@ -43,14 +44,14 @@ enum Decision {
 }
 
 /// An order being decided.
-struct SpreadOrder<'a> {
+struct CrossSlotOrder<'a> {
     order: &'a MultiOrder,
     items: Vec<Item>,
     /// Which item decides: that with the smallest stock key.
     primary: usize,
 }
 
-impl SpreadOrder<'_> {
+impl CrossSlotOrder<'_> {
     /// What records of its items name it by.
     fn name(&self) -> String {
         format!("m:{}", self.items[self.primary].keys.stock)
@@ -66,21 +67,29 @@ impl SpreadOrder<'_> {
 
     /// The stock keys of the others, for the ledger of the primary.
     fn names_of_others(&self) -> String {
-        let names: Vec<&str> = self.others().map(|nth| &*self.items[nth].keys.stock).collect();
+        let names: Vec<&str> = self.others().map(|at| &*self.items[at].keys.stock).collect();
         names.join(" ")
     }
 
     /// The others.
     fn others(&self) -> impl Iterator<Item = usize> {
         let primary = self.primary;
-        (0..self.items.len()).filter(move |nth| *nth != primary)
+        (0..self.items.len()).filter(move |at| *at != primary)
     }
 }
 
 impl Store {
-    /// Takes units of activities in several slots, all or nothing. With `dry_run` nothing is written.
-    pub(crate) fn spread_order(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
-        let order = self.spread(order)?;
+    /// Takes units of activities in several slots, or in shards, all or nothing. With `dry_run` nothing is written.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; the layout records no users, so that it has no holds.
+    pub(crate) fn order_over_slots(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+        if !self.layout.kind().has_users() {
+            let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| self.keys(activity)).collect();
+            return Err(spread(&order.items, &keys));
+        }
+        self.find_replicas()?;
+        let order = self.at_homes(order)?;
         let mut outcome = self.decide(&order, dry_run)?;
         // What one shard has left says little of the sale.
         let items = order.items.iter().zip(&mut outcome.items);
@@ -88,9 +97,21 @@ impl Store {
         Ok(outcome)
     }
 
+    /// Finds out which nodes serve which slots, and which of them have replicas: once, and again while one has none, which may have
+    /// got one since. Of a replica that is gone, whoever waits for it finds out.
+    fn find_replicas(&mut self) -> Result<(), StoreError> {
+        let servers = &mut self.servers;
+        let is_known = self.knows_replicas && servers.has_map();
+        if is_known && servers.primaries().into_iter().all(|node| servers.is_followed(node)) {
+            return Ok(());
+        }
+        servers.look_for_replicas()?;
+        self.knows_replicas = true;
+        Ok(())
+    }
+
     /// An order with what has the units of each item.
-    fn spread<'o>(&mut self, order: &'o MultiOrder) -> Result<SpreadOrder<'o>, StoreError> {
-        self.servers.discover()?;
+    fn at_homes<'o>(&mut self, order: &'o MultiOrder) -> Result<CrossSlotOrder<'o>, StoreError> {
         let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
         let homes = self.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
         let item = |((activity, quantity), home): (&(ActivityId, Quantity), ActivityId)| {
@@ -98,20 +119,18 @@ impl Store {
             Item { activity: activity.clone(), home, quantity: *quantity, keys }
         };
         let items: Vec<Item> = order.items.iter().zip(homes).map(item).collect();
-        let stock = |nth: &usize| items[*nth].keys.stock.clone();
+        let stock = |at: &usize| items[*at].keys.stock.clone();
         let primary = (0..items.len()).min_by_key(stock).unwrap_or_default();
-        Ok(SpreadOrder { order, items, primary })
+        Ok(CrossSlotOrder { order, items, primary })
     }
 
     /// Holds, commits, confirms; or aborts.
-    fn decide(&mut self, order: &SpreadOrder<'_>, dry_run: bool) -> Result<MultiOutcome, StoreError> {
-        self.servers.look_for_replicas()?;
-
+    fn decide(&mut self, order: &CrossSlotOrder<'_>, dry_run: bool) -> Result<MultiOutcome, StoreError> {
         let mut replies = if dry_run { Vec::new() } else { self.hold_all(order) };
         replies.resize(order.items.len(), None);
         let mut outcomes = Vec::with_capacity(order.items.len());
-        for (nth, reply) in replies.into_iter().enumerate() {
-            outcomes.push(self.hold_item(order, nth, reply, dry_run)?);
+        for (at, reply) in replies.into_iter().enumerate() {
+            outcomes.push(self.hold_item(order, at, reply, dry_run)?);
         }
         let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
         if dry_run {
@@ -124,14 +143,14 @@ impl Store {
             // It was bought, and a repair took this item back. The others are the user's.
             return Ok(refused_if(true, outcomes));
         }
-        for (nth, settled) in self.settle_others(order, "confirm")? {
+        for (at, settled) in self.settle_others(order, "confirm")? {
             if !settled.outcome.status.is_done() {
                 // Only a server that lost what a replica had does that.
-                let (activity, status) = (&order.items[nth].activity, settled.outcome.status.name());
+                let (activity, status) = (&order.items[at].activity, settled.outcome.status.name());
                 let why = format!("it is bought, but its item of `{activity}` is {status}");
                 return Err(unsettled(&order.order.request, why));
             }
-            outcomes[nth] = settled.outcome;
+            outcomes[at] = settled.outcome;
         }
         let status = if again && was_held { Status::Replayed } else { Status::Ok };
         for (outcome, item) in outcomes.iter_mut().zip(&order.items) {
@@ -150,7 +169,7 @@ impl Store {
         let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
         let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(self.layout, key));
         let Some(primary) = primary else { return Ok(None) };
-        self.servers.look_for_replicas()?;
+        self.find_replicas()?;
         let keys = self.keys(&primary);
         let decided = self.settle_covered(&keys, &request, "abort", name)?;
         if primary == *activity {
@@ -173,58 +192,60 @@ impl Store {
     }
 
     /// Holds all items side by side, each at its home. What became of one without a reply, the same call replies.
-    fn hold_all(&mut self, order: &SpreadOrder<'_>) -> Vec<Option<Value>> {
+    fn hold_all(&mut self, order: &CrossSlotOrder<'_>) -> Vec<Option<Value>> {
         let items = order.items.iter().enumerate();
-        let calls: Vec<SafeCall> = items.map(|(nth, item)| self.hold_call_of(order, nth).first(&item.keys)).collect();
+        let calls: Vec<SafeCall> = items.map(|(at, item)| self.hold_call_of(order, at).first(&item.keys)).collect();
         let patience = self.servers.target().timeout / 2;
         self.servers.try_side_by_side(&calls, Some(patience))
     }
 
-    fn hold_call_of<'o>(&self, order: &'o SpreadOrder<'_>, nth: usize) -> SingleCall<'o> {
-        let item = &order.items[nth];
-        let duration = SHORTEST_HOLD.max(self.servers.target().timeout * 3);
-        let items = if nth == order.primary { order.names_of_others() } else { String::new() };
+    fn hold_call_of(&self, order: &CrossSlotOrder<'_>, at: usize) -> SingleCall {
+        let item = &order.items[at];
+        let duration = SHORTEST_HOLD.max(self.servers.target().timeout * 3).as_millis().to_string();
+        let others = if at == order.primary { order.names_of_others() } else { String::new() };
         let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
-        let (kind, by, name, digest) = (self.kind(), self.operator.clone(), order.name(), order.digest());
-        SingleCall::new(&HOLD, same_request(request), move |mode| {
-            let quantity = item.quantity.to_string();
-            let (reason, ms) = (order.order.reason.as_deref().unwrap_or_default(), duration.as_millis().to_string());
-            let first = [&*kind, &by, user, &quantity, request.as_str(), mode, reason, &ms];
-            first.into_iter().chain([&*name, &digest, &items]).map(|text| text.as_bytes().to_vec()).collect()
-        })
+        let (kind, name, digest, quantity) = (self.kind(), order.name(), order.digest(), item.quantity.to_string());
+        let reason = order.order.reason.as_deref().unwrap_or_default();
+        let hold = [&kind, &self.operator, user, &quantity, request.as_str(), "", reason, &duration];
+        let arguments: Vec<&[u8]> = hold.into_iter().chain([&*name, &digest, &others]).map(str::as_bytes).collect();
+        SingleCall::new(&HOLD, same_request(request), &arguments).holding(item.quantity)
     }
 
     /// Holds an item, unless a reply says that this was done.
     fn hold_item(
         &mut self,
-        order: &SpreadOrder<'_>,
-        nth: usize,
+        order: &CrossSlotOrder<'_>,
+        at: usize,
         reply: Option<Value>,
         dry_run: bool,
     ) -> Result<Outcome, StoreError> {
-        let item = &order.items[nth];
+        let item = &order.items[at];
         let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
-        let call = self.hold_call_of(order, nth);
-        let read = |value| Ok::<_, StoreError>(read_held(value, &item.keys, item.quantity)?.outcome);
-        let wanted = (item.quantity, request);
+        let call = self.hold_call_of(order, at);
+        let wanted = Some(Wanted { quantity: Some(item.quantity), request });
         if dry_run {
-            return Ok(self.hold_at_home(&item.activity, user.as_bytes(), &call, wanted, true)?.outcome);
+            return Ok(self.send_home(&item.activity, Some(user.as_bytes()), &call, wanted, true)?.outcome);
         }
         let safe = call.first(&item.keys);
-        let outcome = match reply {
-            Some(value) => read(value)?,
-            None => read(self.run_until_covered(&safe, request)?)?,
+        let value = match reply {
+            Some(value) => value,
+            None => self.run_until_covered(&safe, request)?,
         };
+        // It was reset since somebody asked for its shards.
+        if item.home == item.activity && self.learn(&item.activity, &call, &value)? {
+            return Err(StoreError::Reset { activity: item.activity.to_string() });
+        }
+        let outcome = call.read(value, &item.keys)?.outcome;
         if outcome.status != Status::OutOfStock || item.home == item.activity {
             return Ok(outcome);
         }
         // With units of other shards; what came of it, the same call replies.
-        self.hold_at_home(&item.activity, user.as_bytes(), &call, wanted, false)?;
-        read(self.run_until_covered(&safe, request)?)
+        self.send_home(&item.activity, Some(user.as_bytes()), &call, wanted, false)?;
+        Ok(call.read(self.run_until_covered(&safe, request)?, &item.keys)?.outcome)
     }
 
     /// The commit: whatever happens afterwards, the order is bought.
-    fn commit(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+    fn commit(&mut self, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
         let settled = self.settle_primary(order, "confirm")?;
         match settled.outcome.status {
             status if status.is_done() => {
@@ -240,7 +261,7 @@ impl Store {
     }
 
     /// Decides that the order is not bought, unless it is already, and returns what was taken.
-    fn abort(&mut self, order: &SpreadOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+    fn abort(&mut self, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
         let settled = self.settle_primary(order, "abort")?;
         let status = settled.outcome.status;
         if status == Status::Confirmed {
@@ -248,34 +269,34 @@ impl Store {
         }
         // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order,
         // and what says so may be in files, or gone: the others must not return.
-        let was_held = order.others().all(|nth| outcomes[nth].status == Status::Replayed);
+        let was_held = order.others().all(|at| outcomes[at].status == Status::Replayed);
         if order.items.len() > 1 && was_held && !is_given_up(status) {
             let primary = &order.items[order.primary].activity;
             let why = format!("`{primary}`, which says whether it is bought, is {}", status.name());
             return Err(unsettled(&order.order.request, why));
         }
         returned(&mut outcomes[order.primary], &settled);
-        for (nth, settled) in self.settle_others(order, "abort")? {
-            returned(&mut outcomes[nth], &settled);
+        for (at, settled) in self.settle_others(order, "abort")? {
+            returned(&mut outcomes[at], &settled);
         }
         Ok(Decision::Aborted)
     }
 
-    fn settle_primary(&mut self, order: &SpreadOrder<'_>, step: &str) -> Result<Settled, StoreError> {
+    fn settle_primary(&mut self, order: &CrossSlotOrder<'_>, step: &str) -> Result<Settled, StoreError> {
         self.settle_covered(&order.items[order.primary].keys, &order.order.request, step, &order.name())
     }
 
     /// Ends the other items as the primary was decided, side by side: what each of them has become.
-    fn settle_others(&mut self, order: &SpreadOrder<'_>, step: &str) -> Result<Vec<(usize, Settled)>, StoreError> {
+    fn settle_others(&mut self, order: &CrossSlotOrder<'_>, step: &str) -> Result<Vec<(usize, Settled)>, StoreError> {
         let request = &order.order.request;
         let others: Vec<usize> = order.others().collect();
         let arguments = self.settle_arguments(request, step, &order.name());
-        let call = |nth: &usize| SafeCall::new(&SETTLE, order.items[*nth].keys.all(), arguments.clone());
+        let call = |at: &usize| SafeCall::new(&SETTLE, order.items[*at].keys.all(), arguments.clone());
         let calls: Vec<SafeCall> = others.iter().map(call).collect();
         let replies = self.servers.try_side_by_side(&calls, None);
-        let mut settled = Vec::with_capacity(others.len());
-        for (nth, reply) in others.into_iter().zip(replies) {
-            let keys = &order.items[nth].keys;
+        let mut all = Vec::with_capacity(others.len());
+        for (at, reply) in others.into_iter().zip(replies) {
+            let keys = &order.items[at].keys;
             let value = match reply {
                 Some(value) => value,
                 None => {
@@ -284,9 +305,9 @@ impl Store {
                     self.servers.run(&SETTLE, &names, Again::Safe, again, |_| arguments.clone())?
                 }
             };
-            settled.push((nth, read_settled(value, keys)?));
+            all.push((at, settled(value, keys)?));
         }
-        Ok(settled)
+        Ok(all)
     }
 
     fn settle_covered(
@@ -297,7 +318,7 @@ impl Store {
         order: &str,
     ) -> Result<Settled, StoreError> {
         let call = SafeCall::new(&SETTLE, keys.all(), self.settle_arguments(request, step, order));
-        read_settled(self.run_until_covered(&call, request)?, keys)
+        settled(self.run_until_covered(&call, request)?, keys)
     }
 
     fn settle_arguments(&self, request: &RequestId, step: &str, order: &str) -> Vec<String> {
@@ -307,9 +328,21 @@ impl Store {
     /// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
     fn run_until_covered(&mut self, call: &SafeCall, request: &RequestId) -> Result<Value, StoreError> {
         let at_most = SHORTEST_HOLD.max(self.servers.target().timeout * 3);
-        let value = self.servers.run_until_covered(call, &same_request(request), at_most)?;
+        let settle = same_request(request);
+        let mut value = self.servers.run_until_covered(call, &settle, Duration::ZERO)?;
+        if value.is_none() {
+            // Whoever was known to have a replica may have lost it.
+            self.servers.look_for_replicas()?;
+            value = self.servers.run_until_covered(call, &settle, at_most)?;
+        }
         value.ok_or_else(|| unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
     }
+}
+
+/// Reads the reply to the end of an item's hold.
+fn settled(value: Value, keys: &Keys) -> Result<Settled, StoreError> {
+    let SingleReply { outcome, user, .. } = SingleReply::read(&SETTLE, value, keys)?;
+    Ok(Settled { outcome, user })
 }
 
 /// The error for an order that somebody must look at, or send again.

@@ -1,4 +1,4 @@
-//! What an order lacks at the home of its user, and how the search for it may end.
+//! A request for units that the home of a user lacks, and how the search for them may end.
 
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,8 @@ pub(crate) fn patient(timeout: Duration) -> Duration {
     if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) }
 }
 
-/// Who needs units.
-pub(crate) struct Need<'a> {
+/// A request for units at one shard of an activity.
+pub(crate) struct BorrowRequest<'a> {
     pub(crate) activity: &'a ActivityId,
     pub(crate) shards: &'a Shards,
     /// Which of the shards is to have them.
@@ -39,7 +39,7 @@ pub(crate) struct Need<'a> {
     pub(crate) stop: &'a dyn Fn() -> bool,
 }
 
-impl Need<'_> {
+impl BorrowRequest<'_> {
     pub(crate) fn home_number(&self) -> u32 {
         self.shards.numbers()[self.home]
     }
@@ -63,23 +63,54 @@ impl Need<'_> {
     }
 }
 
-/// How that ended.
+/// How a request for units ended.
 #[derive(Debug)]
-pub(crate) enum Supplied {
+pub(crate) enum BorrowOutcome {
     /// The order was sent, and this is its reply, which is not `out_of_stock`.
     Decided(Value),
     /// The home has the units, or had them a moment ago.
     Here,
-    /// There was an instant at which fewer existed: in total so many, and so many in the stock of each shard.
-    SoldOut {
-        left: u64,
-        stocks: Vec<u64>,
-    },
+    /// Fewer units than were requested existed.
+    SoldOut(SoldOut),
+}
+
+/// The proof that there was an instant at which fewer units existed than were requested.
+#[derive(Debug)]
+pub(crate) struct SoldOut {
+    /// The units of all shards, and those in transit.
+    pub(crate) left: u64,
+    /// The stock of each shard, in the order of the list.
+    pub(crate) stocks: Vec<u64>,
+}
+
+/// Why the shards of an activity did not do what they were asked.
+#[derive(Debug)]
+pub(crate) enum ShardFault {
     /// The activity was reset, or has other shards by now.
-    Changed,
+    ListChanged,
+    /// A key of a shard holds what it must not.
     Corrupt(Corrupt),
-    /// Somebody asked to stop.
+    /// The user asked to stop.
     Stopped,
+    /// A server did not reply, or replied what no script does.
+    Store(StoreError),
+}
+
+impl From<StoreError> for ShardFault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl ShardFault {
+    /// The same as an error, of an activity whose shards nobody looks up again.
+    pub(crate) fn into_error(self, activity: &ActivityId) -> StoreError {
+        match self {
+            Self::ListChanged | Self::Stopped => StoreError::Reset { activity: activity.to_string() },
+            Self::Corrupt(corrupt) => StoreError::Reply { what: corrupt.key, reply: corrupt.what },
+            Self::Store(error) => error,
+        }
+    }
 }
 
 /// Whether a reply to one order says that units are missing.

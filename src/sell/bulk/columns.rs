@@ -1,0 +1,131 @@
+//! Columns of a job's call: what each order of it has, as one argument. And the letters of its reply.
+
+use crate::model::status::Status;
+use crate::redis::connection::resp::{argument, decimal, number};
+
+/// Writes columns behind their lengths, which come first.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    buffer: Vec<u8>,
+}
+
+impl Columns {
+    /// Appends texts as a JSON array.
+    pub(crate) fn texts<'a>(&mut self, out: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
+        self.array(out, texts, json);
+    }
+
+    /// Appends the quantity of all orders, or if they differ a JSON array of the quantity of each.
+    pub(crate) fn quantities(&mut self, out: &mut Vec<u8>, quantities: impl Iterator<Item = u64> + Clone) {
+        let first = quantities.clone().next().unwrap_or_default();
+        if quantities.clone().all(|quantity| quantity == first) {
+            number(out, first);
+        } else {
+            self.array(out, quantities, decimal);
+        }
+    }
+
+    /// Appends lines, each higher than the one before: `first-last` if they follow each other, else each of them.
+    pub(crate) fn lines(&mut self, out: &mut Vec<u8>, lines: impl Iterator<Item = u64> + Clone) {
+        self.buffer.clear();
+        let first = lines.clone().next().unwrap_or_default();
+        let (count, last) = lines.clone().fold((0, first), |(count, _), line| (count + 1, line));
+        if last - first + 1 == count {
+            decimal(&mut self.buffer, first);
+            self.buffer.push(b'-');
+            decimal(&mut self.buffer, last);
+        } else {
+            for line in lines {
+                if !self.buffer.is_empty() {
+                    self.buffer.push(b' ');
+                }
+                decimal(&mut self.buffer, line);
+            }
+        }
+        argument(out, &self.buffer);
+    }
+
+    /// Appends a JSON array of texts, of which `write` appends what is between the quotation marks.
+    fn array<T>(&mut self, out: &mut Vec<u8>, values: impl Iterator<Item = T>, write: impl Fn(&mut Vec<u8>, T)) {
+        self.buffer.clear();
+        self.buffer.push(b'[');
+        for value in values {
+            self.buffer.extend_from_slice(if self.buffer.len() > 1 { b",\"" } else { b"\"" });
+            write(&mut self.buffer, value);
+            self.buffer.push(b'"');
+        }
+        self.buffer.push(b']');
+        argument(out, &self.buffer);
+    }
+}
+
+/// Appends a text within quotation marks of JSON. Only what must be escaped is: the scripts read anything else as it is.
+fn json(out: &mut Vec<u8>, text: &[u8]) {
+    if text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=31)) {
+        out.extend_from_slice(text);
+        return;
+    }
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            0..=31 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(*byte),
+        }
+    }
+}
+
+/// The status that a letter of a reply says, if it is one of those that its script replies.
+pub(crate) fn status_of(letter: u8, replied: &[u8]) -> Option<Status> {
+    if !replied.contains(&letter) {
+        return None;
+    }
+    Some(match letter {
+        b'o' | b'O' => Status::Ok,
+        b'r' => Status::Replayed,
+        b'd' => Status::Refused,
+        b'l' => Status::LimitExceeded,
+        b's' => Status::OutOfStock,
+        b't' => Status::NotPreheated,
+        b'k' => Status::Sharded,
+        b'n' => Status::NotStarted,
+        b'e' => Status::Ended,
+        b'p' => Status::Paused,
+        b'x' => Status::ExceedsBought,
+        b'q' => Status::RequestConflict,
+        b'c' => Status::Corrupt,
+        b'h' => Status::NotHeld,
+        b'v' | b'V' => Status::Expired,
+        b'f' => Status::Confirmed,
+        b'b' => Status::Reversed,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The argument that a column is.
+    fn written(write: impl FnOnce(&mut Columns, &mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut Columns::default(), &mut out);
+        let text = String::from_utf8(out).unwrap();
+        text.split_once("\r\n").unwrap().1.trim_end_matches("\r\n").to_owned()
+    }
+
+    #[test]
+    fn texts_are_written_as_json() {
+        let texts = ["7", "", "用户 \u{7f}", "q\"uote \\ back", "tab\t line\n \u{1}"];
+        let column = written(|columns, out| columns.texts(out, texts.iter().map(|text| text.as_bytes())));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&column).unwrap(), texts);
+        assert_eq!(written(|columns, out| columns.texts(out, std::iter::empty())), "[]");
+    }
+
+    #[test]
+    fn what_all_orders_have_is_written_once() {
+        let quantities = |given: &[u64]| written(|columns, out| columns.quantities(out, given.iter().copied()));
+        assert_eq!((quantities(&[3, 3]), quantities(&[3, 10])), ("3".to_owned(), "[\"3\",\"10\"]".to_owned()));
+        let lines = |given: &[u64]| written(|columns, out| columns.lines(out, given.iter().copied()));
+        assert_eq!((lines(&[7, 8, 9]), lines(&[7]), lines(&[7, 9, 12])), ("7-9".into(), "7-7".into(), "7 9 12".into()));
+    }
+}

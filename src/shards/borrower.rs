@@ -1,0 +1,289 @@
+//! Gets units for a home that is out of stock, or proves that fewer are left than are wanted.
+//!
+//! Each round looks at all shards, finishes transfers that somebody left, and then transfers units from the shard that has most.
+//! Fewer than `n` units existed at one instant if two looks, the second one begun after the first had ended, both find fewer in
+//! stock and in transit together, and no shard's ledger grew in between. Nothing less is a proof: units on their way are in no stock.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::thread::sleep;
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::shards::Shards;
+use crate::model::shards::transfer_age;
+use crate::redis::cluster::Servers;
+use crate::shards::peek::{OpenTransfer, ShardView, peek};
+use crate::shards::request::{BorrowOutcome, BorrowRequest, STUCK, ShardFault, SoldOut, is_out_of_stock};
+use crate::shards::transfer::{LendReply, PendingAcks, TransferContext, TransferRequest, patience, transfer_id};
+
+/// The most units that one transfer asks for: more than any shard has, so that half of the donor's stock comes.
+const LEND_CAP: u64 = 1_000_000_000;
+
+/// What finishing the transfers of an activity came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Transfers whose units are at their home now, or were.
+    pub arrived: u64,
+    /// Transfers that a failover had lost, of which only the id was left.
+    pub lost: u64,
+    /// Transfers that are younger, or of which no replica has the first half.
+    pub left: u64,
+}
+
+/// Borrows units for shards that are out of stock, and remembers which of its transfers are still to be acknowledged.
+#[derive(Debug)]
+pub(crate) struct ShardBorrower {
+    layout: Layout,
+    by: String,
+    acks: PendingAcks,
+    /// Whether the order that was last sent with units may have been sent twice.
+    pub(crate) was_broken: bool,
+}
+
+/// Units that a transfer brought to the home: whether they are as many as were needed, and the order's reply.
+struct Transferred {
+    suffices: bool,
+    order: Option<Value>,
+}
+
+impl ShardBorrower {
+    pub(crate) fn new(layout: Layout, by: String) -> Self {
+        Self { layout, by, acks: PendingAcks::default(), was_broken: false }
+    }
+
+    /// The same for another connection.
+    pub(crate) fn for_other_servers(&self) -> Self {
+        Self::new(self.layout, self.by.clone())
+    }
+
+    /// Gets units for a home, or proves that there are too few.
+    ///
+    /// # Errors
+    /// A [`ShardFault`]; [`StoreError::NoUnits`] if it took too long.
+    pub(crate) fn borrow(
+        &mut self,
+        servers: &mut Servers,
+        request: &BorrowRequest<'_>,
+    ) -> Result<BorrowOutcome, ShardFault> {
+        servers.look_for_replicas()?;
+        let mut attempt = 0;
+        // Donors that had nothing to lend: what is withdrawn is not lent.
+        let mut refused: Vec<usize> = Vec::new();
+        loop {
+            let views = self.peek(servers, request)?;
+            let finished = self.finish_stuck(servers, request.activity, request.shards, &views, STUCK)?;
+            if finished.arrived + finished.lost > 0 {
+                continue;
+            }
+            if views[request.home].stock >= request.quantity {
+                return Ok(BorrowOutcome::Here);
+            }
+            if units(&views) < request.quantity {
+                if let Some(sold_out) = self.prove_sold_out(servers, request, &views)? {
+                    return Ok(BorrowOutcome::SoldOut(sold_out));
+                }
+            } else if let Some(donor) = richest(&views, request.home, &refused) {
+                attempt += 1;
+                match self.transfer(servers, request, attempt, donor, &views)? {
+                    Some(Transferred { order: Some(value), .. }) if !is_out_of_stock(&value) => {
+                        return Ok(BorrowOutcome::Decided(value));
+                    }
+                    Some(Transferred { suffices: true, order: None }) => return Ok(BorrowOutcome::Here),
+                    // The next donor.
+                    Some(Transferred { suffices: false, .. }) => continue,
+                    // Others were quicker.
+                    Some(Transferred { .. }) => {}
+                    None => {
+                        refused.push(donor);
+                        continue;
+                    }
+                }
+            }
+            refused.clear();
+            request.check_time(|| match in_transit(&views) {
+                0 => "others took them first".to_owned(),
+                1 => "1 unit is on its way between its shards".to_owned(),
+                units => format!("{units} units are on their way between its shards"),
+            })?;
+            if (request.stop)() {
+                return Err(ShardFault::Stopped);
+            }
+            // Ids of units that have arrived would be counted as units in transit, here and by everybody who waits.
+            self.ack_transfers(servers);
+            sleep(pause());
+        }
+    }
+
+    /// Whether fewer units are left in stock and in transit than are requested, as [`borrow`](Self::borrow) proves it, without
+    /// a transfer; `None` if there are enough.
+    pub(crate) fn find_sold_out(
+        &mut self,
+        servers: &mut Servers,
+        request: &BorrowRequest<'_>,
+    ) -> Result<Option<SoldOut>, ShardFault> {
+        servers.discover()?;
+        loop {
+            let views = self.peek(servers, request)?;
+            if units(&views) >= request.quantity {
+                return Ok(None);
+            }
+            if let Some(sold_out) = self.prove_sold_out(servers, request, &views)? {
+                return Ok(Some(sold_out));
+            }
+            request.check_time(|| "they are sold and returned too quickly to be counted".to_owned())?;
+            sleep(pause());
+        }
+    }
+
+    fn peek(&self, servers: &mut Servers, request: &BorrowRequest<'_>) -> Result<Vec<ShardView>, ShardFault> {
+        peek(servers, self.layout, request.activity, request.shards)
+    }
+
+    /// Looks a second time at shards that had too few units. `None` proves nothing.
+    fn prove_sold_out(
+        &mut self,
+        servers: &mut Servers,
+        request: &BorrowRequest<'_>,
+        first: &[ShardView],
+    ) -> Result<Option<SoldOut>, ShardFault> {
+        let second = self.peek(servers, request)?;
+        let is_still = first.iter().zip(&second).all(|(one, other)| one.last == other.last && one.epoch == other.epoch);
+        let left = units(&second);
+        let stocks = second.into_iter().map(|view| view.stock).collect();
+        Ok((is_still && left < request.quantity).then_some(SoldOut { left, stocks }))
+    }
+
+    /// Transfers units from a donor; `None` if it has nothing to lend.
+    fn transfer(
+        &mut self,
+        servers: &mut Servers,
+        request: &BorrowRequest<'_>,
+        attempt: u32,
+        donor: usize,
+        views: &[ShardView],
+    ) -> Result<Option<Transferred>, ShardFault> {
+        let by = self.by.clone();
+        let context = self.context(servers, &by, request.activity, views[donor].epoch);
+        let (donor, home) = (request.shards.numbers()[donor], request.home_number());
+        let id = transfer_id(request.request, attempt, donor, home);
+        let need = request.quantity - views[request.home].stock;
+        let finished = self.acks.take(request.activity, donor, context.epoch);
+        let transfer = TransferRequest { id: &id, donor, home, need, want: LEND_CAP, finished: &finished };
+        let units = loop {
+            match context.lend(servers, &transfer)? {
+                LendReply::Lent(units) => break units,
+                LendReply::Nothing => return Ok(None),
+                LendReply::Unreplicated => {
+                    let shard = request.activity.shard(donor);
+                    request
+                        .check_time(|| format!("no replica of `{shard}` confirmed that it has what the shard lent"))?;
+                    if (request.stop)() {
+                        return Err(ShardFault::Stopped);
+                    }
+                    servers.look_for_replicas()?;
+                }
+            }
+        };
+        let credit = context.borrow(servers, &transfer, units, request.order)?;
+        self.was_broken |= credit.was_broken;
+        match credit.is_replicated {
+            Ok(true) => self.acks.add(request.activity, donor, context.epoch, id),
+            Ok(false) => {}
+            // Whatever became of the units: the order may be decided.
+            Err(_) if credit.order.as_ref().is_some_and(|value| !is_out_of_stock(value)) => {}
+            Err(fault) => return Err(fault),
+        }
+        Ok(Some(Transferred { suffices: units >= need, order: credit.order }))
+    }
+
+    fn context<'a>(&self, servers: &Servers, by: &'a str, activity: &'a ActivityId, epoch: u64) -> TransferContext<'a> {
+        TransferContext { layout: self.layout, by, activity, epoch, patience: patience(servers) }
+    }
+
+    /// Finishes transfers that are older than they should get.
+    pub(crate) fn finish_stuck(
+        &mut self,
+        servers: &mut Servers,
+        activity: &ActivityId,
+        shards: &Shards,
+        views: &[ShardView],
+        older_than: Duration,
+    ) -> Result<Finished, StoreError> {
+        let mut finished = Finished::default();
+        for (donor, view) in shards.numbers().iter().zip(views) {
+            for open in &view.open {
+                if u128::from(transfer_age(view.now_ms, open.lent_ms)) < older_than.as_millis() {
+                    finished.left += 1;
+                    continue;
+                }
+                match self.finish(servers, activity, (*donor, view.epoch), open)? {
+                    Some(true) => finished.arrived += 1,
+                    Some(false) => finished.lost += 1,
+                    None => finished.left += 1,
+                }
+            }
+        }
+        if finished.arrived + finished.lost > 0 {
+            self.ack_transfers(servers);
+        }
+        Ok(finished)
+    }
+
+    /// Finishes one: true if its units are at the home, false if a failover had lost it, `None` if that must be tried again later.
+    fn finish(
+        &mut self,
+        servers: &mut Servers,
+        activity: &ActivityId,
+        (donor, epoch): (u32, u64),
+        open: &OpenTransfer,
+    ) -> Result<Option<bool>, StoreError> {
+        let by = self.by.clone();
+        let context = self.context(servers, &by, activity, epoch);
+        let transfer = TransferRequest { id: &open.id, donor, home: open.home, need: 0, want: 0, finished: &[] };
+        let units = match context.lend(servers, &transfer) {
+            Ok(LendReply::Lent(units)) => units,
+            Ok(LendReply::Nothing) => {
+                self.acks.add(activity, donor, epoch, open.id.clone());
+                return Ok(Some(false));
+            }
+            Err(ShardFault::Store(error)) => return Err(error),
+            Ok(LendReply::Unreplicated) | Err(_) => return Ok(None),
+        };
+        let credit = context.borrow(servers, &transfer, units, None)?;
+        let is_replicated = credit.is_replicated.unwrap_or(false);
+        if is_replicated {
+            self.acks.add(activity, donor, epoch, open.id.clone());
+        }
+        Ok(is_replicated.then_some(true))
+    }
+
+    /// Removes ids whose units have arrived from their donors' lists. What fails is left for the finisher.
+    pub(crate) fn ack_transfers(&mut self, servers: &mut Servers) {
+        self.acks.send(servers, self.layout, &self.by);
+    }
+}
+
+/// Units in stock and in transit.
+fn units(views: &[ShardView]) -> u64 {
+    views.iter().map(|view| view.stock).sum::<u64>() + in_transit(views)
+}
+
+fn in_transit(views: &[ShardView]) -> u64 {
+    views.iter().flat_map(|view| &view.open).map(|open| open.units).sum()
+}
+
+/// The shard that has most, other than the home and these.
+fn richest(views: &[ShardView], home: usize, but: &[usize]) -> Option<usize> {
+    let is_other = |nth: &usize| *nth != home && !but.contains(nth);
+    let others = views.iter().enumerate().filter(|(nth, view)| is_other(nth) && view.stock > 0);
+    others.max_by_key(|(_, view)| view.stock).map(|(nth, _)| nth)
+}
+
+/// 5 to 50 ms, so that those who wait for each other come at different times.
+fn pause() -> Duration {
+    Duration::from_millis(5 + RandomState::new().build_hasher().finish() % 46)
+}
