@@ -97,5 +97,8 @@ local function finish_begun(call, text)
       if first then begin(it) end
     end
   end
+  -- A pause or an update that was cut meanwhile took units, too.
+  local total = whole(string.match(redis.call('HGET', KEYS[2], 'rules') or '', '^%l+ %d %d+ %S+ (%d+) '))
+  it.short = it.short or stock and total and stock + whole(it.units) < total
   carry_out(it, stock, withdrawn, function() write_users(kind, it) end, call.remove_deadlines)
 end

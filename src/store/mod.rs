@@ -126,14 +126,14 @@ impl Store {
         self.layout.kind().name().to_owned()
     }
 
-    /// Loads all scripts into every primary, so that others can call them by their SHA-1.
+    /// Loads all scripts, of all kinds, into every primary, so that others can call them by their SHA-1.
     ///
     /// # Errors
     /// Any of [`StoreError`].
     pub fn load_scripts(&mut self) -> Result<(), StoreError> {
         self.servers.discover()?;
         for node in self.servers.primaries() {
-            for script in crate::script::Script::all(self.layout.kind()) {
+            for script in crate::script::Script::every() {
                 self.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
             }
         }

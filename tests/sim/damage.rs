@@ -14,7 +14,7 @@ impl History<'_> {
         let call = if self.random.percent(50) { self.damage_ledger() } else { self.damage_counter() };
         let Some(call) = call else { return Ok(()) };
         let damaged = self.engine.server.borrow().keys.clone();
-        let reply = self.engine.run(call.script, &call.keys, &call.args).expect("it is not cut");
+        let reply = self.engine.run(call.sha1, &call.keys, &call.args).expect("it is not cut");
         let left = std::mem::replace(&mut self.engine.server.borrow_mut().keys, whole);
         self.tell(|| format!("    damaged: {} -> {}", shown(&call), shown_reply(&reply)));
         // A quick path takes back what it wrote, and may refuse before it looks.
