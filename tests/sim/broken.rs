@@ -91,7 +91,7 @@ const RULES: [Rule; 34] = [
     (
         "a repair returns units and leaves them with the user",
         "repair",
-        &[("      it.users, it.gone = part_users(touched, now)\n", "      it.users, it.gone = {}, {}\n")],
+        &[("      it.users, it.gone, it.joined = part_users(touched, now)\n", "      it.users, it.gone = {}, {}\n")],
         history::run,
     ),
     (

@@ -1,8 +1,8 @@
 //! Damage to keys that no call does. A script notices it and changes nothing; then the keys are as they were again.
 
-use super::calls::{Call, shown, shown_reply, status};
+use super::calls::{Activity, Call, shown, shown_reply, status};
 use super::history::History;
-use super::keys::{Bytes, Data, StreamId, integer};
+use super::keys::{Bytes, Data, Keys, StreamId, integer};
 use super::oracle::{Broken, Order, Told, broken};
 
 const LAST_ID: StreamId = (u64::MAX, u64::MAX);
@@ -17,11 +17,29 @@ impl History<'_> {
         let reply = self.engine.run(call.sha1, &call.keys, &call.args).expect("it is not cut");
         let left = std::mem::replace(&mut self.engine.server.borrow_mut().keys, whole);
         self.tell(|| format!("    damaged: {} -> {}", shown(&call), shown_reply(&reply)));
-        // A quick path takes back what it wrote, and may refuse before it looks.
-        if left == damaged && status(&reply).is_some_and(|status| status < 0) {
+        // What was written is taken back, and an order may be refused before anybody looks.
+        if self.without_strays(left) == self.without_strays(damaged) && status(&reply).is_some_and(|status| status < 0)
+        {
             return Ok(());
         }
         broken("damage is noticed", format!("{}: {}", shown(&call), shown_reply(&reply)))
+    }
+
+    /// Keys without units that a cut call wrote of users who are no members: nobody reads them, and a purchase writes over them.
+    fn without_strays(&self, mut keys: Keys) -> Keys {
+        let Activity { keys: names, .. } = &self.activities[0];
+        let (Some(units), Some(participants)) = (&names.units, &names.participants) else { return keys };
+        let members = match keys.0.get(participants.as_bytes()) {
+            Some(Data::Set(members)) => members.clone(),
+            _ => Default::default(),
+        };
+        if let Some(Data::Hash(users)) = keys.0.get_mut(units.as_bytes()) {
+            users.retain(|user, _| members.contains(user));
+            if users.is_empty() {
+                keys.0.remove(units.as_bytes());
+            }
+        }
+        keys
     }
 
     /// A ledger is lost, or at its last id: some call that would write to it.
