@@ -52,14 +52,12 @@ fn audit(history: &mut History<'_>, activity: usize, with_records: bool, cut: Op
     if repairs.is_empty() {
         return Ok(audit);
     }
-    if with_records {
-        note_reversals(&mut history.oracle, activity, &repairs);
-        if layout == Layout::Product && repairs.iter().any(|repair| repair.stock_change > 0) {
-            // A counter records nobody whose request ids could end.
-            let of_activity = history.oracle.orders.iter_mut();
-            let of_activity = of_activity.filter(|order| order.items.iter().any(|(of, _)| *of == activity));
-            of_activity.for_each(|order| order.may_be_void |= order.told != Told::Bought);
-        }
+    note_reversals(&mut history.oracle, activity, &repairs);
+    if with_records && layout == Layout::Product && repairs.iter().any(|repair| repair.stock_change > 0) {
+        // A counter records nobody whose request ids could end.
+        let of_activity = history.oracle.orders.iter_mut();
+        let of_activity = of_activity.filter(|order| order.items.iter().any(|(of, _)| *of == activity));
+        of_activity.for_each(|order| order.may_be_void |= order.told != Told::Bought);
     }
     history.engine.server.borrow_mut().cut_after = cut;
     let repaired = store.repair(&id, &repairs, false, None);
@@ -86,7 +84,7 @@ pub fn shown_repairs(repairs: &[&Repair]) -> Vec<String> {
     repairs.iter().map(shown).collect()
 }
 
-/// Whatever a user ordered that order records do not have may be reversed now.
+/// Whatever a user ordered that order records, or the ledger, do not have may be reversed now.
 pub fn note_reversals(oracle: &mut Oracle, activity: usize, repairs: &[&Repair]) {
     for repair in
         repairs.iter().filter(|repair| repair.user.is_none() || repair.from.is_some_and(|from| from > repair.to))

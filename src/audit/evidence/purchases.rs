@@ -21,6 +21,8 @@ pub struct Purchase {
     pub request: String,
     /// Its units; `None` if no record says how many, as of an order of several activities.
     pub units: Option<i64>,
+    /// Whether the ledger has an entry of it, as far as anybody can tell; a call that was cut may have stored the id alone.
+    pub has_entry: bool,
 }
 
 /// What the request ids of one user did.
@@ -53,10 +55,11 @@ impl Purchases {
             return Err(UNREAD);
         }
         let Some(of_user) = self.by_user.get(&mismatch.user) else { return Ok(Vec::new()) };
-        // Without records the ledger says what the user holds, and it has each id.
+        // Without records the ledger says what the user holds.
         let user = mismatch.user;
-        let has_no_row = |purchase: &Purchase| {
-            ledger.records().is_some_and(|records| records.lacks(user, ledger.users.name(user), &purchase.request))
+        let has_no_row = |purchase: &Purchase| match ledger.records() {
+            Some(records) => records.lacks(user, ledger.users.name(user), &purchase.request),
+            None => !purchase.has_entry,
         };
         // Of an order of several activities its row has the units.
         let is_named = |purchase: &Purchase| {
@@ -129,7 +132,11 @@ mod tests {
             newer: Newer::default(),
             open: 0,
         };
-        let named = |(request, units): (&str, Option<i64>)| Purchase { request: request.to_owned(), units };
+        // A `?` in front: the ledger has no entry of it.
+        let named = |(request, units): (&str, Option<i64>)| {
+            let (request, has_entry) = request.strip_prefix('?').map_or((request, true), |request| (request, false));
+            Purchase { request: request.to_owned(), units, has_entry }
+        };
         let of_user = UserPurchases {
             purchases: purchases.iter().copied().map(named).collect(),
             newer: newer.iter().map(|(request, units)| named((request, Some(*units)))).collect(),
@@ -164,8 +171,9 @@ mod tests {
             (Some(&[(5, "")]), two, (7, 5), ""),
             (Some(&[(4, "")]), (&[("a", Some(3)), ("b", Some(2))], &[], 1), (6, 4), ""),
             (Some(&[(3, "")]), multi, (5, 3), "-"),
-            // The ledger alone has every id; without units none holds any.
+            // By the ledger alone those that it does not have; without units none holds any.
             (None, two, (7, 5), ""),
+            (None, (&[("a", Some(3)), ("?b", Some(2))], &[], 0), (5, 3), "b"),
             (None, two, (5, 0), "a b"),
         ] {
             assert_eq!(reversed(rows, of_user, (units, to)), wanted, "{rows:?} {units} {to}");

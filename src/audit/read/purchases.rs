@@ -38,6 +38,12 @@ impl Store {
             Some(from) => self.requests_since(evidence, from.previous(), number_of)?,
             None => HashSet::new(),
         };
+        // The fold of a ledger keeps no ids. Those that a trim removed nobody can tell from those that were never there.
+        let is_all_there = evidence.end.as_ref().is_some_and(|end| end.checkpoint.is_none());
+        let entered = match evidence.by_ledger && ledger.records().is_none() && is_all_there {
+            true => Some(self.requests_since(evidence, EntryId::ZERO, number_of)?),
+            false => None,
+        };
         // A scan may report a field twice.
         let mut found: HashMap<String, (u32, RequestRecord)> = HashMap::new();
         let page = |cursor: &str| redis::cmd("HSCAN").arg(&keys.requests).arg(cursor).arg("COUNT").arg(PAGE).to_owned();
@@ -76,7 +82,8 @@ impl Store {
                 };
                 let is_newer = newer.contains(request);
                 let list = if is_newer { &mut of_user.newer } else { &mut of_user.purchases };
-                list.push(Purchase { request: request.clone(), units });
+                let has_entry = entered.as_ref().is_none_or(|entered| entered.contains(request));
+                list.push(Purchase { request: request.clone(), units, has_entry });
             }
         }
         Ok(())
