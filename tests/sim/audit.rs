@@ -143,6 +143,7 @@ fn is_overdrawn(oracle: &Oracle, activity: usize) -> bool {
 pub fn heal(history: &mut History<'_>) -> Result<(), Broken> {
     for activity in 0..history.activities.len() {
         let with_records = history.has_records();
+        history.left_to_operator.remove(&activity);
         for round in 1.. {
             history.advance(1500);
             let audit = audit(history, activity, with_records, None)?;
@@ -163,7 +164,10 @@ pub fn heal(history: &mut History<'_>) -> Result<(), Broken> {
                 }
                 _ if !with_records && audit.plan.repairs.is_empty() => break,
                 // Nor does a repair correct a ledger of it that is below zero: a purchase that was cut, and refunded.
-                _ if history.activities[activity].layout == Layout::Product && audit.plan.repairs.is_empty() => break,
+                _ if history.activities[activity].layout == Layout::Product && audit.plan.repairs.is_empty() => {
+                    history.left_to_operator.insert(activity);
+                    break;
+                }
                 _ if is_overdrawn(&history.oracle, activity) && audit.plan.repairs.is_empty() => break,
                 verdict if round == ROUNDS => {
                     let kept = &audit.plan.kept;
@@ -189,7 +193,7 @@ pub fn end(history: &mut History<'_>) -> Result<(), Broken> {
     let server = history.engine.server.borrow();
     for (number, activity) in history.activities.iter().enumerate() {
         let Some(found) = Found::read(activity, &server.keys)? else { continue };
-        if is_overdrawn(&history.oracle, number) {
+        if is_overdrawn(&history.oracle, number) || history.left_to_operator.contains(&number) {
             continue;
         }
         let bought: i64 = history.oracle.bought(number).values().sum();

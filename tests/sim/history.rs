@@ -1,5 +1,6 @@
 //! A random history of a sale: buyers, operators, faults, all from one seed.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use seckill::model::layout::{Kind, Layout};
@@ -69,6 +70,8 @@ pub struct History<'s> {
     is_calm: bool,
     /// Whether a call was cut.
     pub was_cut: bool,
+    /// Counters of which an audit says that they drift, and of which no ledger or record proves a repair.
+    pub left_to_operator: BTreeSet<usize>,
     /// Calls that were sent and have not run.
     late: Vec<Message>,
     /// Files that were sent, to be sent again.
@@ -114,6 +117,7 @@ impl<'s> History<'s> {
             step: 0,
             is_calm: true,
             was_cut: false,
+            left_to_operator: BTreeSet::new(),
             late: Vec::new(),
             jobs: Vec::new(),
             in_doubt: Vec::new(),
