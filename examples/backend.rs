@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use seckill::audit::judgement::judge;
 use seckill::audit::plan::MissingOrders;
 use seckill::audit::result::Verdict;
-use seckill::error::{Settle, StoreError};
+use seckill::error::{Recovery, StoreError};
 use seckill::model::activity::{Plan, Preheat};
 use seckill::model::id::{RequestId, StoredUser, UserId};
 use seckill::model::layout::Layout;
@@ -83,7 +83,7 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
 /// Takes units. "Sold out" is an answer, not an error, and an order whose reply was lost is sent again.
 fn buy(store: &mut Store, order: &Order, log: &mut impl Write) -> Result<()> {
     let outcome = match store.deduct(order, false) {
-        Err(StoreError::Unknown { settle: Some(Settle::SameRequest(_)), .. }) => store.deduct(order, false)?,
+        Err(StoreError::Unknown { recovery: Some(Recovery::SameRequest(_)), .. }) => store.deduct(order, false)?,
         outcome => outcome?,
     };
     let answer = match outcome.status {

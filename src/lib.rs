@@ -41,8 +41,11 @@
 //! **Units** are whole numbers up to 2^53 - 1, which Lua holds exactly. **Times** are Unix milliseconds by the server's
 //! clock. **Answers** such as "sold out" are a [`Status`](model::status::Status). A
 //! [`StoreError`](error::StoreError) means that there is no answer. After
-//! [`StoreError::Unknown`](error::StoreError::Unknown) the write may have happened: its field `settle` says how to find
+//! [`StoreError::Unknown`](error::StoreError::Unknown) the write may have happened: its field `recovery` says how to find
 //! out. Every order carries a request id, so sending it again is always safe.
+
+// Clocks, sockets and randomness are the `System`'s alone, and no order of a hash map reaches the wire.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 pub mod admin;
 pub mod audit;

@@ -1,11 +1,12 @@
 //! Activities as a whole: the index of all that were preheated, pause, and what concerns the server they are on.
 
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::id::ActivityId;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::call::Again;
+use crate::redis::call::Call;
+use crate::redis::scan::Scan;
 use crate::script::PAUSE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -113,17 +114,14 @@ impl Store {
         dry_run: bool,
     ) -> Result<Paused, StoreError> {
         let keys = self.keys(activity);
-        let names: Vec<&str> = keys.in_order().collect();
-        let by = self.operator.clone();
-        let settle = Some(Settle::SameCall);
-        let value = self.servers.run(&PAUSE, &names, Again::Safe, settle, |_| {
-            let (state, withdraw) = match to {
-                Pause::Pause { withdraw_stock } => ("paused", withdraw_stock),
-                Pause::Resume => ("live", false),
-            };
-            let flag = |is_set: bool| if is_set { "1" } else { "0" };
-            [state, &by, reason.unwrap_or_default(), flag(dry_run), flag(withdraw)].map(str::to_owned).to_vec()
-        })?;
+        let (state, withdraw) = match to {
+            Pause::Pause { withdraw_stock } => ("paused", withdraw_stock),
+            Pause::Resume => ("live", false),
+        };
+        let flag = |is_set: bool| if is_set { "1" } else { "0" };
+        let arguments = [state, &self.operator, reason.unwrap_or_default(), flag(dry_run), flag(withdraw)];
+        let call = Call::script(&PAUSE, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+        let value = self.servers.call(&call)?;
         let reply = Reply::of(&PAUSE);
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
@@ -153,13 +151,10 @@ impl Store {
     pub fn preheated(&mut self) -> Result<Vec<ActivityId>, StoreError> {
         let mut found = Vec::new();
         let index = Keys::index(self.layout);
-        self.pages(
-            index,
-            |cursor| redis::cmd("SSCAN").arg(index).arg(cursor).arg("COUNT").arg(1000).to_owned(),
-            |id| {
-                found.extend(id.parse::<ActivityId>().ok());
-            },
-        )?;
+        self.servers.scan(Scan::Set(index), |members| {
+            found.extend(texts(members).filter_map(|id| id.parse::<ActivityId>().ok()));
+            Ok::<_, StoreError>(())
+        })?;
         Ok(sorted(found))
     }
 
@@ -173,19 +168,21 @@ impl Store {
         let pattern = format!("{}*{}", glob_escaped(before), glob_escaped(after));
         let layout = self.layout;
         let mut found = Vec::new();
-        self.keyspace(
-            |cursor| redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(1000).to_owned(),
-            |key| {
-                let id = key.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
-                let id = id.and_then(|id| id.parse::<ActivityId>().ok());
-                // In a custom layout a key of ours may look like the stock key of another activity.
-                found.extend(id.filter(|id| layout.check_id(id).is_ok()));
-            },
-        )?;
+        self.servers.scan(Scan::Keys(&pattern), |keys| {
+            let id = |key: &str| key.strip_prefix(before)?.strip_suffix(after)?.parse::<ActivityId>().ok();
+            // In a custom layout a key of ours may look like the stock key of another activity.
+            found.extend(texts(keys).filter_map(id).filter(|id| layout.check_id(id).is_ok()));
+            Ok::<_, StoreError>(())
+        })?;
         let known: std::collections::HashSet<ActivityId> = known.into_iter().collect();
         found.retain(|activity| !known.contains(activity));
         Ok(sorted(found))
     }
+}
+
+/// The members of a page that are texts.
+fn texts<'m>(members: &'m [&[u8]]) -> impl Iterator<Item = &'m str> {
+    members.iter().filter_map(|bytes| std::str::from_utf8(bytes).ok())
 }
 
 /// Sorted by size if both are numbers of a plausible length, else as text; without doubles, which a scan may give.

@@ -6,7 +6,7 @@ use redis::Value;
 
 use crate::admin::adoption::Adopted;
 use crate::audit::ledger_state::LedgerState;
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::activity::Plan;
 use crate::model::id::ActivityId;
 use crate::model::layout::Kind;
@@ -17,7 +17,7 @@ use crate::model::status::call_code::STALE;
 use crate::model::time::Millis;
 use crate::read::checkpoint::encode_page;
 use crate::read::holders::Holders;
-use crate::redis::call::Again;
+use crate::redis::call::{Call, RetrySafety};
 use crate::script::ADOPT;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -82,7 +82,7 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn plan_adoption(&mut self, activity: &ActivityId) -> Result<Adoptable, StoreError> {
-        let value = self.adopt(activity, Again::Reads, "plan", Vec::new())?;
+        let value = self.adopt(activity, RetrySafety::ReadOnly, "plan", Vec::new())?;
         adoptable(value, &self.keys(activity))
     }
 
@@ -93,7 +93,7 @@ impl Store {
     pub fn withdraw(&mut self, activity: &ActivityId, name: &str, total: u64) -> Result<Option<Adoptable>, StoreError> {
         self.add_to_index([activity])?;
         let arguments = vec![String::new(), name.to_owned(), total.to_string()];
-        let value = self.adopt(activity, Again::Safe, "withdraw", arguments)?;
+        let value = self.adopt(activity, RetrySafety::Idempotent, "withdraw", arguments)?;
         if is_stale(&value) { Ok(None) } else { adoptable(value, &self.keys(activity)).map(Some) }
     }
 
@@ -106,7 +106,7 @@ impl Store {
         let mut state = LedgerState::new(self.layout.kind(), None);
         let upto = found.last.as_deref().and_then(|last| last.parse().ok());
         let (Some(upto), Ok(epoch)) = (upto, found.epoch.parse()) else { return Ok(None) };
-        self.throttle = crate::store::scan::throttle::Throttle::gentle();
+        self.throttle = crate::store::throttle::Throttle::gentle(self.servers.system());
         self.fold(&keys.ledger, &mut state, upto)?;
         let is_readable = state.is_whole(epoch) && state.unreadable.is_empty() && state.total.is_some();
         Ok(is_readable.then_some(state))
@@ -176,7 +176,7 @@ impl Store {
             if is_paused { "paused" } else { "live" }.to_owned(),
             if open > 0 { open.to_string() } else { String::new() },
         ];
-        let value = self.adopt(&plan.id, Again::Safe, "switch", arguments)?;
+        let value = self.adopt(&plan.id, RetrySafety::Idempotent, "switch", arguments)?;
         if is_stale(&value) {
             return Ok(Finished::Stale);
         }
@@ -202,25 +202,22 @@ impl Store {
     pub fn undo_adoption(&mut self, activity: &ActivityId, found: &Adoptable, name: &str) -> Result<(), StoreError> {
         let keys = self.keys(activity);
         self.clear(&keys, &found.epoch)?;
-        self.adopt(activity, Again::Safe, "undo", vec![String::new(), name.to_owned()]).map(|_| ())
+        self.adopt(activity, RetrySafety::Idempotent, "undo", vec![String::new(), name.to_owned()]).map(|_| ())
     }
 
     /// One step of the script; `arguments` are those from the reason on.
     fn adopt(
         &mut self,
         activity: &ActivityId,
-        again: Again,
+        safety: RetrySafety,
         step: &str,
         arguments: Vec<String>,
     ) -> Result<Value, StoreError> {
         let keys = self.keys(activity);
-        let names: Vec<&str> = keys.in_order().collect();
-        let settle = Some(Settle::SameCall);
-        let first = [self.kind(), step.to_owned(), self.operator.clone()];
-        let value = self.servers.run(&ADOPT, &names, again, settle, |_| {
-            first.iter().cloned().chain(arguments.iter().cloned()).collect::<Vec<String>>()
-        })?;
-        if again != Again::Reads {
+        let arguments = [self.kind(), step.to_owned(), self.operator.clone()].into_iter().chain(arguments);
+        let call = Call::script(&ADOPT, keys.in_order(), arguments).with_safety(safety);
+        let value = self.servers.call(&call.recovered_by(Recovery::SameCall))?;
+        if safety != RetrySafety::ReadOnly {
             self.changed(activity);
         }
         Ok(value)

@@ -6,21 +6,20 @@
 
 use redis::{Cmd, Value};
 
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::archive::{Bytes, Group, Manifest, Part};
 use crate::model::id::ActivityId;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
-use crate::redis::call::{Again, evaluate};
+use crate::redis::call::{Call, RetrySafety, Try};
 use crate::redis::connection::Connection;
+use crate::redis::scan::{Scan, Stopped};
 use crate::script::ARCHIVE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-/// Fields a page of a hash or set asks for: about half a millisecond of the server's time.
-const PAGE: usize = 1000;
 /// Bytes of entries that a page of the ledger should have, about, and entries at most.
 const PAGE_BYTES: usize = 200_000;
 const MOST_ENTRIES: usize = 400;
@@ -103,7 +102,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub fn plan_archive(&mut self, activity: &ActivityId) -> Result<Archivable, StoreError> {
         let keys = self.keys(activity);
-        let value = self.archive(&keys, Again::Reads, "plan", &[])?;
+        let value = self.archive(&keys, RetrySafety::ReadOnly, "plan", &[])?;
         archivable(value, &keys)
     }
 
@@ -120,7 +119,7 @@ impl Store {
     ) -> Result<Option<String>, StoreError> {
         let keys = self.keys(activity);
         let arguments = [name.to_owned(), found.epoch.to_string()];
-        let value = self.archive(&keys, Again::Safe, "mark", &arguments)?;
+        let value = self.archive(&keys, RetrySafety::Idempotent, "mark", &arguments)?;
         let reply = Reply::of(&ARCHIVE);
         match reply.array(value)?.as_slice() {
             [Value::Int(code), name] if *code == Status::Ok.code() => reply.text(Some(name)),
@@ -142,7 +141,7 @@ impl Store {
         // It finds the node of the keys, if there are several.
         self.servers.command(&keys.meta, redis::cmd("TYPE").arg(&keys.meta))?;
         let node = self.servers.node_of(keys.slot());
-        let mut connection = self.servers.node(node).another()?;
+        let mut connection = self.servers.node(node).connect_new()?;
         let mut watch = redis::cmd("WATCH");
         keys.all().filter(|key| *key != keys.meta).for_each(|key| {
             watch.arg(key);
@@ -177,11 +176,11 @@ impl Store {
             match part {
                 Part::Ledger => read_entries(connection, key, &mut |texts| each(Part::Ledger, texts))?,
                 part => {
-                    let is_set = part.is_set(kind);
-                    let command = if is_set { "SSCAN" } else { "HSCAN" };
-                    let width = if is_set { 1 } else { 2 };
-                    scan(connection, command, key, &mut |texts| {
-                        texts.chunks(width).try_for_each(|line| each(*part, line))
+                    let (scan, width) = if part.is_set(kind) { (Scan::Set(key), 1) } else { (Scan::Hash(key), 2) };
+                    let page = |texts: &[&[u8]]| texts.chunks(width).try_for_each(|line| each(*part, line));
+                    connection.scan(scan, false, page).map_err(|stopped| match stopped {
+                        Stopped::Store(error) => error.into(),
+                        Stopped::Reader(error) => error,
                     })?;
                 }
             }
@@ -213,11 +212,11 @@ impl Store {
             found.seen.clone(),
             by,
         ];
-        let names: Vec<&str> = keys.all().collect();
         // Without the transaction nothing would hold back the script, so that begins first.
         connection.request(&redis::cmd("MULTI"))?;
-        let call = evaluate("EVAL", ARCHIVE.text, &names, &arguments).get_packed_command();
-        let packed = [call, redis::cmd("EXEC").get_packed_command()].concat();
+        let mut packed = Vec::new();
+        Call::script(&ARCHIVE, keys.all(), arguments).pack(Try::First, true, &mut packed);
+        packed.extend(redis::cmd("EXEC").get_packed_command());
         let ended = connection.send(&packed).and_then(|()| executed(&mut connection));
         let removed = match ended {
             Ok(removed) => removed,
@@ -227,7 +226,7 @@ impl Store {
                 Ok(_) => Removed::Changed,
                 Err(_) => {
                     let (server, why) = (self.server_name().to_owned(), error.why());
-                    return Err(StoreError::Unknown { server, why, settle: Some(Settle::SameCall) });
+                    return Err(StoreError::Unknown { server, why, recovery: Some(Recovery::SameCall) });
                 }
             },
             Err(error) => return Err(self.servers.explained(error)),
@@ -246,15 +245,13 @@ impl Store {
         let words: Vec<&str> = found.archive.iter().flat_map(|archive| archive.splitn(3, ' ')).collect();
         let [name, sha256, _] = words[..] else { return Ok(()) };
         let arguments = [name, &found.epoch.to_string(), sha256, "-"].map(str::to_owned);
-        self.archive(&self.keys(activity), Again::Safe, "remove", &arguments).map(|_| ())
+        self.archive(&self.keys(activity), RetrySafety::Idempotent, "remove", &arguments).map(|_| ())
     }
 
-    fn archive(&mut self, keys: &Keys, again: Again, step: &str, more: &[String]) -> Result<Value, StoreError> {
-        let names: Vec<&str> = keys.all().collect();
-        let kind = self.kind();
-        self.servers.run(&ARCHIVE, &names, again, Some(Settle::SameCall), |_| {
-            [kind.clone(), step.to_owned()].into_iter().chain(more.iter().cloned()).collect()
-        })
+    fn archive(&mut self, keys: &Keys, safety: RetrySafety, step: &str, more: &[String]) -> Result<Value, StoreError> {
+        let arguments = [self.kind(), step.to_owned()].into_iter().chain(more.iter().cloned());
+        let call = Call::script(&ARCHIVE, keys.all(), arguments).with_safety(safety);
+        self.servers.call(&call.recovered_by(Recovery::SameCall))
     }
 }
 
@@ -306,35 +303,6 @@ fn archivable(value: Value, keys: &Keys) -> Result<Archivable, StoreError> {
         _ => {}
     }
     Ok(found)
-}
-
-/// Walks all pages of a hash or a set; the next page is asked for before this one is looked at.
-fn scan<E: From<StoreError>>(
-    connection: &mut Connection,
-    command: &str,
-    key: &str,
-    each: &mut impl FnMut(&[&[u8]]) -> Result<(), E>,
-) -> Result<(), E> {
-    let reply = Reply::of_command(command);
-    let page = |cursor: &[u8]| -> Vec<u8> {
-        redis::cmd(command).arg(key).arg(cursor).arg("COUNT").arg(PAGE).get_packed_command()
-    };
-    connection.send(&page(b"0"))?;
-    loop {
-        if connection.array()? != 2 {
-            return Err(reply.invalid("no cursor and page").into());
-        }
-        let cursor = connection.texts(1)?.concat();
-        let is_last = cursor == b"0";
-        if !is_last {
-            connection.send(&page(&cursor))?;
-        }
-        let count = connection.array()?;
-        each(&connection.texts(count)?)?;
-        if is_last {
-            return Ok(());
-        }
-    }
 }
 
 /// Walks all entries of a stream: an id, then fields and values.

@@ -2,15 +2,14 @@
 
 use redis::Value;
 
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::activity::rules::PackedRules;
 use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::id::ActivityId;
 use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
 use crate::model::status::{Status, call_code};
-use crate::redis::call::Again;
-use crate::redis::call::covered::SafeCall;
+use crate::redis::call::Call;
 use crate::script::PARENT;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -107,8 +106,7 @@ impl Store {
     /// What the meta of an activity says.
     pub(crate) fn read_parent(&mut self, activity: &ActivityId) -> Result<Parent, StoreError> {
         let keys = self.keys(activity);
-        let names: Vec<&str> = keys.all().collect();
-        let value = self.servers.run(&PARENT, &names, Again::Reads, None, |_| vec![b"read".to_vec()])?;
+        let value = self.servers.call(&Call::script(&PARENT, keys.all(), ["read"]))?;
         let reply = Reply::of(&PARENT);
         let values = reply.array(value)?;
         match reply.status(values.first())? {
@@ -129,17 +127,15 @@ impl Store {
         clears: bool,
     ) -> Result<Changed, StoreError> {
         let keys: Keys = self.keys(activity);
-        let names: Vec<&str> = keys.all().collect();
         let given = |text: Option<Vec<u8>>| text.map(|text| [b"=", &text[..]].concat()).unwrap_or_default();
         let mode = if clears { "clear" } else { "set" };
-        let arguments: Vec<Vec<u8>> = std::iter::once(mode.as_bytes().to_vec())
+        let arguments = std::iter::once(mode.as_bytes().to_vec())
             .chain(before.texts.clone().map(given))
-            .chain(after.texts().map(given))
-            .collect();
-        let value = if after.plan.is_some() {
-            self.call_covered(SafeCall::new(&PARENT, names, arguments), activity)?
-        } else {
-            self.servers.run(&PARENT, &names, Again::Safe, Some(Settle::SameCall), |_| arguments.clone())?
+            .chain(after.texts().map(given));
+        let call = Call::script(&PARENT, keys.all(), arguments).idempotent().recovered_by(Recovery::SameCall);
+        let value = match after.plan {
+            Some(_) => self.replicated_step(&call, activity)?,
+            None => self.servers.call(&call)?,
         };
         let reply = Reply::of(&PARENT);
         let values = reply.array(value)?;
@@ -162,9 +158,9 @@ impl Store {
     ///
     /// # Errors
     /// Any of [`StoreError`]; no replica said in time that it has it.
-    pub(crate) fn call_covered(&mut self, call: SafeCall, activity: &ActivityId) -> Result<Value, StoreError> {
+    pub(crate) fn replicated_step(&mut self, call: &Call, activity: &ActivityId) -> Result<Value, StoreError> {
         let at_most = self.servers.target().timeout;
-        let value = self.servers.run_until_covered(&call, &Settle::SameCall, at_most)?;
+        let value = self.servers.call_until_replicated(call, at_most)?;
         value.ok_or_else(|| StoreError::Unfinished {
             activity: activity.to_string(),
             why: format!(

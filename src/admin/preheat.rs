@@ -1,16 +1,14 @@
 //! Activities made what they should be: one, or many in few round trips.
 
-use std::cell::Cell;
-
 use redis::Value;
 
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::call::several::Unanswered;
-use crate::redis::call::{Again, Try, evaluate};
+use crate::redis::call::retry::Answer;
+use crate::redis::call::{Call, RetrySafety};
 use crate::script::PREHEAT;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -25,16 +23,15 @@ fn given(field: Option<impl ToString>) -> String {
 const AT_ONCE: usize = 200;
 
 impl Store {
-    /// Makes one activity what the plan says, or says how it differs; `tried` says whether that was sent before.
+    /// Makes one activity what the plan says, or says how it differs.
     fn preheat(
         &mut self,
         plan: &Plan,
         how: Preheat,
         dry_run: bool,
         reason: Option<&str>,
-        tried: Try,
     ) -> Result<Preheated, StoreError> {
-        let preheated = self.preheat_ordinary(plan, how, dry_run || plan.shards.is_some(), reason, tried)?;
+        let preheated = self.preheat_ordinary(plan, how, dry_run || plan.shards.is_some(), reason)?;
         let is_sharded = preheated.status == Status::Sharded;
         if !is_sharded && plan.shards.is_none() {
             return Ok(preheated);
@@ -43,7 +40,7 @@ impl Store {
         match self.preheat_sharded(plan, how, dry_run, reason, other)? {
             Some(preheated) => Ok(preheated),
             // It has no shards any more.
-            None => self.preheat_ordinary(plan, how, dry_run, reason, tried),
+            None => self.preheat_ordinary(plan, how, dry_run, reason),
         }
     }
 
@@ -54,36 +51,37 @@ impl Store {
         how: Preheat,
         dry_run: bool,
         reason: Option<&str>,
-        tried: Try,
     ) -> Result<Preheated, StoreError> {
         if !dry_run {
             self.add_to_index([&plan.id])?;
         }
         let keys = self.keys(&plan.id);
-        let names: Vec<&str> = keys.all().collect();
-        // A reset that is sent twice would remove what was bought in between.
-        let again = match (dry_run, how) {
-            (true, _) => Again::Reads,
-            (false, Preheat::Reset) => Again::Harm,
-            (false, _) => Again::Safe,
+        let answer = self.servers.answer(&self.preheat_call(plan, &keys, how, dry_run, reason))?;
+        self.read_preheated(plan, answer, &keys, dry_run)
+    }
+
+    fn preheat_call(&self, plan: &Plan, keys: &Keys, how: Preheat, dry_run: bool, reason: Option<&str>) -> Call {
+        let safety = match (dry_run, how) {
+            (true, _) => RetrySafety::ReadOnly,
+            // A reset that is sent twice would remove what was bought in between.
+            (false, Preheat::Reset) => RetrySafety::AtMostOnce,
+            // It says what should be.
+            (false, _) => RetrySafety::Idempotent,
         };
-        let settle = Some(settle_preheat(plan));
-        let arguments = preheat_arguments(self, plan, how, dry_run, reason);
-        let last_try = Cell::new(tried);
-        let value = self.servers.run(&PREHEAT, &names, again, settle, |nth| {
-            if nth == Try::Retry {
-                last_try.set(nth);
-            }
-            arguments.clone()
-        })?;
-        let mut preheated = preheated(plan, value, &keys)?;
-        let is_retry = !dry_run && last_try.get() == Try::Retry;
+        Call::script(&PREHEAT, keys.all(), preheat_arguments(self, plan, how, dry_run, reason))
+            .with_safety(safety)
+            .recovered_by(Recovery::Inspect(plan.id.to_string()))
+    }
+
+    fn read_preheated(&self, plan: &Plan, answer: Answer, keys: &Keys, dry_run: bool) -> Result<Preheated, StoreError> {
+        let Answer { value, was_resent } = answer;
+        let mut preheated = preheated(plan, value, keys)?;
         // It is as the plan says, and only the total that it had before is gone: the first try was applied.
-        if is_retry && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
+        if was_resent && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
             (preheated.action, preheated.status) = (Action::Unchanged, Status::Ok);
             preheated.differences.clear();
         }
-        if is_retry && preheated.action == Action::Unchanged {
+        if was_resent && preheated.action == Action::Unchanged {
             preheated.status = Status::Replayed;
         }
         if !dry_run && preheated.status.is_done() {
@@ -109,17 +107,12 @@ impl Store {
         // Each activity with shards is many calls.
         let (sharded, ordinary): (Vec<usize>, Vec<usize>) =
             (0..plans.len()).partition(|nth| plans[*nth].shards.is_some());
-        // The first call loads the script, which a pipeline could not.
-        let (first, rest) = ordinary.split_at(ordinary.len().min(1));
-        for nth in first {
-            each(*nth, self.preheat(plans[*nth], how, dry_run, reason, Try::First)?);
-        }
-        for numbers in rest.chunks(AT_ONCE) {
+        for numbers in ordinary.chunks(AT_ONCE) {
             let chunk: Vec<&Plan> = numbers.iter().map(|nth| plans[*nth]).collect();
             self.preheat_chunk(&chunk, how, dry_run, reason, |at, done| each(numbers[at], done))?;
         }
         for nth in sharded {
-            each(nth, self.preheat(plans[nth], how, dry_run, reason, Try::First)?);
+            each(nth, self.preheat(plans[nth], how, dry_run, reason)?);
         }
         Ok(())
     }
@@ -156,7 +149,7 @@ impl Store {
         Ok(())
     }
 
-    /// The same for a few, in one round trip. What was not answered is sent again, one by one, if that is safe.
+    /// The same for a few, in one round trip.
     fn preheat_chunk(
         &mut self,
         plans: &[&Plan],
@@ -169,50 +162,22 @@ impl Store {
             self.add_to_index(plans.iter().map(|plan| &plan.id))?;
         }
         let keys: Vec<Keys> = plans.iter().map(|plan| self.keys(&plan.id)).collect();
-        let call = |(plan, keys): (&&Plan, &Keys)| {
-            let names: Vec<&str> = keys.all().collect();
-            let arguments = preheat_arguments(self, plan, how, dry_run, reason);
-            (keys.slot(), evaluate("EVALSHA", PREHEAT.sha1, &names, &arguments))
-        };
-        let calls: Vec<_> = plans.iter().zip(&keys).map(call).collect();
-        let replies = self.servers.each_reply(&calls);
-        let mut left = Vec::new();
-        for (nth, reply) in replies.into_iter().enumerate() {
-            match reply {
-                Ok(value) => {
-                    let preheated = preheated(plans[nth], value, &keys[nth])?;
-                    if preheated.status == Status::Sharded {
-                        each(nth, self.preheat(plans[nth], how, dry_run, reason, Try::First)?);
-                        continue;
-                    }
-                    if !dry_run && preheated.status.is_done() {
-                        self.changed(&plans[nth].id);
-                    }
-                    each(nth, preheated);
+        let call = |(plan, keys): (&&Plan, &Keys)| self.preheat_call(plan, keys, how, dry_run, reason);
+        let calls: Vec<Call> = plans.iter().zip(&keys).map(call).collect();
+        let mut failed = Ok(());
+        for (nth, answer) in self.servers.call_all(&calls).into_iter().enumerate() {
+            let preheated = match answer {
+                Ok(answer) => self.read_preheated(plans[nth], answer, &keys[nth], dry_run)?,
+                Err(error) => {
+                    failed = failed.and(Err(error));
+                    continue;
                 }
-                Err(failed) => left.push((nth, failed)),
-            }
+            };
+            let is_sharded = preheated.status == Status::Sharded;
+            each(nth, if is_sharded { self.preheat(plans[nth], how, dry_run, reason)? } else { preheated });
         }
-        for (nth, failed) in left {
-            let plan = plans[nth];
-            match failed {
-                Unanswered::Lost(why) if how == Preheat::Reset && !dry_run => {
-                    let settle = Some(settle_preheat(plan));
-                    return Err(StoreError::Unknown { server: self.server_name().to_owned(), why, settle });
-                }
-                // It says what should be.
-                Unanswered::Lost(_) => each(nth, self.preheat(plan, how, dry_run, reason, Try::Retry)?),
-                Unanswered::NotRun => each(nth, self.preheat(plan, how, dry_run, reason, Try::First)?),
-                Unanswered::Refused(error) => return Err(error),
-            }
-        }
-        Ok(())
+        failed
     }
-}
-
-/// How to find out whether a reset happened.
-fn settle_preheat(plan: &Plan) -> Settle {
-    Settle::Inspect(plan.id.to_string())
 }
 
 /// What the script preheat takes after its keys.

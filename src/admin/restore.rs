@@ -4,7 +4,7 @@
 
 use redis::Value;
 
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::archive::{Bytes, Manifest, Part, Sealed};
 use crate::model::id::ActivityId;
 use crate::model::layout::Kind;
@@ -12,7 +12,8 @@ use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
 use crate::read::checkpoint::encode_texts;
-use crate::redis::call::{Again, evaluate};
+use crate::redis::call::ahead::CallAhead;
+use crate::redis::call::{Call, RetrySafety};
 use crate::script::RESTORE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -59,8 +60,8 @@ pub struct Pages<'a> {
     part: Option<Part>,
     texts: Vec<Vec<u8>>,
     bytes: usize,
-    /// What was sent, and is sent again if no reply comes.
-    under_way: Option<Vec<Vec<u8>>>,
+    /// The page whose reply is still to come.
+    under_way: Option<CallAhead>,
 }
 
 impl Store {
@@ -69,7 +70,7 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn plan_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable, StoreError> {
-        let value = self.restore(activity, Again::Reads, "plan", &sealed.sha256, Vec::new())?;
+        let value = self.restore(activity, RetrySafety::ReadOnly, "plan", &sealed.sha256, Vec::new())?;
         restorable(value, &self.keys(activity))
     }
 
@@ -80,7 +81,8 @@ impl Store {
     pub fn begin_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable, StoreError> {
         self.add_to_index([activity])?;
         let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
-        let value = self.restore(activity, Again::Safe, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
+        let value =
+            self.restore(activity, RetrySafety::Idempotent, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
         restorable(value, &self.keys(activity))
     }
 
@@ -110,7 +112,7 @@ impl Store {
                 arguments.extend([field.0.clone(), value.0.clone()]);
             }
         }
-        let value = self.restore(activity, Again::Safe, "switch", &sealed.sha256, arguments)?;
+        let value = self.restore(activity, RetrySafety::Idempotent, "switch", &sealed.sha256, arguments)?;
         let done = done(value)?;
         if done == Restored::Done {
             self.changed(activity);
@@ -123,23 +125,22 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn undo_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restored, StoreError> {
-        done(self.restore(activity, Again::Safe, "undo", &sealed.sha256, Vec::new())?)
+        done(self.restore(activity, RetrySafety::Idempotent, "undo", &sealed.sha256, Vec::new())?)
     }
 
     fn restore(
         &mut self,
         activity: &ActivityId,
-        again: Again,
+        safety: RetrySafety,
         step: &str,
         sha256: &str,
         more: Vec<Vec<u8>>,
     ) -> Result<Value, StoreError> {
         let keys = self.keys(activity);
-        let names: Vec<&str> = keys.in_order().collect();
         let head = [self.kind(), step.to_owned(), sha256.to_owned()];
-        self.servers.run(&RESTORE, &names, again, Some(Settle::SameCall), |_| {
-            head.iter().map(|text| text.clone().into_bytes()).chain(more.iter().cloned()).collect()
-        })
+        let arguments = head.map(String::into_bytes).into_iter().chain(more);
+        let call = Call::script(&RESTORE, keys.in_order(), arguments).with_safety(safety);
+        self.servers.call(&call.recovered_by(Recovery::SameCall))
     }
 }
 
@@ -183,26 +184,15 @@ impl Pages<'_> {
         if !self.settle()? {
             return Ok(false);
         }
-        let names: Vec<&str> = self.keys.in_order().collect();
-        let call = evaluate("EVALSHA", RESTORE.sha1, &names, &page);
-        // What cannot be sent is sent again where its reply is wanted.
-        _ = self.store.servers.send(self.keys.slot(), &call);
-        self.under_way = Some(page);
+        let call = Call::script(&RESTORE, self.keys.in_order(), page).idempotent().recovered_by(Recovery::SameCall);
+        self.under_way = Some(self.store.servers.send_ahead(call));
         Ok(true)
     }
 
-    /// Waits for the reply to what was sent. If it does not come, or is not what was wanted, the page is sent again: it says
-    /// what should be.
+    /// Waits for the reply to what was sent.
     fn settle(&mut self) -> Result<bool, StoreError> {
         let Some(page) = self.under_way.take() else { return Ok(true) };
-        let value = match self.store.servers.receive_sent() {
-            Some(Ok(value)) => value,
-            _ => {
-                let names: Vec<&str> = self.keys.in_order().collect();
-                self.store.servers.run(&RESTORE, &names, Again::Safe, Some(Settle::SameCall), |_| page.clone())?
-            }
-        };
-        Ok(done(value)? == Restored::Done)
+        Ok(done(self.store.servers.finish(page)?)? == Restored::Done)
     }
 }
 

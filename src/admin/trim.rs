@@ -5,7 +5,7 @@
 use redis::Value;
 
 use crate::audit::ledger_state::LedgerState;
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
 use crate::model::ledger::checkpoint::Checkpoint;
@@ -14,12 +14,12 @@ use crate::model::status::Status;
 use crate::model::status::{call_code::STALE, call_code::UNREAD};
 use crate::model::time::Millis;
 use crate::read::checkpoint::pages;
-use crate::redis::call::Again;
+use crate::redis::call::{Call, RetrySafety};
 use crate::script::TRIM;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
-use crate::store::scan::throttle::Throttle;
+use crate::store::throttle::Throttle;
 
 /// What can be removed of a ledger.
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Store {
             None => 0,
         };
         // Nobody is in a hurry here.
-        self.throttle = Throttle::gentle();
+        self.throttle = Throttle::gentle(self.servers.system());
         self.fold(&keys.ledger, &mut state, from.previous())?;
         let whole = trim.epoch.parse().is_ok_and(|epoch| state.is_whole(epoch));
         if let Some((id, why)) = state.unreadable.pop() {
@@ -155,7 +155,7 @@ impl Store {
         // A change of a shard's total that a cut left looks for its entry behind one that may go now.
         self.finish_change(activity, &trim.epoch)?;
         self.clear(&keys, &trim.epoch)?;
-        let name = uuid::Uuid::now_v7().to_string();
+        let name = self.servers.system().unique_id().to_string();
         let pages = pages(&sums.state);
         let count = pages.len().to_string();
         for (number, page) in pages.into_iter().enumerate() {
@@ -213,13 +213,9 @@ impl Store {
         number: usize,
         page: Vec<u8>,
     ) -> Result<bool, StoreError> {
-        let names: Vec<&str> = keys.in_order().collect();
-        let number = number.to_string();
-        let settle = Some(Settle::SameCall);
-        let value = self.servers.run(&TRIM, &names, Again::Safe, settle, |_| {
-            vec![b"page".to_vec(), epoch.into(), name.into(), number.clone().into_bytes(), page.clone()]
-        })?;
-        Ok(done(value)?.is_some())
+        let arguments = [b"page".to_vec(), epoch.into(), name.into(), number.to_string().into_bytes(), page];
+        let call = Call::script(&TRIM, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+        Ok(done(self.servers.call(&call)?)?.is_some())
     }
 
     /// Removes the pages of a draft.
@@ -234,12 +230,10 @@ impl Store {
     }
 
     fn trim(&mut self, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value, StoreError> {
-        let names: Vec<&str> = keys.in_order().collect();
-        let settle = Some(Settle::SameCall);
-        let again = if step == "plan" { Again::Reads } else { Again::Safe };
-        self.servers.run(&TRIM, &names, again, settle, |_| {
-            [step.to_owned(), epoch.to_owned()].into_iter().chain(more.iter().cloned()).collect()
-        })
+        let safety = if step == "plan" { RetrySafety::ReadOnly } else { RetrySafety::Idempotent };
+        let arguments = [step, epoch].into_iter().chain(more.iter().map(String::as_str));
+        let call = Call::script(&TRIM, keys.in_order(), arguments).with_safety(safety);
+        self.servers.call(&call.recovered_by(Recovery::SameCall))
     }
 }
 

@@ -5,6 +5,12 @@
 //! (`engine`) owns connections, clocks and counts. `batch` alone has no clients of its own: it is what applies files of
 //! orders (`batch`).
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::iter_over_hash_type,
+    reason = "it measures real servers, and is not simulated"
+)]
+
 mod batch;
 mod engine;
 mod made;

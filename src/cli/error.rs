@@ -1,7 +1,7 @@
 //! Every error that can end a command, and what each means to the user: its exit code and the next step.
 
 use crate::error::StoreError;
-use crate::error::{CertificateFault, SentinelFault, ServerKind, Settle, TlsFault};
+use crate::error::{CertificateFault, Recovery, SentinelFault, ServerKind, TlsFault};
 use crate::redis::embedded::EmbeddedError;
 
 use crate::cli::failure::{Exit, Failure};
@@ -149,7 +149,7 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
             );
             return (Exit::Unknown, Some(advice));
         }
-        StoreError::Unknown { settle, .. } => return (Exit::Unknown, settle.as_ref().map(advice_to_settle)),
+        StoreError::Unknown { recovery, .. } => return (Exit::Unknown, recovery.as_ref().map(advice_to_recover)),
         StoreError::OtherLimit { .. } => {
             (Exit::Usage, "leave `--per-user-limit` out, or change the limit by `preheat --update`")
         }
@@ -176,13 +176,13 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
     (exit, Some(advice.to_owned()))
 }
 
-fn advice_to_settle(settle: &Settle) -> String {
-    match settle {
-        Settle::SameRequest(id) => {
+fn advice_to_recover(recovery: &Recovery) -> String {
+    match recovery {
+        Recovery::SameRequest(id) => {
             format!("send the same command again with `--request {id}`: it changes nothing if it was applied")
         }
-        Settle::SameCall => "send the same command again: what was applied is not applied twice".to_owned(),
-        Settle::Inspect(activity) => {
+        Recovery::SameCall => "send the same command again: what was applied is not applied twice".to_owned(),
+        Recovery::Inspect(activity) => {
             format!("look at it with `seckill inspect {activity}` before anything is sent again")
         }
     }

@@ -1,5 +1,10 @@
 //! The command line: parsed, completed from the environment, with its help and corrections.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::iter_over_hash_type,
+    reason = "it is the process itself, and is not simulated"
+)]
 // Doc comments of arguments are their help.
 #![allow(rustdoc::invalid_html_tags)]
 

@@ -51,7 +51,7 @@ pub enum StoreError {
     #[error(
         "the connection to `{server}` broke after the write was sent, and it could not be settled whether it happened: {why}"
     )]
-    Unknown { server: String, why: String, settle: Option<Settle> },
+    Unknown { server: String, why: String, recovery: Option<Recovery> },
     /// Some items of an order of several slots are decided, and others cannot be now.
     #[error("the order is not settled: {why}")]
     Unsettled { request: String, why: String },
@@ -156,7 +156,7 @@ pub enum CertificateFault {
 
 /// How to find out what became of a write whose reply was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settle {
+pub enum Recovery {
     /// Send the same order with this request id: it is applied at most once.
     SameRequest(String),
     /// Make the same call: what was applied is not applied twice.
@@ -216,12 +216,13 @@ impl ServerKind {
     }
 
     /// Whether nothing ran and somebody may be about to correct it: a run that can wait sends again.
-    pub fn may_pass(self) -> bool {
-        matches!(self, Self::ReadOnly | Self::OutOfMemory | Self::Misconfigured | Self::NoReplicas) || self.passes()
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::OutOfMemory | Self::Misconfigured | Self::NoReplicas)
+            || self.is_transient()
     }
 
     /// Whether nothing ran, so that waiting and sending again is safe and may help.
-    pub fn passes(self) -> bool {
+    pub fn is_transient(self) -> bool {
         matches!(self, Self::Loading | Self::Busy | Self::Moving | Self::ClusterDown)
     }
 }
@@ -306,12 +307,17 @@ impl StoreError {
     }
 
     /// Whether the server is there but cannot serve right now, and nothing ran.
-    pub fn passes(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Server { kind, .. } => kind.passes(),
+            Self::Server { kind, .. } => kind.is_transient(),
             Self::Sentinel(fault) => matches!(fault, SentinelFault::Failover { .. }),
             _ => false,
         }
+    }
+
+    /// Whether the server refused one call for good, so that others may well be served.
+    pub(crate) fn is_of_call(&self) -> bool {
+        matches!(self, Self::Server { .. } | Self::Permission { .. } | Self::OtherLimit { .. }) && !self.is_transient()
     }
 
     /// Whether the server refused it before anything was changed.

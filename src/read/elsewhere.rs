@@ -6,7 +6,8 @@ use redis::Value;
 
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
-use crate::redis::call::several::Unanswered;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::CallFailure;
 use crate::script::keys::Keys;
 use crate::store::Store;
 
@@ -18,14 +19,14 @@ impl Store {
         if self.servers.is_cluster() {
             return Vec::new();
         }
-        let mut commands = Vec::with_capacity(activities.len() * others.len());
+        let mut calls = Vec::with_capacity(activities.len() * others.len());
         for activity in activities {
             for layout in &others {
                 let keys = Keys::of(*layout, activity);
-                commands.push((None, redis::cmd("EXISTS").arg(keys.stock).arg(keys.meta).to_owned()));
+                calls.push(Call::keyless(redis::cmd("EXISTS").arg(keys.stock).arg(keys.meta)));
             }
         }
-        let found: Result<Vec<Value>, Unanswered> = self.servers.each_reply(&commands).into_iter().collect();
+        let found: Result<Vec<Value>, CallFailure> = self.servers.fan_out(&calls, None).into_iter().collect();
         let Ok(found) = found else { return Vec::new() };
         let exists = |value: &Value| matches!(value, Value::Int(count) if *count > 0);
         let layouts = |found: &[Value]| {
@@ -41,7 +42,7 @@ impl Store {
         if self.servers.is_cluster() {
             return false;
         }
-        let role = self.servers.each_reply(&[(None, redis::cmd("ROLE"))]).pop();
+        let role = self.servers.fan_out(&[Call::keyless(&redis::cmd("ROLE"))], None).pop();
         matches!(role, Some(Ok(Value::Array(role))) if role.first() == Some(&Value::BulkString(b"slave".to_vec())))
     }
 

@@ -8,6 +8,7 @@ use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::ledger::{Entry, EntryId};
 use crate::model::time::Millis;
 use crate::read::stats::GroupStats;
+use crate::redis::call::Call;
 use crate::script::reply::Reply;
 use crate::script::reply::entry;
 use crate::store::Store;
@@ -59,9 +60,9 @@ impl Store {
                 }
                 _ => redis::cmd("XPENDING").arg(&feed.key).arg(&feed.stats.name).to_owned(),
             };
-            (feed.key.clone(), command)
+            Call::command(&feed.key, &command)
         });
-        let values = self.servers.read_each(calls.collect())?;
+        let values = self.servers.read_all(&calls.collect::<Vec<_>>())?;
         for (feed, value) in feeds.iter_mut().zip(values) {
             let Value::Array(parts) = value else { continue };
             let first = match feed.stats.pending {
@@ -83,10 +84,10 @@ impl Store {
             let keys = self.keys(activity);
             let mut command = redis::cmd("EVAL");
             command.arg(ENTRIES).arg(2).arg(&keys.ledger).arg(&keys.meta);
-            (keys.ledger, command)
+            Call::command(&keys.ledger, &command)
         });
         let reply = Reply::of_command("EVAL");
-        let values = self.servers.read_each(calls.collect())?.into_iter();
+        let values = self.servers.read_all(&calls.collect::<Vec<_>>())?.into_iter();
         values
             .map(|value| {
                 let Value::Array(parts) = value else { return Ok(None) };
@@ -108,10 +109,10 @@ impl Store {
             let key = self.keys(activity).ledger;
             let mut command = redis::cmd("XREVRANGE");
             command.arg(&key).arg(end.to_string()).arg("-").arg("COUNT").arg(count);
-            (key, command)
+            Call::command(&key, &command)
         });
         let reply = Reply::of_command("XREVRANGE");
-        let values = self.servers.read_each(calls.collect())?.into_iter();
+        let values = self.servers.read_all(&calls.collect::<Vec<_>>())?.into_iter();
         values.map(|value| reply.array(value)?.into_iter().map(|value| entry(&reply, value)).collect()).collect()
     }
 }

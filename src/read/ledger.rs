@@ -1,5 +1,6 @@
 //! The ledger, read in pages from the oldest entry on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
@@ -8,8 +9,8 @@ use crate::audit::ledger_state::LedgerState;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::ledger::{Entry, EntryId};
-use crate::model::slot::{common_slot, slot};
-use crate::redis::call::several::Unanswered;
+use crate::model::slot::common_slot;
+use crate::redis::call::Call;
 use crate::script::reply::{Reply, entry};
 use crate::store::Store;
 
@@ -44,7 +45,7 @@ impl Store {
     pub fn ledger_news(&mut self, positions: &[(ActivityId, EntryId)]) -> Result<Vec<(usize, Vec<Entry>)>, StoreError> {
         let keys: Vec<String> = positions.iter().map(|(activity, _)| self.keys(activity).ledger).collect();
         if keys.is_empty() {
-            std::thread::sleep(MOST_BLOCK);
+            self.servers.system().sleep(MOST_BLOCK);
             return Ok(Vec::new());
         }
         if self.must_poll(&keys)? {
@@ -119,7 +120,7 @@ impl Store {
     pub fn group_news(&mut self, activities: &[ActivityId], group: &str) -> Result<Vec<usize>, StoreError> {
         let keys: Vec<String> = activities.iter().map(|activity| self.keys(activity).ledger).collect();
         if keys.is_empty() {
-            std::thread::sleep(MOST_BLOCK);
+            self.servers.system().sleep(MOST_BLOCK);
             return Ok(Vec::new());
         }
         if self.must_poll(&keys)? {
@@ -171,21 +172,16 @@ impl Store {
         keys: &[String],
         command: impl Fn(usize) -> Cmd,
     ) -> Result<Vec<(usize, Vec<Named>)>, StoreError> {
-        let commands: Vec<_> = (0..keys.len()).map(|nth| (Some(slot(keys[nth].as_bytes())), command(nth))).collect();
+        let calls: Vec<Call> = keys.iter().enumerate().map(|(nth, key)| Call::command(key, &command(nth))).collect();
         let mut news = Vec::new();
-        for (nth, answer) in self.servers.each_reply(&commands).into_iter().enumerate() {
-            let value = match answer {
-                Ok(value) => value,
-                Err(Unanswered::Refused(error)) => return Err(error),
-                Err(Unanswered::NotRun | Unanswered::Lost(_)) => self.servers.command(&keys[nth], &commands[nth].1)?,
-            };
+        for (nth, value) in self.servers.read_all(&calls)?.into_iter().enumerate() {
             let entries: Vec<Named> = streams(what, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
             if !entries.is_empty() {
                 news.push((nth, entries));
             }
         }
         if news.is_empty() {
-            std::thread::sleep(MOST_BLOCK / 2);
+            self.servers.system().sleep(MOST_BLOCK / 2);
         }
         Ok(news)
     }
@@ -195,44 +191,76 @@ impl Store {
         (self.servers.target().timeout / 2).min(MOST_BLOCK).as_millis().max(1)
     }
 
-    /// Adds to a state all entries up to one. While a page is added, the next one is under way.
+    /// Adds to a state all entries up to one.
     ///
     /// # Errors
     /// Any of [`StoreError`].
     pub(crate) fn fold(&mut self, key: &str, state: &mut LedgerState, upto: EntryId) -> Result<(), StoreError> {
+        self.each_entry_of(key, state.end, upto, |entry| {
+            state.add(entry);
+            true
+        })
+    }
+
+    /// Gives each entry behind one and up to another, oldest first, until `each` returns false.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn each_entry(
+        &mut self,
+        activity: &ActivityId,
+        after: EntryId,
+        upto: EntryId,
+        mut each: impl FnMut(&Entry) -> bool,
+    ) -> Result<(), StoreError> {
+        let (key, stop) = (self.keys(activity).ledger, Arc::clone(&self.stop));
+        self.each_entry_of(&key, after, upto, |entry| !stop() && each(entry))
+    }
+
+    /// The same for the ledger with this key. While a page is given, the next one is under way.
+    fn each_entry_of(
+        &mut self,
+        key: &str,
+        mut after: EntryId,
+        upto: EntryId,
+        mut each: impl FnMut(&Entry) -> bool,
+    ) -> Result<(), StoreError> {
         let reply = Reply::of_command("XRANGE");
-        let of_key = Some(slot(key.as_bytes()));
         // Entries hold one order or hundreds: their weight, not their number, makes a page.
         let mut count = 20;
-        let mut asked = false;
-        while state.end < upto {
-            let after = |end: EntryId, count: usize| {
-                let mut command = redis::cmd("XRANGE");
-                command.arg(key).arg(format!("({end}")).arg(upto.to_string()).arg("COUNT").arg(count);
-                command
-            };
-            let under_way = if asked { self.servers.receive().ok() } else { None };
-            let value = match under_way {
-                Some(value) => value,
-                None => {
-                    self.throttle.wait();
-                    self.servers.command(key, &after(state.end, count))?
-                }
-            };
-            self.throttle.took();
-            let page = reply.array(value)?.into_iter().map(|value| entry(&reply, value));
-            let page: Vec<Entry> = page.collect::<Result<_, _>>()?;
-            let Some(last) = page.last() else { break };
-            let orders: usize = page.iter().filter_map(|entry| entry.users.as_ref()).map(Vec::len).sum();
-            count = (PAGE_BYTES / (orders / page.len()).max(1)).clamp(20, MOST_PAGE);
-            asked = last.id < upto && {
+        let page = |after: EntryId, count: usize| {
+            let mut command = redis::cmd("XRANGE");
+            command.arg(key).arg(format!("({after}")).arg(upto.to_string()).arg("COUNT").arg(count);
+            Call::command(key, &command)
+        };
+        let mut under_way = None;
+        while after < upto {
+            let ahead = under_way.take().unwrap_or_else(|| {
                 self.throttle.wait();
-                self.servers.send(of_key, &after(last.id, count)).is_ok()
-            };
-            page.iter().for_each(|entry| state.add(entry));
+                self.servers.send_ahead(page(after, count))
+            });
+            let entries = reply.array(self.servers.finish(ahead)?)?.into_iter().map(|value| entry(&reply, value));
+            self.throttle.took();
+            let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+            let Some(last) = entries.last() else { break };
+            (after, count) = (last.id, page_size(&entries));
+            if after < upto {
+                self.throttle.wait();
+                under_way = Some(self.servers.send_ahead(page(after, count)));
+            }
+            if !entries.iter().all(&mut each) {
+                break;
+            }
         }
-        Ok(())
+        // What was sent must be read before anything else.
+        under_way.map_or(Ok(()), |ahead| self.servers.finish(ahead).map(|_| ()))
     }
+}
+
+/// How many entries the next page of a ledger asks for.
+fn page_size(page: &[Entry]) -> usize {
+    let orders: usize = page.iter().filter_map(|entry| entry.users.as_ref()).map(Vec::len).sum();
+    (PAGE_BYTES / (orders / page.len().max(1)).max(1)).clamp(20, MOST_PAGE)
 }
 
 /// Asks for the next entries of a ledger after one.

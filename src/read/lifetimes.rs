@@ -6,6 +6,7 @@ use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
+use crate::redis::call::Call;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
@@ -44,8 +45,8 @@ impl Store {
             keys.into_iter().map(|key| (Some(activity.clone()), key)).collect::<Vec<_>>()
         };
         let keys: Vec<_> = std::iter::once(index).chain(activities.iter().flat_map(of_activity)).collect();
-        let calls = keys.iter().map(|(_, key)| (key.clone(), redis::cmd("PTTL").arg(key).to_owned())).collect();
-        let values = self.servers.read_each(calls)?;
+        let calls: Vec<Call> = keys.iter().map(|(_, key)| Call::command(key, redis::cmd("PTTL").arg(key))).collect();
+        let values = self.servers.read_all(&calls)?;
         keys.into_iter()
             .zip(values)
             .map(|((activity, key), value)| {

@@ -11,8 +11,7 @@ use crate::model::number::whole;
 use crate::model::order::{Bought, Corrupt};
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::call::several::Unanswered;
-use crate::redis::call::{Again, evaluate};
+use crate::redis::call::Call;
 use crate::script::SNAPSHOT;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -37,11 +36,7 @@ impl Store {
         users: &[UserId],
     ) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
         let keys = self.keys(activity);
-        let names: Vec<&str> = keys.in_order().collect();
-        let kind = self.kind();
-        let value = self.servers.run(&SNAPSHOT, &names, Again::Reads, None, |_| {
-            std::iter::once(kind.clone()).chain(users.iter().map(|user| user.as_str().to_owned())).collect()
-        })?;
+        let value = self.servers.call(&self.snapshot_call(&keys, users))?;
         snapshot(activity, value, &keys)
     }
 
@@ -50,26 +45,15 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn snapshots(&mut self, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
-        let Some((first, rest)) = activities.split_first() else { return Ok(Vec::new()) };
-        // The first call loads the script if the server lost it; a pipeline could not.
-        let mut all = vec![self.snapshot(first)?];
-        for chunk in rest.chunks(500) {
-            let keys: Vec<Keys> = chunk.iter().map(|activity| self.keys(activity)).collect();
-            let call = |keys: &Keys| {
-                let names: Vec<&str> = keys.in_order().collect();
-                (keys.slot(), evaluate("EVALSHA", SNAPSHOT.sha1, &names, &[self.kind()]))
-            };
-            let calls: Vec<_> = keys.iter().map(call).collect();
-            for ((activity, keys), answer) in chunk.iter().zip(&keys).zip(self.servers.each_reply(&calls)) {
-                all.push(match answer {
-                    Ok(value) => snapshot(activity, value, keys)?.0,
-                    Err(Unanswered::Refused(error)) => return Err(error),
-                    // Another node, or one without the script.
-                    Err(Unanswered::NotRun | Unanswered::Lost(_)) => self.snapshot(activity)?,
-                });
-            }
-        }
-        Ok(all)
+        let keys: Vec<Keys> = activities.iter().map(|activity| self.keys(activity)).collect();
+        let calls: Vec<Call> = keys.iter().map(|keys| self.snapshot_call(keys, &[])).collect();
+        let values = self.servers.read_all(&calls)?.into_iter().zip(activities).zip(&keys);
+        values.map(|((value, activity), keys)| Ok(snapshot(activity, value, keys)?.0)).collect()
+    }
+
+    fn snapshot_call(&self, keys: &Keys, users: &[UserId]) -> Call {
+        let users = users.iter().map(|user| user.as_str().to_owned());
+        Call::script(&SNAPSHOT, keys.in_order(), std::iter::once(self.kind()).chain(users))
     }
 }
 

@@ -7,4 +7,8 @@ pub mod connect;
 pub mod connection;
 pub mod embedded;
 pub(crate) mod pipeline;
+pub(crate) mod scan;
 pub(crate) mod sentinel;
+#[doc(hidden)]
+pub mod system;
+pub(crate) mod tls;

@@ -153,7 +153,7 @@ fn open_primary(target: &Target) -> Result<Connection, StoreError> {
 
 /// Whether a server that a sentinel named may be replaced any moment.
 fn is_of_failover(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unreachable { .. } | StoreError::Timeout { .. }) || error.passes()
+    matches!(error, StoreError::Unreachable { .. } | StoreError::Timeout { .. }) || error.is_transient()
 }
 
 #[cfg(test)]

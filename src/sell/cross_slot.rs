@@ -12,15 +12,15 @@ use crate::model::number::Quantity;
 use crate::model::order::hold::{LeftHold, Settled, Step};
 use crate::model::order::{MultiOrder, MultiOutcome, Outcome};
 use crate::model::status::Status;
-use crate::redis::call::Again;
-use crate::redis::call::covered::SafeCall;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
 use crate::script::keys::Keys;
 use crate::script::sha1::sha1_hex;
 use crate::script::{HOLD, SETTLE};
 use crate::sell::multi_orders::spread;
 use crate::sell::orders::user_text;
 use crate::sell::sharded::send::Wanted;
-use crate::sell::single::{SingleCall, SingleReply, same_request};
+use crate::sell::single::{Modes, SingleCall, SingleReply, same_request};
 use crate::store::Store;
 
 /// How long the items are held at least, so that a failover does not end an order.
@@ -171,7 +171,7 @@ impl Store {
         let Some(primary) = primary else { return Ok(None) };
         self.find_replicas()?;
         let keys = self.keys(&primary);
-        let decided = self.settle_covered(&keys, &request, "abort", name)?;
+        let decided = self.settle_replicated(&keys, &request, "abort", name)?;
         if primary == *activity {
             return Ok(Some((Step::Release, decided)));
         }
@@ -182,7 +182,7 @@ impl Store {
         let step = if is_bought { Step::Confirm } else { Step::Release };
         let keys = self.keys(activity);
         let name_of_step = if is_bought { "confirm" } else { "abort" };
-        Ok(Some((step, self.settle_covered(&keys, &request, name_of_step, name)?)))
+        Ok(Some((step, self.settle_replicated(&keys, &request, name_of_step, name)?)))
     }
 
     /// Whether a reset removed this shard, with all that was bought there: it never says how an order was decided, and nothing is
@@ -194,9 +194,10 @@ impl Store {
     /// Holds all items side by side, each at its home. What became of one without a reply, the same call replies.
     fn hold_all(&mut self, order: &CrossSlotOrder<'_>) -> Vec<Option<Value>> {
         let items = order.items.iter().enumerate();
-        let calls: Vec<SafeCall> = items.map(|(at, item)| self.hold_call_of(order, at).first(&item.keys)).collect();
-        let patience = self.servers.target().timeout / 2;
-        self.servers.try_side_by_side(&calls, Some(patience))
+        let call = |(at, item): (usize, &Item)| self.hold_call_of(order, at).call(&item.keys, Modes::UNKEPT);
+        let calls: Vec<Call> = items.map(call).collect();
+        let wait = ReplicaWait::for_one(self.servers.target().timeout / 2);
+        self.servers.fan_out(&calls, Some(wait)).into_iter().map(Result::ok).collect()
     }
 
     fn hold_call_of(&self, order: &CrossSlotOrder<'_>, at: usize) -> SingleCall {
@@ -226,10 +227,10 @@ impl Store {
         if dry_run {
             return Ok(self.send_home(&item.activity, Some(user.as_bytes()), &call, wanted, true)?.outcome);
         }
-        let safe = call.first(&item.keys);
+        let unkept = call.call(&item.keys, Modes::UNKEPT);
         let value = match reply {
             Some(value) => value,
-            None => self.run_until_covered(&safe, request)?,
+            None => self.replicated_item(&unkept, request)?,
         };
         // It was reset since somebody asked for its shards.
         if item.home == item.activity && self.learn(&item.activity, &call, &value)? {
@@ -241,7 +242,7 @@ impl Store {
         }
         // With units of other shards; what came of it, the same call replies.
         self.send_home(&item.activity, Some(user.as_bytes()), &call, wanted, false)?;
-        Ok(call.read(self.run_until_covered(&safe, request)?, &item.keys)?.outcome)
+        Ok(call.read(self.replicated_item(&unkept, request)?, &item.keys)?.outcome)
     }
 
     /// The commit: whatever happens afterwards, the order is bought.
@@ -283,57 +284,44 @@ impl Store {
     }
 
     fn settle_primary(&mut self, order: &CrossSlotOrder<'_>, step: &str) -> Result<Settled, StoreError> {
-        self.settle_covered(&order.items[order.primary].keys, &order.order.request, step, &order.name())
+        self.settle_replicated(&order.items[order.primary].keys, &order.order.request, step, &order.name())
     }
 
     /// Ends the other items as the primary was decided, side by side: what each of them has become.
     fn settle_others(&mut self, order: &CrossSlotOrder<'_>, step: &str) -> Result<Vec<(usize, Settled)>, StoreError> {
         let request = &order.order.request;
         let others: Vec<usize> = order.others().collect();
-        let arguments = self.settle_arguments(request, step, &order.name());
-        let call = |at: &usize| SafeCall::new(&SETTLE, order.items[*at].keys.all(), arguments.clone());
-        let calls: Vec<SafeCall> = others.iter().map(call).collect();
-        let replies = self.servers.try_side_by_side(&calls, None);
-        let mut all = Vec::with_capacity(others.len());
-        for (at, reply) in others.into_iter().zip(replies) {
-            let keys = &order.items[at].keys;
-            let value = match reply {
-                Some(value) => value,
-                None => {
-                    let names: Vec<&str> = keys.all().collect();
-                    let again = Some(same_request(request));
-                    self.servers.run(&SETTLE, &names, Again::Safe, again, |_| arguments.clone())?
-                }
-            };
-            all.push((at, settled(value, keys)?));
-        }
-        Ok(all)
+        let name = order.name();
+        let calls: Vec<Call> =
+            others.iter().map(|at| self.settle_call(&order.items[*at].keys, request, step, &name)).collect();
+        let answers = others.into_iter().zip(self.servers.call_all(&calls));
+        answers.map(|(at, answer)| Ok((at, settled(answer?.value, &order.items[at].keys)?))).collect()
     }
 
-    fn settle_covered(
+    fn settle_replicated(
         &mut self,
         keys: &Keys,
         request: &RequestId,
         step: &str,
         order: &str,
     ) -> Result<Settled, StoreError> {
-        let call = SafeCall::new(&SETTLE, keys.all(), self.settle_arguments(request, step, order));
-        settled(self.run_until_covered(&call, request)?, keys)
+        let call = self.settle_call(keys, request, step, order);
+        settled(self.replicated_item(&call, request)?, keys)
     }
 
-    fn settle_arguments(&self, request: &RequestId, step: &str, order: &str) -> Vec<String> {
-        [&self.kind(), &self.operator, request.as_str(), step, order].map(str::to_owned).to_vec()
+    fn settle_call(&self, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
+        let arguments = [&self.kind(), &self.operator, request.as_str(), step, order].map(str::to_owned);
+        Call::script(&SETTLE, keys.all(), arguments).idempotent().recovered_by(same_request(request))
     }
 
     /// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
-    fn run_until_covered(&mut self, call: &SafeCall, request: &RequestId) -> Result<Value, StoreError> {
+    fn replicated_item(&mut self, call: &Call, request: &RequestId) -> Result<Value, StoreError> {
         let at_most = SHORTEST_HOLD.max(self.servers.target().timeout * 3);
-        let settle = same_request(request);
-        let mut value = self.servers.run_until_covered(call, &settle, Duration::ZERO)?;
+        let mut value = self.servers.call_until_replicated(call, Duration::ZERO)?;
         if value.is_none() {
             // Whoever was known to have a replica may have lost it.
             self.servers.look_for_replicas()?;
-            value = self.servers.run_until_covered(call, &settle, at_most)?;
+            value = self.servers.call_until_replicated(call, at_most)?;
         }
         value.ok_or_else(|| unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
     }

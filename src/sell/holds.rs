@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use redis::Value;
 
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, StoredUser, UserId};
 use crate::model::number::signed;
@@ -12,7 +12,7 @@ use crate::model::order::hold::{Expired, HoldRecord, HoldState, LeftHold, OpenCo
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::call::Again;
+use crate::redis::call::Call;
 use crate::script::SETTLE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -68,14 +68,9 @@ impl Store {
     /// Expires a page of the overdue holds of an activity, or of one shard.
     fn expire_one(&mut self, activity: &ActivityId, reason: Option<&str>, dry_run: bool) -> Result<Expiry, StoreError> {
         let keys = self.keys(activity);
-        let names: Vec<&str> = keys.all().collect();
-        let first = [self.kind(), self.operator.clone(), AT_ONCE.to_string(), "expire".to_owned(), String::new()];
         // What a call that was lost has expired is not overdue for the next.
-        let (again, modes) = (if dry_run { Again::Reads } else { Again::Safe }, Modes::of_activity(dry_run));
-        let value = self.servers.run(&SETTLE, &names, again, Some(Settle::SameCall), |attempt| {
-            let rest = [modes.of(attempt).to_owned(), reason.unwrap_or_default().to_owned()];
-            first.iter().cloned().chain(rest).collect::<Vec<String>>()
-        })?;
+        let value =
+            self.settle_many(&keys, (AT_ONCE.to_string(), "expire"), Some(reason.unwrap_or_default()), dry_run)?;
         let reply = Reply::of(&SETTLE);
         let values = reply.array(value)?;
         let status = reply.status(values.first())?;
@@ -114,12 +109,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub fn recount(&mut self, activity: &ActivityId, most: u64, dry_run: bool) -> Result<Recounted, StoreError> {
         let keys = self.keys(activity);
-        let names: Vec<&str> = keys.all().collect();
-        let first = [self.kind(), self.operator.clone(), most.to_string(), "recount".to_owned(), String::new()];
-        let (again, modes) = (if dry_run { Again::Reads } else { Again::Safe }, Modes::of_activity(dry_run));
-        let value = self.servers.run(&SETTLE, &names, again, Some(Settle::SameCall), |attempt| {
-            first.iter().cloned().chain([modes.of(attempt).to_owned()]).collect::<Vec<String>>()
-        })?;
+        let value = self.settle_many(&keys, (most.to_string(), "recount"), None, dry_run)?;
         let reply = Reply::of(&SETTLE);
         let values = reply.array(value)?;
         match reply.status(values.first())? {
@@ -139,6 +129,27 @@ impl Store {
             self.changed(activity);
         }
         Ok(Recounted::Counts(counts))
+    }
+
+    /// Calls a step of `settle` that is about many holds.
+    fn settle_many(
+        &mut self,
+        keys: &Keys,
+        (most, step): (String, &str),
+        reason: Option<&str>,
+        dry_run: bool,
+    ) -> Result<Value, StoreError> {
+        let modes = Modes::of_activity(dry_run);
+        let arguments = |mode: &str| {
+            let first =
+                [self.kind(), self.operator.clone(), most.clone(), step.to_owned(), String::new(), mode.to_owned()];
+            first.into_iter().chain(reason.map(str::to_owned)).map(String::into_bytes).collect::<Vec<_>>()
+        };
+        let call = Call::script(&SETTLE, keys.all(), arguments(modes.first))
+            .retried_with(arguments(modes.retry))
+            .with_safety(modes.safety())
+            .recovered_by(Recovery::SameCall);
+        self.servers.call(&call)
     }
 
     /// Gives each open hold of an activity, by deadline; with `overdue` those alone whose deadline is over by the server's clock.

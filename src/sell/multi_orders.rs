@@ -9,7 +9,7 @@ use crate::model::number::Quantity;
 use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::model::slot::common_slot;
 use crate::model::status::Status;
-use crate::redis::call::Again;
+use crate::redis::call::Call;
 use crate::script::MULTI_DEDUCT;
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
@@ -31,16 +31,19 @@ impl Store {
         if self.servers.is_cluster() && common_slot(&names).is_none() {
             return self.order_over_slots(order, dry_run);
         }
-        let (kind, by) = (self.kind(), self.operator.clone());
-        let again = if dry_run { Again::Reads } else { Again::Safe };
-        let value = self.servers.run(&MULTI_DEDUCT, &names, again, Some(same_request(&order.request)), |attempt| {
-            let mode = Modes::of_activity(dry_run).of(attempt);
-            let mut arguments = vec![kind.clone(), by.clone(), mode.to_owned()];
+        let modes = Modes::of_activity(dry_run);
+        let arguments = |mode: &str| {
+            let mut arguments = vec![self.kind(), self.operator.clone(), mode.to_owned()];
             arguments.extend([order.reason.clone().unwrap_or_default(), String::new()]);
             arguments.extend([user_text(order.user.as_ref()).to_owned(), order.request.to_string()]);
             arguments.extend(order.items.iter().map(|(_, quantity)| quantity.to_string()));
-            arguments
-        });
+            arguments.into_iter().map(String::into_bytes).collect::<Vec<_>>()
+        };
+        let call = Call::script(&MULTI_DEDUCT, names, arguments(modes.first))
+            .retried_with(arguments(modes.retry))
+            .with_safety(modes.safety())
+            .recovered_by(same_request(&order.request));
+        let value = self.servers.call(&call);
         // It is a cluster, which nobody said.
         if matches!(value, Err(StoreError::Server { kind: ServerKind::CrossSlot, .. })) {
             return self.order_over_slots(order, dry_run);

@@ -3,7 +3,7 @@
 //! An activity of which nothing is known is asked as if it had its units itself; one that is sharded replies its shards. So a plain
 //! order is one round trip, and an order of a sharded activity is two, or one if the shards are known.
 
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::id::{StoredUser, UserId};
 use crate::model::number::Quantity;
 use crate::model::order::hold::{Held, Hold, HoldEnd, Settled, Step};
@@ -82,7 +82,7 @@ impl Store {
         let user = end.user.as_ref().map(StoredUser::as_bytes);
         let arguments = [&kind, &self.operator, end.request.as_str(), end.step.name(), "", "", reason];
         let arguments: Vec<&[u8]> = arguments.into_iter().map(str::as_bytes).chain(user).collect();
-        let call = SingleCall::new(&SETTLE, Settle::SameCall, &arguments);
+        let call = SingleCall::new(&SETTLE, Recovery::SameCall, &arguments);
         // The hold says how many.
         let wanted = (end.step == Step::Confirm).then_some(Wanted { quantity: None, request: &end.request });
         let reply = self.send_home(&end.activity, user, &call, wanted, dry_run)?;

@@ -1,17 +1,15 @@
 //! One order as one call of its script, whichever activity has the units: what it sends, and how its reply is read.
 
-use std::cell::Cell;
-
 use redis::Value;
 
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::id::{ActivityId, RequestId, StoredUser};
 use crate::model::number::Quantity;
 use crate::model::order::{Corrupt, Outcome};
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::call::covered::SafeCall;
-use crate::redis::call::{Again, Try};
+use crate::redis::call::retry::Answer;
+use crate::redis::call::{Call, RetrySafety};
 use crate::script::Script;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -38,37 +36,35 @@ impl Modes {
     pub(crate) const SHARD: Self = Self { first: "first", retry: "borrow" };
     /// The same for what decides a first try, too.
     pub(crate) const BORROW: Self = Self { first: "borrow", retry: "borrow" };
+    /// A refusal need not be kept: a late duplicate may take units, and `expire` returns them.
+    pub(crate) const UNKEPT: Self = Self { first: "first", retry: "first" };
+
+    /// What sending a call in these modes again does.
+    pub(crate) fn safety(self) -> RetrySafety {
+        if self == Self::DRY { RetrySafety::ReadOnly } else { RetrySafety::Idempotent }
+    }
 
     /// Those of a call of which nobody else has units.
     pub(crate) fn of_activity(dry_run: bool) -> Self {
         if dry_run { Self::DRY } else { Self::FINAL }
     }
-
-    pub(crate) fn of(self, attempt: Try) -> &'static str {
-        match attempt {
-            Try::First => self.first,
-            Try::Retry => self.retry,
-        }
-    }
 }
 
-/// How to settle a request whose outcome is unknown.
-pub(crate) fn same_request(request: &RequestId) -> Settle {
-    Settle::SameRequest(request.to_string())
+/// How to find out what became of a request whose reply was lost.
+pub(crate) fn same_request(request: &RequestId) -> Recovery {
+    Recovery::SameRequest(request.to_string())
 }
 
 /// One call, whose arguments depend on its mode.
 pub(crate) struct SingleCall {
     pub(crate) script: &'static Script,
-    pub(crate) settle: Settle,
+    pub(crate) recovery: Recovery,
     /// With nothing in the place of the mode.
     arguments: Vec<Vec<u8>>,
     /// Whether empty arguments at the end are left out: each costs the server time.
     omits_empty: bool,
     /// The units of a hold, whose reply has its deadline in their place.
     held: Option<Quantity>,
-    /// Whether it may have been sent more than once.
-    was_broken: Cell<bool>,
 }
 
 /// The reply to one order.
@@ -109,9 +105,9 @@ impl SingleReply {
 
 impl SingleCall {
     /// A call with these arguments, of which that of the mode is empty.
-    pub(crate) fn new(script: &'static Script, settle: Settle, arguments: &[&[u8]]) -> Self {
+    pub(crate) fn new(script: &'static Script, recovery: Recovery, arguments: &[&[u8]]) -> Self {
         let arguments = arguments.iter().map(|argument| argument.to_vec()).collect();
-        Self { script, settle, arguments, omits_empty: false, held: None, was_broken: Cell::new(false) }
+        Self { script, recovery, arguments, omits_empty: false, held: None }
     }
 
     /// The same without empty arguments at the end.
@@ -136,19 +132,12 @@ impl SingleCall {
         Ok(reply)
     }
 
-    /// The same as something that may be sent any number of times.
-    pub(crate) fn safe(&self, keys: &Keys) -> SafeCall {
-        SafeCall::new(self.script, self.names(keys), self.arguments(Modes::BORROW.first))
-    }
-
-    /// The same, if a refusal need not be kept: a late duplicate may take units, and `expire` returns them.
-    pub(crate) fn first(&self, keys: &Keys) -> SafeCall {
-        SafeCall::new(self.script, self.names(keys), self.arguments(Modes::FINAL.first))
-    }
-
-    /// Whether it may have been sent more than once, so that a late copy may still come.
-    pub(crate) fn was_broken(&self) -> bool {
-        self.was_broken.get()
+    /// As it is sent to the activity with these keys.
+    pub(crate) fn call(&self, keys: &Keys, modes: Modes) -> Call {
+        Call::script(self.script, self.names(keys), self.arguments(modes.first))
+            .retried_with(self.arguments(modes.retry))
+            .with_safety(modes.safety())
+            .recovered_by(self.recovery.clone())
     }
 
     fn names<'k>(&self, keys: &'k Keys) -> Vec<&'k str> {
@@ -177,13 +166,9 @@ impl Store {
         activity: &ActivityId,
         modes: Modes,
     ) -> Result<Value, StoreError> {
-        let keys = self.keys(activity);
-        let again = if modes == Modes::DRY { Again::Reads } else { Again::Safe };
-        let settle = Some(call.settle.clone());
-        self.servers.run(call.script, &call.names(&keys), again, settle, |attempt| {
-            call.was_broken.set(call.was_broken() || attempt == Try::Retry);
-            call.arguments(modes.of(attempt))
-        })
+        let Answer { value, was_resent } = self.servers.answer(&call.call(&self.keys(activity), modes))?;
+        self.borrower.was_resent |= was_resent;
+        Ok(value)
     }
 }
 
@@ -199,16 +184,16 @@ mod tests {
 
     #[test]
     fn modes_are_those_of_the_headers() {
-        assert_eq!(Modes::of_activity(false).of(Try::First), "first");
-        assert_eq!(Modes::of_activity(false).of(Try::Retry), "retry");
-        assert_eq!(Modes::of_activity(true).of(Try::Retry), "dry");
+        let modes = |modes: Modes| (modes.first, modes.retry);
+        assert_eq!(modes(Modes::of_activity(false)), ("first", "retry"));
+        assert_eq!(modes(Modes::of_activity(true)), ("dry", "dry"));
     }
 
     #[test]
     fn only_what_is_needed_is_sent() {
         let call = |reason: &str, script| {
             let given = ["hash", "me", "7", "1", "r", "", reason, ""];
-            SingleCall::new(script, Settle::SameCall, &given.map(str::as_bytes))
+            SingleCall::new(script, Recovery::SameCall, &given.map(str::as_bytes))
         };
         let plain = call("", REFUND.of(crate::model::layout::Kind::Hash)).omitting_empty();
         assert_eq!(arguments(&plain, "first"), ["hash", "me", "7", "1", "r"]);

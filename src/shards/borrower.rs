@@ -4,8 +4,6 @@
 //! Fewer than `n` units existed at one instant if two looks, the second one begun after the first had ended, both find fewer in
 //! stock and in transit together, and no shard's ledger grew in between. Nothing less is a proof: units on their way are in no stock.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::thread::sleep;
 use std::time::Duration;
 
 use redis::Value;
@@ -40,8 +38,8 @@ pub(crate) struct ShardBorrower {
     layout: Layout,
     by: String,
     acks: PendingAcks,
-    /// Whether the order that was last sent with units may have been sent twice.
-    pub(crate) was_broken: bool,
+    /// Whether a copy of the order that is being decided may still come.
+    pub(crate) was_resent: bool,
 }
 
 /// Units that a transfer brought to the home: whether they are as many as were needed, and the order's reply.
@@ -52,7 +50,7 @@ struct Transferred {
 
 impl ShardBorrower {
     pub(crate) fn new(layout: Layout, by: String) -> Self {
-        Self { layout, by, acks: PendingAcks::default(), was_broken: false }
+        Self { layout, by, acks: PendingAcks::default(), was_resent: false }
     }
 
     /// The same for another connection.
@@ -114,7 +112,7 @@ impl ShardBorrower {
             }
             // Ids of units that have arrived would be counted as units in transit, here and by everybody who waits.
             self.ack_transfers(servers);
-            sleep(pause());
+            servers.system().sleep(pause(servers));
         }
     }
 
@@ -135,7 +133,7 @@ impl ShardBorrower {
                 return Ok(Some(sold_out));
             }
             request.check_time(|| "they are sold and returned too quickly to be counted".to_owned())?;
-            sleep(pause());
+            servers.system().sleep(pause(servers));
         }
     }
 
@@ -189,7 +187,7 @@ impl ShardBorrower {
             }
         };
         let credit = context.borrow(servers, &transfer, units, request.order)?;
-        self.was_broken |= credit.was_broken;
+        self.was_resent |= credit.was_resent;
         match credit.is_replicated {
             Ok(true) => self.acks.add(request.activity, donor, context.epoch, id),
             Ok(false) => {}
@@ -284,6 +282,6 @@ fn richest(views: &[ShardView], home: usize, but: &[usize]) -> Option<usize> {
 }
 
 /// 5 to 50 ms, so that those who wait for each other come at different times.
-fn pause() -> Duration {
-    Duration::from_millis(5 + RandomState::new().build_hasher().finish() % 46)
+fn pause(servers: &Servers) -> Duration {
+    Duration::from_millis(5 + servers.system().random() % 46)
 }

@@ -6,8 +6,7 @@ use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
-use crate::redis::call::several::Unanswered;
-use crate::redis::call::{Again, evaluate};
+use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
 use crate::script::PEEK;
 use crate::script::keys::Keys;
@@ -55,23 +54,8 @@ pub(crate) fn peek(
 ) -> Result<Vec<ShardView>, ShardFault> {
     let ids: Vec<ActivityId> = shards.ids(activity).collect();
     let keys: Vec<Keys> = ids.iter().map(|id| Keys::of(layout, id)).collect();
-    let calls: Vec<_> = keys
-        .iter()
-        .map(|keys| (keys.slot(), evaluate("EVALSHA", PEEK.sha1, &transfer_keys(keys), &[] as &[&str])))
-        .collect();
-    let mut views = Vec::with_capacity(ids.len());
-    for (keys, answer) in keys.iter().zip(servers.each_reply(&calls)) {
-        let value = match answer {
-            Ok(value) => value,
-            Err(Unanswered::Refused(error)) => return Err(error.into()),
-            // Another node, or one without the script.
-            Err(Unanswered::NotRun | Unanswered::Lost(_)) => {
-                servers.run(&PEEK, &transfer_keys(keys), Again::Reads, None, |_| Vec::<String>::new())?
-            }
-        };
-        views.push(view(value, keys)?);
-    }
-    Ok(views)
+    let calls: Vec<Call> = keys.iter().map(|keys| Call::script(&PEEK, transfer_keys(keys), [] as [&str; 0])).collect();
+    servers.read_all(&calls)?.into_iter().zip(&keys).map(|(value, keys)| view(value, keys)).collect()
 }
 
 /// Reads a reply.

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::error::Settle;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
-use crate::redis::call::covered::SafeCall;
+use crate::redis::call::Call;
+use crate::redis::system::System;
 
 /// A transfer that is older, by the donor's clock, was left by whoever began it.
 pub(crate) const STUCK: Duration = Duration::from_secs(5);
@@ -31,8 +31,10 @@ pub(crate) struct BorrowRequest<'a> {
     pub(crate) quantity: u64,
     /// Names the transfers.
     pub(crate) request: &'a str,
-    /// What is sent to the home together with the units, and how to settle it.
-    pub(crate) order: Option<(&'a SafeCall, &'a Settle)>,
+    /// What is sent to the home together with the units.
+    pub(crate) order: Option<&'a Call>,
+    /// By its clock.
+    pub(crate) system: &'a dyn System,
     /// When this began, and how long it may take.
     pub(crate) began: Instant,
     pub(crate) at_most: Duration,
@@ -44,9 +46,13 @@ impl BorrowRequest<'_> {
         self.shards.numbers()[self.home]
     }
 
+    fn lasted(&self) -> Duration {
+        self.system.now() - self.began
+    }
+
     /// The error for what ended before its time.
     pub(crate) fn failed(&self, why: String) -> StoreError {
-        let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.began.elapsed().as_millis()));
+        let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.lasted().as_millis()));
         StoreError::NoUnits { activity, waited, why }
     }
 
@@ -55,7 +61,7 @@ impl BorrowRequest<'_> {
     /// # Errors
     /// It did.
     pub(crate) fn check_time(&self, why: impl FnOnce() -> String) -> Result<(), StoreError> {
-        if self.began.elapsed() < self.at_most {
+        if self.lasted() < self.at_most {
             return Ok(());
         }
         let waited = humantime::format_duration(self.at_most).to_string();

@@ -5,17 +5,17 @@
 //! sold twice. An id may leave the donor's list only when a replica of the home has the `borrow`: else a failover there would
 //! lose the units, and nobody would look for them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::Settle;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::status::{Status, call_code};
-use crate::redis::call::covered::SafeCall;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
 use crate::redis::cluster::Servers;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -72,7 +72,7 @@ pub(crate) struct CreditReply {
     /// The reply to the order that followed in the same write, if one did.
     pub(crate) order: Option<Value>,
     /// Whether all that may have been sent more than once.
-    pub(crate) was_broken: bool,
+    pub(crate) was_resent: bool,
 }
 
 impl TransferContext<'_> {
@@ -81,7 +81,7 @@ impl TransferContext<'_> {
     }
 
     /// The call of `lend`.
-    pub(crate) fn lend_call(&self, request: &TransferRequest<'_>) -> SafeCall {
+    pub(crate) fn lend_call(&self, request: &TransferRequest<'_>) -> Call {
         let arguments = [
             self.by.to_owned(),
             request.id.to_owned(),
@@ -91,16 +91,16 @@ impl TransferContext<'_> {
             request.want.to_string(),
             request.finished.join(" "),
         ];
-        SafeCall::new(&LEND, transfer_keys(&self.keys(request.donor)), arguments)
+        Call::script(&LEND, transfer_keys(&self.keys(request.donor)), arguments).idempotent()
     }
 
     /// Asks a donor for units, and waits until a replica has what it wrote.
     pub(crate) fn lend(&self, servers: &mut Servers, request: &TransferRequest<'_>) -> Result<LendReply, ShardFault> {
-        let mut covered = servers.run_covered(&[self.lend_call(request)], self.patience, None)?;
+        let mut ack = servers.call_replicated(&[self.lend_call(request)], ReplicaWait::for_one(self.patience))?;
         let reply = Reply::of(&LEND);
-        let values = reply.array(covered.replies.pop().unwrap_or(Value::Nil))?;
+        let values = reply.array(ack.values.pop().unwrap_or(Value::Nil))?;
         match self.replied_status(&reply, &values, request.donor)? {
-            Status::Ok | Status::Replayed if !covered.is_covered => Ok(LendReply::Unreplicated),
+            Status::Ok | Status::Replayed if !ack.is_replicated() => Ok(LendReply::Unreplicated),
             Status::Ok | Status::Replayed => {
                 Ok(LendReply::Lent(reply.count(values.get(1))?.ok_or_else(|| reply.invalid(&values))?))
             }
@@ -109,31 +109,31 @@ impl TransferContext<'_> {
         }
     }
 
-    /// Gives the home units that were lent and that a replica of the donor has. An order may follow: `settle` is for the error
-    /// if its outcome stays unknown.
+    /// Gives the home units that were lent and that a replica of the donor has. An order may follow.
     pub(crate) fn borrow(
         &self,
         servers: &mut Servers,
         request: &TransferRequest<'_>,
         units: u64,
-        order: Option<(&SafeCall, &Settle)>,
+        order: Option<&Call>,
     ) -> Result<CreditReply, StoreError> {
         let numbers = [self.epoch, u64::from(request.donor), units].map(|number| number.to_string());
         let arguments = [self.by, request.id].map(str::to_owned).into_iter().chain(numbers);
-        let mut calls = vec![SafeCall::new(&BORROW, transfer_keys(&self.keys(request.home)), arguments)];
-        calls.extend(order.map(|(call, _)| call.clone()));
-        let covered = servers.run_covered(&calls, self.patience, order.map(|(_, settle)| settle))?;
-        let mut replies = covered.replies.into_iter();
+        let mut calls = vec![Call::script(&BORROW, transfer_keys(&self.keys(request.home)), arguments).idempotent()];
+        calls.extend(order.cloned());
+        let ack = servers.call_replicated(&calls, ReplicaWait::for_one(self.patience))?;
+        let (is_acknowledged, was_resent) = (ack.is_replicated(), ack.was_resent);
+        let mut replies = ack.values.into_iter();
         let reply = Reply::of(&BORROW);
         let values = reply.array(replies.next().unwrap_or(Value::Nil))?;
         let is_replicated = match self.replied_status(&reply, &values, request.home) {
-            Ok(Status::Ok | Status::Replayed) => Ok(covered.is_covered),
+            Ok(Status::Ok | Status::Replayed) => Ok(is_acknowledged),
             Ok(Status::RequestConflict) => return Err(reply.invalid(&values)),
             Ok(_) => Err(ShardFault::ListChanged),
             Err(ShardFault::Store(error)) => return Err(error),
             Err(fault) => Err(fault),
         };
-        Ok(CreditReply { is_replicated, order: replies.next(), was_broken: covered.was_broken })
+        Ok(CreditReply { is_replicated, order: replies.next(), was_resent })
     }
 
     /// The status that both scripts reply first, of an activity that was not reset and is not damaged.
@@ -151,7 +151,7 @@ impl TransferContext<'_> {
 /// Ids of transfers whose units are at their home for sure. They still have to leave the list of the donor: its next `lend`
 /// takes them out. By activity and donor, with the epoch that they belong to.
 #[derive(Debug, Default)]
-pub(crate) struct PendingAcks(HashMap<(ActivityId, u32), (u64, Vec<String>)>);
+pub(crate) struct PendingAcks(BTreeMap<(ActivityId, u32), (u64, Vec<String>)>);
 
 impl PendingAcks {
     /// Adds an id. Those of an older epoch are gone with it.
@@ -173,15 +173,12 @@ impl PendingAcks {
     pub(crate) fn send(&mut self, servers: &mut Servers, layout: Layout, by: &str) {
         let patience = patience(servers);
         let mut calls = Vec::new();
-        for ((activity, donor), (epoch, ids)) in self.0.drain() {
+        for ((activity, donor), (epoch, ids)) in std::mem::take(&mut self.0) {
             let context = TransferContext { layout, by, activity: &activity, epoch, patience };
             let request = TransferRequest { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
-            let slot = Keys::of(layout, &activity.shard(donor)).slot();
-            calls.push((slot, context.lend_call(&request).command()));
+            calls.push(context.lend_call(&request));
         }
-        if !calls.is_empty() {
-            drop(servers.each_reply(&calls));
-        }
+        drop(servers.fan_out(&calls, None));
     }
 }
 

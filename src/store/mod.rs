@@ -1,8 +1,9 @@
 //! A [`Store`] is the servers of one layout: what every room asks through.
 
+mod participants;
 pub(crate) mod replicas;
-pub(crate) mod scan;
 pub(crate) mod shards;
+pub(crate) mod throttle;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::redis::connect::Target;
 use crate::script::keys::Keys;
 use crate::shards::{Directory, ShardBorrower};
 use crate::store::replicas::Changes;
-use crate::store::scan::throttle::Throttle;
+use crate::store::throttle::Throttle;
 
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
@@ -40,7 +41,8 @@ impl Store {
     /// Nothing is sent before the first question. The ledger names the `operator` as who did it.
     pub fn new(target: Target, layout: Layout, operator: String) -> Self {
         let servers = Servers::new(target, layout);
-        let (throttle, changes, directory) = (Throttle::quick(), Changes::default(), Directory::default());
+        let (throttle, changes, directory) =
+            (Throttle::quick(servers.system()), Changes::default(), Directory::default());
         let borrower = ShardBorrower::new(layout, operator.clone());
         let (knows_replicas, stop) = (false, Arc::new(|| false));
         Self { servers, layout, operator, throttle, changes, directory, borrower, knows_replicas, stop }
@@ -57,7 +59,7 @@ impl Store {
     /// another.
     #[must_use]
     pub fn without_waiting_for_failover(mut self) -> Self {
-        self.servers.be_impatient();
+        self.servers.fail_fast();
         self
     }
 
@@ -80,8 +82,8 @@ impl Store {
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the login.
-    pub fn another(&self) -> Result<Self, StoreError> {
-        let mut other = self.sibling();
+    pub fn connect_new(&self) -> Result<Self, StoreError> {
+        let mut other = self.unconnected_copy();
         other.servers.connect_any()?;
         Ok(other)
     }
@@ -89,12 +91,12 @@ impl Store {
     /// A store of the same server, which is connected to when it is first asked. What one of the two changed, the other
     /// can wait for.
     #[must_use]
-    pub fn sibling(&self) -> Self {
+    pub fn unconnected_copy(&self) -> Self {
         Self {
-            servers: self.servers.another(),
+            servers: self.servers.unconnected_copy(),
             layout: self.layout,
             operator: self.operator.clone(),
-            throttle: Throttle::quick(),
+            throttle: Throttle::quick(self.servers.system()),
             changes: self.changes.clone(),
             directory: self.directory.clone(),
             borrower: self.borrower.for_other_servers(),

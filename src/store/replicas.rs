@@ -13,11 +13,10 @@ use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
-use crate::redis::call::{Attempts, evaluate};
-use crate::redis::cluster::server::Server;
-use crate::redis::cluster::{Servers, is_alone};
+use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
+use crate::redis::cluster::Servers;
 use crate::script::keys::Keys;
-use crate::script::reply::Reply;
 use crate::store::Store;
 
 /// Writes an activity as it is: its rules, or if another system created it, its stock. What is not there stays so.
@@ -117,42 +116,22 @@ impl Store {
 }
 
 impl Servers {
-    /// Asks the node of an activity, again while there is hope for an answer.
+    /// Writes an activity as it is, and waits for replicas; `None` if there is nothing of it.
     fn replicated(&mut self, keys: &Keys, wanted: u32) -> Result<Option<Replicated>, StoreError> {
-        let slot = keys.slot();
-        let mut attempts = Attempts::new();
-        loop {
-            let (node, asks) = attempts.node(self, slot);
-            match self.node(node).replicated(keys, wanted, asks) {
-                Err(error) if error.is_connection() || self.may_recover(&error) => {
-                    self.recover(&mut attempts, slot, node, error)?;
-                }
-                ended => return ended,
-            }
-        }
-    }
-}
-
-impl Server {
-    fn replicated(&mut self, keys: &Keys, wanted: u32, asks: bool) -> Result<Option<Replicated>, StoreError> {
-        if asks {
-            self.ask(&redis::cmd("ASKING"))?;
-        }
-        if self.ask(&evaluate("EVAL", REWRITE, &[&keys.stock, &keys.meta], &[] as &[&str]))? != Value::Int(1) {
+        // Nobody may ever come: who may not ask this waits in vain.
+        self.look_for_replicas_of(self.node_of(keys.slot()));
+        let mut rewrite = redis::cmd("EVAL");
+        rewrite.arg(REWRITE).arg(2).arg(&keys.stock).arg(&keys.meta);
+        // The reply must come before we give up on it.
+        let timeout = self.target().timeout;
+        let patience = timeout.saturating_sub((timeout / 5).min(Duration::from_millis(500)));
+        let call = Call::command(&keys.stock, &rewrite);
+        let ack = self.call_replicated(&[call], ReplicaWait { replicas: wanted, patience })?;
+        if ack.values != [Value::Int(1)] {
             return Ok(None);
         }
-        let server = self.target.shown.clone();
-        // Nobody may ever come: who may not ask this waits in vain.
-        if self.ask(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
-            return Ok(Some(Replicated { server, wanted, replicas: 0, is_alone: true }));
-        }
-        // The reply must come before we give up on it, and 0 would be forever.
-        let timeout = self.target.timeout;
-        let patience = timeout.saturating_sub((timeout / 5).min(Duration::from_millis(500)));
-        let milliseconds = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX).max(1);
-        let reply = self.ask(redis::cmd("WAIT").arg(wanted).arg(milliseconds))?;
-        let replicas = Reply::of_command("WAIT").count(Some(&reply))?.unwrap_or_default();
-        let replicas = u32::try_from(replicas).unwrap_or(u32::MAX);
-        Ok(Some(Replicated { server, wanted, replicas, is_alone: false }))
+        let server = self.node(ack.node).target.shown.clone();
+        let replicas = ack.replicas.map(|replicas| u32::try_from(replicas).unwrap_or(u32::MAX));
+        Ok(Some(Replicated { server, wanted, replicas: replicas.unwrap_or(0), is_alone: replicas.is_none() }))
     }
 }

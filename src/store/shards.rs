@@ -4,6 +4,7 @@ use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::shards::Shards;
+use crate::redis::call::Call;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
@@ -13,12 +14,27 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn shards_of(&mut self, activity: &ActivityId) -> Result<Option<Shards>, StoreError> {
-        let meta = self.keys(activity).meta;
-        let reply = Reply::of_command("HGET");
-        let value = self.servers.command(&meta, redis::cmd("HGET").arg(&meta).arg("shards"))?;
-        let shards = reply.text(Some(&value))?.and_then(|text| text.parse::<Shards>().ok());
-        self.remember_shards(activity, shards.clone());
-        Ok(shards)
+        Ok(self.shards_of_each(std::slice::from_ref(activity))?.pop().flatten())
+    }
+
+    /// The same for several activities, by a plain command each: no right is needed that a screen does not need anyway.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(crate) fn shards_of_each(&mut self, activities: &[ActivityId]) -> Result<Vec<Option<Shards>>, StoreError> {
+        let call = |activity: &ActivityId| {
+            let meta = self.keys(activity).meta;
+            Call::command(&meta, redis::cmd("HMGET").arg(&meta).arg("shards"))
+        };
+        let calls: Vec<Call> = activities.iter().map(call).collect();
+        let reply = Reply::of_command("HMGET");
+        let mut all = Vec::with_capacity(activities.len());
+        for (activity, value) in activities.iter().zip(self.servers.read_all(&calls)?) {
+            let shards = reply.text(reply.array(value)?.first())?.and_then(|text| text.parse::<Shards>().ok());
+            self.remember_shards(activity, shards.clone());
+            all.push(shards);
+        }
+        Ok(all)
     }
 
     /// Remembers what was asked for.
@@ -52,17 +68,7 @@ impl Store {
     pub(crate) fn homes_of(&mut self, activities: &[&ActivityId], user: &[u8]) -> Result<Vec<ActivityId>, StoreError> {
         let unknown: Vec<ActivityId> =
             activities.iter().filter(|id| self.directory.is_unknown(id)).map(|id| (*id).clone()).collect();
-        let ask = |id: &ActivityId| {
-            let meta = self.keys(id).meta;
-            let command = redis::cmd("HGET").arg(&meta).arg("shards").to_owned();
-            (meta, command)
-        };
-        let commands = unknown.iter().map(ask).collect();
-        let reply = Reply::of_command("HGET");
-        for (id, value) in unknown.iter().zip(self.servers.read_each(commands)?) {
-            let shards = reply.text(Some(&value))?.and_then(|text| text.parse::<Shards>().ok());
-            self.remember_shards(id, shards);
-        }
+        self.shards_of_each(&unknown)?;
         Ok(activities.iter().map(|id| self.home_of(id, user)).collect())
     }
 }

@@ -53,6 +53,25 @@ fn a_server_without_the_script_costs_one_round_trip_more_and_loads_it() {
 }
 
 #[test]
+fn many_activities_are_one_round_trip_and_a_lost_script_is_loaded_in_one_more() {
+    let redis = TestRedis::start();
+    for id in ["1", "2", "3"] {
+        redis.seckill(["preheat", "--id", id, "--stock", "10"]).code(0);
+    }
+    redis.seckill(["script", "load"]).code(0);
+    let proxy = Proxy::before(&redis);
+    proxy.seckill(["inspect", "1", "2", "3"]).code(0);
+    assert_eq!(proxy.commands(), ["EVALSHA", "EVALSHA", "EVALSHA", "ROLE"]);
+    assert_eq!((proxy.connections(), proxy.round_trips()), (1, 2));
+    redis.cmd(&["SCRIPT", "FLUSH"]);
+    let proxy = Proxy::before(&redis);
+    proxy.seckill(["inspect", "1", "2", "3"]).code(0);
+    let lost = ["EVALSHA", "EVALSHA", "EVALSHA"];
+    assert_eq!(proxy.commands(), [&lost[..], &["EVAL", "EVALSHA", "EVALSHA", "ROLE"]].concat());
+    assert_eq!((proxy.connections(), proxy.round_trips()), (1, 3));
+}
+
+#[test]
 fn a_password_and_a_database_are_the_only_handshake() {
     let redis = TestRedis::with(["--requirepass", "secret"]);
     let proxy = Proxy::before(&redis);

@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use seckill::model::layout::Layout;
 use seckill::redis::connect::Target;
-use seckill::redis::connect::socket::Socket;
+use seckill::redis::system::{Endpoint, RealSystem, Socket, System};
 use seckill::script::Script;
 use seckill::store::Store;
 
@@ -22,9 +24,39 @@ thread_local! {
 /// A store of the server that this engine is.
 pub fn store(engine: &Rc<Engine>, layout: Layout) -> Store {
     SERVED.set(Some(Rc::clone(engine)));
-    let target = Target::new("redis://simulated", "a test", std::time::Duration::from_secs(5)).expect("it is a URL");
-    let target = target.simulated_by(|| Ok(Box::new(Simulated::default())));
+    let target = Target::new("redis://simulated", "a test", Duration::from_secs(5)).expect("it is a URL");
+    let target = target.on(Arc::new(SimulatedSystem));
     Store::new(target, layout, "operator".to_owned())
+}
+
+/// The machine that the store runs on: all its sockets lead to the simulated server.
+#[derive(Debug)]
+struct SimulatedSystem;
+
+impl System for SimulatedSystem {
+    fn connect(&self, _: &Endpoint) -> io::Result<Box<dyn Socket>> {
+        Ok(Box::new(Simulated::default()))
+    }
+
+    fn now(&self) -> Instant {
+        RealSystem.now()
+    }
+
+    fn unix_time(&self) -> Duration {
+        RealSystem.unix_time()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        RealSystem.sleep(duration);
+    }
+
+    fn random(&self) -> u64 {
+        RealSystem.random()
+    }
+
+    fn wait_readable(&self, sockets: &[&dyn Socket], at_most: Duration) -> Option<usize> {
+        RealSystem.wait_readable(sockets, at_most)
+    }
 }
 
 /// A socket whose other end is a function call.

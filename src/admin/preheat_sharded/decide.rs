@@ -28,6 +28,8 @@ pub struct Found {
     pub other: Option<Preheated>,
     /// The latest epoch that is there.
     pub epoch: u64,
+    /// The id of a plan that begins now.
+    pub new_id: String,
 }
 
 /// What is to be done.
@@ -314,7 +316,7 @@ fn existing(
     let stock = refused.stock.and_then(|stock| (stock + after).checked_sub(before));
     let result = Preheated { stock, ..begun(refused, Action::Update, &target.0) };
     let (rules, title) = target.clone();
-    let update = ShardPlan::Update { id: new_id(), done: 0, changes, rules, title };
+    let update = ShardPlan::Update { id: found.new_id.clone(), done: 0, changes, rules, title };
     (Preheated { stock, ..result }, Todo::Begin(Box::new(Says { plan: Some(update), ..says.clone() })))
 }
 
@@ -330,11 +332,6 @@ fn half_updated(result: Preheated, says: &Says, found: &Found, target: &PackedRu
         }
         _ => Preheated { stock_before: before, ..result.clone() },
     }
-}
-
-/// The id of a plan.
-pub fn new_id() -> String {
-    uuid::Uuid::now_v7().simple().to_string()
 }
 
 fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, String)) -> (Preheated, Todo) {

@@ -14,14 +14,13 @@
 
 mod decide;
 
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use redis::Value;
 
 use crate::admin::parent::{Changed, Parent, Says};
 use crate::admin::preheat_sharded::decide::{Decision, Found, Todo, decide};
-use crate::error::StoreError;
+use crate::error::{Recovery, StoreError};
 use crate::model::activity::rules::PackedRules;
 use crate::model::activity::shard_plan::{ShardPlan, spread, taken};
 use crate::model::activity::whole::unsound;
@@ -32,7 +31,8 @@ use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
 use crate::model::status::{Status, call_code};
 use crate::model::time::Millis;
-use crate::redis::call::covered::SafeCall;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
 use crate::script::PREHEAT_SHARD;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -76,7 +76,7 @@ impl Store {
         other: Option<&Preheated>,
     ) -> Result<Option<Preheated>, StoreError> {
         let mut planned: Option<Preheated> = None;
-        let began = Instant::now();
+        let began = self.servers.system().now();
         if !dry_run {
             self.servers.look_for_replicas()?;
         }
@@ -150,8 +150,8 @@ impl Store {
     fn add_up(&mut self, activity: &ActivityId, totals: u64, total: u64, began: Instant) -> Result<(), StoreError> {
         let finished = self.finish_transfers(activity, true)?.unwrap_or_default();
         // Shards are read one after the other, so a transfer may be seen at one of them only.
-        if began.elapsed() < SETTLING {
-            sleep(Duration::from_millis(50));
+        if self.servers.system().now() - began < SETTLING {
+            self.servers.system().sleep(Duration::from_millis(50));
             return Ok(());
         }
         let why = match total.checked_sub(totals) {
@@ -165,6 +165,10 @@ impl Store {
         Err(StoreError::Unfinished { activity: activity.to_string(), why })
     }
 
+    fn new_plan_id(&self) -> String {
+        self.servers.system().unique_id().simple().to_string()
+    }
+
     /// What there is of the activity.
     fn find(
         &mut self,
@@ -173,7 +177,8 @@ impl Store {
         parent: &Parent,
         other: Option<&Preheated>,
     ) -> Result<Found, StoreError> {
-        let mut found = Found { is_absent: parent.is_absent(), other: other.cloned(), ..Found::default() };
+        let new_id = self.new_plan_id();
+        let mut found = Found { is_absent: parent.is_absent(), other: other.cloned(), new_id, ..Found::default() };
         found.corrupt.clone_from(&parent.corrupt);
         if parent.is_parent() {
             match parent.says(&self.meta_key(&plan.id)) {
@@ -288,7 +293,7 @@ impl Store {
                         (returned.into_iter().map(signed).collect(), says.rules, says.title.clone())
                     }
                 };
-                let update = ShardPlan::Update { id: decide::new_id(), done: changed, changes, rules, title };
+                let update = ShardPlan::Update { id: self.new_plan_id(), done: changed, changes, rules, title };
                 Says { plan: Some(update), ..says.clone() }
             };
             if self.change_parent(activity, &Parent::of(&says), &after, false)? == Changed::Stale {
@@ -325,16 +330,18 @@ impl Store {
     fn of_each_shard(&mut self, calls: &[(ActivityId, Vec<String>)]) -> Result<Vec<Shard>, StoreError> {
         let keys: Vec<Keys> = calls.iter().map(|(shard, _)| self.keys(shard)).collect();
         let call = |(keys, (_, arguments)): (&Keys, &(ActivityId, Vec<String>))| {
-            SafeCall::new(&PREHEAT_SHARD, keys.all(), arguments.iter().cloned())
+            Call::script(&PREHEAT_SHARD, keys.all(), arguments.iter().cloned())
+                .idempotent()
+                .recovered_by(Recovery::SameCall)
         };
-        let all: Vec<SafeCall> = keys.iter().zip(calls).map(call).collect();
-        let patience = self.servers.target().timeout / 2;
-        let replies = self.servers.try_side_by_side(&all, Some(patience));
+        let all: Vec<Call> = keys.iter().zip(calls).map(call).collect();
+        let wait = ReplicaWait::for_one(self.servers.target().timeout / 2);
+        let replies = self.servers.fan_out(&all, Some(wait));
         let mut said = Vec::with_capacity(calls.len());
         for (((keys, (shard, _)), call), reply) in keys.iter().zip(calls).zip(all).zip(replies) {
             let value = match reply {
-                Some(value) => value,
-                None => self.call_covered(call, shard)?,
+                Ok(value) => value,
+                Err(_) => self.replicated_step(&call, shard)?,
             };
             said.push(read(keys, value)?);
             self.changed(shard);

@@ -9,13 +9,13 @@ use crate::audit::evidence::Evidence;
 use crate::audit::evidence::purchases::MOST_REVERSED;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::PageRequest;
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::model::order::hold::Recounted;
 use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
-use crate::redis::call::Again;
+use crate::redis::call::Call;
 use crate::script::REPAIR;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -137,21 +137,19 @@ impl Store {
     /// What repairs that only raise the stock require now: the stock and the ledger's end of this instant, if the stock
     /// moved since the audit exactly as the ledger says. `None` if it did not, or if nobody can say.
     fn since_audit(&mut self, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
-        let Some(mut after) = audited.last else { return Ok(None) };
+        let Some(after) = audited.last else { return Ok(None) };
         let keys = self.keys(activity);
         let view = self.read_participants(&keys, &PageRequest::Users(&[]))?.view;
         let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
-        let mut expected = signed(audited.stock);
-        while after < last {
-            let page = self.ledger(activity, after)?;
-            let Some(end) = page.last().map(|entry| entry.id) else { return Ok(None) };
-            for entry in page.iter().take_while(|entry| entry.id <= last) {
-                let Some(change) = entry.stock_change() else { return Ok(None) };
-                expected = expected.saturating_add(change);
-            }
-            after = end;
-        }
-        Ok((expected == signed(stock)).then_some(Audited { stock, last: Some(last) }))
+        // `None` once an entry does not say how the stock moved.
+        let (mut expected, mut end) = (Some(signed(audited.stock)), after);
+        self.each_entry(activity, after, last, |entry| {
+            end = entry.id;
+            expected = expected.zip(entry.stock_change()).map(|(sum, change)| sum.saturating_add(change));
+            expected.is_some()
+        })?;
+        let is_explained = end >= last && expected == Some(signed(stock));
+        Ok(is_explained.then_some(Audited { stock, last: Some(last) }))
     }
 
     /// One call. `before` is how many calls of the same audit came before it; `None` of a dry run.
@@ -164,41 +162,36 @@ impl Store {
         reason: Option<&str>,
     ) -> Result<Vec<Repaired>, StoreError> {
         let keys = self.keys(activity);
-        let names: Vec<&str> = keys.in_order().collect();
-        let (kind, by) = (self.kind(), self.operator.clone());
-        let settle = Some(Settle::SameCall);
-        let value = self.servers.run(&REPAIR, &names, Again::Safe, settle, |_| {
-            let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
-            let first = repairs.first();
-            let count = first.and_then(|repair| repair.repairs).map(|count| count + before.unwrap_or_default());
-            let mut arguments = [
-                kind.clone(),
-                by.clone(),
-                reason.unwrap_or_default().to_owned(),
-                if before.is_none() { "1" } else { "0" }.to_owned(),
-                text(first.and_then(|repair| repair.epoch)),
-                text(count),
-            ]
-            .map(String::into_bytes)
-            .to_vec();
-            for repair in repairs {
-                let user = repair.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
-                let from = repair.from.map_or_else(|| "?".to_owned(), |from| from.to_string());
-                arguments.push(repair.id.clone().into_bytes());
-                arguments.push(user.to_owned());
-                arguments
-                    .extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
-            }
-            if repairs.iter().any(|repair| !repair.reversed.is_empty()) {
-                let lines: Vec<String> = repairs.iter().map(|repair| repair.reversed.join("\t")).collect();
-                arguments.push(lines.join("\n").into_bytes());
-            }
-            if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited.is_some())) {
-                let last = audited.last.map(|last| last.to_string()).unwrap_or_default();
-                arguments.extend([audited.stock.to_string(), last].map(String::into_bytes));
-            }
-            arguments
-        })?;
+        let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
+        let first = repairs.first();
+        let count = first.and_then(|repair| repair.repairs).map(|count| count + before.unwrap_or_default());
+        let mut arguments = [
+            self.kind(),
+            self.operator.clone(),
+            reason.unwrap_or_default().to_owned(),
+            if before.is_none() { "1" } else { "0" }.to_owned(),
+            text(first.and_then(|repair| repair.epoch)),
+            text(count),
+        ]
+        .map(String::into_bytes)
+        .to_vec();
+        for repair in repairs {
+            let user = repair.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
+            let from = repair.from.map_or_else(|| "?".to_owned(), |from| from.to_string());
+            arguments.push(repair.id.clone().into_bytes());
+            arguments.push(user.to_owned());
+            arguments.extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
+        }
+        if repairs.iter().any(|repair| !repair.reversed.is_empty()) {
+            let lines: Vec<String> = repairs.iter().map(|repair| repair.reversed.join("\t")).collect();
+            arguments.push(lines.join("\n").into_bytes());
+        }
+        if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited.is_some())) {
+            let last = audited.last.map(|last| last.to_string()).unwrap_or_default();
+            arguments.extend([audited.stock.to_string(), last].map(String::into_bytes));
+        }
+        let call = Call::script(&REPAIR, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+        let value = self.servers.call(&call)?;
         read(value, repairs.len(), &keys)
     }
 }

@@ -13,7 +13,8 @@ use crate::audit::plan::repair::Repaired;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::status::{Status, call_code};
-use crate::redis::call::covered::SafeCall;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
 use crate::script::reply::Reply;
 use crate::script::{BORROW, LEND, Script};
 use crate::store::Store;
@@ -64,7 +65,7 @@ impl Store {
             return Ok(Repaired::Changed);
         }
         // The units of a lend that no replica has must not arrive: a failover would bring them back to the donor.
-        if !lent.is_covered {
+        if !lent.is_replicated {
             return Ok(Repaired::Changed);
         }
         let arguments = [by.clone(), id.clone(), epoch.to_string(), donor_number.to_string(), units.to_string()];
@@ -74,7 +75,7 @@ impl Store {
             Some(Status::Replayed) => Repaired::Replayed,
             other => return Ok(refused(other)),
         };
-        if came.is_covered {
+        if came.is_replicated {
             self.shard_call(&LEND, donor, &lend("", 0, id))?;
         }
         self.changed(home);
@@ -104,18 +105,18 @@ impl Store {
         let patience = (self.servers.target().timeout / 2).min(PATIENCE);
         let mut called = Called::default();
         for _ in 0..TRIES {
-            let call = SafeCall::new(script, keys.in_order().take(4), arguments.iter().cloned());
-            let mut covered = self.servers.run_covered(&[call], patience, None)?;
-            let (reply, is_covered) = (Reply::of(script), covered.is_covered);
-            let values = reply.array(covered.replies.pop().unwrap_or(Value::Nil))?;
-            called = Called { is_covered, ..Called::default() };
+            let call = Call::script(script, keys.in_order().take(4), arguments.iter().cloned()).idempotent();
+            let mut ack = self.servers.call_replicated(&[call], ReplicaWait::for_one(patience))?;
+            let (reply, is_replicated) = (Reply::of(script), ack.is_replicated());
+            let values = reply.array(ack.values.pop().unwrap_or(Value::Nil))?;
+            called = Called { is_replicated, ..Called::default() };
             if !matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
                 called.status = Some(reply.status(values.first())?);
             }
             if called.status.is_some_and(Status::is_done) {
                 called.units = reply.count(values.get(1))?;
             }
-            if is_covered || !called.status.is_some_and(Status::is_done) {
+            if is_replicated || !called.status.is_some_and(Status::is_done) {
                 break;
             }
         }
@@ -130,7 +131,7 @@ struct Called {
     status: Option<Status>,
     units: Option<u64>,
     /// Whether a replica has it, or there is none.
-    is_covered: bool,
+    is_replicated: bool,
 }
 
 fn refused(status: Option<Status>) -> Repaired {

@@ -5,7 +5,7 @@
 //! the units of all shards are the total of the activity, less what was lent, and with what was borrowed. Which of that is in
 //! transit, the ids of the transfers say.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::audit::class::Class;
 use crate::audit::evidence::Evidence;
@@ -411,7 +411,7 @@ fn misplaced(found: &ShardedEvidence) -> Option<String> {
 /// Users who are counted and not named are one difference for all shards.
 fn counted_once(differences: Vec<Difference>) -> Vec<Difference> {
     let (counted, mut rest): (Vec<_>, Vec<_>) = differences.into_iter().partition(|one| one.count.is_some());
-    let mut sums: HashMap<Class, Difference> = HashMap::new();
+    let mut sums: BTreeMap<Class, Difference> = BTreeMap::new();
     for one in counted {
         match sums.get_mut(&one.class) {
             None => _ = sums.insert(one.class, one),

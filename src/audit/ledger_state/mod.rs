@@ -11,7 +11,7 @@ pub mod order_sums;
 mod tests;
 pub mod transfers;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::ledger_state::column::Column;
 pub use crate::audit::ledger_state::compared::{Compared, Newer};
@@ -36,7 +36,7 @@ pub struct LedgerState {
     open: Column<1>,
     /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
     /// the sum has beyond the units of the others.
-    unknown: HashSet<u32>,
+    unknown: BTreeSet<u32>,
     /// Whether a page of participants had the user.
     seen: Vec<bool>,
     /// The total of the last preheat or update.
@@ -158,7 +158,7 @@ impl LedgerState {
 
     /// Takes over what users hold open by the holds themselves; those who are not among them hold nothing. Counted at a later
     /// instant than the ledger ends at, it only adds: what was open then may be bought by now.
-    pub fn count_open(&mut self, counted: &HashMap<&[u8], u64>, is_later: bool) {
+    pub fn count_open(&mut self, counted: &BTreeMap<&[u8], u64>, is_later: bool) {
         let open: Vec<u32> = self.open.iter().filter(|(_, [open])| *open > 0).map(|(user, _)| user).collect();
         for user in open.into_iter().filter(|_| !is_later) {
             self.set_open(user, 0);

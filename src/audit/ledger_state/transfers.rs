@@ -1,7 +1,7 @@
 //! Transfers of units between the shards of an activity, as their ledgers have them: an entry `lend` of the donor, an entry `borrow` of
 //! the home. Both have the same id.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::audit::class::Class;
 use crate::model::id::ActivityId;
@@ -66,9 +66,9 @@ pub struct CutChange {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transfers {
     /// Where it is the donor.
-    pub lent: HashMap<String, TransferEntry>,
+    pub lent: BTreeMap<String, TransferEntry>,
     /// Where it is the home.
-    pub borrowed: HashMap<String, TransferEntry>,
+    pub borrowed: BTreeMap<String, TransferEntry>,
 }
 
 impl Direction {
@@ -123,7 +123,7 @@ impl Transfers {
         }
     }
 
-    fn of(&mut self, direction: Direction) -> &mut HashMap<String, TransferEntry> {
+    fn of(&mut self, direction: Direction) -> &mut BTreeMap<String, TransferEntry> {
         match direction {
             Direction::Lend => &mut self.lent,
             Direction::Borrow => &mut self.borrowed,
@@ -137,7 +137,7 @@ impl Transfers {
 
     /// By how many units all of them raised this shard's total; below zero if it lent more than it borrowed.
     pub fn balance(&self) -> i64 {
-        let sum = |side: &HashMap<_, TransferEntry>| side.values().map(|transfer| signed(transfer.units)).sum::<i64>();
+        let sum = |side: &BTreeMap<_, TransferEntry>| side.values().map(|transfer| signed(transfer.units)).sum::<i64>();
         sum(&self.borrowed) - sum(&self.lent)
     }
 

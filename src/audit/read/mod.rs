@@ -35,7 +35,7 @@ use crate::model::status::Status;
 use crate::script::keys::Keys;
 use crate::script::reply::corrupt;
 use crate::store::Store;
-use crate::store::scan::throttle::Throttle;
+use crate::store::throttle::Throttle;
 
 /// Users that are looked up at one instant.
 const MAX_USERS_PER_CALL: usize = 1000;
@@ -55,7 +55,7 @@ impl Store {
         mut compared: Option<Compared>,
     ) -> Result<Evidence, StoreError> {
         let unread = compared.as_mut().and_then(|compared| compared.unread.take());
-        self.throttle = Throttle::quick();
+        self.throttle = Throttle::quick(self.servers.system());
         let evidence = Evidence::new(activity, self.layout, total, compared);
         let mut run = AuditRun { keys: self.keys(activity), evidence, unread, store: self };
         run.read()?;

@@ -16,9 +16,8 @@ use crate::error::StoreError;
 use crate::model::layout::Kind;
 use crate::model::ledger::{Entry, EntryId};
 use crate::model::status::Status;
-use crate::redis::call::evaluate;
+use crate::redis::call::ahead::CallAhead;
 use crate::redis::connection::Connection;
-use crate::script::AUDIT;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::reply::entry;
@@ -35,8 +34,10 @@ const RESTARTS: usize = 50;
 pub struct PageReader {
     /// `None` if they come from the script.
     connection: Option<Connection>,
-    /// Whether the next page was asked for.
+    /// Whether the next page was asked for on that connection.
     asked: bool,
+    /// The next page of the script, if that was asked for.
+    under_way: Option<CallAhead>,
     /// The activity when it was last read whole.
     view: ActivityView,
     /// How many pages came since.
@@ -63,8 +64,8 @@ impl Store {
         let scans = matches!(self.layout.kind(), Kind::Hash | Kind::Coupon);
         let scope = self.servers.cursor_scope(keys.slot());
         // If there is no second connection, one does.
-        let connection = if scans { self.servers.node(scope.0).another().ok() } else { None };
-        PageReader { connection, asked: false, view: view.clone(), since: 0, scope, restarts: 0 }
+        let connection = if scans { self.servers.node(scope.0).connect_new().ok() } else { None };
+        PageReader { connection, asked: false, under_way: None, view: view.clone(), since: 0, scope, restarts: 0 }
     }
 
     /// Asks for the page of a cursor, and for some of the entries after one.
@@ -74,9 +75,8 @@ impl Store {
         }
         self.throttle.wait();
         let Some(connection) = &mut reader.connection else {
-            let names: Vec<&str> = keys.in_order().collect();
-            let page = evaluate("EVALSHA", AUDIT.sha1, &names, &[self.kind(), cursor.to_owned(), PAGE.to_string()]);
-            reader.asked = self.servers.send(keys.slot(), &page).is_ok();
+            let page = self.participants_call(keys, &PageRequest::Page(cursor), false);
+            reader.under_way = Some(self.servers.send_ahead(page));
             return;
         };
         let mut pipe = redis::pipe();
@@ -102,28 +102,29 @@ impl Store {
             let is_whole = self.servers.cursor_scope(keys.slot()) == reader.scope;
             return if is_whole { Ok(NextPage::End) } else { self.begin_pass_again(keys, reader) };
         }
-        if std::mem::take(&mut reader.asked) {
-            let found = match &mut reader.connection {
-                Some(connection) => receive(connection, &reader.view, self.layout.kind() == Kind::Hash).ok(),
-                None => match self.servers.receive() {
-                    Ok(value) => read(value, keys)?,
-                    Err(_) => None,
-                },
+        if let Some(connection) = &mut reader.connection {
+            let has_units = self.layout.kind() == Kind::Hash;
+            // If it was not sent, nothing will come.
+            let page = match std::mem::take(&mut reader.asked) {
+                true => receive(connection, &reader.view, has_units).ok(),
+                false => None,
             };
             self.throttle.took();
             reader.since += 1;
-            if let Some(page) = found {
-                return if reader.connection.is_some() {
-                    self.refresh(keys, reader, page).map(NextPage::Page)
-                } else {
-                    self.of_this_pass(keys, reader, page)
-                };
-            }
+            return match page {
+                Some(page) => self.refresh(keys, reader, page).map(NextPage::Page),
+                None => self.begin_pass_again(keys, reader),
+            };
         }
-        if reader.connection.is_some() {
-            return self.begin_pass_again(keys, reader);
-        }
-        let page = self.read_participants(keys, &PageRequest::Page(cursor))?;
+        let found = match reader.under_way.take() {
+            Some(ahead) => read(self.servers.finish(ahead)?, keys)?,
+            None => None,
+        };
+        self.throttle.took();
+        let page = match found {
+            Some(page) => page,
+            None => self.read_participants(keys, &PageRequest::Page(cursor))?,
+        };
         self.of_this_pass(keys, reader, page)
     }
 
@@ -193,11 +194,8 @@ fn receive(
     let last = newest.map(|id| id.parse()).transpose().map_err(|why: String| reply.invalid(why))?;
     let entries = reply.array(connection.value()?)?.into_iter().map(|value| entry(&reply, value));
     let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
-    if connection.array()? != 2 {
-        return Err(reply.invalid("no cursor and page"));
-    }
-    let cursor = String::from_utf8_lossy(&connection.texts(1)?.concat()).into_owned();
-    let count = connection.array()?;
+    let (cursor, count) = connection.scan_page()?;
+    let cursor = String::from_utf8_lossy(&cursor).into_owned();
     let mut page = ScannedPage { texts: Vec::new(), ends: Vec::with_capacity(count), has_units };
     for text in connection.texts(count)? {
         page.texts.extend_from_slice(text);

@@ -12,7 +12,7 @@ use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::call::Again;
+use crate::redis::call::Call;
 use crate::script::AUDIT;
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
@@ -47,37 +47,29 @@ impl Store {
         keys: &Keys,
         ask: &PageRequest<'_>,
     ) -> Result<ParticipantsPage, StoreError> {
-        match self.call(keys, ask, false)? {
-            Some(page) => Ok(page),
-            // A user with a zero byte, which only a backend can have made.
-            None => self.call(keys, ask, true)?.ok_or_else(|| Reply::of(&AUDIT).invalid("no list")),
+        let page = self.servers.call(&self.participants_call(keys, ask, false))?;
+        if let Some(page) = read(page, keys)? {
+            return Ok(page);
         }
+        // A user with a zero byte, which only a backend can have made.
+        let page = self.servers.call(&self.participants_call(keys, ask, true))?;
+        read(page, keys)?.ok_or_else(|| Reply::of(&AUDIT).invalid("no list"))
     }
 
-    /// One call of the script.
-    fn call(
-        &mut self,
-        keys: &Keys,
-        ask: &PageRequest<'_>,
-        as_list: bool,
-    ) -> Result<Option<ParticipantsPage>, StoreError> {
-        let names: Vec<&str> = keys.in_order().collect();
-        let kind = self.kind();
-        let value = self.servers.run(&AUDIT, &names, Again::Reads, None, |_| {
-            let mut arguments = vec![kind.clone().into_bytes()];
-            match ask {
-                PageRequest::Page(cursor) => {
-                    arguments.extend([(*cursor).to_owned().into_bytes(), PAGE.to_string().into_bytes()]);
-                    arguments.extend(as_list.then(|| b"list".to_vec()));
-                }
-                PageRequest::Users(users) => {
-                    arguments.extend([Vec::new(), PAGE.to_string().into_bytes()]);
-                    arguments.extend_from_slice(users);
-                }
+    /// The call of the script.
+    pub(crate) fn participants_call(&self, keys: &Keys, ask: &PageRequest<'_>, as_list: bool) -> Call {
+        let mut arguments = vec![self.kind().into_bytes()];
+        match ask {
+            PageRequest::Page(cursor) => {
+                arguments.extend([(*cursor).to_owned().into_bytes(), PAGE.to_string().into_bytes()]);
+                arguments.extend(as_list.then(|| b"list".to_vec()));
             }
-            arguments
-        })?;
-        read(value, keys)
+            PageRequest::Users(users) => {
+                arguments.extend([Vec::new(), PAGE.to_string().into_bytes()]);
+                arguments.extend_from_slice(users);
+            }
+        }
+        Call::script(&AUDIT, keys.in_order(), arguments)
     }
 }
 

@@ -95,7 +95,7 @@ impl Store {
     fn look_for(
         &mut self,
         shard: &ActivityId,
-        mut after: EntryId,
+        after: EntryId,
         lent: &[String],
         borrowed: &[String],
         found: &mut Transfers,
@@ -104,19 +104,17 @@ impl Store {
             let has = |direction| move |id: &String| found.has(direction, id);
             lent.iter().all(has(Direction::Lend)) && borrowed.iter().all(has(Direction::Borrow))
         };
-        while !is_found(found) {
-            let page = self.ledger(shard, after)?;
-            let Some(last) = page.last() else { break };
-            after = last.id;
-            for entry in &page {
-                if let Some(direction) = entry.known_op().and_then(Direction::of)
-                    && let Ok((id, transfer)) = TransferEntry::read(entry)
-                {
-                    found.add(direction, id, transfer);
-                }
-            }
+        if is_found(found) {
+            return Ok(());
         }
-        Ok(())
+        self.each_entry(shard, after, EntryId::LAST, |entry| {
+            if let Some(direction) = entry.known_op().and_then(Direction::of)
+                && let Ok((id, transfer)) = TransferEntry::read(entry)
+            {
+                found.add(direction, id, transfer);
+            }
+            !is_found(found)
+        })
     }
 
     /// The change of a shard's total that a cut left, if there is one.

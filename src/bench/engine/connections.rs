@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::bench::TIMEOUTS;
 use crate::bench::engine::{Engine, State};
-use crate::error::{Settle, StoreError};
+use crate::error::{Recovery, StoreError};
 
 impl Engine<'_> {
     /// A client's connection broke, or no reply came in time.
@@ -34,7 +34,7 @@ impl Engine<'_> {
         StoreError::Unknown {
             server: self.server.clone(),
             why: error.why(),
-            settle: Some(Settle::SameRequest(request)),
+            recovery: Some(Recovery::SameRequest(request)),
         }
     }
 

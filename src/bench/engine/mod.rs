@@ -150,7 +150,7 @@ pub(crate) fn load(
         slots,
         pace: Pace::new(options.pace, began, timeout),
         poller,
-        opener: Opener::start(store.servers.another()),
+        opener: Opener::start(store.servers.unconnected_copy()),
         timers: BinaryHeap::new(),
         measured: Measured::new()?,
         out: Outgoing::default(),

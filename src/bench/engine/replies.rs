@@ -84,7 +84,7 @@ impl Engine<'_> {
     /// Whether an order that nothing ran of may be tried again.
     fn may_pass(&self, nth: usize, error: &StoreError, now: Instant) -> bool {
         let is_in_time = now - self.clients[nth].order.sent < self.timeout * TIMEOUTS;
-        is_in_time && (error.passes() || matches!(error, StoreError::Redirected(_)))
+        is_in_time && (error.is_transient() || matches!(error, StoreError::Redirected(_)))
     }
 
     pub(crate) fn restart(&mut self, nth: usize, now: Instant) {

@@ -114,7 +114,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                 for activity in &activities {
                     let row = match expire(activity, args, store, &mut warnings) {
                         Ok(row) => row,
-                        Err(error) if !passes(&error) => return Err(error.into()),
+                        Err(error) if !is_transient(&error) => return Err(error.into()),
                         Err(error) => {
                             is_down = say_once(is_down, &error, |text| terminal.warn(text));
                             break;
@@ -134,7 +134,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                     }
                 }
             }
-            Err(error) if !passes(&error) => return Err(error.into()),
+            Err(error) if !is_transient(&error) => return Err(error.into()),
             Err(error) => is_down = say_once(is_down, &error, |text| terminal.warn(text)),
         }
         rows.flush()?;
@@ -150,8 +150,8 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
 }
 
 /// Whether a later round may succeed.
-fn passes(error: &StoreError) -> bool {
-    error.passes() || error.is_connection()
+fn is_transient(error: &StoreError) -> bool {
+    error.is_transient() || error.is_connection()
 }
 
 fn say_once(is_said: bool, error: &StoreError, warn: impl FnOnce(String)) -> bool {

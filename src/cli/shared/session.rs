@@ -158,7 +158,7 @@ impl Session {
     fn store_at(&self, target: Target, layout: Layout) -> Result<Store> {
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
         let store = Store::new(target, layout, operator()?).stop_when(interrupt::requested);
-        *self.waiting.borrow_mut() = Some(store.sibling());
+        *self.waiting.borrow_mut() = Some(store.unconnected_copy());
         Ok(store)
     }
 

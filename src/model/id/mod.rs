@@ -121,9 +121,9 @@ impl ActivityId {
 }
 
 impl RequestId {
-    /// A new id that nobody has used: a UUIDv7, so that ids sort by time.
-    pub fn unique() -> Self {
-        Self(uuid::Uuid::now_v7().to_string())
+    /// The id that a UUID is.
+    pub(crate) fn of_uuid(uuid: uuid::Uuid) -> Self {
+        Self(uuid.to_string())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Holds: units that are taken with a deadline, and what becomes of them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -175,7 +175,7 @@ pub struct OpenCounts {
 
 impl OpenCounts {
     /// What the holds say of each user who has one.
-    pub fn by_user(&self) -> HashMap<&[u8], u64> {
+    pub fn by_user(&self) -> BTreeMap<&[u8], u64> {
         self.users.iter().map(|(user, _, counted)| (user.as_bytes(), *counted)).collect()
     }
 

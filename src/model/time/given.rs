@@ -1,6 +1,5 @@
 //! A time as somebody types it: without an offset it is of the process's time zone.
 
-use std::convert::Infallible;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -36,14 +35,6 @@ impl GivenTime {
     /// Whatever `now` fails with.
     pub fn at<E>(self, now: impl FnOnce() -> Result<Millis, E>) -> Result<Millis, E> {
         self.in_zone(Zone::of_process(), now)
-    }
-
-    /// The instant, by this machine's clock.
-    pub fn by_own_clock(self) -> Millis {
-        let now = || Ok::<_, Infallible>(Millis::now());
-        match self.at(now) {
-            Ok(at) => at,
-        }
     }
 
     fn in_zone<E>(self, zone: &Zone, now: impl FnOnce() -> Result<Millis, E>) -> Result<Millis, E> {
@@ -84,6 +75,8 @@ impl FromStr for GivenTime {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
 
     fn shown(text: &str, zone: &str) -> String {

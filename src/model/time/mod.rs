@@ -38,11 +38,6 @@ impl Millis {
         Self(i64::try_from(millis).unwrap_or(i64::MAX))
     }
 
-    /// The instant of this machine's clock.
-    fn now() -> Self {
-        Self(Timestamp::now().as_millisecond())
-    }
-
     /// Milliseconds since 1970, as servers and scripts count: 0 for all that was before.
     pub fn get(self) -> u64 {
         u64::try_from(self.0).unwrap_or(0)

@@ -1,7 +1,8 @@
 //! What one server says about itself.
 
 use std::collections::HashMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::Duration;
 
 use redis::{Cmd, Value};
 
@@ -141,7 +142,8 @@ fn loaded(value: Value, kind: Kind) -> Known<Vec<(&'static str, bool)>> {
 }
 
 fn clock(server: &mut Server) -> Result<Known<Clock>, StoreError> {
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    let system = Arc::clone(server.target.system());
+    let now = || system.unix_time().as_micros();
     server.write(&redis::cmd("TIME").get_packed_command())?;
     let before = now();
     let reply = server.read()?;

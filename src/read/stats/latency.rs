@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use redis::Value;
 
 use crate::error::StoreError;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::CallFailure;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
@@ -36,16 +38,17 @@ impl Store {
     /// The servers cannot be reached.
     pub fn script_durations(&mut self) -> Result<Vec<(String, Option<Durations>)>, StoreError> {
         self.servers.discover()?;
-        let mut all = Vec::new();
-        for node in self.servers.primaries() {
-            let server = self.servers.node(node);
-            let reply = server.ask(redis::cmd("LATENCY").arg("HISTOGRAM").arg(&COMMANDS));
-            let durations = match reply {
+        let histogram = redis::cmd("LATENCY").arg("HISTOGRAM").arg(&COMMANDS).to_owned();
+        let nodes = self.servers.primaries();
+        let calls: Vec<Call> = nodes.iter().map(|node| Call::at_node(*node, &histogram)).collect();
+        let mut all = Vec::with_capacity(nodes.len());
+        for (node, outcome) in nodes.into_iter().zip(self.servers.fan_out(&calls, None)) {
+            let durations = match outcome.map_err(CallFailure::into_error) {
                 Ok(value) => Some(read(value)?),
                 Err(error) if error.is_connection() => return Err(error),
                 Err(_) => None,
             };
-            all.push((server.target.shown.clone(), durations));
+            all.push((self.servers.node(node).target.shown.clone(), durations));
         }
         Ok(all)
     }

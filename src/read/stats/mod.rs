@@ -10,7 +10,8 @@ use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
 use crate::read::stats::info::{Info, Section};
-use crate::redis::call::several::Unanswered;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::CallFailure;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
@@ -55,28 +56,21 @@ impl Store {
             // The server itself says why not.
             _ => (),
         }
-        let asked: Vec<u8> = sections.iter().flat_map(|section| info(*section).get_packed_command()).collect();
         let nodes = self.servers.primaries();
-        let written: Vec<Result<(), StoreError>> =
-            nodes.iter().map(|node| self.servers.node(*node).write(&asked)).collect();
+        let of_node = |node: &usize| {
+            let node = *node;
+            sections.iter().map(move |section| Call::at_node(node, &info(*section)))
+        };
+        let calls: Vec<Call> = nodes.iter().flat_map(of_node).collect();
+        let mut outcomes = self.servers.fan_out(&calls, None).into_iter();
         let mut replies = Vec::with_capacity(nodes.len());
-        for (node, written) in nodes.into_iter().zip(written) {
-            let server = self.servers.node(node);
-            let mut found = written.map(|()| Info::default());
-            for _ in sections {
-                // What was asked must be read to its end, or the next reply would be taken for another's.
-                if matches!(&found, Err(error) if error.is_connection()) {
-                    break;
-                }
-                let section = server.read().and_then(|reply| server.checked(reply)).and_then(text);
-                match (&mut found, section) {
-                    (Ok(info), Ok(section)) => info.add(&section),
-                    (Ok(_), Err(error)) => found = Err(error),
-                    (Err(_), Err(error)) if error.is_connection() => found = Err(error),
-                    (Err(_), _) => (),
-                }
-            }
-            replies.push(ServerInfo { server: server.target.shown.clone(), info: found });
+        for node in nodes {
+            let outcomes: Vec<_> = outcomes.by_ref().take(sections.len()).collect();
+            let found = outcomes.into_iter().try_fold(Info::default(), |mut info, outcome| {
+                info.add(&text(outcome.map_err(CallFailure::into_error)?)?);
+                Ok(info)
+            });
+            replies.push(ServerInfo { server: self.servers.node(node).target.shown.clone(), info: found });
         }
         Ok(replies)
     }
@@ -86,21 +80,10 @@ impl Store {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn groups(&mut self, activities: &[ActivityId]) -> Result<Vec<Vec<GroupStats>>, StoreError> {
-        let mut all = Vec::with_capacity(activities.len());
-        for chunk in activities.chunks(500) {
-            let keys: Vec<_> = chunk.iter().map(|activity| self.keys(activity)).collect();
-            let commands: Vec<_> = keys.iter().map(|keys| (keys.slot(), groups(&keys.ledger))).collect();
-            let answers = self.servers.each_reply(&commands);
-            for ((keys, (_, command)), answer) in keys.iter().zip(&commands).zip(answers) {
-                let answer = match answer {
-                    Ok(value) => Ok(value),
-                    Err(Unanswered::Refused(error)) => Err(error),
-                    Err(Unanswered::NotRun | Unanswered::Lost(_)) => self.servers.command(&keys.ledger, command),
-                };
-                all.push(read_groups(answer)?);
-            }
-        }
-        Ok(all)
+        let ledgers: Vec<String> = activities.iter().map(|activity| self.keys(activity).ledger).collect();
+        let calls: Vec<Call> = ledgers.iter().map(|ledger| Call::command(ledger, &groups(ledger))).collect();
+        let answers = self.servers.call_all(&calls).into_iter();
+        answers.map(|answer| read_groups(answer.map(|answer| answer.value))).collect()
     }
 }
 

@@ -4,15 +4,17 @@
 use std::cmp::Reverse;
 use std::time::Instant;
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::id::StoredUser;
 use crate::model::layout::Kind;
 use crate::model::ledger::{Entry, EntryId, Op, unexplained_changes};
 use crate::read::stats::{groups, read_groups};
-use crate::read::watch::{NewestOrder, One, Watched, command};
-use crate::redis::call::several::Unanswered;
+use crate::read::watch::{NewestOrder, One, Watched};
+use crate::redis::call::Call;
+use crate::redis::call::exchange::CallFailure;
+use crate::redis::call::fan_out::Outcome;
 use crate::script::reply::Reply;
 use crate::script::reply::entry;
 use crate::store::Store;
@@ -64,14 +66,9 @@ impl Store {
         let shown = (ENTRIES / looks).max(1);
         // What was written before anybody looked is not compared.
         let most = if watched.readings == 1 { shown } else { COMPARED.min(ALL_COMPARED / looks) };
-        let commands: Vec<(Option<u16>, Cmd)> = asks
-            .iter()
-            .flat_map(|(nth, ask)| {
-                let one = &watched.activities[*nth];
-                commands(one, *ask, most, self.layout.kind()).into_iter().map(|command| (one.slot, command))
-            })
-            .collect();
-        let mut answers = self.servers.each_reply(&commands).into_iter();
+        let of_ask = |(nth, ask): &(usize, Ask)| calls(&watched.activities[*nth], *ask, most, self.layout.kind());
+        let calls: Vec<Call> = asks.iter().flat_map(of_ask).collect();
+        let mut answers = self.servers.fan_out(&calls, None).into_iter();
         for (nth, ask) in asks {
             let answers: Vec<_> = answers.by_ref().take(ask.replies()).collect();
             let Watched { activities, newest, rights, .. } = &mut *watched;
@@ -81,16 +78,15 @@ impl Store {
                         activities[nth].moved = 0;
                     }
                 }
-                Err(Unanswered::Refused(StoreError::Permission { .. })) => match ask {
+                Err(CallFailure::Refused(StoreError::Permission { .. })) => match ask {
                     Ask::Buyers => {}
                     Ask::Look => rights.no_transactions = true,
                     Ask::Newest => rights.no_ledger = true,
                     Ask::Groups => rights.no_groups = true,
                 },
+                Err(CallFailure::Refused(error)) if !self.servers.may_recover(&error) => return Err(error),
                 // The next reading says so, if it stays so.
-                Err(Unanswered::NotRun | Unanswered::Lost(_)) => {}
-                Err(Unanswered::Refused(error)) if error.passes() => {}
-                Err(Unanswered::Refused(error)) => return Err(error),
+                Err(_) => {}
             }
         }
         watched.newest.sort_by_key(|order| Reverse(order.id));
@@ -143,19 +139,19 @@ impl Store {
     }
 }
 
-fn commands(one: &One, ask: Ask, entries: usize, kind: Kind) -> Vec<Cmd> {
-    let newest = || {
-        let mut command = redis::cmd("XREVRANGE");
-        command.arg(&one.keys.ledger).arg("+").arg(one.seen.to_string()).arg("COUNT").arg(entries).to_owned()
-    };
+fn calls(one: &One, ask: Ask, entries: usize, kind: Kind) -> Vec<Call> {
+    let (seen, entries) = (one.seen.to_string(), entries.to_string());
+    let newest = || one.call("XREVRANGE", &[&one.keys.ledger, "+", &seen, "COUNT", &entries]);
     match ask {
         Ask::Buyers => {
             let count = if kind == Kind::Hash { "HLEN" } else { "SCARD" };
-            vec![command(count, &[one.keys.participants.as_deref().unwrap_or_default()])]
+            vec![one.call(count, &[one.keys.participants.as_deref().unwrap_or_default()])]
         }
-        Ask::Look => vec![redis::cmd("MULTI"), command("GET", &[&one.keys.stock]), newest(), redis::cmd("EXEC")],
+        Ask::Look => {
+            vec![one.call("MULTI", &[]), one.call("GET", &[&one.keys.stock]), newest(), one.call("EXEC", &[])]
+        }
         Ask::Newest => vec![newest()],
-        Ask::Groups => vec![groups(&one.keys.ledger)],
+        Ask::Groups => vec![Call::command(&one.keys.ledger, &groups(&one.keys.ledger))],
     }
 }
 
@@ -163,14 +159,12 @@ impl One {
     fn take_answers(
         &mut self,
         ask: Ask,
-        mut answers: Vec<Result<Value, Unanswered>>,
+        mut answers: Vec<Outcome>,
         read: Instant,
         newest: (usize, &mut Vec<NewestOrder>),
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), CallFailure> {
         // Whoever may not do a part of a transaction is refused there, and at its end learns only that it failed.
-        let refused = |answer: &Result<Value, Unanswered>| {
-            matches!(answer, Err(Unanswered::Refused(StoreError::Permission { .. })))
-        };
+        let refused = |answer: &Outcome| matches!(answer, Err(CallFailure::Refused(StoreError::Permission { .. })));
         let which = answers.iter().position(refused).unwrap_or(answers.len().saturating_sub(1));
         let Some(view) = self.view.as_mut() else { return Ok(()) };
         if which >= answers.len() {
@@ -184,10 +178,10 @@ impl One {
             },
             Ask::Groups => {
                 let answer = match answer {
-                    Err(Unanswered::Refused(error)) => Err(error),
+                    Err(CallFailure::Refused(error)) => Err(error),
                     answer => Ok(answer?),
                 };
-                view.groups = Some(read_groups(answer).map_err(Unanswered::Refused)?);
+                view.groups = Some(read_groups(answer).map_err(CallFailure::Refused)?);
             }
             Ask::Newest => self.take_entries(&read_entries(answer?), read, newest),
             Ask::Look => {

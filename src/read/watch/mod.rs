@@ -12,7 +12,7 @@ mod wholes;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::activity::Snapshot;
@@ -22,7 +22,9 @@ use crate::model::time::Millis;
 use crate::read::stats::GroupStats;
 use crate::read::watch::looks::Rights;
 use crate::read::watch::raw::{Change, Raw};
-use crate::redis::call::several::Unanswered;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::CallFailure;
+use crate::redis::call::fan_out::Outcome;
 use crate::script::keys::Keys;
 use crate::store::Store;
 
@@ -48,7 +50,6 @@ pub struct Watched {
 struct One {
     activity: ActivityId,
     keys: Keys,
-    slot: Option<u16>,
     raw: Option<Raw>,
     view: Option<View>,
     /// When it was last read at one instant.
@@ -135,11 +136,9 @@ impl Store {
         let mut known: HashMap<ActivityId, One> = known.into_iter().map(|one| (one.activity.clone(), one)).collect();
         let one = |activity: &ActivityId| {
             let keys = self.keys(activity);
-            let slot = keys.slot();
             let new = One {
                 activity: activity.clone(),
                 keys,
-                slot,
                 raw: None,
                 view: None,
                 whole: None,
@@ -156,13 +155,13 @@ impl Store {
     /// # Errors
     /// The server refuses to be asked.
     pub fn read_watched(&mut self, watched: &mut Watched) -> Result<Reading, StoreError> {
-        let mut commands = vec![(None, redis::cmd("TIME"))];
+        let mut calls = vec![Call::keyless(&redis::cmd("TIME"))];
         for one in &watched.activities {
-            commands.push((one.slot, command("GET", &[&one.keys.stock])));
-            commands.push((one.slot, command("HMGET", &[&one.keys.meta, "rules", "withdrawn"])));
+            calls.push(one.call("GET", &[&one.keys.stock]));
+            calls.push(one.call("HMGET", &[&one.keys.meta, "rules", "withdrawn"]));
         }
-        let mut answers = self.servers.each_reply(&commands).into_iter();
-        let read = Instant::now();
+        let mut answers = self.servers.fan_out(&calls, None).into_iter();
+        let read = self.servers.system().now();
         let at = watched.now(answers.next(), read);
         let mut reading = Reading { read, at, error: None };
         let (mut whole, mut sold, mut lost) = (Vec::new(), Vec::new(), None);
@@ -177,16 +176,16 @@ impl Store {
                     }
                     Change::Whole => whole.push(nth),
                 },
-                Err(Unanswered::Refused(error)) if !error.passes() => return Err(error),
-                Err(unanswered) => {
+                Err(CallFailure::Refused(error)) if !self.servers.may_recover(&error) => return Err(error),
+                Err(failure) => {
                     one.view.iter_mut().for_each(|view| view.is_old = true);
-                    lost.get_or_insert(unanswered);
+                    lost.get_or_insert(failure);
                 }
             }
         }
         watched.readings += 1;
-        if let Some(unanswered) = lost {
-            reading.error = Some(self.why(unanswered));
+        if let Some(failure) = lost {
+            reading.error = Some(self.why(failure));
             // Of a server that is gone nothing more is asked: each question would take a timeout.
             if watched.activities.iter().all(|one| one.view.as_ref().is_none_or(|view| view.is_old)) {
                 return Ok(reading);
@@ -232,30 +231,20 @@ impl Store {
     }
 
     /// Why there was no answer; on a cluster, who serves what is asked again.
-    fn why(&mut self, unanswered: Unanswered) -> StoreError {
-        let shown = self.servers.target().shown.clone();
+    fn why(&mut self, failure: CallFailure) -> StoreError {
         if self.servers.is_cluster() {
             // Another node may know a new primary; if none does, nobody is there.
             if let Err(error) = self.servers.read_map(None) {
                 return error;
             }
         }
-        match unanswered {
-            Unanswered::Refused(error) => error,
-            Unanswered::Lost(why) => StoreError::Unreachable { server: shown, why },
-            Unanswered::NotRun => {
-                let nodes = self.servers.primaries();
-                let failed = nodes.into_iter().find_map(|node| self.servers.node(node).connection().err());
-                failed
-                    .unwrap_or_else(|| StoreError::Unreachable { server: shown, why: "the connection was lost".into() })
-            }
-        }
+        failure.into_error()
     }
 }
 
 impl Watched {
     /// The server's clock; if it does not say, as far as it must have come since.
-    fn now(&mut self, answer: Option<Result<Value, Unanswered>>, read: Instant) -> Millis {
+    fn now(&mut self, answer: Option<Outcome>, read: Instant) -> Millis {
         let part = |value: &Value| match value {
             Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse::<u64>().ok(),
             _ => None,
@@ -278,6 +267,11 @@ impl Watched {
 }
 
 impl One {
+    /// A plain command about one of its keys, which all have one slot on a cluster.
+    fn call(&self, name: &str, arguments: &[&str]) -> Call {
+        Call::command(&self.keys.stock, redis::cmd(name).arg(arguments))
+    }
+
     /// Takes what was read, and says what else must be asked for.
     fn accept(&mut self, raw: Raw, at: Millis, read: Instant) -> Change {
         let before = self.raw.replace(raw.clone());
@@ -295,8 +289,4 @@ impl One {
         view.is_old = false;
         change
     }
-}
-
-fn command(name: &str, arguments: &[&str]) -> Cmd {
-    redis::cmd(name).arg(arguments).to_owned()
 }

@@ -6,7 +6,8 @@ use crate::error::ServerKind;
 use crate::error::StoreError;
 use crate::model::number::whole;
 use crate::model::status::Status;
-use crate::redis::call::several::Unanswered;
+use crate::redis::call::exchange::CallFailure;
+use crate::redis::call::fan_out::Outcome;
 
 /// Stock, and rules with withdrawn units, as the server sent them.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +37,7 @@ pub(crate) enum Change {
 
 impl Raw {
     /// The answers to GET and HMGET.
-    pub(crate) fn read(stock: Result<Value, Unanswered>, meta: Result<Value, Unanswered>) -> Result<Self, Unanswered> {
+    pub(crate) fn read(stock: Outcome, meta: Outcome) -> Result<Self, CallFailure> {
         Ok(Self { stock: Plain::read(stock)?, meta: Plain::read(meta)? })
     }
 
@@ -59,10 +60,10 @@ impl Raw {
 }
 
 impl Plain {
-    fn read(answer: Result<Value, Unanswered>) -> Result<Self, Unanswered> {
+    fn read(answer: Outcome) -> Result<Self, CallFailure> {
         match answer {
             Ok(value) => Ok(Self::Value(value)),
-            Err(Unanswered::Refused(StoreError::Server { kind: ServerKind::WrongType, .. })) => Ok(Self::WrongType),
+            Err(CallFailure::Refused(StoreError::Server { kind: ServerKind::WrongType, .. })) => Ok(Self::WrongType),
             Err(other) => Err(other),
         }
     }
@@ -92,7 +93,8 @@ mod tests {
 
     #[test]
     fn what_stays_corrupt_is_not_read_again_and_again() {
-        let wrong = || Err(Unanswered::Refused(StoreError::Server { kind: ServerKind::WrongType, why: String::new() }));
+        let wrong =
+            || Err(CallFailure::Refused(StoreError::Server { kind: ServerKind::WrongType, why: String::new() }));
         let corrupt = Raw::read(wrong(), Ok(Value::Nil)).unwrap();
         assert_eq!(corrupt.since(&corrupt.clone(), Status::Corrupt), Change::None);
         assert_eq!(corrupt.stock(), None);

@@ -7,9 +7,7 @@ use crate::model::activity::Snapshot;
 use crate::model::activity::whole::whole;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
-use crate::model::shards::Shards;
 use crate::read::watch::{View, Watched};
-use crate::script::reply::Reply;
 use crate::store::Store;
 
 impl Store {
@@ -18,8 +16,12 @@ impl Store {
     /// # Errors
     /// The shards cannot be read.
     pub fn watch_wholes(&mut self, watched: &mut Watched, activities: &[ActivityId]) -> Result<(), StoreError> {
+        let shards = match self.layout() {
+            Layout::Cluster => self.shards_of_each(activities)?,
+            _ => vec![None; activities.len()],
+        };
         let mut all: Vec<ActivityId> = Vec::with_capacity(activities.len());
-        for (activity, shards) in activities.iter().zip(self.shards_of_each(activities)?) {
+        for (activity, shards) in activities.iter().zip(shards) {
             all.push(activity.clone());
             all.extend(shards.iter().flat_map(|shards| shards.ids(activity)));
         }
@@ -27,22 +29,6 @@ impl Store {
             self.watch(watched, &all);
         }
         Ok(())
-    }
-
-    /// The lists of shards of several activities, by a plain command each.
-    fn shards_of_each(&mut self, activities: &[ActivityId]) -> Result<Vec<Option<Shards>>, StoreError> {
-        if self.layout() != Layout::Cluster {
-            return Ok(vec![None; activities.len()]);
-        }
-        let commands = activities.iter().map(|activity| {
-            let key = self.keys(activity).meta;
-            (key.clone(), redis::cmd("HMGET").arg(key).arg("shards").to_owned())
-        });
-        // As the readings themselves do: no other right is needed.
-        let values = self.servers.read_each(commands.collect())?;
-        let reply = Reply::of_command("HMGET");
-        let list = |value| Ok(reply.text(reply.array(value)?.first())?.and_then(|text| text.parse().ok()));
-        values.into_iter().map(list).collect()
     }
 
     /// What is known of activities, in their order; of a sharded one the sum over its shards.

@@ -7,9 +7,10 @@
 mod map;
 pub(crate) mod server;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use redis::{Cmd, Value};
+use redis::Value;
 
 use crate::error::redirection::Redirection;
 use crate::error::{ServerKind, StoreError, TlsFault};
@@ -17,6 +18,7 @@ use crate::model::layout::Layout;
 use crate::model::slot::SLOTS;
 use crate::redis::cluster::server::Server;
 use crate::redis::connect::Target;
+use crate::redis::system::System;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 
@@ -47,11 +49,9 @@ pub struct Servers {
     /// Whether the map was read.
     has_map: bool,
     /// The ids of nodes, as the map has them.
-    ids: HashMap<usize, String>,
+    ids: BTreeMap<usize, String>,
     /// The nodes that no replica follows, as a node of the cluster or the single server said when somebody asked last.
-    alone: HashSet<usize>,
-    /// The node that a reply is to come from: see [`send`](Self::send).
-    under_way: Option<usize>,
+    alone: BTreeSet<usize>,
     /// Whether a call waits for a failover; else only as long as for one server.
     is_patient: bool,
 }
@@ -62,13 +62,13 @@ impl Servers {
         let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
         let seeds = nodes.len();
-        let (owners, has_map, under_way, is_patient) = (Vec::new(), false, None, true);
-        let (ids, alone) = (HashMap::new(), HashSet::new());
-        Self { target, layout, kind, seeds, nodes, owners, has_map, ids, alone, under_way, is_patient }
+        let (owners, has_map, is_patient) = (Vec::new(), false, true);
+        let (ids, alone) = (BTreeMap::new(), BTreeSet::new());
+        Self { target, layout, kind, seeds, nodes, owners, has_map, ids, alone, is_patient }
     }
 
     /// Waits for no failover from now on.
-    pub(crate) fn be_impatient(&mut self) {
+    pub(crate) fn fail_fast(&mut self) {
         self.is_patient = false;
     }
 
@@ -78,11 +78,11 @@ impl Servers {
     }
 
     /// The same servers, without a connection.
-    pub fn another(&self) -> Self {
+    pub fn unconnected_copy(&self) -> Self {
         let nodes = self.nodes.iter().map(|node| Server::new(node.target.clone())).collect();
         let (target, owners) = (self.target.clone(), self.owners.clone());
         let (ids, alone) = (self.ids.clone(), self.alone.clone());
-        Self { target, nodes, owners, ids, alone, under_way: None, ..*self }
+        Self { target, nodes, owners, ids, alone, ..*self }
     }
 
     /// Where they are and how to log in, as it was given.
@@ -90,9 +90,14 @@ impl Servers {
         &self.target
     }
 
+    /// The machine that they are reached from.
+    pub(crate) fn system(&self) -> &Arc<dyn System> {
+        self.target.system()
+    }
+
     /// The same servers with their connections; those that are needed here are made again.
     pub(crate) fn take(&mut self) -> Self {
-        let mut taken = self.another();
+        let mut taken = self.unconnected_copy();
         for (node, own) in taken.nodes.iter_mut().zip(&mut self.nodes) {
             *node = own.take();
         }
@@ -138,28 +143,6 @@ impl Servers {
             }
         }
         failed.map_or(Ok(()), Err)
-    }
-
-    /// Sends a command that only reads, without another try; its reply must be [received](Self::receive) before
-    /// anything else is sent.
-    pub(crate) fn send(&mut self, slot: Option<u16>, command: &Cmd) -> Result<(), StoreError> {
-        let nth = self.node_of(slot);
-        self.node(nth).write(&command.get_packed_command())?;
-        self.under_way = Some(nth);
-        Ok(())
-    }
-
-    /// The reply to what was sent.
-    pub(crate) fn receive(&mut self) -> Result<Value, StoreError> {
-        let nth = self.under_way.take().unwrap_or(0);
-        let server = self.node(nth);
-        let reply = server.read()?;
-        server.checked(reply)
-    }
-
-    /// The same; `None` if nothing was sent.
-    pub(crate) fn receive_sent(&mut self) -> Option<Result<Value, StoreError>> {
-        self.under_way.is_some().then(|| self.receive())
     }
 
     /// The connection that a cursor of a slot is good for: the node, and how often it was connected to.
@@ -310,11 +293,20 @@ impl Servers {
                 |id: &String| followed.as_ref().is_some_and(|followed| !id.is_empty() && !followed.contains(id));
             self.ids.iter().filter(|(_, id)| is_alone(id)).map(|(nth, _)| *nth).collect()
         } else if self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
-            HashSet::from([0])
+            BTreeSet::from([0])
         } else {
-            HashSet::new()
+            BTreeSet::new()
         };
         Ok(())
+    }
+
+    /// Asks one node whether it has replicas. Of one that does not say nothing is known.
+    pub(crate) fn look_for_replicas_of(&mut self, node: usize) {
+        if self.node(node).ask(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
+            self.alone.insert(node);
+        } else {
+            self.alone.remove(&node);
+        }
     }
 
     /// Whether a node has replicas, as far as is known: [`look_for_replicas`](Self::look_for_replicas) first. One of which
@@ -386,7 +378,7 @@ impl Servers {
 }
 
 /// Whether a reply to `ROLE` is that of a primary without replicas.
-pub(crate) fn is_alone(role: &Value) -> bool {
+fn is_alone(role: &Value) -> bool {
     let Value::Array(parts) = role else { return false };
     matches!(parts.as_slice(), [Value::BulkString(role), _, Value::Array(replicas)] if role == b"master" && replicas.is_empty())
 }

@@ -6,6 +6,7 @@ use crate::error::{SentinelFault, ServerKind, StoreError};
 use crate::redis::connect::Target;
 use crate::redis::connection::Connection;
 use crate::redis::sentinel::connect;
+use crate::redis::system::Socket;
 
 /// A server, connected to when it is first needed.
 pub struct Server {
@@ -43,16 +44,15 @@ impl Server {
     }
 
     /// Another connection to it.
-    pub fn another(&mut self) -> Result<Connection, StoreError> {
+    pub fn connect_new(&mut self) -> Result<Connection, StoreError> {
         let connection = connect(&self.target);
         self.is_down = connection.is_err();
         connection
     }
 
-    /// What becomes readable when its reply comes; `None` if bytes may be here already.
-    #[cfg(unix)]
-    pub(crate) fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.connection.as_ref()?.fd()
+    /// What becomes readable when its reply comes; `None` if bytes are here already, or nothing will come.
+    pub(crate) fn drained_socket(&self) -> Option<&dyn Socket> {
+        self.connection.as_ref()?.drained_socket()
     }
 
     /// How often it was connected to: another number means another connection.

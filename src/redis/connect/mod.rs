@@ -3,12 +3,9 @@
 
 pub(crate) mod address;
 pub(crate) mod sentinel_url;
-#[doc(hidden)]
-pub mod socket;
-pub(crate) mod tls;
 
 use std::io;
-use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +13,10 @@ use std::time::Duration;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
 use crate::error::{CertificateFault, StoreError};
-use crate::redis::connect::socket::Socket;
-use crate::redis::connect::tls::fault;
-pub use crate::redis::connect::tls::{Certificates, Pem};
-use crate::redis::connect::tls::{Tls, is_spoken_on};
+use crate::redis::system::{Endpoint, RealSystem, Socket, System};
+use crate::redis::tls::fault;
+pub use crate::redis::tls::{Certificates, Pem};
+use crate::redis::tls::{Tls, is_spoken_on};
 
 /// How long a server that speaks TLS may take to answer a greeting, at least: it decides between two exit codes.
 const GREETING: Duration = Duration::from_secs(2);
@@ -41,13 +38,9 @@ pub struct Target {
     pub shown: String,
     /// How long to wait for a connection, and for each reply.
     pub timeout: Duration,
-    /// What opens sockets instead of the system, in a simulation.
-    opener: Option<Opener>,
+    /// The machine that opens its sockets and has the clocks.
+    system: Arc<dyn System>,
 }
-
-/// Opens a socket.
-#[doc(hidden)]
-pub type Opener = fn() -> io::Result<Box<dyn Socket>>;
 
 /// Who knows where a primary is.
 #[derive(Debug, Clone)]
@@ -91,7 +84,7 @@ impl Target {
             tls: encryption(info.addr()),
             shown,
             timeout,
-            opener: None,
+            system: RealSystem::shared(),
             address: bare(info),
             others,
         })
@@ -173,7 +166,7 @@ impl Target {
             tls: None,
             shown,
             timeout,
-            opener: None,
+            system: RealSystem::shared(),
         })
     }
 
@@ -254,61 +247,31 @@ impl Target {
             && own.iter().any(|place| others.contains(place))
     }
 
-    /// The same server, whose sockets are opened by `opener`: a simulated one.
+    /// The same server as another machine reaches it: a simulated one.
     #[doc(hidden)]
     #[must_use]
-    pub fn simulated_by(self, opener: Opener) -> Self {
-        Self { opener: Some(opener), ..self }
+    pub fn on(self, system: Arc<dyn System>) -> Self {
+        Self { system, ..self }
+    }
+
+    /// The machine that everything made of this target runs on.
+    pub(crate) fn system(&self) -> &Arc<dyn System> {
+        &self.system
     }
 
     /// Opens a socket, each step within the timeout.
     pub(crate) fn open(&self) -> io::Result<Box<dyn Socket>> {
-        if let Some(open) = self.opener {
-            return open();
-        }
-        match self.address.addr() {
-            ConnectionAddr::Tcp(host, port) => Ok(Box::new(self.dial(host, *port)?)),
-            ConnectionAddr::TcpTls { host, port, .. } => match &self.tls {
-                Some(tls) => Ok(Box::new(tls.wrap(self.dial(host, *port)?, host)?)),
-                None => Err(io::ErrorKind::Unsupported.into()),
-            },
-            #[cfg(unix)]
-            ConnectionAddr::Unix(path) => {
-                let stream = std::os::unix::net::UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(self.timeout))?;
-                stream.set_write_timeout(Some(self.timeout))?;
-                Ok(Box::new(stream))
-            }
-            // redis-rs may learn to reach servers in other ways.
-            _ => Err(io::ErrorKind::Unsupported.into()),
-        }
+        self.open_within(self.timeout)
     }
 
-    fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
-        let mut failed = io::ErrorKind::NotFound.into();
-        for address in (host, port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, self.timeout) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    stream.set_read_timeout(Some(self.timeout))?;
-                    stream.set_write_timeout(Some(self.timeout))?;
-                    return Ok(stream);
-                }
-                Err(error) => failed = error,
-            }
-        }
-        Err(failed)
+    fn open_within(&self, timeout: Duration) -> io::Result<Box<dyn Socket>> {
+        self.system.connect(&Endpoint { address: self.address.addr().clone(), tls: self.tls.clone(), timeout })
     }
 
     /// Whether the server speaks TLS, and the URL is without.
     pub(crate) fn lacks_tls(&self) -> bool {
-        match self.address.addr() {
-            ConnectionAddr::Tcp(host, port) => self.dial(host, *port).is_ok_and(|mut socket| {
-                let patience = self.timeout.max(GREETING);
-                socket.set_read_timeout(Some(patience)).is_ok() && is_spoken_on(&mut socket)
-            }),
-            _ => false,
-        }
+        matches!(self.address.addr(), ConnectionAddr::Tcp(..))
+            && self.open_within(self.timeout.max(GREETING)).is_ok_and(|mut socket| is_spoken_on(&mut *socket))
     }
 
     /// The first commands: login and database, if the URL has them.

@@ -13,7 +13,7 @@ use redis::{Cmd, RedisError, Value};
 
 use crate::error::StoreError;
 use crate::redis::connect::Target;
-use crate::redis::connect::socket::Socket;
+use crate::redis::system::Socket;
 use crate::script::reply::Reply;
 
 /// Bytes read at once; a text that is borrowed from the buffer may make it grow.
@@ -55,10 +55,9 @@ impl Connection {
         Ok(connection)
     }
 
-    /// What becomes readable when bytes come; `None` if bytes may be here already.
-    #[cfg(unix)]
-    pub(crate) fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        if self.start < self.end { None } else { self.socket.fd() }
+    /// What becomes readable when bytes come; `None` if bytes are here already.
+    pub(crate) fn drained_socket(&self) -> Option<&dyn Socket> {
+        (self.start == self.end).then_some(&*self.socket)
     }
 
     /// The server that was reached: behind sentinels, the primary that they named.

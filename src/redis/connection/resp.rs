@@ -1,5 +1,18 @@
 //! Commands in the protocol's own form (RESP), written into a buffer that is reused: redis-rs allocates each.
 
+use redis::Value;
+
+/// What is sent before a call to a node that is importing its slot.
+pub(crate) const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
+
+/// The reply to a call that was sent behind `ASKING`, if it was. Without ASKING the node sends the call back, and that would
+/// say nothing of why: so if that is refused, this is the reply.
+pub(crate) fn reply_behind<E>(asks: bool, mut read: impl FnMut() -> Result<Value, E>) -> Result<Value, E> {
+    let asked = if asks { read()? } else { Value::Okay };
+    let reply = read()?;
+    Ok(if matches!(asked, Value::ServerError(_)) { asked } else { reply })
+}
+
 /// Begins a command of so many arguments.
 pub(crate) fn command(out: &mut Vec<u8>, arguments: usize) {
     out.push(b'*');

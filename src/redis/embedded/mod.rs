@@ -1,5 +1,11 @@
 //! A private, real server for one command, or a cluster of them: in a directory of its own, stopped at exit.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::iter_over_hash_type,
+    reason = "it starts real servers, and is not simulated"
+)]
+
 mod cluster;
 mod directory;
 mod error;

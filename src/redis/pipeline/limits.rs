@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::rc::Rc;
-use std::thread::sleep;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::redis::pipeline::CALL_WEIGHT;
+use crate::redis::system::System;
 
 /// By how much a run that could not keep its rate may exceed it later.
 const BURST: Duration = Duration::from_millis(50);
@@ -59,32 +60,33 @@ impl Limits {
         self.calls * (self.orders + CALL_WEIGHT)
     }
 
-    pub(crate) fn rate_limit(&self) -> Option<RateLimit> {
+    pub(crate) fn rate_limit(&self, system: &Arc<dyn System>) -> Option<RateLimit> {
         let per_order = Duration::from_secs(1) / self.rate?.get();
-        Some(RateLimit { per_order, due: Rc::new(Cell::new(Instant::now())) })
+        Some(RateLimit { system: Arc::clone(system), per_order, due: Rc::new(Cell::new(system.now())) })
     }
 }
 
 /// When the next call may be sent; a clone shares it.
 #[derive(Debug, Clone)]
 pub(crate) struct RateLimit {
+    system: Arc<dyn System>,
     per_order: Duration,
     pub(crate) due: Rc<Cell<Instant>>,
 }
 
 impl RateLimit {
     pub(crate) fn is_due(&self) -> bool {
-        Instant::now() >= self.due.get()
+        self.system.now() >= self.due.get()
     }
 
     /// Waits until a call is due, or a short while.
     pub(crate) fn wait(&self) {
-        sleep(self.due.get().saturating_duration_since(Instant::now()).min(NAP));
+        self.system.sleep(self.due.get().saturating_duration_since(self.system.now()).min(NAP));
     }
 
     /// Counts orders that are sent now.
     pub(crate) fn spend(&self, orders: usize) {
-        let now = Instant::now();
+        let now = self.system.now();
         let orders = u32::try_from(orders).unwrap_or(u32::MAX);
         self.due.set(self.due.get().max(now.checked_sub(BURST).unwrap_or(now)) + self.per_order * orders);
     }

@@ -1,9 +1,12 @@
 //! What calls go through: the connection to a server, or in tests one that fails at will.
 
+use std::sync::Arc;
+
 use redis::Value;
 
 use crate::error::StoreError;
 use crate::redis::cluster::server::Server;
+use crate::redis::system::System;
 
 /// A connection to one server, made when it is needed. Tests have one that fails at will.
 pub trait Link {
@@ -27,6 +30,9 @@ pub trait Link {
 
     /// Whether another connection may be to another server: sentinels name it.
     fn may_move(&self) -> bool;
+
+    /// The machine that it is on.
+    fn system(&self) -> Arc<dyn System>;
 }
 
 impl Link for Server {
@@ -48,6 +54,10 @@ impl Link for Server {
 
     fn may_move(&self) -> bool {
         self.target.primary_name().is_some()
+    }
+
+    fn system(&self) -> Arc<dyn System> {
+        Arc::clone(self.target.system())
     }
 }
 

@@ -13,6 +13,7 @@ mod outage;
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{RedisError, ServerError, Value};
@@ -20,11 +21,13 @@ use redis::{RedisError, ServerError, Value};
 use crate::error::ServerKind;
 use crate::error::StoreError;
 use crate::redis::cluster::server::Server;
+use crate::redis::connection::resp::{ASKING, reply_behind};
 pub use crate::redis::pipeline::event::{Call, Event, Readiness};
 pub use crate::redis::pipeline::limits::Limits;
 use crate::redis::pipeline::limits::RateLimit;
 pub use crate::redis::pipeline::link::Link;
 use crate::redis::pipeline::outage::{Attempt, Outage};
+use crate::redis::system::System;
 use crate::script::Script;
 
 /// What a call costs beside its orders: about as much of the server's time as so many orders.
@@ -37,6 +40,7 @@ const NO_SCRIPT: &str = "NOSCRIPT";
 #[derive(Debug)]
 pub struct Pipeline<C, L = Server> {
     link: L,
+    system: Arc<dyn System>,
     scripts: Vec<&'static Script>,
     limits: Limits,
     rate: Option<RateLimit>,
@@ -60,10 +64,12 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     /// Sends nothing. `scripts`, at least one, are loaded if the server has lost them. An outage longer than `retry_for`
     /// is an error.
     pub fn new(link: L, scripts: Vec<&'static Script>, limits: Limits, retry_for: Duration) -> Self {
+        let system = link.system();
         Self {
             link,
             scripts,
-            rate: limits.rate_limit(),
+            rate: limits.rate_limit(&system),
+            system,
             limits,
             retry_for,
             buffer: Vec::new(),
@@ -154,7 +160,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             self.is_draining = false;
         }
         if asks {
-            self.buffer.extend_from_slice(b"*1\r\n$6\r\nASKING\r\n");
+            self.buffer.extend_from_slice(ASKING);
         }
         self.asked.push_back(asks);
         encode(&mut self.buffer, &call);
@@ -186,14 +192,9 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         if self.is_idle() {
             return Ok(Event::Idle);
         }
-        let asked = match self.asked.pop_front() {
-            Some(true) => self.link.receive(),
-            _ => Ok(Value::Okay),
-        };
-        let value = match asked.and_then(|asked| Ok((asked, self.link.receive()?))) {
-            // Without ASKING the node sends the call back, and that would say nothing of why.
-            Ok((asked @ Value::ServerError(_), _)) => asked,
-            Ok((_, value)) => value,
+        let asks = self.asked.pop_front().unwrap_or(false);
+        let value = match reply_behind(asks, || self.link.receive()) {
+            Ok(value) => value,
             Err(error) => return Ok(self.lose_connection(error)),
         };
         let Some(call) = self.in_flight.pop_front() else { return Ok(Event::Idle) };
@@ -202,7 +203,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         if error.code() == NO_SCRIPT {
             self.is_draining = true;
             let error = self.meaning(error);
-            Outage::record(&mut self.outage, error, false);
+            Outage::record(&mut self.outage, self.system.now(), error, false);
         } else {
             let meaning = self.meaning(error.clone());
             if call.handles(&meaning) {
@@ -275,14 +276,14 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     pub fn retry(&mut self, why: Option<StoreError>) {
         self.is_draining = true;
         if let (Some(why), None) = (why, &self.outage) {
-            self.outage = Some(Outage::new(why, false));
+            self.outage = Some(Outage::new(self.system.now(), why, false));
         }
     }
 
     /// The next call has to wait, longer each time, until one succeeds.
     pub fn back_off(&mut self, why: StoreError) {
         self.is_draining = true;
-        Outage::record(&mut self.outage, why, false);
+        Outage::record(&mut self.outage, self.system.now(), why, false);
     }
 
     /// Another server took over all that this one served.
@@ -303,7 +304,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
 
     /// Records that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
     fn refused(&mut self, error: StoreError) -> Result<(), StoreError> {
-        if !may_pass(&error) {
+        if !is_retryable(&error) {
             return Err(error);
         }
         // The address may lead to another server by now, one that accepts writes.
@@ -311,7 +312,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             self.link.disconnect();
         }
         self.is_draining = true;
-        Outage::record(&mut self.outage, error, false);
+        Outage::record(&mut self.outage, self.system.now(), error, false);
         Ok(())
     }
 
@@ -323,25 +324,25 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         self.asked.clear();
         let calls: Vec<C> = std::mem::take(&mut self.in_flight).into();
         let may_have_run = !calls.is_empty();
-        Outage::record(&mut self.outage, error, may_have_run);
+        Outage::record(&mut self.outage, self.system.now(), error, may_have_run);
         Event::Retry { calls, may_have_run }
     }
 
     /// Tries to end an outage, a short while at a time.
     fn reconnect(&mut self) -> Result<Event<C>, StoreError> {
         let Some(outage) = &mut self.outage else { return Ok(Event::Waited) };
-        match outage.attempt(self.retry_for) {
+        match outage.attempt(self.system.now(), self.retry_for) {
             Attempt::GiveUp => Err(outage.unsettled(self.link.server()).unwrap_or_else(|| outage.error.clone())),
             Attempt::Report => Ok(Event::Outage(outage.error.clone())),
             Attempt::Wait(pause) => {
-                std::thread::sleep(pause);
+                self.system.sleep(pause);
                 Ok(Event::Waited)
             }
             Attempt::Now => {
                 match self.load_scripts() {
                     Ok(()) => self.outage.iter_mut().for_each(Outage::close),
                     Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
-                    Err(error) => Outage::record(&mut self.outage, error, false),
+                    Err(error) => Outage::record(&mut self.outage, self.system.now(), error, false),
                 }
                 Ok(Event::Waited)
             }
@@ -373,10 +374,10 @@ impl<C: Call, L: Link> Pipeline<C, L> {
 }
 
 /// Whether the server refused what was sent, nothing of it ran, and another try may help.
-fn may_pass(error: &StoreError) -> bool {
+fn is_retryable(error: &StoreError) -> bool {
     match error {
-        StoreError::Server { kind, .. } => kind.may_pass(),
+        StoreError::Server { kind, .. } => kind.is_retryable(),
         StoreError::Unreachable { .. } | StoreError::Timeout { .. } => true,
-        other => other.passes(),
+        other => other.is_transient(),
     }
 }

@@ -40,18 +40,17 @@ pub(crate) enum Attempt {
 
 impl Outage {
     /// One that begins now. The first attempt comes at once: a script that is not there only needs to be loaded.
-    pub(crate) fn new(error: StoreError, may_have_run: bool) -> Self {
-        let now = Instant::now();
+    pub(crate) fn new(now: Instant, error: StoreError, may_have_run: bool) -> Self {
         Self { since: now, next_try: now, backoff: SHORTEST, error, may_have_run, is_closed: false, is_reported: false }
     }
 
     /// Records a failure: the first one, or one more of an outage that is not over.
-    pub(crate) fn record(outage: &mut Option<Self>, error: StoreError, may_have_run: bool) {
+    pub(crate) fn record(outage: &mut Option<Self>, now: Instant, error: StoreError, may_have_run: bool) {
         let Some(outage) = outage else {
-            *outage = Some(Self::new(error, may_have_run));
+            *outage = Some(Self::new(now, error, may_have_run));
             return;
         };
-        outage.next_try = Instant::now() + outage.backoff;
+        outage.next_try = now + outage.backoff;
         outage.backoff = (outage.backoff * 2).min(LONGEST);
         outage.may_have_run |= may_have_run;
         outage.is_closed = false;
@@ -69,8 +68,7 @@ impl Outage {
     }
 
     /// What to do now. `Report` comes once.
-    pub(crate) fn attempt(&mut self, retry_for: Duration) -> Attempt {
-        let now = Instant::now();
+    pub(crate) fn attempt(&mut self, now: Instant, retry_for: Duration) -> Attempt {
         let lasted = now.duration_since(self.since);
         if lasted >= retry_for {
             return Attempt::GiveUp;
@@ -98,7 +96,7 @@ impl Outage {
 
     /// The error for calls of which nobody knows whether they ran.
     pub(crate) fn unsettled(&self, server: &str) -> Option<StoreError> {
-        let error = || StoreError::Unknown { server: server.to_owned(), why: self.error.to_string(), settle: None };
+        let error = || StoreError::Unknown { server: server.to_owned(), why: self.error.to_string(), recovery: None };
         self.may_have_run.then(error)
     }
 }

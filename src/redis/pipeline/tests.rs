@@ -94,6 +94,10 @@ impl Link for Fake {
     fn may_move(&self) -> bool {
         self.may_move
     }
+
+    fn system(&self) -> Arc<dyn System> {
+        crate::redis::system::RealSystem::shared()
+    }
 }
 
 /// A call of some orders.
@@ -269,15 +273,17 @@ fn the_backoff_doubles_up_to_a_second_and_an_outage_is_reported_once() {
     let mut outage = None;
     let mut backoffs = Vec::new();
     for _ in 0..8 {
-        Outage::record(&mut outage, unreachable(), false);
+        Outage::record(&mut outage, Instant::now(), unreachable(), false);
         backoffs.extend(outage.as_ref().map(|outage| outage.backoff.as_millis()));
     }
     assert_eq!(backoffs, [20, 40, 80, 160, 320, 640, 1000, 1000]);
     let outage = outage.as_mut().unwrap();
     outage.since -= Duration::from_secs(1);
-    assert_eq!(outage.attempt(LONG), Attempt::Report);
-    assert!(matches!(outage.attempt(LONG), Attempt::Wait(pause) if pause <= Duration::from_millis(100)));
-    assert_eq!(outage.attempt(Duration::from_secs(1)), Attempt::GiveUp);
+    assert_eq!(outage.attempt(Instant::now(), LONG), Attempt::Report);
+    assert!(
+        matches!(outage.attempt(Instant::now(), LONG), Attempt::Wait(pause) if pause <= Duration::from_millis(100))
+    );
+    assert_eq!(outage.attempt(Instant::now(), Duration::from_secs(1)), Attempt::GiveUp);
 }
 
 #[test]
@@ -300,7 +306,7 @@ fn a_rate_limit_makes_small_calls_and_spends_its_burst_once() {
     let limits = Limits::shared().with_rate(NonZeroU32::new(1000).unwrap());
     assert_eq!(limits.most_orders(), 10);
     assert_eq!(Limits::shared().with_rate(NonZeroU32::new(7).unwrap()).most_orders(), 1);
-    let rate = limits.rate_limit().unwrap();
+    let rate = limits.rate_limit(&Fake::default().system()).unwrap();
     assert!(rate.is_due());
     let before = Instant::now();
     rate.due.set(before.checked_sub(Duration::from_secs(9)).unwrap());

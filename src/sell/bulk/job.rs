@@ -1,6 +1,7 @@
 //! A job, and what is stored of it in each activity: the watermark, and the epoch that it is bound to.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redis::Value;
@@ -14,6 +15,7 @@ use crate::model::number::whole;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::redis::pipeline::Call;
+use crate::redis::system::System;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::bulk::lanes::Lanes;
@@ -99,11 +101,19 @@ pub struct JobStates {
     found: Vec<u32>,
     /// Sharded activities of which too few units were left.
     shortages: HashMap<u32, Shortage>,
+    /// Says how old they are.
+    system: Arc<dyn System>,
 }
 
 impl JobStates {
     /// Nothing is loaded yet. `names` are the activities that are known to come.
-    pub(crate) fn new(job: Job, operation: Operation, layout: Layout, names: Interner) -> Self {
+    pub(crate) fn new(
+        job: Job,
+        operation: Operation,
+        layout: Layout,
+        names: Interner,
+        system: &Arc<dyn System>,
+    ) -> Self {
         let states = vec![JobState::default(); names.count()];
         let mut epochs = Interner::default();
         // The default: nothing was preheated.
@@ -123,6 +133,7 @@ impl JobStates {
             parents,
             found: Vec::new(),
             shortages: HashMap::new(),
+            system: Arc::clone(system),
         }
     }
 
@@ -201,12 +212,13 @@ impl JobStates {
     /// Of a shard: fewer units than this existed in the whole activity a moment ago.
     pub(crate) fn fewer_than(&self, shard: u32) -> Option<u64> {
         let shortage = self.shortages.get(&self.parent(shard))?;
-        (shortage.since.elapsed() < SOLD_OUT_TTL).then_some(shortage.fewer_than)
+        (self.system.now() - shortage.since < SOLD_OUT_TTL).then_some(shortage.fewer_than)
     }
 
     /// Fewer units than this existed in the activity of a shard just now, with these in the stocks of its shards.
     pub(crate) fn set_fewer_than(&mut self, shard: u32, fewer_than: u64, stocks: Vec<u64>) {
-        self.shortages.insert(self.parent(shard), Shortage { fewer_than, stocks, since: Instant::now() });
+        let since = self.system.now();
+        self.shortages.insert(self.parent(shard), Shortage { fewer_than, stocks, since });
     }
 
     /// A call found so many units in the stock of a shard. If they are more than there were, units have returned, as overdue holds do
@@ -335,11 +347,10 @@ impl JobStates {
         for nth in page.clone() {
             #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
             let keys = self.keys(nth as u32);
-            let slot = if lanes.is_cluster() { keys.slot() } else { None };
             // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
             let meta = redis::cmd("HMGET").arg(&keys.meta).arg(&["rules", "repairs", "shards"]).to_owned();
-            commands.push((slot, keys.meta.clone(), meta));
-            commands.push((slot, keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
+            commands.push((keys.meta.clone(), meta));
+            commands.push((keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
         let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
         for (nth, pair) in page.zip(replies.chunks(2)) {
@@ -384,8 +395,7 @@ impl JobStates {
         for nth in page.clone() {
             #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
             let keys = self.keys(nth as u32);
-            let slot = if lanes.is_cluster() { keys.slot() } else { None };
-            commands.push((slot, keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
+            commands.push((keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
         let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
         for (nth, reply) in page.zip(&replies) {
@@ -433,10 +443,11 @@ fn text(value: Option<&Value>) -> Result<Option<String>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::redis::system::RealSystem;
 
     fn states(operation: Operation, name: &str, digest: &str) -> JobStates {
         let job = Job { name: name.to_owned(), digest: digest.to_owned() };
-        JobStates::new(job, operation, Layout::Seckill, Interner::default())
+        JobStates::new(job, operation, Layout::Seckill, Interner::default(), &RealSystem::shared())
     }
 
     #[test]

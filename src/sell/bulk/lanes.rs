@@ -12,7 +12,8 @@ use redis::{Cmd, Value};
 use crate::error::ServerKind;
 use crate::error::StoreError;
 use crate::error::redirection::Redirection;
-use crate::redis::call::several::Unanswered;
+use crate::redis::call;
+use crate::redis::call::retry::Answer;
 use crate::redis::cluster::Servers;
 use crate::redis::pipeline::{Call, Event, Pipeline, Readiness};
 
@@ -44,8 +45,7 @@ struct Lane<C> {
 }
 
 impl<C> Lane<C> {
-    fn new(node: usize, pipeline: Pipeline<C>) -> Self {
-        let active = Instant::now();
+    fn new(node: usize, pipeline: Pipeline<C>, active: Instant) -> Self {
         Self { node, pipeline, active, is_stale: false, has_new_map: false, redirections: 0 }
     }
 }
@@ -53,7 +53,8 @@ impl<C> Lane<C> {
 impl<C: Call> Lanes<C> {
     /// One lane, to the node whose number is given.
     pub fn new(servers: Servers, node: usize, pipeline: Pipeline<C>) -> Self {
-        Self { servers, lanes: vec![Lane::new(node, pipeline)], asks: HashMap::new(), last: 0 }
+        let lane = Lane::new(node, pipeline, servers.system().now());
+        Self { servers, lanes: vec![lane], asks: HashMap::new(), last: 0 }
     }
 
     /// Whether the servers are known to be a cluster.
@@ -100,7 +101,8 @@ impl<C: Call> Lanes<C> {
             return known;
         }
         let link = self.servers.node(node).take();
-        self.lanes.push(Lane::new(node, self.lanes[0].pipeline.sibling(link)));
+        let now = self.servers.system().now();
+        self.lanes.push(Lane::new(node, self.lanes[0].pipeline.sibling(link), now));
         self.lanes.len() - 1
     }
 
@@ -208,7 +210,7 @@ impl<C: Call> Lanes<C> {
             }
             return Ok((0, event));
         }
-        let now = Instant::now();
+        let now = self.servers.system().now();
         let mut next: Option<Instant> = None;
         for nth in (0..self.lanes.len()).map(|nth| (self.last + 1 + nth) % self.lanes.len()) {
             let lane = &self.lanes[nth];
@@ -229,12 +231,12 @@ impl<C: Call> Lanes<C> {
             if next.is_none() {
                 return Ok((0, Event::Idle));
             }
-            std::thread::sleep(wait);
+            self.servers.system().sleep(wait);
             return Ok((0, Event::Waited));
         }
         match self.wait_for_reply(wait) {
             Some(nth) => {
-                self.lanes[nth].active = Instant::now();
+                self.lanes[nth].active = self.servers.system().now();
                 Ok((nth, self.lanes[nth].pipeline.receive()?))
             }
             None => Ok(self.find_silent()),
@@ -242,13 +244,13 @@ impl<C: Call> Lanes<C> {
     }
 
     /// Sends commands that only read, with nothing in flight, and gives their replies; `None` if that must be tried again
-    /// later. Each comes with the slot of its key, and the key.
+    /// later. Each comes with its key.
     ///
     /// # Errors
     /// As [`Pipeline::request`].
-    pub fn read(&mut self, commands: &[(Option<u16>, String, Cmd)]) -> Result<Option<Vec<Value>>, StoreError> {
+    pub fn read(&mut self, commands: &[(String, Cmd)]) -> Result<Option<Vec<Value>>, StoreError> {
         if !self.is_cluster() {
-            let packed: Vec<u8> = commands.iter().flat_map(|(_, _, command)| command.get_packed_command()).collect();
+            let packed: Vec<u8> = commands.iter().flat_map(|(_, command)| command.get_packed_command()).collect();
             return match self.lanes[0].pipeline.request(&packed, commands.len()) {
                 // It is a cluster, which nobody said.
                 Err(StoreError::Redirected(_)) => {
@@ -258,22 +260,12 @@ impl<C: Call> Lanes<C> {
                 replies => replies,
             };
         }
-        let calls: Vec<_> = commands.iter().map(|(slot, _, command)| (*slot, command.clone())).collect();
-        let mut replies = Vec::with_capacity(commands.len());
-        for (answer, (_, key, command)) in self.servers.each_reply(&calls).into_iter().zip(commands) {
-            let wrong_type =
-                |error: &StoreError| matches!(error, StoreError::Server { kind: ServerKind::WrongType, .. });
-            replies.push(match answer {
-                Ok(value) => value,
-                Err(Unanswered::Refused(error)) if wrong_type(&error) => Value::Nil,
-                Err(Unanswered::Refused(error)) => return Err(error),
-                Err(Unanswered::NotRun | Unanswered::Lost(_)) => match self.servers.command(key, command) {
-                    Err(error) if wrong_type(&error) => Value::Nil,
-                    reply => reply?,
-                },
-            });
-        }
-        Ok(Some(replies))
+        let calls: Vec<_> = commands.iter().map(|(key, command)| call::Call::command(key, command)).collect();
+        let reply = |answer: Result<Answer, StoreError>| match answer {
+            Err(StoreError::Server { kind: ServerKind::WrongType, .. }) => Ok(Value::Nil),
+            answer => answer.map(|answer| answer.value),
+        };
+        self.servers.call_all(&calls).into_iter().map(reply).collect::<Result<_, _>>().map(Some)
     }
 
     /// Receives a reply of any lane.
@@ -313,36 +305,24 @@ impl<C: Call> Lanes<C> {
 
     /// Waits until a lane has a reply: which one.
     fn wait_for_reply(&self, at_most: Duration) -> Option<usize> {
-        let waiting = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.pipeline.is_idle());
-        #[cfg(unix)]
-        {
-            use rustix::event::{PollFd, PollFlags, Timespec, poll};
-            let mut sockets = Vec::new();
-            for (nth, lane) in waiting {
-                match lane.pipeline.link().fd() {
-                    Some(fd) => sockets.push((nth, PollFd::from_borrowed_fd(fd, PollFlags::IN))),
-                    // Bytes are here already, or nobody can tell.
-                    None => return Some(nth),
-                }
+        let turns = (0..self.lanes.len()).map(|turn| (self.last + 1 + turn) % self.lanes.len());
+        let waiting: Vec<usize> = turns.filter(|nth| !self.lanes[*nth].pipeline.is_idle()).collect();
+        let mut sockets = Vec::with_capacity(waiting.len());
+        for nth in &waiting {
+            match self.lanes[*nth].pipeline.link().drained_socket() {
+                Some(socket) => sockets.push(socket),
+                // Bytes are here already.
+                None => return Some(*nth),
             }
-            let (lanes, mut sockets): (Vec<usize>, Vec<PollFd<'_>>) = sockets.into_iter().unzip();
-            let at_most = Timespec::try_from(at_most).ok();
-            poll(&mut sockets, at_most.as_ref()).ok()?;
-            let from = lanes.iter().position(|nth| *nth > self.last).unwrap_or(0);
-            let turns = (0..lanes.len()).map(|turn| (from + turn) % lanes.len());
-            turns.into_iter().find(|at| !sockets[*at].revents().is_empty()).map(|at| lanes[at])
         }
-        #[cfg(not(unix))]
-        {
-            let _ = at_most;
-            waiting.map(|(nth, _)| nth).next()
-        }
+        self.servers.system().wait_readable(&sockets, at_most).map(|found| waiting[found])
     }
 
     /// Gives up a connection on which no reply came in time.
     fn find_silent(&mut self) -> (usize, Event<C>) {
         let timeout = self.servers.target().timeout;
-        let silent = |lane: &Lane<C>| !lane.pipeline.is_idle() && lane.active.elapsed() >= timeout;
+        let now = self.servers.system().now();
+        let silent = |lane: &Lane<C>| !lane.pipeline.is_idle() && now - lane.active >= timeout;
         let Some(nth) = self.lanes.iter().position(silent) else { return (0, Event::Waited) };
         let lane = &mut self.lanes[nth];
         let waited = humantime::format_duration(timeout).to_string();

@@ -14,7 +14,7 @@ mod orders;
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redis::Value;
 
@@ -335,7 +335,8 @@ impl<O: Orders> Run<O> {
             return Ok(());
         }
         let Some((activity, shards, home)) = self.states.place(nth) else { return Ok(()) };
-        let (request, stop) = (RequestId::unique(), Arc::clone(&self.stop));
+        let (system, stop) = (Arc::clone(self.lanes.servers().system()), Arc::clone(&self.stop));
+        let request = RequestId::of_uuid(system.unique_id());
         let request = BorrowRequest {
             activity: &activity,
             shards: &shards,
@@ -343,7 +344,8 @@ impl<O: Orders> Run<O> {
             quantity,
             request: request.as_str(),
             order: None,
-            began: Instant::now(),
+            system: &*system,
+            began: system.now(),
             at_most: self.retry_for,
             stop: &|| stop(),
         };

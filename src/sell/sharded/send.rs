@@ -1,6 +1,6 @@
 //! Sends an order to the shard that has the units of its user, which gets units from other shards.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use redis::Value;
 
@@ -39,6 +39,7 @@ impl Store {
         dry_run: bool,
     ) -> Result<SingleReply, StoreError> {
         let mut missing: Option<Shards> = None;
+        self.borrower.was_resent = false;
         loop {
             let Some(shards) = self.directory.get(activity).cloned() else {
                 let value = self.send_single(call, activity, Modes::of_activity(dry_run))?;
@@ -122,16 +123,17 @@ impl Store {
             None => None,
         };
         let Some((wanted, quantity)) = short else { return self.read_of_shard(call, value, &at, dry_run) };
-        let safe = call.safe(&self.keys(&at));
-        let stop = std::sync::Arc::clone(&self.stop);
+        let order = call.call(&self.keys(&at), Modes::BORROW);
+        let (stop, system) = (Arc::clone(&self.stop), Arc::clone(self.servers.system()));
         let request = BorrowRequest {
             activity,
             shards,
             home,
             quantity,
             request: wanted.request.as_str(),
-            order: (!dry_run).then_some((&safe, &call.settle)),
-            began: Instant::now(),
+            order: (!dry_run).then_some(&order),
+            system: &*system,
+            began: system.now(),
             at_most: patient(self.servers.target().timeout),
             stop: &|| stop(),
         };
@@ -148,8 +150,7 @@ impl Store {
             BorrowOutcome::Decided(_) | BorrowOutcome::Here => Err(ShardFault::ListChanged),
             BorrowOutcome::SoldOut(SoldOut { left, .. }) => {
                 // A late copy of what was sent may not take what somebody returns after this refusal.
-                let was_broken = call.was_broken() || self.borrower.was_broken;
-                let modes = if was_broken { Modes::FINAL_AGAIN } else { Modes::FINAL };
+                let modes = if self.borrower.was_resent { Modes::FINAL_AGAIN } else { Modes::FINAL };
                 let value = self.send_single(call, &at, modes)?;
                 let is_refused = is_out_of_stock(&value);
                 let reply = self.read_of_shard(call, value, &at, dry_run)?;
@@ -198,7 +199,6 @@ impl Store {
         call: &SingleCall,
         at: &ActivityId,
     ) -> Result<BorrowOutcome, ShardFault> {
-        self.borrower.was_broken = false;
         let ended = loop {
             match self.borrower.borrow(&mut self.servers, request) {
                 Ok(BorrowOutcome::Here) => {
@@ -213,7 +213,7 @@ impl Store {
             }
         };
         self.borrower.ack_transfers(&mut self.servers);
-        if !call.was_broken() && !self.borrower.was_broken {
+        if !self.borrower.was_resent {
             return ended;
         }
         // A copy of the order may still come, and take units.
@@ -223,7 +223,7 @@ impl Store {
             ended => return ended,
         };
         let server = self.servers.target().shown.clone();
-        Err(StoreError::Unknown { server, why, settle: Some(call.settle.clone()) }.into())
+        Err(StoreError::Unknown { server, why, recovery: Some(call.recovery.clone()) }.into())
     }
 
     fn read_reply(

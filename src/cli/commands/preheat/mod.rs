@@ -8,7 +8,9 @@ mod restore;
 mod row;
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::cli::args::Mutating;
 use crate::cli::error::Result;
@@ -22,7 +24,7 @@ use crate::model::activity::Plan;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::number::{Limit, Units};
-use crate::model::time::GivenTime;
+use crate::model::time::{GivenTime, Millis};
 
 pub use crate::cli::commands::preheat::apply::plan;
 pub use crate::cli::commands::preheat::explain::explain;
@@ -183,7 +185,7 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
 
 /// The plan of one activity, from the flags.
 fn plan_of_flags(id: &ActivityId, total: Units, args: &PreheatArgs) -> Result<Plan> {
-    let [starts_at, ends_at] = [args.starts_at, args.ends_at].map(|time| time.map(GivenTime::by_own_clock));
+    let [starts_at, ends_at] = [args.starts_at, args.ends_at].map(|time| time.map(by_own_clock));
     if let (Some(start), Some(end)) = (starts_at, ends_at)
         && start >= end
     {
@@ -191,6 +193,15 @@ fn plan_of_flags(id: &ActivityId, total: Units, args: &PreheatArgs) -> Result<Pl
     }
     let (id, title, per_user_limit) = (id.clone(), args.title.clone(), args.per_user_limit);
     Ok(Plan { id, title, total, per_user_limit, starts_at, ends_at, ledger: None, shards: None })
+}
+
+/// The instant, by this machine's clock.
+fn by_own_clock(time: GivenTime) -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Millis::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    match time.at(|| Ok::<_, Infallible>(now)) {
+        Ok(at) => at,
+    }
 }
 
 /// Leaves only the activities that were asked for, each of which must be there.

@@ -43,7 +43,7 @@ pub fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> 
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);
     let mut first_entry = None;
-    store.let_buyers_go_first(snapshot.state() == State::Live);
+    store.set_background(snapshot.state() == State::Live);
     let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
     let progress = out.progress("reading the ledger", 0);
     store.each_entry(activity, after, last, |entry| {

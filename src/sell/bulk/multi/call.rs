@@ -185,6 +185,7 @@ mod tests {
     use crate::model::layout::Layout;
     use crate::model::order::MultiOrder;
     use crate::redis::connect::Target;
+    use crate::redis::system::RealSystem;
     use crate::sell::bulk::multi::MultiOptions;
     use crate::sell::bulk::{Job, Operation};
     use crate::store::Store;
@@ -192,7 +193,8 @@ mod tests {
     #[test]
     fn behind_an_order_that_is_refused_unsent_those_in_flight_stay_as_they_are() {
         let job = Job { name: "night".to_owned(), digest: "night".to_owned() };
-        let mut states = JobStates::new(job, Operation::MultiDeduct, Layout::Seckill, Interner::default());
+        let mut states =
+            JobStates::new(job, Operation::MultiDeduct, Layout::Seckill, Interner::default(), &RealSystem::shared());
         let mut row = |line: u64, activity: &str, state| {
             let items = [(activity.parse().unwrap(), "1".parse().unwrap())].into();
             let order = MultiOrder { user: None, items, request: "r".parse().unwrap(), reason: None };

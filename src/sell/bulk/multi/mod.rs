@@ -118,9 +118,9 @@ impl Run<MultiOrders> {
             waiting: 0,
             ready: None,
             has_one_slot: false,
-            store: store.sibling(),
+            store: store.unconnected_copy(),
         };
-        let states = JobStates::new(job, Operation::MultiDeduct, store.layout, names);
+        let states = JobStates::new(job, Operation::MultiDeduct, store.layout, names, store.servers.system());
         // Whether orders may be of several slots must be known before the first is sent.
         if Keys::slots(store.layout) == 1 {
             store.servers.discover()?;

@@ -141,7 +141,7 @@ impl Run<SingleOrders> {
             popped: 0,
             held_up: HashSet::new(),
         };
-        let states = JobStates::new(job, operation, store.layout, names);
+        let states = JobStates::new(job, operation, store.layout, names, store.servers.system());
         let more = can_mix.then_some(&MIXED_ORDERS);
         Self::open(store, more, (limits, retry_for), states, orders)
     }

@@ -2,6 +2,7 @@
 
 use crate::model::layout::Layout;
 use crate::redis::pipeline::Call;
+use crate::redis::system::RealSystem;
 use crate::sell::bulk::orders::*;
 
 const MOST: usize = 128;
@@ -9,7 +10,8 @@ const MOST: usize = 128;
 /// A run before its first call, of so many activities that are preheated.
 fn run(activities: usize) -> (SingleOrders, JobStates) {
     let job = Job { name: "j".to_owned(), digest: "d".to_owned() };
-    let mut states = JobStates::new(job, Operation::Deduct, Layout::Seckill, Interner::default());
+    let mut states =
+        JobStates::new(job, Operation::Deduct, Layout::Seckill, Interner::default(), &RealSystem::shared());
     for nth in 0..activities {
         let number = states.number(&nth.to_string());
         states.set_epoch(number, "1");

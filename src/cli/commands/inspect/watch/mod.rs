@@ -77,7 +77,7 @@ pub fn run(
     let title =
         Title { server: store.server_name().to_owned(), layout: layout.name(), every, explains: out.terminal().notes };
     let mut watching = Watching { board: Board::new(layout.kind(), below), selection, left: args.count, title };
-    let mut reader = Reader::new(store.sibling(), wanted)?;
+    let mut reader = Reader::new(store.unconnected_copy(), wanted)?;
     let redraws = out.format() == Format::Table && out.terminal().redraws;
     if !redraws {
         hints::warn_of_replica(store, out);

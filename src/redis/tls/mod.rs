@@ -19,7 +19,7 @@ use rustls::{
 };
 
 use crate::error::{CertificateFault, StoreError};
-pub(crate) use crate::redis::connect::tls::fault::fault;
+pub(crate) use crate::redis::tls::fault::fault;
 
 /// The first byte of what a server with TLS answers.
 const ALERT: u8 = 0x15;
@@ -240,7 +240,7 @@ impl Encrypted {
 }
 
 /// Whether what answers on a socket speaks TLS. What does not takes our greeting for a line that it does not know.
-pub(crate) fn is_spoken_on(socket: &mut TcpStream) -> bool {
+pub(crate) fn is_spoken_on(socket: &mut (impl Read + Write + ?Sized)) -> bool {
     let greeting = || {
         let config = Arc::new(configure(Trust::Any, None).ok()?);
         let mut connection = ClientConnection::new(config, ServerName::try_from("localhost").ok()?).ok()?;

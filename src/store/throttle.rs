@@ -1,7 +1,9 @@
 //! How much of the server's time an audit takes: all that it can get while nobody buys, a small share of a live sale.
 
-use std::thread::sleep;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use crate::redis::system::System;
 
 /// How much longer than a call took the server is then left to others: three quarters of its time and more.
 const OTHERS: u32 = 3;
@@ -10,6 +12,7 @@ const MOST: Duration = Duration::from_millis(5);
 
 /// When the next call may be sent.
 pub struct Throttle {
+    system: Arc<dyn System>,
     is_live: bool,
     /// When the last call was sent.
     sent: Instant,
@@ -19,13 +22,13 @@ pub struct Throttle {
 
 impl Throttle {
     /// In a hurry until somebody buys.
-    pub fn quick() -> Self {
-        Self { is_live: false, sent: Instant::now(), rest: Duration::ZERO }
+    pub fn quick(system: &Arc<dyn System>) -> Self {
+        Self { system: Arc::clone(system), is_live: false, sent: system.now(), rest: Duration::ZERO }
     }
 
     /// As if somebody bought.
-    pub fn gentle() -> Self {
-        Self { is_live: true, ..Self::quick() }
+    pub fn gentle(system: &Arc<dyn System>) -> Self {
+        Self { is_live: true, ..Self::quick(system) }
     }
 
     /// Says whether anybody buys now.
@@ -36,14 +39,14 @@ impl Throttle {
     /// Right before a call is sent: lets others go first if there are any.
     pub fn wait(&mut self) {
         if self.is_live {
-            sleep(self.rest.saturating_sub(self.sent.elapsed()));
+            self.system.sleep(self.rest.saturating_sub(self.system.now() - self.sent));
         }
-        self.sent = Instant::now();
+        self.sent = self.system.now();
     }
 
     /// Right after its reply came.
     pub fn took(&mut self) {
-        let took = self.sent.elapsed();
+        let took = self.system.now() - self.sent;
         self.rest = took + (took * OTHERS).min(MOST);
     }
 }

@@ -1,0 +1,168 @@
+//! Large keys, page by page: nobody else waits above a few milliseconds, and memory stays constant.
+//!
+//! The next page is asked for before this one is looked at. A cursor is good for one connection only: behind another one may be
+//! another server, where it would leave members out. So a scan has a connection of its own, and begins again if that breaks.
+
+use redis::Cmd;
+
+use crate::error::StoreError;
+use crate::model::slot::slot;
+use crate::redis::call::attempts::Attempts;
+use crate::redis::cluster::Servers;
+use crate::redis::connection::Connection;
+use crate::redis::connection::resp::ASKING;
+use crate::script::reply::Reply;
+
+/// How many members a page asks for: about half a millisecond of the server's time.
+const PAGE: usize = 1000;
+/// How often a scan of all keys begins again because slots moved.
+const MAX_SCANS: u32 = 10;
+
+/// What is read page by page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scan<'k> {
+    /// A hash: fields and values in turn.
+    Hash(&'k str),
+    /// A set.
+    Set(&'k str),
+    /// The names of all keys that fit a pattern.
+    Keys(&'k str),
+}
+
+impl Scan<'_> {
+    /// The command for so many members from a cursor on.
+    fn page(self, cursor: &[u8]) -> Cmd {
+        let mut command = match self {
+            Self::Hash(key) => redis::cmd("HSCAN").arg(key).arg(cursor).to_owned(),
+            Self::Set(key) => redis::cmd("SSCAN").arg(key).arg(cursor).to_owned(),
+            Self::Keys(pattern) => redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(pattern).to_owned(),
+        };
+        command.arg("COUNT").arg(PAGE).to_owned()
+    }
+}
+
+/// Why a scan stopped before its end.
+pub(crate) enum Stopped<E> {
+    /// The server, or the connection to it.
+    Store(StoreError),
+    /// Whoever looked at a page.
+    Reader(E),
+}
+
+impl<E> From<StoreError> for Stopped<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Servers {
+    /// Walks all pages of a key. On a cluster and behind Sentinel the scan begins again if the key moves to another node, or the
+    /// node is lost: `each` then gets members that it had already.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`], and whatever `each` fails with.
+    pub(crate) fn scan<E: From<StoreError>>(
+        &mut self,
+        scan: Scan<'_>,
+        mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.check_layout()?;
+        let (Scan::Hash(key) | Scan::Set(key)) = scan else { return self.scan_keys(scan, each) };
+        let slot = Some(slot(key.as_bytes()));
+        let mut attempts = Attempts::new(self);
+        loop {
+            let (node, asks) = attempts.node(self, slot);
+            let connection = self.node(node).connect_new().map_err(Stopped::Store);
+            let stopped = match connection.and_then(|mut connection| connection.scan(scan, asks, &mut each)) {
+                Ok(()) => return Ok(()),
+                Err(Stopped::Reader(error)) => return Err(error),
+                Err(Stopped::Store(error)) => error,
+            };
+            self.learn(&stopped)?;
+            if !self.may_begin_again(&stopped) {
+                return Err(self.explained(stopped).into());
+            }
+            self.recover(&mut attempts, slot, node, stopped)?;
+        }
+    }
+
+    /// The same for the keys of all primaries; keys may come twice.
+    fn scan_keys<E: From<StoreError>>(
+        &mut self,
+        scan: Scan<'_>,
+        mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.discover()?;
+        let mut attempts = Attempts::new(self);
+        // A slot that moves may leave one node after its scan for another before that one's: then all begins again.
+        let mut changes = 0;
+        loop {
+            let map = self.owners().to_vec();
+            let walked = self.primaries().into_iter().try_for_each(|node| {
+                let connection = self.node(node).connect_new().map_err(Stopped::Store);
+                connection.and_then(|mut it| it.scan(scan, false, &mut each)).map_err(|stopped| (node, stopped))
+            });
+            match walked {
+                Ok(()) if !self.is_cluster() => return Ok(()),
+                Ok(()) => {
+                    self.read_map(None)?;
+                    if *self.owners() == map || changes == MAX_SCANS {
+                        return Ok(());
+                    }
+                    changes += 1;
+                }
+                Err((_, Stopped::Reader(error))) => return Err(error),
+                Err((node, Stopped::Store(error))) if self.may_begin_again(&error) => match self.is_cluster() {
+                    true => self.wait_for_failover(&mut attempts, node, error)?,
+                    false => self.recover(&mut attempts, None, node, error)?,
+                },
+                Err((_, Stopped::Store(error))) => return Err(self.explained(error).into()),
+            }
+        }
+    }
+
+    /// Whether another server may answer a scan that failed, from its beginning.
+    fn may_begin_again(&self, error: &StoreError) -> bool {
+        self.fail_over() && (error.is_connection() || self.may_recover(error))
+    }
+}
+
+impl Connection {
+    /// Walks all pages on this connection. With `asks`, the node is importing the slot.
+    pub(crate) fn scan<E>(
+        &mut self,
+        scan: Scan<'_>,
+        asks: bool,
+        mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
+    ) -> Result<(), Stopped<E>> {
+        let request = |connection: &mut Self, cursor: &[u8]| {
+            let packed = scan.page(cursor).get_packed_command();
+            connection.send(&if asks { [ASKING, &packed[..]].concat() } else { packed })
+        };
+        request(self, b"0")?;
+        loop {
+            if asks {
+                self.value()?;
+            }
+            let (cursor, count) = self.scan_page()?;
+            let is_last = cursor == b"0";
+            if !is_last {
+                // While the server makes the next page, we read this one.
+                request(self, &cursor)?;
+            }
+            each(&self.texts(count)?).map_err(Stopped::Reader)?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the cursor of a page, and how many [texts](Self::texts) follow.
+    pub(crate) fn scan_page(&mut self) -> Result<(Vec<u8>, usize), StoreError> {
+        if self.array()? != 2 {
+            return Err(Reply::of_command("SCAN").invalid("no cursor and page"));
+        }
+        let cursor = self.texts(1)?.concat();
+        Ok((cursor, self.array()?))
+    }
+}
