@@ -68,7 +68,7 @@ pub struct Adoptable {
 /// How the last step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finished {
-    /// The activity is taken over, with so many units for sale.
+    /// The activity is taken over; the units for sale.
     Done(u64),
     /// A first try whose reply was lost had done it.
     Replayed(u64),

@@ -1,7 +1,7 @@
-//! What an activity comes to that is taken over: its total, what its participants hold, and what is left.
+//! The balance of an activity that is taken over: its total, what its participants hold, and what is left.
 
 use crate::model::layout::Kind;
-use crate::model::number::MOST_UNITS as MOST;
+use crate::model::number::MAX_UNITS;
 
 /// What was found of an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,20 +38,20 @@ pub enum Unadoptable {
     TotalNeeded,
     /// Units were sold, and nobody holds any.
     Evicted,
-    /// The total is another than stock and holdings come to: so many.
+    /// The total differs from stock plus holdings, which are this many units.
     OtherTotal(u64),
     /// The stock is gone, and without all holdings nobody can say what it was.
     StockLost,
 }
 
 impl Found {
-    /// What the activity comes to.
+    /// The balance of the activity.
     ///
     /// # Errors
     /// Why not.
     pub fn adopted(&self) -> Result<Adopted, Unadoptable> {
         let known = self.units.unwrap_or(0).saturating_add(self.held);
-        if known > MOST {
+        if known > MAX_UNITS {
             return Err(Unadoptable::OtherTotal(known));
         }
         let Some(units) = self.units else { return self.without_stock() };
@@ -103,8 +103,8 @@ mod tests {
         let nobody = Found { held: 0, holders: 0, ..HASH };
         assert_eq!(nobody.adopted(), Ok(Adopted { total: 10, held: 0, units: 10 }));
         assert_eq!(Found { total: Some(50), ..nobody }.adopted(), Err(Unadoptable::Evicted));
-        assert_eq!(Found { held: MOST, ..HASH }.adopted(), Err(Unadoptable::OtherTotal(MOST + 10)));
-        assert!(Found { held: MOST - 10, ..HASH }.adopted().is_ok(), "the most there can be");
+        assert_eq!(Found { held: MAX_UNITS, ..HASH }.adopted(), Err(Unadoptable::OtherTotal(MAX_UNITS + 10)));
+        assert!(Found { held: MAX_UNITS - 10, ..HASH }.adopted().is_ok(), "the most there can be");
     }
 
     #[test]

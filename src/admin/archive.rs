@@ -22,7 +22,7 @@ use crate::store::Store;
 
 /// Bytes of entries that a page of the ledger should have, about, and entries at most.
 const PAGE_BYTES: usize = 200_000;
-const MOST_ENTRIES: usize = 400;
+const MAX_ENTRIES: usize = 400;
 
 /// An activity before it is archived.
 #[derive(Debug, Clone)]
@@ -340,7 +340,7 @@ fn read_entries<E: From<StoreError>>(
         let Some(last) = lines.last() else { return Ok(()) };
         let is_last = lines.len() < count;
         if !is_last {
-            count = (PAGE_BYTES / (bytes / lines.len()).max(1)).clamp(20, MOST_ENTRIES);
+            count = (PAGE_BYTES / (bytes / lines.len()).max(1)).clamp(20, MAX_ENTRIES);
             connection.send(&page(&last[0], count).get_packed_command())?;
         }
         for texts in &lines {

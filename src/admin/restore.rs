@@ -20,8 +20,8 @@ use crate::script::reply::Reply;
 use crate::store::Store;
 
 /// Texts of one page, and their bytes, at most: a millisecond or so of the server's time.
-const MOST_TEXTS: usize = 2000;
-const MOST_BYTES: usize = 200_000;
+const MAX_TEXTS: usize = 2000;
+const MAX_BYTES: usize = 200_000;
 
 /// Fields of the meta that are of one archive or restore alone.
 const OWN_FIELDS: [&[u8]; 3] = [b"archive", b"restore", b"restored"];
@@ -150,7 +150,7 @@ impl Pages<'_> {
     /// # Errors
     /// Any of [`StoreError`].
     pub fn add(&mut self, part: Part, line: Vec<Bytes>) -> Result<bool, StoreError> {
-        let is_full = self.texts.len() + line.len() + 1 > MOST_TEXTS || self.bytes > MOST_BYTES;
+        let is_full = self.texts.len() + line.len() + 1 > MAX_TEXTS || self.bytes > MAX_BYTES;
         if (is_full || self.part != Some(part)) && !self.send()? {
             return Ok(false);
         }

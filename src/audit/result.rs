@@ -46,17 +46,17 @@ names! {
     }
 }
 
-/// What one side says: units, or a text that is no number.
+/// What one side of a comparison holds: units, or a text that is no number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Held {
+pub enum RecordedUnits {
     /// Units.
     Units(i64),
     /// Something else.
     Text(String),
 }
 
-impl std::fmt::Display for Held {
+impl std::fmt::Display for RecordedUnits {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Units(units) => units.fmt(formatter),
@@ -73,11 +73,11 @@ pub struct Difference {
     /// What it means.
     pub class: Class,
     /// Units that Redis holds: of a user, or, for the whole, the stock.
-    pub redis: Option<Held>,
+    pub redis: Option<RecordedUnits>,
     /// Units that the ledger says: of a user, or, for the whole, what the stock should be.
-    pub ledger: Option<Held>,
+    pub ledger: Option<RecordedUnits>,
     /// Units that the order records say.
-    pub orders: Option<Held>,
+    pub orders: Option<RecordedUnits>,
     /// How many users it counts, if they are not named one by one.
     pub count: Option<u64>,
     /// The shard that it concerns, if it is none of a user of a sharded activity, nor of all its shards.

@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// Activities that exist only for a load test: their ids begin with a prefix that nobody else has.
 #[derive(Debug, Clone, Default)]
-pub struct Made {
+pub struct BenchActivities {
     /// All of them.
     pub activities: Vec<ActivityId>,
 }
@@ -32,18 +32,18 @@ pub struct ReadBack {
     pub above_limit: u64,
 }
 
-impl Made {
-    /// Ids for baskets of so many activities; on a cluster those of a basket are in one slot, and each of `primaries` serves
+impl BenchActivities {
+    /// Ids for baskets of `items` activities; on a cluster those of a basket are in one slot, and each of `primaries` serves
     /// a basket.
     pub fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>, StoreError> {
         let Some(primaries) = store.primary_count()? else {
-            let ids = (1..=items).map(|nth| ActivityId::validated(format!("{prefix}-{nth}").as_bytes()));
+            let ids = (1..=items).map(|number| ActivityId::validated(format!("{prefix}-{number}").as_bytes()));
             return Ok(vec![ids.collect()]);
         };
         let mut baskets: Vec<(usize, u16, Vec<ActivityId>)> = Vec::new();
-        // Enough that each slot comes up so many times.
-        for nth in 1..=u64::from(SLOTS) * 64 * items as u64 {
-            let id = ActivityId::validated(format!("{prefix}-{nth}").as_bytes());
+        // Enough for each slot to come up 64 times for each item.
+        for number in 1..=u64::from(SLOTS) * 64 * items as u64 {
+            let id = ActivityId::validated(format!("{prefix}-{number}").as_bytes());
             let Some(slot) = Keys::of(store.layout, &id).slot() else { break };
             let node = store.servers.node_of(Some(slot));
             match baskets.iter_mut().find(|(of, ..)| *of == node) {
@@ -127,7 +127,7 @@ fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {
 }
 
 impl Store {
-    /// Reads back what was sold of an activity that had so many units.
+    /// Reads back what was sold of an activity that began with `units`.
     ///
     /// # Errors
     /// Any of [`StoreError`].

@@ -31,7 +31,7 @@ use crate::script::keys::Keys;
 use crate::sell::multi_orders::spread;
 use crate::store::Store;
 
-pub use crate::bench::made::{Made, ReadBack};
+pub use crate::bench::made::{BenchActivities, ReadBack};
 pub use crate::bench::measured::Measured;
 pub use crate::bench::opener::prepare_files;
 pub use crate::bench::pace::{PaceOptions, Until};

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[cfg(unix)]
 const OTHER_FILES: u64 = 40;
 
-/// Allows the process as many open files as so many clients need.
+/// Allows the process as many open files as its clients need.
 ///
 /// # Errors
 /// The system allows fewer: how many clients there may be.
@@ -38,7 +38,7 @@ pub fn prepare_files(clients: usize) -> Result<(), usize> {
     Ok(())
 }
 
-/// Allows the process as many open files as so many clients need.
+/// Allows the process as many open files as its clients need.
 ///
 /// # Errors
 /// None: such a system has other bounds.
@@ -99,7 +99,7 @@ impl Opener {
         Self { wanted, opened }
     }
 
-    /// Asks for a connection to whoever serves a slot.
+    /// Asks for a connection to the node that serves a slot.
     pub(crate) fn ask(&self, client: usize, slot: Option<u16>) {
         // It is there as long as this is.
         let _ = self.wanted.send((client, slot));

@@ -1,4 +1,4 @@
-//! When orders start: each as soon as a client is free, or so many a second, whether or not clients are free.
+//! When orders start: each as soon as a client is free, or at a fixed rate, whether or not clients are free.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// When orders start, and how many.
 #[derive(Debug, Clone, Copy)]
 pub struct PaceOptions {
-    /// So many a second; without it a client that is free starts the next one at once.
+    /// Orders a second; without it a client that is free starts the next one at once.
     pub rate: Option<NonZeroU32>,
     /// When no more start.
     pub until: Until,
@@ -15,9 +15,9 @@ pub struct PaceOptions {
 /// When no more orders start.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
-    /// After so many.
+    /// After this many orders.
     Orders(u64),
-    /// After so long.
+    /// After this time.
     Elapsed(Duration),
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Pace {
     options: PaceOptions,
     began: Instant,
     next: u64,
-    /// An order that no client could start for so long is dropped.
+    /// An order that no client could start within this time is dropped.
     patience: Duration,
     pub(crate) dropped: u64,
     is_stopped: bool,

@@ -41,7 +41,7 @@ impl Poller {
         action(self.poll.registry(), &mut mio::unix::SourceFd(&socket))
     }
 
-    /// Waits until something comes. A number is named once: whoever gets it reads until nothing is left, or until all that
+    /// Waits until something comes. A number is named once: its client is read until nothing is left, or until all that
     /// was asked for is there.
     pub(crate) fn wait(&mut self, at_most: Duration, ready: &mut Vec<usize>) -> io::Result<()> {
         ready.clear();

@@ -37,9 +37,9 @@ pub struct Buyers {
 }
 
 impl Buyers {
-    /// The number of the user whose order is the `nth`, from 0.
-    pub(crate) fn number(self, nth: u64) -> u64 {
-        nth / self.in_a_row.max(1) % self.count.max(1) + 1
+    /// The user who places this order; both are counted from 0.
+    pub(crate) fn number(self, order: u64) -> u64 {
+        order / self.in_a_row.max(1) % self.count.max(1) + 1
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn users_buy_in_turn_each_so_many_times_in_a_row() {
         let users =
-            |count, in_a_row| -> Vec<u64> { (0..7).map(|nth| Buyers { count, in_a_row }.number(nth)).collect() };
+            |count, in_a_row| -> Vec<u64> { (0..7).map(|order| Buyers { count, in_a_row }.number(order)).collect() };
         assert_eq!(users(3, 1), [1, 2, 3, 1, 2, 3, 1]);
         assert_eq!(users(2, 2), [1, 1, 2, 2, 1, 1, 2]);
         assert_eq!(users(1, 1), [1; 7]);

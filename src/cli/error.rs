@@ -16,7 +16,7 @@ pub enum Error {
     Store(#[from] StoreError),
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// Usage, inputs, files: whoever found it knew what to say.
+    /// Usage, inputs, files: the message was written where the fault was found.
     #[error(transparent)]
     Failure(#[from] Failure),
     /// What should not happen, such as a value of ours that cannot be encoded; with its context.

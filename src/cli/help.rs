@@ -100,7 +100,7 @@ fn commands(root: &Command) -> String {
     groups.iter().map(|(group, lines)| section(root, group, lines)).collect()
 }
 
-/// The examples of a command, which stand beside its arguments. A line that begins with `#` says what the next one does.
+/// The examples of a command; they are beside its arguments. A line that begins with `#` says what the next one does.
 pub(crate) fn examples(command: &Command) -> String {
     command.get_after_long_help().map(ToString::to_string).unwrap_or_default()
 }
@@ -161,8 +161,8 @@ mod tests {
     /// The words of a line as a shell reads them, up to a redirection.
     fn words(line: &str) -> Vec<String> {
         let mut words = Vec::new();
-        for (nth, part) in line.split('\'').enumerate() {
-            match nth % 2 {
+        for (index, part) in line.split('\'').enumerate() {
+            match index % 2 {
                 0 => words.extend(part.split_whitespace().map(str::to_owned)),
                 _ => words.push(part.to_owned()),
             }

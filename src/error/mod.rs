@@ -35,7 +35,7 @@ pub enum StoreError {
     /// The user lacks a permission.
     #[error("the server refused permission: {why}")]
     Permission { why: String },
-    /// A node of a cluster serves other slots. Whoever sent the call follows it.
+    /// A node of a cluster serves other slots. The sender of the call follows it.
     #[error("the nodes of the cluster do not agree who serves slot {}", .0.slot)]
     Redirected(Redirection),
     /// The layout has several slots for an activity, and the servers are a cluster.
@@ -154,7 +154,7 @@ pub enum CertificateFault {
     NoTls,
 }
 
-/// How to find out what became of a write whose reply was lost.
+/// How to find out whether a write whose reply was lost was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recovery {
     /// Send the same order with this request id: it is applied at most once.

@@ -9,10 +9,10 @@ use std::str::FromStr;
 use serde::Serialize;
 
 /// The largest count that Lua holds exactly: 2^53 - 1.
-pub const MOST_UNITS: u64 = 9_007_199_254_740_991;
+pub const MAX_UNITS: u64 = 9_007_199_254_740_991;
 
 /// The largest quantity of one order.
-pub const MOST_QUANTITY: u64 = 1_000_000_000;
+pub const MAX_QUANTITY: u64 = 1_000_000_000;
 
 /// What is wrong with a text that should be a whole number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -91,17 +91,17 @@ macro_rules! count {
 
 count! {
     /// A count of units: a stock or a total; 0 to 2^53 - 1.
-    Units, 0, MOST_UNITS, "a whole number from 0 to 9007199254740991, without sign or leading zero"
+    Units, 0, MAX_UNITS, "a whole number from 0 to 9007199254740991, without sign or leading zero"
 }
 
 count! {
     /// The units of one order: 1 to 1,000,000,000.
-    Quantity, 1, MOST_QUANTITY, "a whole number from 1 to 1000000000, without sign or leading zero"
+    Quantity, 1, MAX_QUANTITY, "a whole number from 1 to 1000000000, without sign or leading zero"
 }
 
 count! {
     /// The most units that a user may hold: 1 to 2^53 - 1.
-    Limit, 1, MOST_UNITS, "a whole number from 1 to 9007199254740991, without sign or leading zero"
+    Limit, 1, MAX_UNITS, "a whole number from 1 to 9007199254740991, without sign or leading zero"
 }
 
 impl Units {

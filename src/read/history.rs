@@ -13,7 +13,7 @@ use crate::store::Store;
 
 /// What a user held by the entries that a trim removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carried {
+pub enum TrimmedUnits {
     /// So many units.
     Units(i64),
     /// Something: nobody recorded how much.
@@ -51,7 +51,7 @@ impl Store {
         activity: &ActivityId,
         checkpoint: &Checkpoint,
         user: &[u8],
-    ) -> Result<Carried, StoreError> {
+    ) -> Result<TrimmedUnits, StoreError> {
         let reply = Reply::of_command("HMGET");
         let key = self.keys(activity).requests;
         let mut from = 0;
@@ -63,16 +63,16 @@ impl Store {
                 command.arg(format!("\tc:{}:{page}", checkpoint.name));
             });
             for page in reply.array(self.servers.command(&key, &command)?)? {
-                let Value::BulkString(page) = page else { return Ok(Carried::Damaged) };
+                let Value::BulkString(page) = page else { return Ok(TrimmedUnits::Damaged) };
                 match units_in_page(&page, user) {
                     Some(None) => {}
-                    Some(Some(found)) => return Ok(found.map_or(Carried::Unknown, Carried::Units)),
-                    None => return Ok(Carried::Damaged),
+                    Some(Some(found)) => return Ok(found.map_or(TrimmedUnits::Unknown, TrimmedUnits::Units)),
+                    None => return Ok(TrimmedUnits::Damaged),
                 }
             }
             from = upto;
         }
-        Ok(Carried::Units(0))
+        Ok(TrimmedUnits::Units(0))
     }
 
     /// What each of these activities knows of a request id, or of the line of a job that it names.

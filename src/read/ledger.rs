@@ -17,12 +17,12 @@ use crate::store::Store;
 /// Orders that a page holds, in bytes: about half a millisecond of the server's time.
 const PAGE_BYTES: usize = 200_000;
 /// Entries that a page holds at most: small ones cost by their number.
-const MOST_PAGE: usize = 400;
+const MAX_PAGE: usize = 400;
 
 /// Entries a page of what people or programs read.
 const SHOWN: usize = 100;
 /// The longest wait for a new entry in one call: Ctrl-C is looked at in between.
-const MOST_BLOCK: Duration = Duration::from_millis(500);
+const MAX_BLOCK: Duration = Duration::from_millis(500);
 /// Who reads in a group. It is always the same, so that a later run resumes where this one stopped.
 const CONSUMER: &str = "seckill";
 
@@ -45,7 +45,7 @@ impl Store {
     pub fn ledger_news(&mut self, positions: &[(ActivityId, EntryId)]) -> Result<Vec<(usize, Vec<Entry>)>, StoreError> {
         let keys: Vec<String> = positions.iter().map(|(activity, _)| self.keys(activity).ledger).collect();
         if keys.is_empty() {
-            self.servers.system().sleep(MOST_BLOCK);
+            self.servers.system().sleep(MAX_BLOCK);
             return Ok(Vec::new());
         }
         if self.must_poll(&keys)? {
@@ -120,7 +120,7 @@ impl Store {
     pub fn group_news(&mut self, activities: &[ActivityId], group: &str) -> Result<Vec<usize>, StoreError> {
         let keys: Vec<String> = activities.iter().map(|activity| self.keys(activity).ledger).collect();
         if keys.is_empty() {
-            self.servers.system().sleep(MOST_BLOCK);
+            self.servers.system().sleep(MAX_BLOCK);
             return Ok(Vec::new());
         }
         if self.must_poll(&keys)? {
@@ -181,14 +181,14 @@ impl Store {
             }
         }
         if news.is_empty() {
-            self.servers.system().sleep(MOST_BLOCK / 2);
+            self.servers.system().sleep(MAX_BLOCK / 2);
         }
         Ok(news)
     }
 
     /// How long a call may wait, in ms: less than the client waits for any reply.
     fn block(&self) -> u128 {
-        (self.servers.target().timeout / 2).min(MOST_BLOCK).as_millis().max(1)
+        (self.servers.target().timeout / 2).min(MAX_BLOCK).as_millis().max(1)
     }
 
     /// Adds to a state all entries up to one.
@@ -260,7 +260,7 @@ impl Store {
 /// How many entries the next page of a ledger asks for.
 fn page_size(page: &[Entry]) -> usize {
     let orders: usize = page.iter().filter_map(|entry| entry.users.as_ref()).map(Vec::len).sum();
-    (PAGE_BYTES / (orders / page.len().max(1)).max(1)).clamp(20, MOST_PAGE)
+    (PAGE_BYTES / (orders / page.len().max(1)).max(1)).clamp(20, MAX_PAGE)
 }
 
 /// Asks for the next entries of a ledger after one.

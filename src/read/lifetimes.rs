@@ -11,9 +11,9 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-/// How long a key stays.
+/// How long a key ttl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stays {
+pub enum Ttl {
     /// It is not there.
     Missing,
     /// Until somebody removes it.
@@ -29,8 +29,8 @@ pub struct KeyLifetime {
     pub activity: Option<ActivityId>,
     /// The key.
     pub key: String,
-    /// How long it stays.
-    pub stays: Stays,
+    /// How long it ttl.
+    pub ttl: Ttl,
 }
 
 impl Store {
@@ -50,13 +50,13 @@ impl Store {
         keys.into_iter()
             .zip(values)
             .map(|((activity, key), value)| {
-                let stays = match value {
-                    Value::Int(-2) => Stays::Missing,
-                    Value::Int(-1) => Stays::Forever,
-                    Value::Int(millis) => Stays::For(Duration::from_millis(u64::try_from(millis).unwrap_or_default())),
+                let ttl = match value {
+                    Value::Int(-2) => Ttl::Missing,
+                    Value::Int(-1) => Ttl::Forever,
+                    Value::Int(millis) => Ttl::For(Duration::from_millis(u64::try_from(millis).unwrap_or_default())),
                     other => return Err(Reply::of_command("PTTL").invalid(other)),
                 };
-                Ok(KeyLifetime { activity, key, stays })
+                Ok(KeyLifetime { activity, key, ttl })
             })
             .collect()
     }

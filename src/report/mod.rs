@@ -13,10 +13,10 @@ use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::number::signed;
 use crate::model::time::Millis;
-use crate::report::timeline::{Moved, Timeline};
+use crate::report::timeline::{Timeline, UnitMoves};
 
 /// Marks that are kept: a sale has a dozen.
-const MOST_MARKS: usize = 200;
+const MAX_MARKS: usize = 200;
 
 /// Something other than an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Sales {
                 }
                 self.moved(
                     entry.id.at(),
-                    Moved { total: signed(total) - signed(before.unwrap_or(0)), ..Moved::default() },
+                    UnitMoves { total: signed(total) - signed(before.unwrap_or(0)), ..UnitMoves::default() },
                 );
                 Ok(())
             }
@@ -198,7 +198,7 @@ impl Sales {
                 self.released = self.released.saturating_add(units.unsigned_abs());
             }
             self.sold -= units;
-            self.moved_first(at, Moved { returned: units.unsigned_abs(), sold: -units, ..Moved::default() });
+            self.moved_first(at, UnitMoves { returned: units.unsigned_abs(), sold: -units, ..UnitMoves::default() });
             return Ok(());
         }
         if op == Op::Hold {
@@ -210,7 +210,7 @@ impl Sales {
         self.orders += count;
         self.bought = self.bought.saturating_add(units.unsigned_abs());
         self.sold += units;
-        self.moved_first(at, Moved { bought: units.unsigned_abs(), sold: units, ..Moved::default() });
+        self.moved_first(at, UnitMoves { bought: units.unsigned_abs(), sold: units, ..UnitMoves::default() });
         self.count_second(at, units.unsigned_abs());
         let is_sold_out = self.total.is_some_and(|total| total > 0 && self.sold >= signed(total));
         if is_sold_out && self.sold_out_at.is_none() {
@@ -229,21 +229,21 @@ impl Sales {
         let left = self.total.zip(stock).map(|(total, stock)| signed(total) - signed(stock));
         let sold = left.unwrap_or(self.sold + change);
         self.mark(entry, Op::Repair, Some(change), None);
-        let moved = Moved { sold: sold - self.sold, ..Moved::default() };
+        let moved = UnitMoves { sold: sold - self.sold, ..UnitMoves::default() };
         self.sold = sold;
         self.moved(entry.id.at(), moved);
         Ok(())
     }
 
     /// Adds to the timeline, which begins with the first order.
-    fn moved_first(&mut self, at: Millis, moved: Moved) {
+    fn moved_first(&mut self, at: Millis, moved: UnitMoves) {
         if self.timeline.is_empty() {
             (self.sold_before, self.total_before) = (self.sold - moved.sold, self.total);
         }
         self.timeline.add(at, moved);
     }
 
-    fn moved(&mut self, at: Millis, moved: Moved) {
+    fn moved(&mut self, at: Millis, moved: UnitMoves) {
         if !self.timeline.is_empty() {
             self.timeline.add(at, moved);
         }
@@ -263,7 +263,7 @@ impl Sales {
     }
 
     fn mark(&mut self, entry: &Entry, op: Op, quantity: Option<i64>, total_before: Option<u64>) {
-        if self.marks.len() == MOST_MARKS {
+        if self.marks.len() == MAX_MARKS {
             self.more_marks += 1;
             return;
         }

@@ -49,9 +49,9 @@ fn a_sale_is_summed_up() {
     let marks: Vec<_> = sales.marks.iter().map(|mark| (mark.op, mark.quantity, mark.total_before)).collect();
     assert_eq!(marks, [(Op::Preheat, Some(10), None), (Op::Pause, None, None), (Op::Update, Some(15), Some(10))]);
     let span = sales.timeline.span().unwrap();
-    let mut all = Moved::default();
+    let mut all = UnitMoves::default();
     span.buckets.iter().for_each(|bucket| all.add(bucket));
-    assert_eq!(all, Moved { bought: 13, returned: 2, sold: 11, total: 5 });
+    assert_eq!(all, UnitMoves { bought: 13, returned: 2, sold: 11, total: 5 });
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
 #[test]
 fn many_marks_are_counted() {
     let mut entries = sale();
-    entries.extend((0..300).map(|nth| entry(&format!("9500-{nth}"), "pause", "4", None, "")));
+    entries.extend((0..300).map(|seconds| entry(&format!("9500-{seconds}"), "pause", "4", None, "")));
     let sales = sales(&entries);
-    assert_eq!((sales.marks.len(), sales.more_marks), (MOST_MARKS, 103));
+    assert_eq!((sales.marks.len(), sales.more_marks), (MAX_MARKS, 103));
 }
 
 #[test]

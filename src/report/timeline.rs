@@ -50,9 +50,9 @@ const LEAST_SPAN: u64 = SECOND;
 /// press the rush into one bucket.
 const NEARLY_ALL: u128 = 98;
 
-/// What happened in some time.
+/// Units that moved in a span of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct UnitMoves {
     /// Units that were bought.
     pub bought: u64,
     /// Units that were returned.
@@ -63,7 +63,7 @@ pub struct Moved {
     pub total: i64,
 }
 
-impl Moved {
+impl UnitMoves {
     /// Adds what happened in another time.
     pub fn add(&mut self, other: &Self) {
         self.bought = self.bought.saturating_add(other.bought);
@@ -81,7 +81,7 @@ pub struct Timeline {
     /// When something moved last.
     end: u64,
     /// Buckets of each width so far; the last of them is being filled, and those before cover the beginning alone.
-    levels: Vec<Vec<Moved>>,
+    levels: Vec<Vec<UnitMoves>>,
 }
 
 /// A part of a timeline in buckets of one width.
@@ -92,11 +92,11 @@ pub struct Span<'a> {
     /// How wide a bucket is, in milliseconds.
     pub width: u64,
     /// The buckets from there on; behind the last one nothing happened, up to the end of the span.
-    pub buckets: &'a [Moved],
+    pub buckets: &'a [UnitMoves],
     /// When the span ends.
     pub to: Millis,
     /// What happened after it.
-    pub later: Moved,
+    pub later: UnitMoves,
 }
 
 impl Timeline {
@@ -106,7 +106,7 @@ impl Timeline {
     }
 
     /// Adds what happened at an instant, which is not before the last one.
-    pub fn add(&mut self, at: Millis, moved: Moved) {
+    pub fn add(&mut self, at: Millis, moved: UnitMoves) {
         let at = at.get();
         if self.levels.is_empty() {
             self.begin = at - at % SECOND;
@@ -122,7 +122,7 @@ impl Timeline {
                 let index = index.min(MOST - 1);
                 let buckets = &mut self.levels[level];
                 if buckets.len() <= index {
-                    buckets.resize(index + 1, Moved::default());
+                    buckets.resize(index + 1, UnitMoves::default());
                 }
                 buckets[index].add(&moved);
                 return;
@@ -136,7 +136,7 @@ impl Timeline {
         let level = self.levels.len() - 1;
         let ratio = usize::try_from(WIDTHS[level + 1] / WIDTHS[level]).unwrap_or(1);
         let merged = self.levels[level].chunks(ratio).map(|chunk| {
-            let mut sum = Moved::default();
+            let mut sum = UnitMoves::default();
             chunk.iter().for_each(|bucket| sum.add(bucket));
             sum
         });
@@ -144,7 +144,7 @@ impl Timeline {
         self.levels.push(merged);
     }
 
-    /// When so many percent of all purchases were made, to the width of a bucket.
+    /// When a percentage of all purchases was made, to the width of a bucket.
     pub fn bought_by(&self, percent: u8) -> Option<Millis> {
         let bought: u128 = self.levels.last()?.iter().map(|bucket| u128::from(bucket.bought)).sum();
         Some(Millis::new(self.when((bought * u128::from(percent)).div_ceil(100))))
@@ -163,14 +163,14 @@ impl Timeline {
         Some(self.up_to(to.max(self.begin + LEAST_SPAN)))
     }
 
-    /// When so many units were bought: the end of the narrowest bucket that is known to reach it.
+    /// When a number of units was bought: the end of the narrowest bucket that is known to reach it.
     fn when(&self, wanted: u128) -> u64 {
         for (buckets, width) in self.levels.iter().zip(WIDTHS) {
             let mut sum = 0;
-            for (bucket, nth) in buckets.iter().zip(1..) {
+            for (bucket, index) in buckets.iter().zip(1..) {
                 sum += u128::from(bucket.bought);
                 if sum >= wanted {
-                    return self.begin + width * nth;
+                    return self.begin + width * index;
                 }
             }
         }
@@ -186,11 +186,11 @@ impl Timeline {
         let (buckets, width) = (&self.levels[level], WIDTHS[level]);
         let count = needed(width).min(MOST);
         let buckets = &buckets[..count.min(buckets.len())];
-        let mut all = Moved::default();
+        let mut all = UnitMoves::default();
         self.levels[last].iter().for_each(|bucket| all.add(bucket));
-        let mut shown = Moved::default();
+        let mut shown = UnitMoves::default();
         buckets.iter().for_each(|bucket| shown.add(bucket));
-        let later = Moved {
+        let later = UnitMoves {
             bought: all.bought - shown.bought,
             returned: all.returned - shown.returned,
             sold: all.sold - shown.sold,
@@ -205,8 +205,8 @@ impl Timeline {
 mod tests {
     use super::*;
 
-    fn one(bought: u64) -> Moved {
-        Moved { bought, sold: i64::try_from(bought).unwrap(), ..Moved::default() }
+    fn one(bought: u64) -> UnitMoves {
+        UnitMoves { bought, sold: i64::try_from(bought).unwrap(), ..UnitMoves::default() }
     }
 
     fn sum(span: &Span<'_>) -> u64 {
@@ -222,9 +222,9 @@ mod tests {
     fn memory_does_not_grow_with_the_sale() {
         let mut timeline = Timeline::default();
         let mut at = 1_700_000_000_123;
-        for nth in 0..200_000u64 {
+        for index in 0..200_000u64 {
             timeline.add(Millis::new(at), one(1));
-            at += 1 + nth * nth % 90_001 * nth / 10;
+            at += 1 + index * index % 90_001 * index / 10;
         }
         assert!(timeline.levels.len() <= WIDTHS.len());
         assert!(timeline.levels.iter().all(|buckets| buckets.len() <= MOST && buckets.capacity() <= 2 * MOST));
@@ -240,19 +240,19 @@ mod tests {
         }
         let span = timeline.span().unwrap();
         assert_eq!((span.from, span.width, span.to), (Millis::new(10_000), 100, Millis::new(69_100)));
-        assert_eq!((span.buckets[0], span.buckets[1], span.buckets[10]), (one(5), Moved::default(), one(5)));
-        assert_eq!((sum(&span), span.later), (300, Moved::default()));
+        assert_eq!((span.buckets[0], span.buckets[1], span.buckets[10]), (one(5), UnitMoves::default(), one(5)));
+        assert_eq!((sum(&span), span.later), (300, UnitMoves::default()));
         assert_eq!([50, 90].map(|percent| timeline.bought_by(percent).unwrap().get()), [39_100, 63_100]);
     }
 
     #[test]
     fn a_late_refund_does_not_press_the_rush_into_one_bucket() {
         let mut timeline = Timeline::default();
-        for nth in 0..3000 {
-            timeline.add(Millis::new(5_000 + nth), one(1));
+        for index in 0..3000 {
+            timeline.add(Millis::new(5_000 + index), one(1));
         }
-        timeline.add(Millis::new(8_000), Moved { returned: 2, sold: -2, total: 7, ..Moved::default() });
-        let late = Moved { returned: 1, sold: -1, total: 4, ..Moved::default() };
+        timeline.add(Millis::new(8_000), UnitMoves { returned: 2, sold: -2, total: 7, ..UnitMoves::default() });
+        let late = UnitMoves { returned: 1, sold: -1, total: 4, ..UnitMoves::default() };
         timeline.add(Millis::new(5_000 + 3 * DAY), late);
         let span = timeline.span().unwrap();
         assert_eq!((span.width, span.later), (10, late));

@@ -13,7 +13,7 @@ pub struct UnitsAUser {
     pub held: u64,
 }
 
-/// Users who hold from so many units to so many.
+/// Users whose units are in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnitRange {
     /// The fewest.
@@ -73,12 +73,12 @@ impl UnitsAUser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::number::MOST_UNITS;
+    use crate::model::number::MAX_UNITS;
 
     #[test]
     fn few_units_are_counted_exactly_and_many_in_ranges() {
         let mut users = UnitsAUser::default();
-        for units in [1, 1, 2, 10, 11, 20, 21, 50, 51, 100, 101, 200, 201, MOST_UNITS, 0] {
+        for units in [1, 1, 2, 10, 11, 20, 21, 50, 51, 100, 101, 200, 201, MAX_UNITS, 0] {
             users.count(Some(units));
         }
         users.count(None);
@@ -86,8 +86,8 @@ mod tests {
         let expected =
             [(1, 1, 2), (2, 2, 1), (10, 10, 1), (11, 20, 2), (21, 50, 2), (51, 100, 2), (101, 200, 2), (201, 500, 1)];
         assert_eq!(found[..8], expected);
-        assert!(found[8].0 <= MOST_UNITS && MOST_UNITS <= found[8].1 && found.len() == 9);
-        assert_eq!((users.users(), users.unknown, users.held), (14, 1, 769 + MOST_UNITS));
+        assert!(found[8].0 <= MAX_UNITS && MAX_UNITS <= found[8].1 && found.len() == 9);
+        assert_eq!((users.users(), users.unknown, users.held), (14, 1, 769 + MAX_UNITS));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use crate::error::{Recovery, StoreError};
 use crate::model::id::{StoredUser, UserId};
 use crate::model::number::Quantity;
-use crate::model::order::hold::{Held, Hold, HoldEnd, Settled, Step};
+use crate::model::order::hold::{Hold, HoldEnd, HoldOutcome, Settled, Step};
 use crate::model::order::{Order, Outcome, Refund, RefundOf};
 use crate::script::{DEDUCT, HOLD, REFUND, SETTLE};
 use crate::sell::sharded::send::Wanted;
@@ -62,7 +62,7 @@ impl Store {
     ///
     /// # Errors
     /// Any of [`StoreError`]; refusals are statuses of the outcome.
-    pub fn hold(&mut self, hold: &Hold, dry_run: bool) -> Result<Held, StoreError> {
+    pub fn hold(&mut self, hold: &Hold, dry_run: bool) -> Result<HoldOutcome, StoreError> {
         let (kind, quantity, duration) = (self.kind(), hold.quantity.to_string(), hold.hold_for.millis().to_string());
         let (user, request) = (hold.user.as_str(), &hold.request);
         let reason = hold.reason.as_deref().unwrap_or_default();
@@ -70,7 +70,7 @@ impl Store {
         let call = SingleCall::new(&HOLD, same_request(request), &arguments.map(str::as_bytes)).holding(hold.quantity);
         let wanted = Wanted { quantity: Some(hold.quantity), request };
         let reply = self.send_home(&hold.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
-        Ok(Held { outcome: reply.outcome, deadline: reply.deadline })
+        Ok(HoldOutcome { outcome: reply.outcome, deadline: reply.deadline })
     }
 
     /// Ends the hold of a request id. With `dry_run` nothing is written.

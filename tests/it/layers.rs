@@ -84,13 +84,16 @@ fn expand(tree: &str, base: &[String], found: &mut BTreeSet<Vec<String>>) {
     found.insert(path);
 }
 
+/// The modules below `src` with their texts.
+fn modules() -> Vec<(Vec<String>, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let module_of = |file: &PathBuf| module(file.strip_prefix(&root).unwrap());
+    source_files(&root).iter().map(|file| (module_of(file), fs::read_to_string(file).unwrap())).collect()
+}
+
 /// For each directory below `src`: which of its modules use which.
 fn uses() -> BTreeMap<Vec<String>, Uses> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let files: Vec<(Vec<String>, String)> = source_files(&root)
-        .iter()
-        .map(|file| (module(file.strip_prefix(&root).unwrap()), fs::read_to_string(file).unwrap()))
-        .collect();
+    let files = modules();
     let modules: BTreeSet<&Vec<String>> = files.iter().map(|(module, _)| module).collect();
     let mut levels: BTreeMap<Vec<String>, Uses> = BTreeMap::new();
     for (module, text) in files.iter().filter(|(module, _)| module.last().is_some_and(|last| last != "tests")) {
@@ -159,6 +162,23 @@ fn each_room_uses_only_those_below_it() {
         let above: Vec<&String> = used.iter().filter(|other| floor(other) > floor(room)).collect();
         assert!(above.is_empty(), "{room} uses {above:?}, which are above it");
     }
+}
+
+/// All others send calls by `redis/call/`, which alone knows what may be sent again.
+#[test]
+fn who_has_connections_of_their_own_watches_keys_scans_or_looks_for_faults() {
+    let is_connection = |path: &Vec<String>| {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        path.starts_with(&["redis", "connection", "Connection"]) || path.starts_with(&["redis", "cluster", "server"])
+    };
+    let has_own = |(module, text): &(Vec<String>, String)| {
+        let is_below = ["redis", "bench"].contains(&&*module[0]);
+        (!is_below && used(module, text).iter().any(is_connection)).then(|| module.join("::"))
+    };
+    let mut found: Vec<String> = modules().iter().filter_map(has_own).collect();
+    found.sort();
+    let health = ["read::health", "read::health::node", "read::health::rights", "read::health::slots"];
+    assert_eq!(found, [&["admin::archive", "audit::read::page_reader"][..], &health].concat());
 }
 
 #[test]

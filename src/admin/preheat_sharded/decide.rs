@@ -43,7 +43,7 @@ pub enum Todo {
     Resume,
 }
 
-/// What is to be done, and what comes of it.
+/// The steps to take, and their result.
 #[derive(Debug)]
 pub struct Decision {
     pub result: Preheated,
@@ -95,7 +95,7 @@ fn difference(plan: &Plan, field: &str, before: impl ToString, after: impl ToStr
     FieldDifference { is_given: plan.gives(field), field: field.to_owned(), before, after }
 }
 
-/// In what a sale of so many shards differs from what it should be.
+/// How a sharded sale differs from its plan.
 fn differences(
     before: (&PackedRules, &str),
     shards: usize,

@@ -1,5 +1,5 @@
 //! The preheat of a sharded activity: its shards one by one, then the parent. What is unfinished is kept in the parent, so that
-//! whoever comes next can finish it.
+//! the next command can finish it.
 //!
 //! A parent says one of these:
 //!
@@ -45,7 +45,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 
 /// How a plan of the parent ended.
 enum Ended {
-    /// It is done, and so many units are left.
+    /// It is done; the units that are left.
     Done(u64),
     /// It would have taken units that are sold, so it returned what it took.
     Undone,

@@ -6,7 +6,7 @@ use redis::Value;
 
 use crate::audit::class::Class;
 use crate::audit::evidence::Evidence;
-use crate::audit::evidence::purchases::MOST_REVERSED;
+use crate::audit::evidence::purchases::MAX_REVERSED;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::PageRequest;
 use crate::error::{Recovery, StoreError};
@@ -31,7 +31,7 @@ fn divide(order: &[usize], repairs: &[&Repair]) -> Vec<Vec<usize>> {
     for at in order {
         let more = repairs[*at].reversed.len();
         match calls.last_mut() {
-            Some(call) if call.len() < CHUNK && ids + more <= MOST_REVERSED => call.push(*at),
+            Some(call) if call.len() < CHUNK && ids + more <= MAX_REVERSED => call.push(*at),
             _ => {
                 ids = 0;
                 calls.push(vec![*at]);
@@ -46,7 +46,7 @@ fn divide(order: &[usize], repairs: &[&Repair]) -> Vec<Vec<usize>> {
 const TRIES: usize = 20;
 
 impl Store {
-    /// Applies repairs of one activity and one audit, and says what became of each. With `dry_run` nothing is written.
+    /// Applies repairs of one activity and one audit, and returns the outcome of each. With `dry_run` nothing is written.
     /// Those that raise the stock come last, and are `stale` unless all others are in force: otherwise more would be for
     /// sale than is left.
     ///

@@ -124,7 +124,7 @@ impl Store {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Default)]
 struct Called {
     /// `None`: it is of another epoch.

@@ -74,7 +74,7 @@ impl LedgerState {
 
 impl Evidence {
     /// Compares all users with the order records, and brings what pages of participants showed to the same instant, at
-    /// which the ledger state ends: whoever is no mismatch holds what the ledger says.
+    /// which the ledger state ends: a user who is no mismatch holds what the ledger says.
     pub fn compare_all(&mut self) {
         let limit = limit(self.kind, self.rules());
         let found = std::mem::take(&mut self.mismatches);

@@ -7,7 +7,7 @@ use crate::model::number::signed;
 /// What a participant's record holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Holding {
-    /// So many units.
+    /// This many units.
     Units(u64),
     /// A member of a set that another system's script recorded without units.
     Unknown,
@@ -15,7 +15,7 @@ pub enum Holding {
     Invalid(String),
 }
 
-/// A user of whom record, ledger, limit or order records differ.
+/// A user whose counter, ledger or order records disagree, or who exceeds the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
     /// The user's index in the ledger state.
@@ -74,7 +74,7 @@ impl Mismatch {
     pub fn against_orders(&self) -> Option<Class> {
         let orders = self.orders?;
         let units = match &self.holds {
-            // The records do not know whoever it is.
+            // The records do not name the user.
             Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
             _ => self.units()?,
         };

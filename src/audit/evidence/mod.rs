@@ -120,7 +120,7 @@ pub struct Evidence {
     /// Whether that changed while the counters were read: somebody sells past the ledger right now, so counters and
     /// stock are not of one instant.
     pub stock_drift_changed: bool,
-    /// Users of whom record, ledger, limit or order records differ.
+    /// Users whose counter, ledger or order records disagree, or who exceed the limit.
     pub mismatches: Vec<Mismatch>,
     /// A hold that is not what it should be, so that nothing could be counted.
     pub damaged_hold: Option<Corrupt>,

@@ -12,7 +12,7 @@ const UNREAD: &str = "the request ids could not be read";
 const TOO_MANY: &str = "it would end more than 10000 request ids at once";
 
 /// Request ids that one repair may end: what the script takes in a call.
-pub const MOST_REVERSED: usize = 10_000;
+pub const MAX_REVERSED: usize = 10_000;
 
 /// A purchase that a request id names, and that holds units.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Purchases {
         };
         match reversed {
             None => Err(UNNAMED),
-            Some(reversed) if reversed.len() > MOST_REVERSED => Err(TOO_MANY),
+            Some(reversed) if reversed.len() > MAX_REVERSED => Err(TOO_MANY),
             Some(reversed) => Ok(reversed.into_iter().map(|purchase| purchase.request.clone()).collect()),
         }
     }

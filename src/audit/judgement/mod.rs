@@ -10,7 +10,7 @@ use crate::audit::evidence::{Evidence, limit};
 use crate::audit::ledger_state::order_parts::SplitOrder;
 use crate::audit::plan::repair::Repair;
 use crate::audit::plan::{self, MissingOrders, RepairPlan};
-use crate::audit::result::{Audit, Difference, Held, MissingOrder, Proof, Verdict};
+use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits, Verdict};
 use crate::model::id::StoredUser;
 use crate::model::layout::Kind;
 use crate::model::number::signed;
@@ -123,11 +123,11 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
         differences.push(Difference { user: None, class, redis, ledger, orders, count: None, shard: None })
     };
     for (id, why) in &evidence.ledger.unreadable {
-        say(Class::Corrupt, Some(Held::Text(id.to_string())), None, None);
+        say(Class::Corrupt, Some(RecordedUnits::Text(id.to_string())), None, None);
         evidence.notes.push(format!("ledger entry `{id}` cannot be read: {why}"));
     }
     if let Some(corrupt) = &evidence.corrupt {
-        say(Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None, None);
+        say(Class::Corrupt, Some(RecordedUnits::Text(corrupt.key.clone())), None, None);
         evidence.notes.push(format!("key `{}` {}", corrupt.key, corrupt.what));
         return;
     }
@@ -138,12 +138,12 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
     if instant.stock.is_none() || evidence.settled && (off && !only_ledger || evidence.totals_differ()) {
         let by_ledger = evidence
             .by_ledger
-            .then(|| Held::Units(signed(evidence.ledger.total.unwrap_or_default()) - evidence.ledger.sum));
-        say(Class::Conservation, instant.stock.map(|stock| Held::Units(signed(stock))), by_ledger, None);
+            .then(|| RecordedUnits::Units(signed(evidence.ledger.total.unwrap_or_default()) - evidence.ledger.sum));
+        say(Class::Conservation, instant.stock.map(|stock| RecordedUnits::Units(signed(stock))), by_ledger, None);
     }
     if let Some(named) = evidence.ledger.newest_named().filter(|_| evidence.lost_tail()) {
-        let last = instant.last.map(|last| Held::Text(last.to_string()));
-        say(Class::LostTail, None, last, Some(Held::Text(named.to_string())));
+        let last = instant.last.map(|last| RecordedUnits::Text(last.to_string()));
+        say(Class::LostTail, None, last, Some(RecordedUnits::Text(named.to_string())));
         evidence.notes.push(format!(
             "order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"
         ));
@@ -156,13 +156,13 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
         differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
     };
     if let Some(corrupt) = &evidence.damaged_hold {
-        say(None, Class::Corrupt, Some(Held::Text(corrupt.key.clone())), None);
+        say(None, Class::Corrupt, Some(RecordedUnits::Text(corrupt.key.clone())), None);
         evidence
             .notes
             .push(format!("the units held open could not be counted: a hold in `{}` {}", corrupt.key, corrupt.what));
     }
     let Some(open) = &evidence.open else { return };
-    let units = |units| Some(Held::Units(signed(units)));
+    let units = |units| Some(RecordedUnits::Units(signed(units)));
     if open.stored != open.counted {
         say(None, Class::OpenCount, units(open.stored), units(open.counted));
     }
@@ -179,7 +179,7 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
 
 /// Orders that are bought in part.
 fn split_orders(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
-    let text = |of: &dyn std::fmt::Display, state: &str| Some(Held::Text(format!("{of}: {state}")));
+    let text = |of: &dyn std::fmt::Display, state: &str| Some(RecordedUnits::Text(format!("{of}: {state}")));
     for SplitOrder { request, user, is_bought, other, state } in &evidence.split_orders {
         let here = if *is_bought { HoldState::Confirmed.name() } else { "returned" };
         let there = state.map_or("absent", HoldState::name);
@@ -203,21 +203,24 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
         user: None,
         class,
         redis,
-        ledger: evidence.by_ledger.then_some(Held::Units(evidence.ledger.sum)),
-        orders: Some(Held::Units(0)),
+        ledger: evidence.by_ledger.then_some(RecordedUnits::Units(evidence.ledger.sum)),
+        orders: Some(RecordedUnits::Units(0)),
         count,
         shard: None,
     };
     if evidence.kind == Kind::Counter {
         let class = evidence.mismatches.iter().find_map(Mismatch::against_orders);
-        return class.map(|class| difference(class, None, evidence.sold().map(Held::Units))).into_iter().collect();
+        return class
+            .map(|class| difference(class, None, evidence.sold().map(RecordedUnits::Units)))
+            .into_iter()
+            .collect();
     }
     if !evidence.by_ledger {
-        let units = evidence.bought().map(Held::Units);
+        let units = evidence.bought().map(RecordedUnits::Units);
         let missing = difference(Class::MissingOrder, Some(evidence.held.users), units);
         return if evidence.held.users == 0 { Vec::new() } else { vec![missing] };
     }
-    // Whoever is not among the mismatches holds what the ledger says.
+    // A user who is not among the mismatches holds what the ledger says.
     let holdings: HashMap<u32, &Holding> =
         evidence.mismatches.iter().map(|mismatch| (mismatch.user, &mismatch.holds)).collect();
     let mut missing = (0, Some(0i64));
@@ -243,7 +246,7 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
     [(Class::MissingOrder, missing), (Class::Timing, newer)]
         .into_iter()
         .filter(|(_, (count, _))| *count > 0)
-        .map(|(class, (count, units))| difference(class, Some(count), units.map(Held::Units)))
+        .map(|(class, (count, units))| difference(class, Some(count), units.map(RecordedUnits::Units)))
         .collect()
 }
 
@@ -252,13 +255,13 @@ fn of_user(mismatch: &Mismatch, evidence: &Evidence, limit: Option<u64>, differe
     let mut say = |class, redis| {
         let name = evidence.ledger.users.name(mismatch.user);
         let user = evidence.kind.has_users().then(|| StoredUser::new(name));
-        let (ledger, orders) = (mismatch.ledger.map(Held::Units), mismatch.orders.map(Held::Units));
+        let (ledger, orders) = (mismatch.ledger.map(RecordedUnits::Units), mismatch.orders.map(RecordedUnits::Units));
         differences.push(Difference { user, class, redis, ledger, orders, count: None, shard: None });
     };
     let held = match &mismatch.holds {
-        Holding::Units(units) => Some(Held::Units(signed(*units))),
+        Holding::Units(units) => Some(RecordedUnits::Units(signed(*units))),
         Holding::Unknown => None,
-        Holding::Invalid(text) => return say(Class::Corrupt, Some(Held::Text(text.clone()))),
+        Holding::Invalid(text) => return say(Class::Corrupt, Some(RecordedUnits::Text(text.clone()))),
     };
     let is_counter = evidence.kind == Kind::Counter;
     let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);

@@ -12,13 +12,13 @@ use crate::audit::evidence::Evidence;
 use crate::audit::judgement::judge;
 use crate::audit::ledger_state::transfers::{BrokenTransfer, CutChange, Direction, TransferEntry, Transfers};
 use crate::audit::plan::{MissingOrders, RepairPlan};
-use crate::audit::result::{Audit, Difference, Held, Proof, Verdict};
+use crate::audit::result::{Audit, Difference, Proof, RecordedUnits, Verdict};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::model::shards::Shards;
 use crate::model::shards::transfer_age;
 
-/// A transfer is stuck when it is older than this, in milliseconds by the donor's clock: whoever began it is gone.
+/// A transfer is stuck when it is older than this, in milliseconds by the donor's clock: the client that began it is gone.
 pub const STUCK_AFTER: u64 = 5000;
 
 /// All that was found of a sharded activity.
@@ -224,7 +224,7 @@ impl Matched {
     }
 
     fn differ(&mut self, class: Class, shard: ActivityId, redis: u64, ledger: u64) {
-        let units = |units| Some(Held::Units(signed(units)));
+        let units = |units| Some(RecordedUnits::Units(signed(units)));
         let (redis, ledger, shard) = (units(redis), units(ledger), Some(shard));
         self.differences.push(Difference { user: None, class, redis, ledger, orders: None, count: None, shard });
     }
@@ -272,7 +272,8 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     let mut differences = matched.differences;
     let is_planned = !has_all_ledgers || found.is_changing || planned == Some(signed(found.total));
     if !is_planned || given.is_some_and(|given| given != found.total) {
-        let (redis, ledger) = (whole.stock.map(|stock| Held::Units(signed(stock))), expected.map(Held::Units));
+        let (redis, ledger) =
+            (whole.stock.map(|stock| RecordedUnits::Units(signed(stock))), expected.map(RecordedUnits::Units));
         differences.push(Difference {
             user: None,
             class: Class::Conservation,
@@ -426,9 +427,11 @@ fn counted_once(differences: Vec<Difference>) -> Vec<Difference> {
     rest
 }
 
-fn added(one: Option<Held>, other: Option<Held>) -> Option<Held> {
+fn added(one: Option<RecordedUnits>, other: Option<RecordedUnits>) -> Option<RecordedUnits> {
     match (one?, other?) {
-        (Held::Units(one), Held::Units(other)) => Some(Held::Units(one.saturating_add(other))),
+        (RecordedUnits::Units(one), RecordedUnits::Units(other)) => {
+            Some(RecordedUnits::Units(one.saturating_add(other)))
+        }
         _ => None,
     }
 }

@@ -30,7 +30,7 @@ pub struct LedgerState {
     kind: Kind,
     /// Everybody whom ledger, participants or order records name. Each has an index, by which all else is kept.
     pub users: Interner,
-    /// What each user holds. Below zero if the ledger says nonsense.
+    /// Units by user; negative only if the ledger is damaged.
     units: Column<1>,
     /// How much of it is held open.
     open: Column<1>,
@@ -101,7 +101,7 @@ impl LedgerState {
         self.orders_too_old = self.newer_from.is_some_and(|from| from <= checkpoint.upto);
     }
 
-    /// Takes over a user's units from a checkpoint, of which so many are held open.
+    /// Takes over a user's units from a checkpoint, and how many of them are held open.
     pub fn carry(&mut self, user: &[u8], units: i64, open: i64) {
         let user = self.user(if self.kind.has_users() { user } else { b"" });
         self.move_held(user, units);

@@ -131,8 +131,8 @@ mod tests {
     /// What is to be compared after some entries, as `request bought primary other`.
     fn ended(entries: &[(Op, Option<&str>)]) -> Vec<String> {
         let mut parts = OrderParts::default();
-        for ((op, items), nth) in entries.iter().zip(1..) {
-            parts.add(*op, &entry(&format!("{nth}-0"), *op, *items), 3).unwrap();
+        for ((op, items), ms) in entries.iter().zip(1..) {
+            parts.add(*op, &entry(&format!("{ms}-0"), *op, *items), 3).unwrap();
         }
         let ended = parts.take_ended();
         let shown = |part: &OrderPart| {

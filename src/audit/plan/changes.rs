@@ -7,7 +7,7 @@ use crate::audit::plan::explained::{Explained, explained, is_evicted};
 use crate::audit::plan::{MissingOrders, RepairPlan};
 use crate::model::id::StoredUser;
 use crate::model::layout::Kind;
-use crate::model::number::{MOST_UNITS, signed};
+use crate::model::number::{MAX_UNITS, signed};
 
 const TOTALS_DIFFER: &str = "the totals differ: `preheat --update` sets the total";
 const DRIFTS_ON: &str =
@@ -173,7 +173,7 @@ impl<'a> Changes<'a> {
                 keep(self, class, "the order records of a user sum up below zero")
             }
             // A sum that saturated.
-            (Some(class), Some(orders), _) if orders >= signed(MOST_UNITS) => {
+            (Some(class), Some(orders), _) if orders >= signed(MAX_UNITS) => {
                 keep(self, class, "the order records of a user sum up past what can be sold")
             }
             (Some(class), _, Some(to)) => match mismatch.units() {
@@ -288,12 +288,12 @@ impl<'a> Changes<'a> {
         stock_change: i64,
         reversed: Vec<String>,
     ) {
-        let count = |units: i64| u64::try_from(units).ok().filter(|units| *units <= MOST_UNITS);
+        let count = |units: i64| u64::try_from(units).ok().filter(|units| *units <= MAX_UNITS);
         let (is_valid, from) = match from.map(count) {
             None => (true, None),
             Some(from) => (from.is_some(), from),
         };
-        match count(to).filter(|_| is_valid && stock_change.unsigned_abs() <= MOST_UNITS) {
+        match count(to).filter(|_| is_valid && stock_change.unsigned_abs() <= MAX_UNITS) {
             Some(to) => self.changes.push(Change { class, user, from, to, stock_change, reversed }),
             None => {
                 self.is_complete = false;

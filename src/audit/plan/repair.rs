@@ -52,7 +52,7 @@ pub struct Repair {
 }
 
 names! {
-    /// What became of a repair.
+    /// The outcome of a repair.
     pub enum Repaired {
         /// It was only planned.
         Planned = "planned",

@@ -29,8 +29,8 @@ impl ScannedPage {
     pub fn pairs(&self) -> impl Iterator<Item = (&[u8], Holding)> {
         let text = |at: usize| &self.texts[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]];
         let width = if self.has_units { 2 } else { 1 };
-        (0..self.ends.len() / width).map(move |nth| {
-            (text(nth * width), if width == 2 { holding(text(nth * 2 + 1)) } else { Holding::Units(1) })
+        (0..self.ends.len() / width).map(move |index| {
+            (text(index * width), if width == 2 { holding(text(index * 2 + 1)) } else { Holding::Units(1) })
         })
     }
 }

@@ -25,7 +25,7 @@ use crate::store::Store;
 
 /// Entries that come along with a page; if there are more, the rest is read by itself.
 const ENTRIES: usize = 256;
-/// After so many pages the activity is read whole again.
+/// Pages after which the activity itself is read again.
 const FRESH: usize = 64;
 /// How often a pass may begin again.
 const RESTARTS: usize = 50;

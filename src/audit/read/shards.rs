@@ -54,7 +54,7 @@ impl Store {
             later: vec![Transfers::default(); shards.count()],
             cut: Vec::with_capacity(shards.count()),
         };
-        // Whoever has one side of a transfer was read before the other side is looked for here, so what was lent is found.
+        // One side of a transfer was read before the other side is looked for here, so what was lent is found.
         for (at, (lent, borrowed)) in found.missing().into_iter().enumerate() {
             let after = found.evidence[at].ledger.end;
             self.look_for(&activity.shard(shards.numbers()[at]), after, &lent, &borrowed, &mut found.later[at])?;

@@ -12,7 +12,7 @@ use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::Repair;
-use crate::audit::result::{Audit, Held, Proof, Verdict};
+use crate::audit::result::{Audit, Proof, RecordedUnits, Verdict};
 use crate::model::layout::Layout;
 use crate::model::ledger::{Entry, EntryId};
 use crate::model::time::Millis;
@@ -117,7 +117,7 @@ impl Sale {
     pub fn judged(&self) -> (Verdict, Proof, Vec<String>) {
         let audit = self.audit();
         let differences = audit.differences.iter().map(|difference| {
-            let text = |held: &Option<Held>| held.as_ref().map_or("-".to_owned(), ToString::to_string);
+            let text = |held: &Option<RecordedUnits>| held.as_ref().map_or("-".to_owned(), ToString::to_string);
             let user = difference.user.as_ref().map_or("-".to_owned(), ToString::to_string);
             let (redis, ledger, orders) = (text(&difference.redis), text(&difference.ledger), text(&difference.orders));
             let count = difference.count.map(|count| format!(" of {count}")).unwrap_or_default();

@@ -226,7 +226,7 @@ fn units_past_the_limit_stay_and_block_nothing_else() {
     assert_eq!(repairs(over.clone()), nothing);
     assert_eq!(repairs(recorded.clone()), nothing);
     assert_eq!(repairs(Sale { ledger: None, ..recorded }), nothing);
-    // Whoever holds the limit may be off the ledger.
+    // A user who holds the limit may be missing in the ledger.
     let drifted = Sale { ledger: Some(vec![("a", 1), ("b", 1)]), ..over.clone() };
     let audit = judge(limited(&drifted, 2), MissingOrders::Repair);
     assert_eq!((shown(&audit), audit.plan.kept.len()), (vec!["counter_drift b 2 2 +0".to_owned()], 0));

@@ -8,29 +8,29 @@ use crate::error::{Recovery, StoreError};
 
 impl Engine<'_> {
     /// A client's connection broke, or no reply came in time.
-    pub(crate) fn lose(&mut self, nth: usize, error: StoreError, now: Instant) {
-        self.disconnect(nth);
+    pub(crate) fn lose(&mut self, client_index: usize, error: StoreError, now: Instant) {
+        self.disconnect(client_index);
         let is_repeatable = self.strategy.is_repeatable();
-        let client = &mut self.clients[nth];
+        let client = &mut self.clients[client_index];
         match client.state {
-            State::Free => self.free.retain(|free| *free != nth),
+            State::Free => self.free.retain(|free| *free != client_index),
             // It is sent once its timer is due.
             State::Pausing | State::Unconnected => {}
             State::Waiting if is_repeatable && now - client.order.sent < self.timeout * TIMEOUTS => {
                 client.order.retries += 1;
                 client.order.may_have_run = true;
-                self.restart(nth, now);
+                self.restart(client_index, now);
             }
             State::Waiting => {
-                let error = if is_repeatable { self.unknown(nth, &error) } else { error };
-                self.end(nth, Err(error), now);
+                let error = if is_repeatable { self.unknown(client_index, &error) } else { error };
+                self.end(client_index, Err(error), now);
             }
         }
     }
 
     /// The error for an order that may have been applied.
-    pub(crate) fn unknown(&self, nth: usize, error: &StoreError) -> StoreError {
-        let request = format!("{}-{}", self.sale.run, self.clients[nth].order.number);
+    pub(crate) fn unknown(&self, client_index: usize, error: &StoreError) -> StoreError {
+        let request = format!("{}-{}", self.sale.run, self.clients[client_index].order.number);
         StoreError::Unknown {
             server: self.server.clone(),
             why: error.why(),
@@ -39,38 +39,38 @@ impl Engine<'_> {
     }
 
     /// Gives up a client's connection, and asks for another one.
-    pub(crate) fn disconnect(&mut self, nth: usize) {
-        let client = &mut self.clients[nth];
+    pub(crate) fn disconnect(&mut self, client_index: usize) {
+        let client = &mut self.clients[client_index];
         client.connection = None;
         client.unsent.clear();
         client.awaited.clear();
         client.replies.clear();
-        self.opener.ask(nth, self.slots[nth % self.slots.len()]);
+        self.opener.ask(client_index, self.slots[client_index % self.slots.len()]);
     }
 
     /// Takes connections that were opened again.
     pub(crate) fn reconnected(&mut self, now: Instant) {
-        while let Some((nth, opened)) = self.opener.next() {
-            let added = opened.and_then(|connection| match self.poller.add(nth, &connection) {
+        while let Some((client_index, opened)) = self.opener.next() {
+            let added = opened.and_then(|connection| match self.poller.add(client_index, &connection) {
                 Ok(()) => Ok(connection),
                 Err(error) => Err(self.io_error(&error)),
             });
-            let client = &mut self.clients[nth];
+            let client = &mut self.clients[client_index];
             match added {
                 Ok(connection) => {
                     client.connection = Some(connection);
                     match client.state {
-                        State::Free => self.free.push_back(nth),
-                        State::Unconnected => self.advance(nth, now),
+                        State::Free => self.free.push_back(client_index),
+                        State::Unconnected => self.advance(client_index, now),
                         State::Waiting | State::Pausing => {}
                     }
                 }
                 Err(error) => {
                     if client.state == State::Unconnected && now - client.order.sent >= self.timeout * TIMEOUTS {
-                        let error = if client.order.may_have_run { self.unknown(nth, &error) } else { error };
-                        self.end(nth, Err(error), now);
+                        let error = if client.order.may_have_run { self.unknown(client_index, &error) } else { error };
+                        self.end(client_index, Err(error), now);
                     }
-                    self.opener.ask(nth, self.slots[nth % self.slots.len()]);
+                    self.opener.ask(client_index, self.slots[client_index % self.slots.len()]);
                 }
             }
         }
@@ -78,12 +78,12 @@ impl Engine<'_> {
 
     /// Gives up connections on which no reply came in time.
     pub(crate) fn find_silent(&mut self, now: Instant) {
-        for nth in 0..self.clients.len() {
-            let client = &self.clients[nth];
+        for client_index in 0..self.clients.len() {
+            let client = &self.clients[client_index];
             if client.state == State::Waiting && client.connection.is_some() && now - client.active >= self.timeout {
                 let waited = humantime::format_duration(self.timeout).to_string();
                 let error = StoreError::Timeout { server: self.server.clone(), waited };
-                self.lose(nth, error, now);
+                self.lose(client_index, error, now);
             }
         }
     }
@@ -95,11 +95,13 @@ impl Engine<'_> {
             let why = "all connections broke, and none could be opened again".to_owned();
             self.fatal = Some(StoreError::Unreachable { server: self.server.clone(), why });
             self.pace.stop();
-            for nth in 0..self.clients.len() {
-                if self.clients[nth].state == State::Unconnected {
-                    let error =
-                        self.unknown(nth, &StoreError::Unreachable { server: self.server.clone(), why: String::new() });
-                    self.end(nth, Err(error), now);
+            for client_index in 0..self.clients.len() {
+                if self.clients[client_index].state == State::Unconnected {
+                    let error = self.unknown(
+                        client_index,
+                        &StoreError::Unreachable { server: self.server.clone(), why: String::new() },
+                    );
+                    self.end(client_index, Err(error), now);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Drives all clients on one thread: whoever has something to read is read from, whoever is free gets the next order.
+//! Drives all clients on one thread: a client with a reply is read, a client that is free gets the next order.
 
 mod connections;
 mod replies;
@@ -122,12 +122,13 @@ pub(crate) fn load(
         }
     }
     let stop = store.stop.clone();
-    let wanted: Vec<&Target> = (0..options.clients).map(|nth| &targets[nth % targets.len()]).collect();
+    let wanted: Vec<&Target> =
+        (0..options.clients).map(|client_index| &targets[client_index % targets.len()]).collect();
     let connections = open_all(&wanted, &*stop)?;
     let failed = |error: std::io::Error| store.servers.target().failed(error);
     let poller = Poller::new(connections.len()).map_err(failed)?;
-    for (nth, connection) in connections.iter().enumerate() {
-        poller.add(nth, connection).map_err(failed)?;
+    for (client_index, connection) in connections.iter().enumerate() {
+        poller.add(client_index, connection).map_err(failed)?;
     }
     let began = Instant::now();
     let client = |connection| Client {
@@ -186,8 +187,8 @@ impl Engine<'_> {
             let due = due.into_iter().flatten().min().unwrap_or(next_tick);
             let wait = due.saturating_duration_since(now);
             self.poller.wait(wait, &mut ready).map_err(|error| self.io_error(&error))?;
-            for nth in ready.drain(..) {
-                self.receive(nth);
+            for client_index in ready.drain(..) {
+                self.receive(client_index);
             }
             let now = Instant::now();
             self.ring(now);
@@ -205,11 +206,11 @@ impl Engine<'_> {
 
     /// Gives orders to clients that are free; when the next one starts, if none does now.
     fn start_orders(&mut self, now: Instant) -> Option<Instant> {
-        while let Some(nth) = self.free.front().copied() {
+        while let Some(client_index) = self.free.front().copied() {
             match self.pace.turn(now) {
                 Turn::Order(number, started) => {
                     self.free.pop_front();
-                    self.start(nth, number, started, now);
+                    self.start(client_index, number, started, now);
                 }
                 Turn::NotBefore(at) => return Some(at),
                 Turn::Over => return None,
@@ -219,25 +220,25 @@ impl Engine<'_> {
         None
     }
 
-    fn start(&mut self, nth: usize, number: u64, started: Instant, now: Instant) {
+    fn start(&mut self, client_index: usize, number: u64, started: Instant, now: Instant) {
         let baskets = self.sale.baskets.len();
-        let client = &mut self.clients[nth];
+        let client = &mut self.clients[client_index];
         let order = &mut client.order;
-        (order.number, order.basket, order.started, order.sent) = (number, nth % baskets, started, now);
+        (order.number, order.basket, order.started, order.sent) = (number, client_index % baskets, started, now);
         (order.stage, order.retries, order.may_have_run, order.by_text) = (0, 0, false, false);
         order.status = Status::Ok;
         write_user(&mut order.user, self.sale.buyers.number(number));
         client.pause = SHORTEST_PAUSE;
         self.busy += 1;
-        self.advance(nth, now);
-        if let Some(due) = self.strategy.keep(&self.clients[nth].order, now, &mut Outgoing::default()) {
-            self.timers.push(Reverse((due, nth, number, Alarm::Keep)));
+        self.advance(client_index, now);
+        if let Some(due) = self.strategy.keep(&self.clients[client_index].order, now, &mut Outgoing::default()) {
+            self.timers.push(Reverse((due, client_index, number, Alarm::Keep)));
         }
     }
 
     /// Lets the strategy continue with a client's order, and does what it says.
-    fn advance(&mut self, nth: usize, now: Instant) {
-        let client = &mut self.clients[nth];
+    fn advance(&mut self, client_index: usize, now: Instant) {
+        let client = &mut self.clients[client_index];
         self.out.bytes.clear();
         self.out.replies = 0;
         let next = self.strategy.step(&mut client.order, &mut client.replies, now, &mut self.out);
@@ -247,16 +248,16 @@ impl Engine<'_> {
                 client.state = State::Waiting;
                 client.awaited.extend(std::iter::repeat_n(true, self.out.replies));
                 client.unsent.extend_from_slice(&self.out.bytes);
-                self.send(nth, now);
+                self.send(client_index, now);
             }
-            Next::Pause(until) => self.pause(nth, until),
-            Next::Done(status, corrupt) => self.end(nth, Ok((status, corrupt)), now),
-            Next::Failed(error) => self.end(nth, Err(error), now),
+            Next::Pause(until) => self.pause(client_index, until),
+            Next::Done(status, corrupt) => self.end(client_index, Ok((status, corrupt)), now),
+            Next::Failed(error) => self.end(client_index, Err(error), now),
         }
     }
 
-    fn send(&mut self, nth: usize, now: Instant) {
-        let client = &mut self.clients[nth];
+    fn send(&mut self, client_index: usize, now: Instant) {
+        let client = &mut self.clients[client_index];
         let Some(connection) = &mut client.connection else {
             client.unsent.clear();
             client.awaited.clear();
@@ -268,42 +269,42 @@ impl Engine<'_> {
         let mut sent = connection.try_send(&mut client.unsent);
         if let Ok(is_all) = sent
             && is_all == was_blocked
-            && let Err(error) = self.poller.set_writes(nth, connection, !is_all)
+            && let Err(error) = self.poller.set_writes(client_index, connection, !is_all)
         {
             sent = Err(self.io_error(&error));
         }
         if let Err(error) = sent {
-            self.lose(nth, error, now);
+            self.lose(client_index, error, now);
         }
     }
 
-    fn pause(&mut self, nth: usize, until: Instant) {
-        let client = &mut self.clients[nth];
+    fn pause(&mut self, client_index: usize, until: Instant) {
+        let client = &mut self.clients[client_index];
         client.state = State::Pausing;
-        self.timers.push(Reverse((until, nth, client.order.number, Alarm::Continue)));
+        self.timers.push(Reverse((until, client_index, client.order.number, Alarm::Continue)));
     }
 
     /// Does what timers are due for.
     fn ring(&mut self, now: Instant) {
-        while let Some(Reverse((due, nth, number, alarm))) = self.timers.peek().copied() {
+        while let Some(Reverse((due, client_index, number, alarm))) = self.timers.peek().copied() {
             if due > now {
                 return;
             }
             self.timers.pop();
-            let client = &mut self.clients[nth];
+            let client = &mut self.clients[client_index];
             if client.order.number != number || client.state == State::Free {
                 continue;
             }
             match alarm {
-                Alarm::Continue if client.state == State::Pausing => self.advance(nth, now),
+                Alarm::Continue if client.state == State::Pausing => self.advance(client_index, now),
                 Alarm::Continue => {}
-                Alarm::Keep => self.keep(nth, now),
+                Alarm::Keep => self.keep(client_index, now),
             }
         }
     }
 
-    fn keep(&mut self, nth: usize, now: Instant) {
-        let client = &mut self.clients[nth];
+    fn keep(&mut self, client_index: usize, now: Instant) {
+        let client = &mut self.clients[client_index];
         self.out.bytes.clear();
         self.out.replies = 0;
         let due = self.strategy.keep(&client.order, now, &mut self.out);
@@ -311,13 +312,13 @@ impl Engine<'_> {
             let active = client.active;
             client.awaited.extend(std::iter::repeat_n(false, self.out.replies));
             client.unsent.extend_from_slice(&self.out.bytes);
-            self.send(nth, now);
+            self.send(client_index, now);
             // It is no sign that the server answers.
-            self.clients[nth].active = active;
+            self.clients[client_index].active = active;
         }
         if let Some(due) = due {
-            let number = self.clients[nth].order.number;
-            self.timers.push(Reverse((due, nth, number, Alarm::Keep)));
+            let number = self.clients[client_index].order.number;
+            self.timers.push(Reverse((due, client_index, number, Alarm::Keep)));
         }
     }
 

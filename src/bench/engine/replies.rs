@@ -13,13 +13,13 @@ use crate::model::status::Status;
 
 impl Engine<'_> {
     /// Reads what came for a client.
-    pub(crate) fn receive(&mut self, nth: usize) {
-        if !self.clients[nth].unsent.is_empty() {
+    pub(crate) fn receive(&mut self, client_index: usize) {
+        if !self.clients[client_index].unsent.is_empty() {
             self.out.bytes.clear();
-            self.send(nth, Instant::now());
+            self.send(client_index, Instant::now());
         }
         loop {
-            let client = &mut self.clients[nth];
+            let client = &mut self.clients[client_index];
             let Some(connection) = &mut client.connection else { return };
             if client.awaited.is_empty() && client.state != State::Free {
                 return;
@@ -30,30 +30,30 @@ impl Engine<'_> {
                     Some(true) => {
                         client.replies.push(value);
                         if !client.awaited.contains(&true) {
-                            self.replied(nth);
+                            self.replied(client_index);
                         }
                     }
                     Some(false) => {}
                     // Nobody asked for it: a server that says why it closes the connection.
                     None => return,
                 },
-                Err(error) => return self.lose(nth, error, Instant::now()),
+                Err(error) => return self.lose(client_index, error, Instant::now()),
             }
         }
     }
 
     /// All replies of a step are there.
-    fn replied(&mut self, nth: usize) {
+    fn replied(&mut self, client_index: usize) {
         let now = Instant::now();
-        let client = &mut self.clients[nth];
+        let client = &mut self.clients[client_index];
         client.active = now;
-        let Some(error) = client.replies.iter().find_map(error_of) else { return self.advance(nth, now) };
+        let Some(error) = client.replies.iter().find_map(error_of) else { return self.advance(client_index, now) };
         let nothing_ran = client.replies.iter().all(|reply| error_of(reply).is_some());
         client.replies.clear();
         if error.code() == Some("NOSCRIPT") && !client.order.by_text {
             client.order.by_text = true;
             client.order.retries += 1;
-            return self.restart(nth, now);
+            return self.restart(client_index, now);
         }
         let meaning = StoreError::of_reply(&error, &self.server);
         let meaning =
@@ -62,39 +62,44 @@ impl Engine<'_> {
             StoreError::Permission { .. } | StoreError::Login { .. } => {
                 self.fatal.get_or_insert(meaning.clone());
                 self.pace.stop();
-                self.end(nth, Err(meaning), now);
+                self.end(client_index, Err(meaning), now);
             }
             StoreError::Redirected(to) if !to.is_ask => {
                 client.order.retries += 1;
-                self.disconnect(nth);
-                self.restart(nth, now);
+                self.disconnect(client_index);
+                self.restart(client_index, now);
             }
-            meaning if nothing_ran && self.may_pass(nth, &meaning, now) => {
-                let client = &mut self.clients[nth];
+            meaning if nothing_ran && self.may_pass(client_index, &meaning, now) => {
+                let client = &mut self.clients[client_index];
                 client.order.retries += 1;
                 client.order.stage = 0;
                 let until = now + client.pause;
                 client.pause = (client.pause * 2).min(LONGEST_PAUSE);
-                self.pause(nth, until);
+                self.pause(client_index, until);
             }
-            meaning => self.end(nth, Err(meaning), now),
+            meaning => self.end(client_index, Err(meaning), now),
         }
     }
 
     /// Whether an order that nothing ran of may be tried again.
-    fn may_pass(&self, nth: usize, error: &StoreError, now: Instant) -> bool {
-        let is_in_time = now - self.clients[nth].order.sent < self.timeout * TIMEOUTS;
+    fn may_pass(&self, client_index: usize, error: &StoreError, now: Instant) -> bool {
+        let is_in_time = now - self.clients[client_index].order.sent < self.timeout * TIMEOUTS;
         is_in_time && (error.is_transient() || matches!(error, StoreError::Redirected(_)))
     }
 
-    pub(crate) fn restart(&mut self, nth: usize, now: Instant) {
-        self.clients[nth].order.stage = 0;
-        self.advance(nth, now);
+    pub(crate) fn restart(&mut self, client_index: usize, now: Instant) {
+        self.clients[client_index].order.stage = 0;
+        self.advance(client_index, now);
     }
 
     /// An order ended; its client gets the next one if there is one.
-    pub(crate) fn end(&mut self, nth: usize, ended: Result<(Status, Option<Corrupt>), StoreError>, now: Instant) {
-        let client = &mut self.clients[nth];
+    pub(crate) fn end(
+        &mut self,
+        client_index: usize,
+        ended: Result<(Status, Option<Corrupt>), StoreError>,
+        now: Instant,
+    ) {
+        let client = &mut self.clients[client_index];
         self.measured.retries += client.order.retries;
         match ended {
             Ok((status, corrupt)) => {
@@ -117,8 +122,8 @@ impl Engine<'_> {
             return;
         }
         match self.pace.turn(now) {
-            Turn::Order(number, started) => self.start(nth, number, started, now),
-            Turn::NotBefore(_) | Turn::Over => self.free.push_back(nth),
+            Turn::Order(number, started) => self.start(client_index, number, started, now),
+            Turn::NotBefore(_) | Turn::Over => self.free.push_back(client_index),
         }
     }
 }

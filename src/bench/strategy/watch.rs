@@ -15,7 +15,7 @@ const EXECUTED: u8 = 2;
 const UNWATCHED: u8 = 3;
 
 /// So often an order begins again before its user hears that it must try later.
-const MOST_TRIES: u64 = 20;
+const MAX_TRIES: u64 = 20;
 
 /// See the [module](self).
 pub(crate) struct Watch {
@@ -57,8 +57,8 @@ impl Strategy for Watch {
             EXECUTED => match replies.last() {
                 Some(Value::Nil) => {
                     order.retries += 1;
-                    if order.retries >= MOST_TRIES {
-                        let why = format!("another client was faster {MOST_TRIES} times");
+                    if order.retries >= MAX_TRIES {
+                        let why = format!("another client was faster {MAX_TRIES} times");
                         return Next::Failed(StoreError::GaveUp(why));
                     }
                     self.begin(order, out)

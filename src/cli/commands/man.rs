@@ -89,8 +89,8 @@ fn page(command: &Command, path: &str) -> String {
     let _ = man.render_name_section(&mut text);
     let mut page = Roff::new();
     page.control("SH", ["SYNOPSIS"]);
-    for (nth, line) in usage.lines().enumerate() {
-        if nth > 0 {
+    for (index, line) in usage.lines().enumerate() {
+        if index > 0 {
             page.control("br", []);
         }
         page.text([bold(line.trim())]);

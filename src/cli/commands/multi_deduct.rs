@@ -138,11 +138,11 @@ fn summed(items: &[Item]) -> Result<Vec<(ActivityId, Quantity)>> {
             None => sums.push((item.activity.clone(), item.quantity)),
         }
     }
-    if sums.len() > MultiOrder::MOST_ITEMS {
+    if sums.len() > MultiOrder::MAX_ITEMS {
         return Err(Failure::usage(format!(
             "{} activities in one order; the most is {}",
             sums.len(),
-            MultiOrder::MOST_ITEMS
+            MultiOrder::MAX_ITEMS
         ))
         .hint("split it: each order is all or nothing on its own")
         .into());

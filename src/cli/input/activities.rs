@@ -167,8 +167,8 @@ impl Row<'_> {
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        let nth = COLUMNS.iter().position(|known| *known == name)?;
-        self.record.get(self.columns[nth]?)
+        let index = COLUMNS.iter().position(|known| *known == name)?;
+        self.record.get(self.columns[index]?)
     }
 
     fn report(&mut self, message: String, hint: Option<&str>) {

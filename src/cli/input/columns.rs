@@ -70,12 +70,12 @@ impl Columns {
                 return Err(Failure::usage(message).hint(format!("give its name, as in `--map {ours}=ITS_NAME`")));
             }
         }
-        let wanted = known.into_iter().enumerate().map(|(nth, ours)| {
+        let wanted = known.into_iter().enumerate().map(|(index, ours)| {
             let theirs = mapping.theirs(ours);
             WantedColumn {
                 ours,
                 theirs: Some(theirs.unwrap_or(ours)).filter(|name| !name.is_empty()).map(str::to_owned),
-                is_required: nth < required.len(),
+                is_required: index < required.len(),
                 is_mapped: theirs.is_some_and(|theirs| !theirs.is_empty()),
             }
         });
@@ -89,20 +89,20 @@ impl Columns {
     }
 
     /// What the input calls a column; our own name if it has none.
-    pub fn name(&self, nth: usize) -> &str {
-        self.wanted[nth].theirs.as_deref().unwrap_or(self.wanted[nth].ours)
+    pub fn name(&self, index: usize) -> &str {
+        self.wanted[index].theirs.as_deref().unwrap_or(self.wanted[index].ours)
     }
 
     /// Whether a column must be in every row, because it was asked for by name.
-    pub fn is_mapped(&self, nth: usize) -> bool {
-        self.wanted[nth].is_mapped
+    pub fn is_mapped(&self, index: usize) -> bool {
+        self.wanted[index].is_mapped
     }
 
     pub fn classify(&self, name: &str) -> Named {
         let ours =
             self.wanted.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));
         match ours {
-            Some(nth) => Named::Ours(nth),
+            Some(index) => Named::Ours(index),
             None => {
                 let nearly =
                     |wanted: &WantedColumn| !wanted.is_mapped && wanted.theirs.is_some() && is_near(wanted.ours, name);
@@ -120,31 +120,31 @@ impl Columns {
         let mut near: Vec<Option<&str>> = vec![None; self.wanted.len()];
         for (at, name) in header.iter().enumerate() {
             match self.classify(name) {
-                Named::Ours(nth) if found.indexes[nth].is_some() => {
-                    let message = format!("the header names `{}` twice", self.name(nth));
+                Named::Ours(index) if found.indexes[index].is_some() => {
+                    let message = format!("the header names `{}` twice", self.name(index));
                     return Err(Refusal { message, hint: None });
                 }
-                Named::Ours(nth) => found.indexes[nth] = Some(at),
-                Named::Nearly(nth) => {
-                    near[nth] = near[nth].or(Some(name));
+                Named::Ours(index) => found.indexes[index] = Some(at),
+                Named::Nearly(index) => {
+                    near[index] = near[index].or(Some(name));
                     found.ignored.push(name.clone());
                 }
                 Named::Other => found.ignored.push(name.clone()),
             }
         }
-        let missing = |nth: &usize| {
-            let wanted = &self.wanted[*nth];
-            found.indexes[*nth].is_none() && (wanted.is_required || wanted.is_mapped || near[*nth].is_some())
+        let missing = |index: &usize| {
+            let wanted = &self.wanted[*index];
+            found.indexes[*index].is_none() && (wanted.is_required || wanted.is_mapped || near[*index].is_some())
         };
         let missing: Vec<usize> = (0..self.wanted.len()).filter(missing).collect();
         if missing.is_empty() { Ok(found) } else { Err(self.refusal(header, &missing, &near)) }
     }
 
     /// What is said of names that are nearly ours, in a header or in an object.
-    pub fn refusal_of(&self, nth: usize, name: &str) -> Refusal {
-        let ours = self.wanted[nth].ours;
+    pub fn refusal_of(&self, index: usize, name: &str) -> Refusal {
+        let ours = self.wanted[index].ours;
         let hint = if self.has_map {
-            self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.wanted[nth].is_required))
+            self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.wanted[index].is_required))
         } else {
             format!("call it `{ours}`")
         };
@@ -153,7 +153,7 @@ impl Columns {
 
     fn refusal(&self, header: &[String], missing: &[usize], near: &[Option<&str>]) -> Refusal {
         let names: Vec<&str> = header.iter().map(String::as_str).collect();
-        let wanted: Vec<&str> = missing.iter().map(|nth| self.name(*nth)).collect();
+        let wanted: Vec<&str> = missing.iter().map(|index| self.name(*index)).collect();
         let plural = if wanted.len() == 1 { "" } else { "s" };
         let message = format!("no column{plural} {}: the header has {}", listed(&wanted), listed(&names));
         if let [only] = names.as_slice()
@@ -165,15 +165,16 @@ impl Columns {
                 hint: Some(format!("is the file separated by `{shown}`? give `--delimiter '{shown}'`")),
             };
         }
-        let mapped = missing.iter().find(|nth| self.wanted[**nth].is_mapped);
-        if let Some(nth) = mapped {
-            return Refusal { message, hint: did_you_mean(self.name(*nth), &names) };
+        let mapped = missing.iter().find(|index| self.wanted[**index].is_mapped);
+        if let Some(index) = mapped {
+            return Refusal { message, hint: did_you_mean(self.name(*index), &names) };
         }
         let pairs: Vec<String> = missing
             .iter()
-            .map(|nth| format!("{}={}", self.wanted[*nth].ours, near[*nth].unwrap_or("ITS_NAME")))
+            .map(|index| format!("{}={}", self.wanted[*index].ours, near[*index].unwrap_or("ITS_NAME")))
             .collect();
-        let optional = missing.iter().find(|nth| !self.wanted[**nth].is_required).map(|nth| self.wanted[*nth].ours);
+        let optional =
+            missing.iter().find(|index| !self.wanted[**index].is_required).map(|index| self.wanted[*index].ours);
         Refusal { message, hint: Some(self.hint(&pairs, optional)) }
     }
 

@@ -11,7 +11,7 @@ use crate::cli::input::source::Source;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::layout::Layout;
 use crate::model::ledger::EntryId;
-use crate::model::number::MOST_UNITS;
+use crate::model::number::MAX_UNITS;
 
 /// Reads a plan; `-` is standard input.
 pub fn read(path: &str) -> Result<Vec<Repair>, Failure> {
@@ -47,10 +47,7 @@ fn repair(text: &str) -> Result<Repair, (usize, String)> {
         format!("id: `{}` is not {}", repair.id.escape_debug(), RequestId::EXPECTED)
     } else if let Some(user) = repair.user.as_ref().filter(|user| !StoredUser::fits(user)) {
         format!("user: `{}` is not {}", user.to_string().escape_debug(), UserId::EXPECTED)
-    } else if repair.from > Some(MOST_UNITS)
-        || repair.to > MOST_UNITS
-        || repair.stock_change.unsigned_abs() > MOST_UNITS
-    {
+    } else if repair.from > Some(MAX_UNITS) || repair.to > MAX_UNITS || repair.stock_change.unsigned_abs() > MAX_UNITS {
         "a count is past 9007199254740991".to_owned()
     } else {
         return Ok(repair);

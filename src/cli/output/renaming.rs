@@ -32,11 +32,11 @@ impl Renaming {
     /// A field that no row has, or that is renamed twice, or two fields of one name.
     pub fn joined(parts: &[Self], fields: &[&str]) -> Result<Self, String> {
         let all = Self(parts.iter().flat_map(|part| part.0.iter().cloned()).collect());
-        for (nth, (ours, _)) in all.0.iter().enumerate() {
+        for (index, (ours, _)) in all.0.iter().enumerate() {
             if !fields.contains(&ours.as_str()) {
                 return Err(format!("there is no field `{}`; there are {}", ours.escape_debug(), fields.join(", ")));
             }
-            if all.0[..nth].iter().any(|(other, _)| other == ours) {
+            if all.0[..index].iter().any(|(other, _)| other == ours) {
                 return Err(format!("`{ours}` is renamed twice"));
             }
         }

@@ -216,7 +216,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Whether whoever read a pipe is gone. What is no pipe is always read.
+/// Whether the reader of a pipe is gone. What is no pipe always has a reader.
 pub(crate) fn reader_left() -> bool {
     let out = io::stdout();
     let is_pipe = fstat(&out).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);

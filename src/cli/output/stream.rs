@@ -82,12 +82,12 @@ impl<'a, T: Row> RowStream<'a, T> {
         self
     }
 
-    /// Whether rows are dropped because standard output cannot be written: whoever only reads may stop.
+    /// Whether rows are dropped because standard output cannot be written: a command that only reads may stop.
     pub fn is_lost(&self) -> bool {
         self.lost().is_some()
     }
 
-    /// Whether nobody reads any more, also if nothing was written since: whoever waits for more may stop.
+    /// Whether nobody reads any more, also if nothing was written since: a command that waits for more may stop.
     pub fn reader_left(&self) -> bool {
         self.is_lost() || crate::cli::output::sink::reader_left()
     }

@@ -69,7 +69,7 @@ pub enum Tone {
 }
 
 /// Appends a text in the colour of its tone. The sixteen colours of the terminal's own theme stay readable on
-/// light and dark backgrounds alike.
+/// both light and dark backgrounds.
 pub(crate) fn paint(line: &mut String, text: &str, tone: Tone, coloured: bool) {
     let code = match tone {
         Tone::Plain => "",
@@ -114,7 +114,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if columns == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
 }
 
-/// Lines of at most so many columns; a word that is longer has a line of its own.
+/// Wraps a text at a width in columns; a word that is longer gets a line of its own.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -131,7 +131,7 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The lines of a chart of so many lines, from the top: a bar a column, as high as its value is of `full`. What is not zero
+/// The lines of a bar chart, from the top: a bar a column, as high as its value is of `full`. What is not zero
 /// is seen.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 pub fn bars(values: &[f64], full: f64, height: usize) -> Vec<String> {

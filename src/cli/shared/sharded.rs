@@ -42,25 +42,25 @@ pub fn each_merged(
     let mut pages: Vec<VecDeque<Entry>> = ledgers.iter().map(|_| VecDeque::new()).collect();
     let mut ended = vec![false; ledgers.len()];
     loop {
-        for (nth, (activity, after)) in ledgers.iter().enumerate() {
-            if pages[nth].is_empty() && !ended[nth] {
-                pages[nth].extend(store.ledger(activity, *after)?);
+        for (shard, (activity, after)) in ledgers.iter().enumerate() {
+            if pages[shard].is_empty() && !ended[shard] {
+                pages[shard].extend(store.ledger(activity, *after)?);
                 if let Some(upto) = upto {
-                    pages[nth].retain(|entry| entry.id <= upto[nth]);
+                    pages[shard].retain(|entry| entry.id <= upto[shard]);
                 }
-                ended[nth] = pages[nth].is_empty();
+                ended[shard] = pages[shard].is_empty();
             }
         }
-        let next = (0..pages.len()).filter_map(|nth| Some((pages[nth].front()?.id, nth))).min();
-        let Some((_, nth)) = next else { return Ok(()) };
-        let others = (0..pages.len()).filter(|other| *other != nth);
+        let next = (0..pages.len()).filter_map(|shard| Some((pages[shard].front()?.id, shard))).min();
+        let Some((_, shard)) = next else { return Ok(()) };
+        let others = (0..pages.len()).filter(|other| *other != shard);
         let limit = others.filter_map(|other| Some((pages[other].front()?.id, other))).min();
-        let (activity, after) = &mut ledgers[nth];
+        let (activity, after) = &mut ledgers[shard];
         // As many as come before those of the others.
-        while pages[nth].front().is_some_and(|entry| limit.is_none_or(|limit| (entry.id, nth) < limit)) {
-            let Some(entry) = pages[nth].pop_front() else { break };
+        while pages[shard].front().is_some_and(|entry| limit.is_none_or(|limit| (entry.id, shard) < limit)) {
+            let Some(entry) = pages[shard].pop_front() else { break };
             *after = entry.id;
-            if !each(activity, nth, &entry)? {
+            if !each(activity, shard, &entry)? {
                 return Ok(());
             }
         }

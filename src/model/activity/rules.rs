@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::model::names::names;
-use crate::model::number::{MOST_UNITS, whole};
+use crate::model::number::{MAX_UNITS, whole};
 use crate::model::time::Millis;
 
 names! {
@@ -48,7 +48,7 @@ impl FromStr for PackedRules {
 
     /// As strict as `lua/lib/meta.lua`: a text that either of them accepts, the other accepts.
     fn from_str(text: &str) -> Result<Self, InvalidRules> {
-        let number = |text: &str| whole(text).filter(|number| *number <= MOST_UNITS).ok_or(InvalidRules);
+        let number = |text: &str| whole(text).filter(|number| *number <= MAX_UNITS).ok_or(InvalidRules);
         let optional = |text: &str| if text == "-" { Ok(None) } else { number(text).map(Some) };
         let words: Vec<&str> = text.split(' ').collect();
         let &[name, ledger, epoch, limit, total, starts, ends] = &words[..] else { return Err(InvalidRules) };

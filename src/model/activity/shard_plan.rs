@@ -136,7 +136,7 @@ impl fmt::Display for ShardPlan {
 pub fn spread(units: u64, count: usize) -> Vec<u64> {
     let shards = count.max(1) as u64;
     let (each, more) = (units / shards, units % shards);
-    (0..shards).map(|nth| each + u64::from(nth < more)).collect()
+    (0..shards).map(|shard| each + u64::from(shard < more)).collect()
 }
 
 /// How many units each shard gives, so that those who have most give first and what is left is as even as can be; `None` if all of

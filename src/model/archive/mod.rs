@@ -83,7 +83,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    /// Whether each part of a kind is accepted with so many texts a line, from 0 to 6.
+    /// Whether each part of a kind is accepted with 0 to 6 texts a line.
     fn accepted(part: Part, kind: Kind) -> Vec<usize> {
         (0..=6).filter(|texts| part.accepts(kind, *texts)).collect()
     }

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// A name of at most so many bytes is kept in its slot; nearly all are.
+/// The longest name, in bytes, that is kept in its slot; nearly all are shorter.
 const SHORT: usize = 15;
 /// In a slot, in place of a length: the name is kept in `long`.
 const ELSEWHERE: u8 = 255;

@@ -113,10 +113,10 @@ impl fmt::Display for Layout {
     }
 }
 
-/// By its name, or with all its keys, so that whoever reads it needs no file.
+/// A layout by its name, or with all its keys, so that a reader needs no file.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Either {
+enum LayoutForm {
     Named(String),
     Custom(custom::Written),
 }
@@ -132,10 +132,10 @@ impl Serialize for Layout {
 
 impl<'de> Deserialize<'de> for Layout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Either::deserialize(deserializer)? {
-            Either::Named(name) => Self::named(&name)
+        match LayoutForm::deserialize(deserializer)? {
+            LayoutForm::Named(name) => Self::named(&name)
                 .ok_or_else(|| D::Error::unknown_variant(&name, &["seckill", "sku", "coupon", "product", "cluster"])),
-            Either::Custom(written) => written.layout().map(Self::Custom).map_err(D::Error::custom),
+            LayoutForm::Custom(written) => written.layout().map(Self::Custom).map_err(D::Error::custom),
         }
     }
 }

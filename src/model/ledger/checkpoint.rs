@@ -68,7 +68,7 @@ impl FromStr for Checkpoint {
     }
 }
 
-/// Units, which a ledger that says nonsense sums up below zero.
+/// Units; negative only if the ledger is damaged.
 pub fn units(text: &str) -> Option<i64> {
     match text.strip_prefix('-') {
         Some(below) => i64::try_from(whole(below)?).ok().map(|units| -units),

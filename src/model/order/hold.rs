@@ -68,9 +68,9 @@ pub struct Hold {
     pub reason: Option<String>,
 }
 
-/// How a hold ended.
+/// The result of a `hold`, `confirm` or `release`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct HoldOutcome {
     /// How it ended.
     pub outcome: Outcome,
     /// When its units return; `None` if nothing is held.
@@ -179,7 +179,7 @@ impl OpenCounts {
         self.users.iter().map(|(user, _, counted)| (user.as_bytes(), *counted)).collect()
     }
 
-    /// Users of whom the two differ.
+    /// Users whose two numbers differ.
     pub fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, u64, u64)> {
         self.users.iter().filter(|(_, stored, counted)| stored != counted)
     }

@@ -72,7 +72,7 @@ pub struct MultiOrder {
 
 impl MultiOrder {
     /// The most activities of one order: a bound of the script, far below what Lua could unpack.
-    pub const MOST_ITEMS: usize = 512;
+    pub const MAX_ITEMS: usize = 512;
 }
 
 /// A key that holds what it must not.
@@ -87,7 +87,7 @@ pub struct Corrupt {
 /// Units that a user holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bought {
-    /// So many.
+    /// This many units.
     Units(u64),
     /// A script of another system recorded the user in the layout `sku`, and no units.
     Unknown,

@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 /// The longest reason, in bytes: each order of a file may have its own.
-pub const MOST_REASON: usize = 1024;
+pub const MAX_REASON: usize = 1024;
 
-/// Why somebody changes something: free text of at most [`MOST_REASON`] bytes.
+/// Why somebody changes something: free text of at most [`MAX_REASON`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason(String);
 
@@ -25,7 +25,7 @@ impl FromStr for Reason {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.len() {
             0 => Err(format!("it is empty, expected {}", Self::EXPECTED)),
-            1..=MOST_REASON => Ok(Self(text.to_owned())),
+            1..=MAX_REASON => Ok(Self(text.to_owned())),
             length => Err(format!("it has {length} bytes, expected {}", Self::EXPECTED)),
         }
     }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_reason_has_1_to_1024_bytes() {
-        for text in ["a".to_owned(), "价".repeat(341), "b".repeat(MOST_REASON)] {
+        for text in ["a".to_owned(), "价".repeat(341), "b".repeat(MAX_REASON)] {
             assert_eq!(given(&text).as_ref(), Ok(&text));
         }
         assert_eq!(given(""), Err("it is empty, expected a reason of 1 to 1,024 bytes".to_owned()));

@@ -106,7 +106,8 @@ fn ticks(zone: &Zone, from: Millis, to: Millis, most: usize) -> Vec<Tick> {
     let Ok(signed) = i64::try_from(step) else { return Vec::new() };
     let local = from.0.saturating_add(offset);
     let first = local.saturating_add((-local).rem_euclid(signed)).saturating_sub(offset);
-    let instants = (0..).map_while(|nth: i64| first.checked_add(nth.checked_mul(signed)?)).take_while(|at| *at <= to.0);
+    let instants =
+        (0..).map_while(|step: i64| first.checked_add(step.checked_mul(signed)?)).take_while(|at| *at <= to.0);
     instants.take(most + 1).map(|at| Tick { at: Millis(at), label: Millis(at).clock_in(zone, step) }).collect()
 }
 

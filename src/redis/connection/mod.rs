@@ -20,11 +20,11 @@ use crate::script::reply::Reply;
 const BUFFER: usize = 64 * 1024;
 /// The most bytes of one reply, with what its parts take beside their text. A page of a sale has some kilobytes, the
 /// ledger's largest some megabytes.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The longest line: a status, an error, a length.
-const MOST_LINE: usize = 64 * 1024;
+const MAX_LINE: usize = 64 * 1024;
 /// How deep lists may be in each other.
-const MOST_DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A connection, and what came in on it and was not read yet.
 pub struct Connection {
@@ -83,7 +83,7 @@ impl Connection {
     /// # Errors
     /// The connection broke, or what comes is no reply of a sale.
     pub fn reply(&mut self) -> Result<Value, StoreError> {
-        self.part(MOST_DEPTH, &mut { MOST_BYTES })
+        self.part(MAX_DEPTH, &mut { MAX_BYTES })
     }
 
     /// The reply that comes next, whole.
@@ -222,7 +222,7 @@ impl Connection {
                 Some(found) => return Ok(searched + found + 1),
                 None => searched = unread.len(),
             }
-            if searched - at >= MOST_LINE {
+            if searched - at >= MAX_LINE {
                 return Err(self.oversized());
             }
             self.fill()?;
@@ -237,7 +237,7 @@ impl Connection {
             self.buffer.copy_within(self.start.., 0);
             (self.start, self.end) = (0, self.end - self.start);
         } else if self.end == self.buffer.len() {
-            if self.buffer.len() >= MOST_BYTES {
+            if self.buffer.len() >= MAX_BYTES {
                 return Err(self.oversized());
             }
             self.buffer.resize(self.buffer.len() * 2, 0);

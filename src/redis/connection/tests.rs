@@ -102,7 +102,7 @@ fn a_reply_without_end_is_an_error_before_it_fills_the_memory() {
     }
     let mut connection = pieces([Ok(b"$1700000000\r\n".to_vec())], ZEROS);
     assert!(matches!(connection.texts(1).unwrap_err(), StoreError::Oversized { .. }));
-    assert!(connection.buffer.len() <= MOST_BYTES);
+    assert!(connection.buffer.len() <= MAX_BYTES);
 }
 
 #[test]

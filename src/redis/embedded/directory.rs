@@ -17,7 +17,7 @@ use crate::redis::embedded::{LOCK, LOG, PREFIX, SOCKET, Wait};
 
 /// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
 /// `/node-100/server.sock`.
-const MOST_PATH: usize = 86;
+const MAX_PATH: usize = 86;
 
 /// A directory that nobody else uses while this value lives.
 pub struct Directory {
@@ -56,7 +56,7 @@ impl Directory {
         // Who holds it, for whoever waits. Nothing depends on it.
         let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
 
-        let (path, short) = if data.as_os_str().len() <= MOST_PATH {
+        let (path, short) = if data.as_os_str().len() <= MAX_PATH {
             (data, None)
         } else {
             let short = fresh()?;
@@ -98,7 +98,7 @@ impl Directory {
 /// A new directory of mode 700 with a short name.
 fn fresh() -> Result<TempDir, EmbeddedError> {
     let mut parent = std::env::temp_dir();
-    if parent.as_os_str().len() > MOST_PATH - 30 {
+    if parent.as_os_str().len() > MAX_PATH - 30 {
         parent = PathBuf::from("/tmp");
     }
     // tempfile makes directories of mode 700.

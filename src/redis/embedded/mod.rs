@@ -30,7 +30,7 @@ const LOCK: &str = "seckill.lock";
 /// How the names of discarded directories begin.
 const PREFIX: &str = "seckill-";
 /// How often a cluster's start is tried, each time with other ports.
-const MOST_TRIES: usize = 5;
+const MAX_TRIES: usize = 5;
 
 /// Servers that live as long as this value.
 pub struct Embedded {
@@ -106,7 +106,7 @@ fn start_cluster(program: &Path, directory: &Directory, nodes: usize) -> Result<
         match start_nodes(program, directory, &cluster) {
             Ok(servers) => return Ok((servers, Address::Cluster { url: cluster.url(), password: cluster.password })),
             // Somebody else may have taken a port since it was found free.
-            Err(EmbeddedError::NotReady { .. }) if tries < MOST_TRIES => {}
+            Err(EmbeddedError::NotReady { .. }) if tries < MAX_TRIES => {}
             Err(error) => return Err(error),
         }
     }

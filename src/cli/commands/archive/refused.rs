@@ -19,7 +19,7 @@ pub enum Refused {
     Archived(Option<String>),
     /// It is not over: its state.
     NotOver(String),
-    /// Units are held open: so many.
+    /// Units are held open.
     Held(u64),
     /// A consumer group has not read and acknowledged everything.
     ParseFailure(String),

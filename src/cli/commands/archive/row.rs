@@ -12,7 +12,7 @@ use crate::model::id::ActivityId;
 use crate::model::status::Status;
 
 row! {
-    /// What became of one activity.
+    /// The outcome for one activity.
     pub struct ArchiveRow<'a> as row {
         activity: &'a str, flexible;
         status: &'static str => Cell::text(row.status).tone(row.tone());

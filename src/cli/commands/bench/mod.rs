@@ -8,7 +8,9 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::bench::{Basket, LoadOptions, Made, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files};
+use crate::bench::{
+    Basket, BenchActivities, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
+};
 use crate::cli::commands::bench::judge::{Judge, Verdict};
 use crate::cli::commands::bench::rows::{BenchRow, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
@@ -247,7 +249,7 @@ impl<'a> Bench<'a> {
 
     /// Sells with one strategy, on activities that exist only meanwhile.
     fn run(&mut self, strategy: StrategyName, store: &mut Store, out: &Output) -> Result<BenchRow> {
-        let mut made = Made::default();
+        let mut made = BenchActivities::default();
         let ran = self.sell(strategy, &mut made, store, out);
         let removed = made.remove(store);
         self.remember(&made, store);
@@ -256,13 +258,19 @@ impl<'a> Bench<'a> {
         Ok(row)
     }
 
-    fn remember(&self, made: &Made, store: &Store) {
+    fn remember(&self, made: &BenchActivities, store: &Store) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = made.commands(store);
     }
 
-    fn sell(&self, strategy: StrategyName, made: &mut Made, store: &mut Store, out: &Output) -> Result<BenchRow> {
+    fn sell(
+        &self,
+        strategy: StrategyName,
+        made: &mut BenchActivities,
+        store: &mut Store,
+        out: &Output,
+    ) -> Result<BenchRow> {
         let Self { args, terms, .. } = self;
-        let ids = Made::ids(store, &format!("{}-{strategy}", self.prefix), terms.items)?;
+        let ids = BenchActivities::ids(store, &format!("{}-{strategy}", self.prefix), terms.items)?;
         for id in ids.iter().flatten() {
             made.make(store, id, terms.stock, terms.limit)?;
             self.remember(made, store);

@@ -62,8 +62,8 @@ impl BenchRow {
 /// Puts the fastest first. Who sold what was not there comes last, without a place.
 pub fn rank(rows: &mut [BenchRow]) {
     rows.sort_by_key(|row| (row.oversold > 0, std::cmp::Reverse(row.qps)));
-    for (nth, row) in rows.iter_mut().enumerate() {
-        row.rank = (row.oversold == 0).then_some(nth + 1);
+    for (index, row) in rows.iter_mut().enumerate() {
+        row.rank = (row.oversold == 0).then_some(index + 1);
     }
 }
 

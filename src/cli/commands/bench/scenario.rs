@@ -24,9 +24,9 @@ names! {
 
 /// Activities of an order of several.
 const ITEMS: usize = 3;
-/// In a scenario that is short there is one unit for so many orders.
+/// Orders for each unit in a scenario where stock is short.
 const SHORTAGE: u64 = 10;
-/// The users of a conflict are one of so many.
+/// The number of users in a conflict.
 const CONFLICT: u64 = 100;
 /// Orders of a user at the same time, and the units that each may hold.
 const AT_ONCE: u64 = 4;
@@ -59,7 +59,7 @@ impl Scenario {
         matches!(self, Self::Short | Self::MultiShort)
     }
 
-    /// The terms for so many users, in a layout of that kind.
+    /// The terms for a number of users, in a layout of that kind.
     pub fn terms(self, users: u64, until: Until, kind: Kind) -> Terms {
         let wanted = match until {
             Until::Orders(orders) => orders,

@@ -81,7 +81,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     part.saturating_mul(100) / whole.max(1)
 }
 
-/// What a client of a class may have waiting: bytes at any time, and bytes for so many seconds. 0 is no limit.
+/// What a client of a class may have waiting: bytes at any time, and bytes for a number of seconds. 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limit {
     hard: u64,
@@ -140,7 +140,7 @@ fn disconnected(info: &Info) -> Option<u64> {
 fn limit(text: &str, class: &str) -> Option<Limit> {
     let words: Vec<&str> = text.split(' ').collect();
     let at = words.iter().position(|word| *word == class)?;
-    let number = |nth: usize| words.get(at + nth)?.parse().ok();
+    let number = |offset: usize| words.get(at + offset)?.parse().ok();
     Some(Limit { hard: number(1)?, soft: number(2)? })
 }
 

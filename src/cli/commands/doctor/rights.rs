@@ -173,7 +173,7 @@ fn finding(command: &Command, rules: &[String], node: &Node, fixes: &Fixes, is_c
     let place = if is_cluster { format!(" at {}", node.name) } else { String::new() };
     let found = format!("user `{}` lacks {}{place}", user(node), rules.join(" "));
     let fix = fixes.grant(user(node), rules);
-    // Whoever may not even look can do nothing; a user who may only look is as it should be.
+    // A user who may not even read can do nothing; one who may only read is as it should be.
     if command.name == FIRST { Finding::fail(found, fix) } else { Finding::warn(found, fix) }
 }
 

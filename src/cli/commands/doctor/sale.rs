@@ -11,7 +11,7 @@ use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
-use crate::read::lifetimes::{KeyLifetime, Stays};
+use crate::read::lifetimes::{KeyLifetime, Ttl};
 use crate::store::Store;
 
 /// Activities that lack something or cannot be read.
@@ -119,8 +119,8 @@ pub fn expiry(
     };
     let states: HashMap<&ActivityId, State> = snapshots.iter().map(|it| (&it.activity, it.state())).collect();
     let mut rows = Vec::new();
-    for KeyLifetime { activity, key, stays } in &lifetimes {
-        let Stays::For(left) = stays else { continue };
+    for KeyLifetime { activity, key, ttl } in &lifetimes {
+        let Ttl::For(left) = ttl else { continue };
         let found = format!("`{key}` is removed in {}", duration(*left));
         let fix = fixes.command(&["PERSIST", key]);
         let is_over = activity

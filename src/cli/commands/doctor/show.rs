@@ -76,10 +76,10 @@ fn block(rows: &[&CheckRow], width: usize, out: &mut Output) -> Result<(), Outpu
         out.line(&format!("  {line}"))?;
     }
     for row in rows {
-        for (nth, line) in
+        for (index, line) in
             wrapped(&format!("{}: {}", row.target, row.found), width.saturating_sub(4)).iter().enumerate()
         {
-            out.line(&format!("  {} {line}", if nth == 0 { "-" } else { " " }))?;
+            out.line(&format!("  {} {line}", if index == 0 { "-" } else { " " }))?;
         }
         // Never wrapped: it is to be pasted.
         if let Some(fix) = &row.fix {

@@ -13,9 +13,9 @@ const PARTS: u128 = 100_000;
 /// The stock below which an activity is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlertBelow {
-    /// So many units.
+    /// Units.
     Units(u64),
-    /// So many thousandths of a percent of the total.
+    /// Thousandths of a percent of the total.
     Share(u32),
 }
 

@@ -7,7 +7,7 @@ use crate::cli::output::row;
 use crate::model::activity::Snapshot;
 use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::time::Millis;
-use crate::read::history::Carried;
+use crate::read::history::TrimmedUnits;
 use crate::store::Store;
 use memchr::memmem;
 
@@ -52,7 +52,7 @@ pub struct UserEntries {
     /// Units that the user holds by the ledger; `None` if nobody knows.
     pub holds: Option<i64>,
     /// What the user held by the entries that were trimmed.
-    pub carried: Option<Carried>,
+    pub carried: Option<TrimmedUnits>,
     pub paused: Option<PausedBy>,
 }
 
@@ -64,8 +64,8 @@ impl UserEntries {
         if let Some(checkpoint) = checkpoint {
             let carried = store.carried(&snapshot.activity, checkpoint, user.as_bytes())?;
             found.holds = match carried {
-                Carried::Units(units) => Some(units),
-                Carried::Unknown | Carried::Damaged => None,
+                TrimmedUnits::Units(units) => Some(units),
+                TrimmedUnits::Unknown | TrimmedUnits::Damaged => None,
             };
             found.carried = Some(carried);
         }
@@ -95,7 +95,7 @@ impl UserEntries {
         let rows = entry.rows().unwrap_or_default();
         let names = entry.line_names(rows.len());
         let is_repair = op == Some(Op::Repair);
-        for (nth, order) in rows.iter().enumerate().filter(|(_, order)| order.user() == user.as_bytes()) {
+        for (index, order) in rows.iter().enumerate().filter(|(_, order)| order.user() == user.as_bytes()) {
             let (first, second) = (order.count(1), order.count(2));
             let quantity = if is_repair { second.zip(first).map(|(to, from)| to - from) } else { first };
             match (op, quantity) {
@@ -118,13 +118,13 @@ impl UserEntries {
             }
             self.entries.push_back(EntryRow {
                 id: entry.id,
-                n: nth + 1,
+                n: index + 1,
                 time: entry.id.at(),
                 op: String::from_utf8_lossy(&entry.op).into_owned(),
                 quantity,
                 holds: self.holds,
                 stock: Entry::count(entry.stock.as_deref()),
-                request: request.or_else(|| names.get(nth).cloned()),
+                request: request.or_else(|| names.get(index).cloned()),
                 by: lossy(&entry.by),
                 reason: order.text(3).map(str::to_owned).or_else(|| lossy(&entry.reason)),
             });

@@ -9,7 +9,7 @@ use crate::cli::output::Output;
 use crate::cli::shared::hints;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
-use crate::read::history::Carried;
+use crate::read::history::TrimmedUnits;
 use crate::store::Store;
 
 /// Activities without a ledger that are named; of more only the number is.
@@ -43,12 +43,12 @@ pub fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
         let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
         if let Some(checkpoint) = checkpoint {
             let held = match store.carried(home, checkpoint, user.as_str().as_bytes())? {
-                Carried::Units(0) if checkpoint.removed == 0 => None,
-                Carried::Units(held) => {
+                TrimmedUnits::Units(0) if checkpoint.removed == 0 => None,
+                TrimmedUnits::Units(held) => {
                     Some(format!("`{user}` held {} by then", units(u64::try_from(held).unwrap_or_default())))
                 }
-                Carried::Unknown => Some(format!("`{user}` held units whose number nobody recorded")),
-                Carried::Damaged => Some(format!("what they say of `{user}` is gone")),
+                TrimmedUnits::Unknown => Some(format!("`{user}` held units whose number nobody recorded")),
+                TrimmedUnits::Damaged => Some(format!("what they say of `{user}` is gone")),
             };
             if let Some(held) = held {
                 let what = if checkpoint.removed == 0 { "begins at" } else { "is trimmed up to" };

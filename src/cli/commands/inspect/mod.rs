@@ -15,7 +15,7 @@ mod why;
 use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
-use crate::cli::commands::inspect::selection::{Selection, SortBy, Wanted, is_pattern};
+use crate::cli::commands::inspect::selection::{ActivitySelector, Selection, SortBy, is_pattern};
 use crate::cli::commands::inspect::watch::WatchArgs;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -157,7 +157,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         return metrics::run(args, store, out);
     }
     if let Some(every) = args.watch.interval() {
-        let wanted = Wanted::new(&args.activities)?;
+        let wanted = ActivitySelector::new(&args.activities)?;
         return watch::run(&args.watch, every, wanted, &args.selection, args.alert_below, store, out);
     }
     if args.selection.sort == Some(SortBy::Rate) {
@@ -202,7 +202,7 @@ fn why(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
 /// The activities that were named, each once, and what fits a pattern; else what was preheated and, if asked, what others
 /// created.
 fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
-    let mut activities = Wanted::new(&args.activities)?.activities(store)?;
+    let mut activities = ActivitySelector::new(&args.activities)?.activities(store)?;
     if args.scan {
         activities.extend(store.foreign()?);
     }
@@ -246,7 +246,7 @@ fn detailed(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, ou
     Ok(exit)
 }
 
-/// The activities that are shown, in their order, and what all that were read come to.
+/// The activities that are shown, in their order, and the sums of all that were read.
 fn shown(
     activities: &[ActivityId],
     top: usize,
@@ -316,9 +316,9 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
     let mut rows = Vec::new();
     for activity in activities {
         let mut worst: Option<Snapshot> = None;
-        for (nth, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
+        for (chunk, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
             let Holdings { snapshot, held, open } = store.holdings(activity, users)?;
-            if nth == 0 || snapshot.status == Status::Corrupt {
+            if chunk == 0 || snapshot.status == Status::Corrupt {
                 detail::warn(&mut warnings, &snapshot);
                 detail::note_archived(&mut warnings, &snapshot);
             }

@@ -17,7 +17,7 @@ use crate::model::time::Millis;
 use crate::store::Store;
 
 row! {
-    /// What became of an order in one activity.
+    /// How an order was decided in one activity.
     #[derive(Clone)]
     pub struct RequestRow as row {
         data request: String;
@@ -188,9 +188,9 @@ fn lossy(bytes: &[u8]) -> String {
 fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option<RequestRow> {
     let rows = entry.rows().ok()?;
     let names = entry.line_names(rows.len());
-    let is_it = |nth: usize| rows[nth].text(2).or(names.get(nth).map(String::as_str)) == Some(request.as_str());
-    let nth = (0..rows.len()).find(|nth| is_it(*nth))?;
-    let order = &rows[nth];
+    let is_it = |index: usize| rows[index].text(2).or(names.get(index).map(String::as_str)) == Some(request.as_str());
+    let index = (0..rows.len()).find(|index| is_it(*index))?;
+    let order = &rows[index];
     Some(RequestRow {
         request: request.to_string(),
         activity: activity.to_string(),
@@ -200,7 +200,7 @@ fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option
         quantity: order.count(1),
         stock: Entry::count(entry.stock.as_deref()),
         id: Some(entry.id),
-        n: Some(nth + 1),
+        n: Some(index + 1),
         time: Some(entry.id.at()),
         by: entry.by.as_deref().map(lossy),
         reason: order.text(3).map(str::to_owned).or_else(|| entry.reason.as_deref().map(lossy)),

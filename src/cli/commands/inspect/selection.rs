@@ -87,13 +87,13 @@ pub fn is_pattern(argument: &ActivityId) -> bool {
     argument.as_str().contains(['*', '?', '['])
 }
 
-/// What the arguments mean: named activities in their order, and whatever was preheated that fits a pattern.
+/// Selects named activities in their order, and preheated ones that match a pattern.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct ActivitySelector {
     arguments: Vec<(ActivityId, Option<Pattern>)>,
 }
 
-impl Wanted {
+impl ActivitySelector {
     /// # Errors
     /// A pattern that cannot be read.
     pub fn new(arguments: &[ActivityId]) -> Result<Self> {
@@ -135,7 +135,7 @@ impl Wanted {
         Ok(found)
     }
 
-    /// Those of the preheated ones that the arguments stand for, and what they name.
+    /// The preheated activities that the arguments match, and those that they name.
     pub fn among(&self, preheated: &[ActivityId]) -> Vec<ActivityId> {
         if self.arguments.is_empty() {
             return preheated.to_vec();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn found(arguments: &[&str], preheated: &[&str]) -> Vec<String> {
-        let found = Wanted::new(&ids(arguments)).unwrap().among(&ids(preheated));
+        let found = ActivitySelector::new(&ids(arguments)).unwrap().among(&ids(preheated));
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -200,6 +200,6 @@ mod tests {
 
     #[test]
     fn a_pattern_that_cannot_be_read_is_refused() {
-        assert!(Wanted::new(&ids(&["a[b"])).is_err());
+        assert!(ActivitySelector::new(&ids(&["a[b"])).is_err());
     }
 }

@@ -14,11 +14,11 @@ use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Meta, Snapshot};
 use crate::model::id::{ActivityId, UserId};
 use crate::model::layout::Kind;
-use crate::model::number::MOST_QUANTITY;
+use crate::model::number::MAX_QUANTITY;
 use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::read::history::Carried;
+use crate::read::history::TrimmedUnits;
 use crate::store::Store;
 
 row! {
@@ -256,9 +256,11 @@ impl Question<'_> {
             if let (Some(checkpoint), Some(carried)) = (&meta.checkpoint, entries.carried) {
                 let upto = checkpoint.upto.at().to_second();
                 let held = match carried {
-                    Carried::Units(held) => format!("held {} by then", units(u64::try_from(held).unwrap_or_default())),
-                    Carried::Unknown => "held units whose number nobody recorded".to_owned(),
-                    Carried::Damaged => "is not found in what they left".to_owned(),
+                    TrimmedUnits::Units(held) => {
+                        format!("held {} by then", units(u64::try_from(held).unwrap_or_default()))
+                    }
+                    TrimmedUnits::Unknown => "held units whose number nobody recorded".to_owned(),
+                    TrimmedUnits::Damaged => "is not found in what they left".to_owned(),
                 };
                 facts.push(match checkpoint.removed {
                     0 => format!("The ledger begins with what users held at {upto}: `{user}` {held}."),
@@ -297,7 +299,7 @@ impl Question<'_> {
 
     /// Units that one order may take, if nothing refuses it.
     fn most(&self) -> u64 {
-        let stock = self.for_sale().min(MOST_QUANTITY);
+        let stock = self.for_sale().min(MAX_QUANTITY);
         let limit = self.snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
         match (self.kind, self.held, limit) {
             (Kind::Coupon, ..) => stock.min(1),

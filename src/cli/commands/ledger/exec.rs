@@ -19,7 +19,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A command that gets so many rows at most, in that format, with other names for their fields.
+    /// A command, the most rows that it gets at once, their format, and other names for their fields.
     pub fn new(command: &str, batch: usize, format: Format, names: Option<Renaming>) -> Self {
         Self { command: command.to_owned(), batch, format, names }
     }

@@ -124,13 +124,13 @@ pub fn feed(
     let mut swept = Instant::now();
     loop {
         let mut batch = Batch { group, only, rows: Vec::new(), done: Vec::new(), delivery: &mut *delivery };
-        for nth in ready.drain(..) {
-            let activity = sources.ledgers[nth].0.clone();
-            if !joined[nth] {
-                joined[nth] = store.make_group(&activity, group)?;
+        for ledger in ready.drain(..) {
+            let activity = sources.ledgers[ledger].0.clone();
+            if !joined[ledger] {
+                joined[ledger] = store.make_group(&activity, group)?;
             }
-            if joined[nth] {
-                joined[nth] = take(&activity, &mut batch, store, terminal)?;
+            if joined[ledger] {
+                joined[ledger] = take(&activity, &mut batch, store, terminal)?;
             }
             if interrupt::requested() {
                 break;
@@ -140,10 +140,10 @@ pub fn feed(
         if !follow || interrupt::requested() || delivery.reader_left() {
             return Ok(());
         }
-        let waiting: Vec<usize> = (0..sources.ledgers.len()).filter(|nth| joined[*nth]).collect();
-        let keys: Vec<ActivityId> = waiting.iter().map(|nth| sources.ledgers[*nth].0.clone()).collect();
+        let waiting: Vec<usize> = (0..sources.ledgers.len()).filter(|ledger| joined[*ledger]).collect();
+        let keys: Vec<ActivityId> = waiting.iter().map(|ledger| sources.ledgers[*ledger].0.clone()).collect();
         match store.group_news(&keys, group) {
-            Ok(new) => ready.extend(new.into_iter().map(|nth| waiting[nth])),
+            Ok(new) => ready.extend(new.into_iter().map(|ledger| waiting[ledger])),
             // One of them was reset: which one shows when each is asked.
             Err(error) if error.is_no_group() => ready.extend(waiting),
             Err(error) => return Err(error.into()),

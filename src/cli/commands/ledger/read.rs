@@ -51,8 +51,8 @@ pub fn follow(
         if interrupt::requested() || rows.reader_left() {
             return Ok(());
         }
-        for (nth, page) in store.ledger_news(&sources.ledgers)? {
-            let (activity, after) = &mut sources.ledgers[nth];
+        for (ledger, page) in store.ledger_news(&sources.ledgers)? {
+            let (activity, after) = &mut sources.ledgers[ledger];
             for entry in &page {
                 each_row(activity, entry, only, |row| rows.push(&row))?;
                 *after = entry.id;

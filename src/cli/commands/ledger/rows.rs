@@ -53,7 +53,7 @@ pub fn each_row<E>(
     let whole = [OrderTexts([const { None }; 4])];
     let orders = if orders.is_empty() { &whole[..] } else { &orders[..] };
     let names = entry.line_names(orders.len());
-    for (nth, order) in orders.iter().enumerate() {
+    for (index, order) in orders.iter().enumerate() {
         if only.is_some_and(|user| user.as_str().as_bytes() != order.user()) {
             continue;
         }
@@ -77,13 +77,13 @@ pub fn each_row<E>(
         each(LedgerRow {
             activity: activity.to_string(),
             id: entry.id,
-            n: nth + 1,
+            n: index + 1,
             time: entry.id.at(),
             op: op.clone(),
             user: order.text(0).map(str::to_owned),
             quantity,
             stock: Entry::count(entry.stock.as_deref()),
-            request: request.or_else(|| names.get(nth).cloned()).or_else(|| text(&entry.transfer)),
+            request: request.or_else(|| names.get(index).cloned()).or_else(|| text(&entry.transfer)),
             by: by.clone(),
             reason: order.text(3).map(str::to_owned).or_else(|| reason.clone()).or(way),
             shard: shard.map(|(_, shard)| shard),

@@ -58,9 +58,9 @@ pub fn plan(plans: &[Plan], how: Preheat, store: &mut Store, out: &Output) -> Re
     let progress = out.progress("planning", plans.len() as u64);
     let all: Vec<&Plan> = plans.iter().collect();
     let mut planned = BTreeMap::new();
-    store.preheat_all(&all, how, true, None, |nth, result| {
+    store.preheat_all(&all, how, true, None, |plan, result| {
         progress.inc(1);
-        planned.insert(nth, result);
+        planned.insert(plan, result);
     })?;
     progress.finish();
     Ok(planned.into_values().collect())
@@ -100,15 +100,15 @@ fn carry_out(
     let moves = |result: &Preheated| {
         matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok
     };
-    let due: Vec<usize> = (0..plans.len()).filter(|nth| moves(&results[*nth])).collect();
+    let due: Vec<usize> = (0..plans.len()).filter(|plan| moves(&results[*plan])).collect();
     let progress = out.progress("preheating", due.len() as u64);
     let mut left: HashSet<usize> = due.iter().copied().collect();
     // What a reset found absent is only created: nobody was asked about what another system made meanwhile.
     let (created, others): (Vec<usize>, Vec<usize>) =
-        due.iter().partition(|nth| how == Preheat::Reset && results[**nth].action == Action::Create);
+        due.iter().partition(|plan| how == Preheat::Reset && results[**plan].action == Action::Create);
     let mut done = Ok(());
     for (how, group) in [(Preheat::Create, created), (how, others)] {
-        let group_plans: Vec<&Plan> = group.iter().map(|nth| &plans[*nth]).collect();
+        let group_plans: Vec<&Plan> = group.iter().map(|plan| &plans[*plan]).collect();
         done = store.preheat_all(&group_plans, how, false, reason, |at, result| {
             progress.inc(1);
             results[group[at]] = result.of_plan(&results[group[at]]);
@@ -126,10 +126,10 @@ fn carry_out(
         // Without a word that nothing was changed.
         failure.hint = advice;
     }
-    let mut nth = 0;
+    let mut plan = 0;
     results.retain(|_| {
-        nth += 1;
-        !left.contains(&(nth - 1))
+        plan += 1;
+        !left.contains(&(plan - 1))
     });
     Err(failure.into())
 }

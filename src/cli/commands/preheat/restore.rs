@@ -20,8 +20,8 @@ use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::store::Store;
 
-/// An archive, and the activity that it is of.
-struct Wanted {
+/// An activity and its archive.
+struct ArchivedActivity {
     id: ActivityId,
     archive: Archive,
 }
@@ -37,7 +37,7 @@ pub fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Resul
             .into());
     }
     let layout = session.layout(Some(layout))?;
-    for Wanted { archive, .. } in &wanted {
+    for ArchivedActivity { archive, .. } in &wanted {
         let progress = session.out.progress("verifying", lines(archive));
         archive.verify(|lines| progress.inc(lines))?;
         progress.finish();
@@ -49,7 +49,7 @@ pub fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Resul
     let mut results: Vec<Preheated> = Vec::with_capacity(wanted.len());
     let mut failed = None;
     interrupt::stop_gracefully();
-    for Wanted { id, archive } in &wanted {
+    for ArchivedActivity { id, archive } in &wanted {
         match restore(id, archive, args, &mut store, out) {
             Ok(result) => results.push(result),
             Err(error) => {
@@ -63,8 +63,8 @@ pub fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Resul
 }
 
 /// The archives that are wanted, each activity once.
-fn wanted(directory: &Path, args: &PreheatArgs) -> Result<Vec<Wanted>> {
-    let mut wanted: Vec<Wanted> = Vec::new();
+fn wanted(directory: &Path, args: &PreheatArgs) -> Result<Vec<ArchivedActivity>> {
+    let mut wanted: Vec<ArchivedActivity> = Vec::new();
     let mut places: HashMap<ActivityId, usize> = HashMap::new();
     for archive in find(directory)? {
         let id = archive.sealed.manifest.id().map_err(Failure::usage)?;
@@ -77,7 +77,7 @@ fn wanted(directory: &Path, args: &PreheatArgs) -> Result<Vec<Wanted>> {
                 .hint("give the folder of the one to restore")
                 .into());
         }
-        wanted.push(Wanted { id, archive });
+        wanted.push(ArchivedActivity { id, archive });
     }
     if let Some(missing) = args.only.iter().find(|id| !places.contains_key(id)) {
         return Err(Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display())).into());

@@ -60,7 +60,7 @@ pub struct FixArgs {
     pub wait_replicas: Option<u32>,
 }
 
-/// What became of the repairs.
+/// The outcome of the repairs.
 pub struct Fixed {
     pub rows: Vec<RepairRow>,
     /// What each audited activity is now, in their order.
@@ -118,7 +118,7 @@ impl FixArgs {
         Ok(())
     }
 
-    /// Applies the plans after asking, and says what became of each repair.
+    /// Applies the plans after asking, and returns the outcome of each repair.
     ///
     /// # Errors
     /// Nothing was repaired: there are too many repairs, or nobody said yes.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::audit::class::Class;
-use crate::audit::result::{Audit, Difference, Held, Verdict};
+use crate::audit::result::{Audit, Difference, RecordedUnits, Verdict};
 use crate::cli::output::format::prometheus::{Exposition, Family, Kind};
 
 const fn gauge(name: &'static str, help: &'static str) -> Family {
@@ -57,8 +57,8 @@ fn by_class(audits: &[Audit], family: Family, metrics: &mut Exposition, value: i
 
 /// By how many units Redis differs from the order records, or else from the ledger.
 fn units(difference: &Difference) -> Option<u64> {
-    let number = |held: &Option<Held>| match held {
-        Some(Held::Units(units)) => Some(*units),
+    let number = |held: &Option<RecordedUnits>| match held {
+        Some(RecordedUnits::Units(units)) => Some(*units),
         _ => None,
     };
     // Its other side would be the limit, which it does not have.

@@ -11,7 +11,7 @@ use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
 use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
 use crate::cli::commands::reconcile::report::View;
 use crate::cli::commands::reconcile::unrecorded::LeftOut;
-use crate::cli::commands::reconcile::wanted::Wanted;
+use crate::cli::commands::reconcile::wanted::AuditTarget;
 
 use crate::audit::judgement::judge;
 use crate::audit::judgement::sharded::judge_shards;
@@ -104,7 +104,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
             .hint("give one of them as a file")
             .into());
     }
-    let (wanted, of_fixture) = Wanted::of(args)?;
+    let (wanted, of_fixture) = AuditTarget::of(args)?;
     if args.fix.fix && args.orders.is_pipe() {
         return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")
             .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked")
@@ -148,7 +148,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
 /// Audits, and warns of what is in no row.
 fn audited(
     args: &ReconcileArgs,
-    wanted: Vec<Wanted>,
+    wanted: Vec<AuditTarget>,
     store: &mut Store,
     out: &Output,
 ) -> Result<(Vec<Audit>, LeftOut)> {
@@ -160,7 +160,7 @@ fn audited(
     let orders = args.orders.begin(named, sharded.clone(), store, out)?;
     let wanted = match wanted.is_empty() {
         false => wanted,
-        true => Wanted::all(orders.as_ref(), store)?,
+        true => AuditTarget::all(orders.as_ref(), store)?,
     };
     let mut left_out = LeftOut::default();
     let mut audits = audit_all(&wanted, &sharded, orders, args, &mut left_out, store, out)?;
@@ -219,7 +219,7 @@ fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut
 }
 
 fn audit_all(
-    wanted: &[Wanted],
+    wanted: &[AuditTarget],
     sharded: &Sharded,
     mut orders: Option<Orders>,
     args: &ReconcileArgs,
@@ -229,7 +229,7 @@ fn audit_all(
 ) -> Result<Vec<Audit>> {
     let progress = out.progress("auditing", wanted.len() as u64);
     let mut audits = Vec::with_capacity(wanted.len());
-    for Wanted { activity, total } in wanted {
+    for AuditTarget { activity, total } in wanted {
         let is_named = args.activities.contains(activity);
         let mut compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
         let total = total.map(Units::get);

@@ -13,7 +13,7 @@ use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSu
 use crate::cli::output::Output;
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
-use crate::model::number::{MOST_UNITS, between};
+use crate::model::number::{MAX_UNITS, between};
 use crate::model::time::{GivenTime, Millis};
 use crate::store::Store;
 
@@ -53,7 +53,7 @@ pub struct OrdersArgs {
     /// Fail if the number of rows differs
     ///
     /// An export without rows is refused, unless this is 0.
-    #[arg(long, value_name = "N", requires = "records", allow_hyphen_values = true, value_parser = between::<u64>(0, MOST_UNITS))]
+    #[arg(long, value_name = "N", requires = "records", allow_hyphen_values = true, value_parser = between::<u64>(0, MAX_UNITS))]
     expect_rows: Option<u64>,
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::audit::class::Class;
-use crate::audit::result::{Audit, Difference, Held, Proof, Verdict};
+use crate::audit::result::{Audit, Difference, Proof, RecordedUnits, Verdict};
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::error::Result;
 use crate::cli::output::row;
@@ -96,9 +96,9 @@ row! {
             None => row.user.cell().flexible(),
         };
         class: Class => class_cell(row.class);
-        redis: Option<&'a Held> => held_cell(row.redis);
-        ledger: Option<&'a Held> => held_cell(row.ledger);
-        orders: Option<&'a Held> => held_cell(row.orders);
+        redis: Option<&'a RecordedUnits> => held_cell(row.redis);
+        ledger: Option<&'a RecordedUnits> => held_cell(row.ledger);
+        orders: Option<&'a RecordedUnits> => held_cell(row.orders);
         data count: Option<u64>;
         sparse user_hex: Option<String>;
     }
@@ -121,9 +121,9 @@ impl<'a> DifferenceRow<'a> {
     }
 }
 
-fn held_cell(held: Option<&Held>) -> Cell {
+fn held_cell(held: Option<&RecordedUnits>) -> Cell {
     match held {
-        Some(Held::Text(text)) => Cell::text(text).flexible(),
+        Some(RecordedUnits::Text(text)) => Cell::text(text).flexible(),
         units => Cell::known(units),
     }
 }
@@ -197,7 +197,7 @@ pub struct View<'a> {
     pub audits: &'a [Audit],
     /// Whether the flat formats have rows of differences, and people see all of them.
     pub differences: bool,
-    /// What became of the repairs; `None` if none were wanted.
+    /// The outcome of the repairs; `None` without `--fix`.
     pub repairs: Option<&'a [RepairRow]>,
     pub is_dry_run: bool,
 }

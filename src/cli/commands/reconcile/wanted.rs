@@ -20,13 +20,13 @@ use crate::model::number::Units;
 use crate::store::Store;
 
 /// An activity to audit.
-pub struct Wanted {
+pub struct AuditTarget {
     pub activity: ActivityId,
     /// The total that it should have, if the command line or a fixture says it.
     pub total: Option<Units>,
 }
 
-impl Wanted {
+impl AuditTarget {
     /// The activities that the command line names or that a fixture has, and the fixture's layout; none if neither is
     /// given.
     pub fn of(args: &ReconcileArgs) -> Result<(Vec<Self>, Option<Layout>)> {

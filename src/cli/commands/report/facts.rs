@@ -33,7 +33,7 @@ pub fn all(report: &Report) -> Vec<Fact> {
     facts
 }
 
-/// A count of units, which a ledger that says nonsense sums up below zero.
+/// Units; negative only if the ledger is damaged.
 fn signed_count(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", count(number.unsigned_abs()))
@@ -92,7 +92,7 @@ fn refunds(report: &Report) -> String {
     format!("{} returned {returned} ({share} of what was bought)", counted(sales.refunds, "refund"))
 }
 
-/// What became of units that were held for a payment.
+/// How holds ended, in units.
 fn holds(report: &Report) -> Option<String> {
     let sales = &report.sales;
     (sales.holds > 0 || sales.released > 0 || sales.confirmed > 0).then(|| {

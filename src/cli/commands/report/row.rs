@@ -113,7 +113,7 @@ impl MarkRow {
 }
 
 row! {
-    /// Users who hold from so many units to so many.
+    /// Users whose units are in a range.
     pub struct RangeRow as row {
         pub from: u64 as "units" => Cell::text(row.label());
         data pub to: u64;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::time::Millis;
 use crate::report::Sales;
-use crate::report::timeline::Moved;
+use crate::report::timeline::UnitMoves;
 
 /// What happened in some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -43,7 +43,7 @@ impl Series {
         let (mut sold, mut total) =
             (sales.sold_before, sales.total_before.map(|total| i64::try_from(total).unwrap_or(i64::MAX)));
         let (sold_before, total_before) = (sold, total);
-        let mut period = |from: u64, to: u64, moved: &Moved| {
+        let mut period = |from: u64, to: u64, moved: &UnitMoves| {
             sold = sold.saturating_add(moved.sold);
             total = total.map(|total| total.saturating_add(moved.total));
             let (from, to) = (Millis::new(from), Millis::new(to));
@@ -51,7 +51,7 @@ impl Series {
         };
         let mut at = span.from.get();
         let mut periods = Vec::new();
-        let nothing = Moved::default();
+        let nothing = UnitMoves::default();
         while at < span.to.get() {
             let moved = span.buckets.get(periods.len()).unwrap_or(&nothing);
             periods.push(period(at, at + span.width, moved));
@@ -90,17 +90,17 @@ impl Series {
         waited.into_iter().rev().chain(self.periods.iter().copied()).collect()
     }
 
-    /// At most so many columns of the same width, but for the last.
+    /// At most `most` columns of the same width, but for the last.
     pub fn even_columns(&self, most: usize) -> Vec<Period> {
         let all = self.all();
         all.chunks(all.len().div_ceil(most.max(1))).map(merged).collect()
     }
 
-    /// At most so many columns that all have nearly the same width.
+    /// At most `most` columns that all have nearly the same width.
     pub fn columns(&self, most: usize) -> Vec<Period> {
         let all = self.all();
         let count = most.clamp(1, all.len());
-        (0..count).map(|nth| merged(&all[nth * all.len() / count..(nth + 1) * all.len() / count])).collect()
+        (0..count).map(|index| merged(&all[index * all.len() / count..(index + 1) * all.len() / count])).collect()
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn columns_add_up_to_the_sale_however_many_there_are() {
-        let orders: Vec<_> = (0..90).map(|nth| (50_000 + nth * 100, "deduct", "1")).collect();
+        let orders: Vec<_> = (0..90).map(|index| (50_000 + index * 100, "deduct", "1")).collect();
         let sales = sales(&orders);
         let series = Series::new(&sales, Some(Millis::new(48_000))).unwrap();
         assert_eq!((series.from, series.periods[0].from), (Millis::new(48_000), Millis::new(50_000)));
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn rates_are_counted_by_a_time_in_which_there_is_a_unit() {
         let name = |apart: u64| {
-            let orders: Vec<_> = (0..900).map(|nth| (50_000 + nth * apart, "deduct", "1")).collect();
+            let orders: Vec<_> = (0..900).map(|index| (50_000 + index * apart, "deduct", "1")).collect();
             Pace::of(&Series::new(&sales(&orders), None).unwrap().even_columns(100)).name
         };
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_window_that_began_long_before_is_left_out_and_what_came_later_is_one_period() {
-        let mut orders: Vec<_> = (0..99).map(|nth| (500_000 + nth, "deduct", "1")).collect();
+        let mut orders: Vec<_> = (0..99).map(|index| (500_000 + index, "deduct", "1")).collect();
         orders.push((90_000_000, "refund", "4"));
         let series = Series::new(&sales(&orders), Some(Millis::new(2000))).unwrap();
         assert_eq!(series.from, Millis::new(500_000));

@@ -26,8 +26,8 @@ pub fn show(report: &Report, out: &mut Output) -> Result<()> {
     let width = out.terminal().width.unwrap_or(WIDTH).clamp(MIN_WIDTH, MAX_WIDTH);
     header(report, out)?;
     for Fact { name, text, tone } in facts::all(report) {
-        for (nth, line) in wrapped(&text, width - NAMES).into_iter().enumerate() {
-            let name = if nth == 0 { name } else { "" };
+        for (index, line) in wrapped(&text, width - NAMES).into_iter().enumerate() {
+            let name = if index == 0 { name } else { "" };
             out.parts(&[(format!("{name:<NAMES$}"), Tone::Dim), (line, tone)])?;
         }
     }
@@ -161,10 +161,10 @@ impl Chart<'_> {
         tone: Tone,
         out: &mut Output,
     ) -> Result<()> {
-        for (nth, line) in bars(values, full, height).into_iter().enumerate() {
-            let label = match nth {
+        for (index, line) in bars(values, full, height).into_iter().enumerate() {
+            let label = match index {
                 0 => label(full),
-                nth if nth * 2 == height && height > RETURNED_LINES => label(full / 2.0),
+                index if index * 2 == height && height > RETURNED_LINES => label(full / 2.0),
                 _ => String::new(),
             };
             let edge = if label.is_empty() { '│' } else { '┤' };

@@ -39,12 +39,12 @@ pub fn preheat(
 ) -> Result<FixturePreheat> {
     if !dry_run {
         let plans = fitted(fixture, store)?;
-        let due: Vec<usize> = (0..plans.len()).filter(|nth| results[*nth].action == Action::Create).collect();
-        let missing: Vec<&Plan> = due.iter().map(|nth| &plans[*nth]).collect();
+        let due: Vec<usize> = (0..plans.len()).filter(|plan| results[*plan].action == Action::Create).collect();
+        let missing: Vec<&Plan> = due.iter().map(|plan| &plans[*plan]).collect();
         let progress = out.progress("preheating", missing.len() as u64);
-        store.preheat_all(&missing, Preheat::Create, false, reason, |nth, result| {
+        store.preheat_all(&missing, Preheat::Create, false, reason, |plan, result| {
             progress.inc(1);
-            results[due[nth]] = result.of_plan(&results[due[nth]]);
+            results[due[plan]] = result.of_plan(&results[due[plan]]);
         })?;
         progress.finish();
         // Somebody else may have been quicker.

@@ -130,7 +130,7 @@ struct Counted {
 }
 
 impl Counted {
-    /// Of one that was so `before`, and of which replies said that so many units were `taken`.
+    /// From an activity's state before the rush, and the units that replies reported as taken.
     fn of(before: &Snapshot, taken: u64, store: &mut Store) -> Result<Self> {
         let after = store.snapshot(&before.activity)?;
         let held = if store.layout().kind().has_users() { Some(held(store, &before.activity)?) } else { None };

@@ -1,7 +1,7 @@
 //! A call of a script in the language of a backend. A template a language, in which keys, arguments and codes are
 //! filled in from where they are defined: `Keys`, and the script's header.
 //!
-//! In a template `«name»` stands for a value. Lines that begin with `%` are instructions: `%arg NAME = CODE` is what the
+//! In a template `«name»` is replaced by a value. Lines that begin with `%` are instructions: `%arg NAME = CODE` is what the
 //! language writes for an argument; what is between `%if WORD`, `%else` and `%end` is for the script of that name, for
 //! `one` activity or `multi`, or for an `order`, which `settle` is not; what is between `%codes` and `%end` is repeated for
 //! each code.
@@ -204,9 +204,9 @@ impl Facts<'_> {
             match line.trim_start() {
                 keys @ ("«keys»" | "«keys_open»") => {
                     let indent = &line[..line.len() - keys.len()];
-                    for (nth, key) in self.keys.iter().enumerate() {
+                    for (index, key) in self.keys.iter().enumerate() {
                         // A call in Java may not end with a comma.
-                        let is_last = keys == "«keys_open»" && nth + 1 == self.keys.len();
+                        let is_last = keys == "«keys_open»" && index + 1 == self.keys.len();
                         writeln!(text, "{indent}{key}{}", if is_last { "" } else { "," })?;
                     }
                 }
@@ -221,7 +221,7 @@ impl Facts<'_> {
         let mut text = String::new();
         let widest = self.codes.iter().map(|code| pascal(code.name).len()).max().unwrap_or(0);
         let digits = self.codes.iter().map(|code| code.code.to_string().len()).max().unwrap_or(0);
-        for (nth, code) in self.codes.iter().enumerate() {
+        for (index, code) in self.codes.iter().enumerate() {
             let number = code.code.to_string();
             for line in lines {
                 let line = line
@@ -233,7 +233,7 @@ impl Facts<'_> {
                     .replace("«code_»", &format!("{number:digits$}"))
                     .replace("«meaning»", code.meaning)
                     .replace("«meaning_doc»", &capitalized(code.meaning))
-                    .replace("«separator»", if nth + 1 == self.codes.len() { ";" } else { "," });
+                    .replace("«separator»", if index + 1 == self.codes.len() { ";" } else { "," });
                 writeln!(text, "{}", self.filled(&line))?;
             }
         }

@@ -57,9 +57,9 @@ impl Checked {
     }
 }
 
-/// What became of asking for a block.
-pub(crate) enum Filled {
-    /// So many bytes were appended.
+/// The result of reading the next block.
+pub(crate) enum BlockRead {
+    /// Bytes were appended.
     Bytes,
     /// Nothing is there yet.
     NotYet,
@@ -186,7 +186,7 @@ impl Blocks {
     }
 
     /// Appends the next block.
-    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Filled, Failure> {
+    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<BlockRead, Failure> {
         match &mut self.source {
             Source::File(file) => {
                 let start = buffer.len();
@@ -197,20 +197,20 @@ impl Blocks {
             Source::Stream { blocks, peeked, ended } => {
                 let block = match peeked.take() {
                     Some(block) => block,
-                    None if *ended => return Ok(Filled::End),
+                    None if *ended => return Ok(BlockRead::End),
                     None => match blocks.try_recv() {
                         Ok(block) => block,
-                        Err(TryRecvError::Empty) => return Ok(Filled::NotYet),
+                        Err(TryRecvError::Empty) => return Ok(BlockRead::NotYet),
                         Err(TryRecvError::Disconnected) => {
                             *ended = true;
-                            return Ok(Filled::End);
+                            return Ok(BlockRead::End);
                         }
                     },
                 };
                 let block = block.map_err(|error| unreadable(&self.name, &error))?;
                 self.bytes += block.len() as u64;
                 buffer.extend_from_slice(&block);
-                Ok(Filled::Bytes)
+                Ok(BlockRead::Bytes)
             }
         }
     }
@@ -240,22 +240,25 @@ impl Blocks {
     }
 
     /// Takes note of a block of a file, and holds it against what it was.
-    fn note(&mut self, block: &[u8]) -> Result<Filled, Failure> {
-        let nth = self.digests.len();
+    fn note(&mut self, block: &[u8]) -> Result<BlockRead, Failure> {
+        let number = self.digests.len();
         let is_end = block.is_empty();
         if !is_end {
             self.digests.push(Digest::bytes_of(block));
             self.bytes += block.len() as u64;
         }
         if let Some(expected) = &self.expected {
-            let same =
-                if is_end { nth == expected.digests.len() } else { expected.digests.get(nth) == self.digests.last() };
+            let same = if is_end {
+                number == expected.digests.len()
+            } else {
+                expected.digests.get(number) == self.digests.last()
+            };
             if !same {
                 return Err(Failure::failed(format!("`{}` changed after it was checked", self.name)).hint(
                     "nothing of what changed was applied; undo the change and give the same command again to resume",
                 ));
             }
         }
-        Ok(if is_end { Filled::End } else { Filled::Bytes })
+        Ok(if is_end { BlockRead::End } else { BlockRead::Bytes })
     }
 }

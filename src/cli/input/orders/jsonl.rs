@@ -79,10 +79,10 @@ impl JsonLines {
 impl Names {
     /// Refuses an input no object of which has a column that was mapped: its name is misspelt.
     fn check_mapped(&self, input: &str) -> Result<(), Failure> {
-        let unseen = |(nth, column): &(usize, Column)| self.columns.is_mapped(*nth) && !self.seen[*column as usize];
+        let unseen = |(index, column): &(usize, Column)| self.columns.is_mapped(*index) && !self.seen[*column as usize];
         match self.shape.columns().enumerate().find(unseen) {
-            Some((nth, _)) if self.has_rows => {
-                let name = self.columns.name(nth);
+            Some((index, _)) if self.has_rows => {
+                let name = self.columns.name(index);
                 Err(Failure::usage(format!("{input}: no object has `{name}`, and `--map` says that it is there")))
             }
             _ => Ok(()),
@@ -97,7 +97,7 @@ impl Names {
     }
 
     fn find(&mut self, name: &str) -> Option<Column> {
-        let exact = self.shape.columns().enumerate().find(|(nth, _)| self.columns.name(*nth) == name);
+        let exact = self.shape.columns().enumerate().find(|(index, _)| self.columns.name(*index) == name);
         if let Some((_, column)) = exact {
             return Some(column);
         }
@@ -106,8 +106,8 @@ impl Names {
             None => self.learn(name),
         };
         match named {
-            Named::Ours(nth) => return self.shape.column(nth),
-            Named::Nearly(nth) if self.near.is_none() => self.near = Some((nth, name.to_owned())),
+            Named::Ours(index) => return self.shape.column(index),
+            Named::Nearly(index) if self.near.is_none() => self.near = Some((index, name.to_owned())),
             Named::Nearly(_) | Named::Other => (),
         }
         None
@@ -126,19 +126,19 @@ impl Names {
 
     /// Refuses an object that has a field which is nearly ours and lacks ours, or lacks the quantity that was mapped.
     fn check(&mut self, lines: &Lines, row: &OrderRow) -> Result<(), RowError> {
-        if let Some((nth, name)) = self.near.take()
-            && self.shape.column(nth).is_some_and(|column| row.get(column).is_none())
+        if let Some((index, name)) = self.near.take()
+            && self.shape.column(index).is_some_and(|column| row.get(column).is_none())
         {
-            let Refusal { message, hint } = self.columns.refusal_of(nth, &name);
+            let Refusal { message, hint } = self.columns.refusal_of(index, &name);
             let column = value_column(lines.raw(), &name);
             return Err(RowError::Bad(crate::cli::input::orders::lines::problem(lines.line(), column, message, hint)));
         }
-        if let Some(nth) = self.shape.number(Column::Quantity)
-            && self.columns.is_mapped(nth)
+        if let Some(index) = self.shape.number(Column::Quantity)
+            && self.columns.is_mapped(index)
             && row.get(Column::Quantity).is_none()
         {
             return Err(
-                lines.bad(0, format!("`{}` is missing, and `--map` says that it is there", self.columns.name(nth)))
+                lines.bad(0, format!("`{}` is missing, and `--map` says that it is there", self.columns.name(index)))
             );
         }
         Ok(())

@@ -3,7 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::cli::input::error;
 use crate::cli::input::error::utf16;
-use crate::cli::input::orders::blocks::{Blocks, Filled};
+use crate::cli::input::orders::blocks::{BlockRead, Blocks};
 use crate::cli::input::orders::{Next, RowError};
 use crate::cli::input::problem::{Location, Problem};
 
@@ -106,9 +106,9 @@ impl Lines {
             )));
         }
         Ok(match self.blocks.fill(&mut self.data)? {
-            Filled::Bytes => Next::Row,
-            Filled::NotYet => Next::NotYet,
-            Filled::End => {
+            BlockRead::Bytes => Next::Row,
+            BlockRead::NotYet => Next::NotYet,
+            BlockRead::End => {
                 self.ended = true;
                 Next::End
             }

@@ -156,7 +156,7 @@ impl OrderReader {
     }
 
     pub(crate) fn column_name(&self, column: Column) -> &str {
-        self.shape.number(column).map_or(column.name(), |nth| self.columns.name(nth))
+        self.shape.number(column).map_or(column.name(), |index| self.columns.name(index))
     }
 
     pub fn name(&self) -> &str {

@@ -75,8 +75,8 @@ fn items(text: &str, shape: &Shape, items: &mut Vec<(ActivityId, Quantity)>) -> 
         .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
     match items.len() {
         0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
-        count if count > MultiOrder::MOST_ITEMS => {
-            Err(format!("{count} activities in one order; the most is {}", MultiOrder::MOST_ITEMS))
+        count if count > MultiOrder::MAX_ITEMS => {
+            Err(format!("{count} activities in one order; the most is {}", MultiOrder::MAX_ITEMS))
         }
         _ => Ok(()),
     }

@@ -7,8 +7,8 @@ use crate::cli::input::error::quoted;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::layout::Layout;
 use crate::model::ledger::EntryId;
-use crate::model::number::{MOST_QUANTITY, MOST_UNITS, Quantity, whole};
-use crate::model::order::reason::{MOST_REASON, Reason};
+use crate::model::number::{MAX_QUANTITY, MAX_UNITS, Quantity, whole};
+use crate::model::order::reason::{MAX_REASON, Reason};
 use crate::names;
 
 names! {
@@ -137,14 +137,14 @@ impl OrderRow {
 
     /// Holds the values against their rules.
     pub(crate) fn check(&mut self, shape: &Shape, columns: &Columns) -> Result<(), Wrong> {
-        for (nth, column) in shape.required.iter().enumerate() {
+        for (index, column) in shape.required.iter().enumerate() {
             if self.get(*column).is_none() {
                 let message =
-                    format!("`{}` is missing, expected {}", columns.name(nth), expected(*column, shape.quantities));
+                    format!("`{}` is missing, expected {}", columns.name(index), expected(*column, shape.quantities));
                 return Err(Wrong { column: *column, message, hint: None });
             }
         }
-        let name = |column| shape.number(column).map_or("", |nth| columns.name(nth));
+        let name = |column| shape.number(column).map_or("", |index| columns.name(index));
         // A row that has no such column has no units of its own.
         self.quantity = i64::from(shape.number(Column::Quantity).is_some());
         for column in Column::ALL.iter().copied() {
@@ -168,7 +168,7 @@ impl OrderRow {
                     None => false,
                 },
                 Column::Ledger => text.is_empty() || text.parse::<EntryId>().is_ok(),
-                Column::Reason => text.len() <= MOST_REASON,
+                Column::Reason => text.len() <= MAX_REASON,
                 Column::Items => true,
             };
             // A column that may be absent may be empty; a quantity that is not there is not 1.
@@ -223,10 +223,10 @@ fn is_plain(text: &str) -> bool {
 
 fn signed(text: &str, quantities: Quantities) -> Option<i64> {
     let (sign, digits, most) = match (quantities, text.strip_prefix('-')) {
-        (Quantities::Orders, _) => (1, text, MOST_QUANTITY),
+        (Quantities::Orders, _) => (1, text, MAX_QUANTITY),
         (Quantities::Records, Some("0")) => return None,
-        (Quantities::Records, Some(digits)) => (-1, digits, MOST_UNITS),
-        (Quantities::Records, None) => (1, text, MOST_UNITS),
+        (Quantities::Records, Some(digits)) => (-1, digits, MAX_UNITS),
+        (Quantities::Records, None) => (1, text, MAX_UNITS),
     };
     let number =
         whole(digits).filter(|number| *number <= most && (quantities == Quantities::Records || *number > 0))?;

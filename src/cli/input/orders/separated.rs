@@ -248,7 +248,7 @@ impl Header {
         let texts = match texts {
             Ok(Some(texts)) => texts,
             Ok(None) => {
-                let wanted: Vec<&str> = (0..shape.columns().count()).map(|nth| names.name(nth)).collect();
+                let wanted: Vec<&str> = (0..shape.columns().count()).map(|index| names.name(index)).collect();
                 return Err(wrong(format!("nothing here, expected a header with {}", listed(&wanted)), None));
             }
             Err(RowError::Fatal(failure)) => return Err(failure),

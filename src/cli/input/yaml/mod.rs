@@ -19,7 +19,7 @@ use crate::cli::input::problem::{Location, Problem};
 /// How deep a document may be nested; fixtures need five levels.
 const DEEPEST: usize = 32;
 
-/// How many nodes aliases may stand for in total: a few lines of them can otherwise mean billions.
+/// How many nodes aliases may expand to in total: a few lines of them can otherwise mean billions.
 const MAX_ALIASED: usize = 1_000_000;
 
 /// One value of a document.
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// What an alias stands for. It is shared, not copied.
+    /// The node that an alias refers to. It is shared, not copied.
     fn aliased(&mut self, anchor: usize, at: Location) -> Result<Rc<Node>, Problem> {
         let Some(node) = self.anchors.get(&anchor) else {
             return Err(Problem::new(

@@ -10,7 +10,7 @@ use serde_yaml::Value;
 use crate::cli::output::sink::OutputError;
 use crate::cli::output::text::escape_data;
 
-/// Around a number, stands for a quoted text until serde_yaml has written the document: two names of one mapping must
+/// Around a number, marks the place of a quoted text until serde_yaml has written the document: two names of one mapping must
 /// differ meanwhile. No word has a capital letter.
 const MARK: char = 'Q';
 
@@ -21,8 +21,8 @@ pub(crate) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), O
     let written = serde_yaml::to_string(&value)?;
     let mut parts = written.split(MARK);
     text.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
-    while let (Some(nth), Some(part)) = (parts.next(), parts.next()) {
-        let quoted = nth.parse::<usize>().ok().and_then(|nth| quoted.get(nth));
+    while let (Some(index), Some(part)) = (parts.next(), parts.next()) {
+        let quoted = index.parse::<usize>().ok().and_then(|index| quoted.get(index));
         text.extend_from_slice(quoted.map_or("", String::as_str).as_bytes());
         text.extend_from_slice(part.as_bytes());
     }

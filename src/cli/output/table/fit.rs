@@ -28,7 +28,7 @@ pub(crate) struct TableColumn {
 
 /// The columns of a table, decided once.
 #[derive(Debug)]
-pub(crate) struct Fitted {
+pub(crate) struct TableLayout {
     pub(crate) columns: Vec<TableColumn>,
     /// Headings of the columns that have no room.
     pub(crate) hidden: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Fitted {
     pub(crate) bounded: bool,
 }
 
-impl Fitted {
+impl TableLayout {
     /// Fits the columns to these rows, and to a width if there is one.
     pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
         let columns = natural(headings, rows);
@@ -48,7 +48,7 @@ impl Fitted {
     }
 
     /// The same with columns that are no narrower than they were before, if there is room; what they would take now is
-    /// kept for the next time. So many last columns go before titles and bars become hard to read.
+    /// kept for the next time. This many of the last columns go before titles and bars become hard to read.
     pub(crate) fn steady(
         headings: &[&str],
         rows: &[Vec<Cell>],
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn widths(most: Option<usize>) -> Vec<usize> {
-        let fitted = Fitted::new(&["activity", "title", "share", "left"], &rows(), most);
+        let fitted = TableLayout::new(&["activity", "title", "share", "left"], &rows(), most);
         fitted.columns.iter().map(|column| column.width).collect()
     }
 
@@ -170,7 +170,8 @@ mod tests {
     fn spare_columns_go_before_a_title_is_cut_short_and_widths_stay() {
         let mut floors = vec![0, 20];
         let mut fit = |most, spare| {
-            let fitted = Fitted::steady(&["activity", "title", "share", "left"], &rows(), (most, spare), &mut floors);
+            let fitted =
+                TableLayout::steady(&["activity", "title", "share", "left"], &rows(), (most, spare), &mut floors);
             fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
         };
         assert_eq!(fit(80, 2), [8, 20, 15, 4]);
@@ -183,7 +184,7 @@ mod tests {
     #[test]
     fn a_minor_column_goes_before_the_last_one() {
         let rows = vec![vec![Cell::text("lua"), Cell::number("1.5").minor(), Cell::number(50), Cell::text("ok")]];
-        let fit = |most| Fitted::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most));
+        let fit = |most| TableLayout::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most));
         assert!(fit(31).hidden.is_empty());
         assert_eq!((fit(30).hidden, fit(25).columns.len()), (vec!["MEAN".to_owned()], 3));
         assert_eq!(fit(24).hidden, ["MEAN", "VERDICT"]);
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_number_is_left_out_rather_than_cut() {
-        let fitted = Fitted::new(&["activity", "title", "share", "left"], &rows(), Some(20));
+        let fitted = TableLayout::new(&["activity", "title", "share", "left"], &rows(), Some(20));
         assert_eq!(fitted.columns.len(), 3);
         assert_eq!(fitted.hidden, ["LEFT"]);
         assert_eq!(widths(Some(5)), [5]);

@@ -12,24 +12,24 @@ use tabled::settings::style::HorizontalLine;
 use tabled::settings::{Alignment, Padding, Style};
 
 use crate::cli::output::table::cell::Cell;
-use crate::cli::output::table::fit::{Fitted, GAP, TableColumn};
+use crate::cli::output::table::fit::{GAP, TableColumn, TableLayout};
 use crate::cli::output::text::{Tone, paint};
 use crate::cli::output::text::{cut, width};
 
 /// A table whose columns are decided.
 #[derive(Debug)]
 pub(crate) struct Table {
-    fitted: Fitted,
+    fitted: TableLayout,
     coloured: bool,
 }
 
 impl Table {
     /// A table with columns for these rows, and for others like them.
     pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>, coloured: bool) -> Self {
-        Self { fitted: Fitted::new(headings, rows, most), coloured }
+        Self { fitted: TableLayout::new(headings, rows, most), coloured }
     }
 
-    /// The same with columns that are no narrower than before, and so many of the last ones that may go early.
+    /// The same with columns that are no narrower than before, and a number of last ones that may go early.
     pub(crate) fn steady(
         headings: &[&str],
         rows: &[Vec<Cell>],
@@ -37,7 +37,7 @@ impl Table {
         coloured: bool,
         floors: &mut Vec<usize>,
     ) -> Self {
-        Self { fitted: Fitted::steady(headings, rows, (most, spare), floors), coloured }
+        Self { fitted: TableLayout::steady(headings, rows, (most, spare), floors), coloured }
     }
 
     /// Headings of the columns that have no room.

@@ -112,8 +112,8 @@ pub(crate) fn check(
     if let Some(content) = &content {
         input = input.again(content)?;
     }
-    let name = |nth| String::from_utf8_lossy(totals.names.name(nth)).into_owned();
-    let mut nameless: Vec<(String, u64)> = nameless.into_iter().map(|(nth, line)| (name(nth), line)).collect();
+    let name = |index| String::from_utf8_lossy(totals.names.name(index)).into_owned();
+    let mut nameless: Vec<(String, u64)> = nameless.into_iter().map(|(index, line)| (name(index), line)).collect();
     nameless.sort_by_key(|(_, line)| *line);
     Ok(Some(CheckedInput { input, content, bad, rows, totals, nameless }))
 }
@@ -123,8 +123,8 @@ impl CheckedInput {
     pub(crate) fn show(self, out: &mut Output) -> Result<Exit> {
         out.set_dry_run(true);
         let mut rows = out.stream::<TotalRow<'static>>()?;
-        for ((orders, units), nth) in self.totals.of.iter().zip(0..) {
-            let activity = std::str::from_utf8(self.totals.names.name(nth)).unwrap_or_default();
+        for ((orders, units), index) in self.totals.of.iter().zip(0..) {
+            let activity = std::str::from_utf8(self.totals.names.name(index)).unwrap_or_default();
             rows.push_borrowed(&TotalRow { activity, orders: *orders, units: *units })?;
         }
         rows.finish()?;

@@ -10,7 +10,7 @@ use crate::cli::output::{Output, Progress, Row, Terminal, Warnings};
 use crate::cli::shared::bulk::args::RunArgs;
 use crate::cli::shared::bulk::check::{CheckedInput, check};
 use crate::cli::shared::bulk::input::{BadLines, Input};
-use crate::cli::shared::bulk::outcome::{Done, RunOutcome, with_hint};
+use crate::cli::shared::bulk::outcome::{RunOutcome, RunProgress, with_hint};
 use crate::cli::shared::bulk::report::Report;
 use crate::cli::shared::bulk::summary::Summary;
 use crate::error::StoreError;
@@ -300,14 +300,14 @@ impl<K: Kind> Driver<'_, K> {
         }
         let unsettled = self.run.unsettled();
         let refused_again = self.report.lines.refused_again;
-        let done = Done { orders: self.report.lines.orders, ok: self.report.lines.applied };
+        let done = RunProgress { orders: self.report.lines.orders, ok: self.report.lines.applied };
         if refused_again > 0 {
             let plural =
                 if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };
             terminal.warn(format!("{refused_again} {plural} refused now: the server lost data"));
         }
-        for (nth, refused) in self.run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
-            self.report.tallies.split_replayed(nth, refused);
+        for (activity, refused) in self.run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
+            self.report.tallies.split_replayed(activity, refused);
         }
         let summary = match self.report.finish() {
             Ok(tallies) => Summary { names: self.run.into_names(), tallies },

@@ -71,9 +71,13 @@ impl Kind for Multi<'_> {
         if !report.lines.record(*line, outcome.status) {
             return Ok(true);
         }
-        for ((nth, (_, quantity)), item) in activities.iter().zip(order.items.iter()).zip(&outcome.items) {
+        for ((activity, (_, quantity)), item) in activities.iter().zip(order.items.iter()).zip(&outcome.items) {
             // At most a thousand million.
-            report.tallies.add(*nth as usize, Some(item.status), u32::try_from(quantity.get()).unwrap_or(u32::MAX));
+            report.tallies.add(
+                *activity as usize,
+                Some(item.status),
+                u32::try_from(quantity.get()).unwrap_or(u32::MAX),
+            );
         }
         let Some(rows) = &mut report.rows else { return Ok(true) };
         if self.is_nested {

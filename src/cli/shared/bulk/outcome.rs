@@ -48,16 +48,16 @@ impl RunOutcome {
     }
 }
 
-/// What a run has done.
+/// How far a run has come.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Done {
+pub(crate) struct RunProgress {
     /// Orders that were decided.
     pub(crate) orders: u64,
     /// Those of them that this run applied, as far as it knows.
     pub(crate) ok: u64,
 }
 
-impl std::fmt::Display for Done {
+impl std::fmt::Display for RunProgress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.orders {
             0 => write!(f, "nothing was applied"),
@@ -68,7 +68,7 @@ impl std::fmt::Display for Done {
 }
 
 /// An error as a failure that says what was done before, and how to resume.
-pub(crate) fn with_hint(error: Error, done: Done, how_to_resume: &str) -> Failure {
+pub(crate) fn with_hint(error: Error, done: RunProgress, how_to_resume: &str) -> Failure {
     let failure = match error {
         Error::Store(error) => return of_store(error, done, how_to_resume),
         other => Failure::from(other),
@@ -85,7 +85,7 @@ pub(crate) fn with_hint(error: Error, done: Done, how_to_resume: &str) -> Failur
     }
 }
 
-fn of_store(error: StoreError, done: Done, how_to_resume: &str) -> Failure {
+fn of_store(error: StoreError, done: RunProgress, how_to_resume: &str) -> Failure {
     // Without any order decided, only a refusal says that nothing ran.
     let is_known = done.orders > 0 || error.is_refusal() || matches!(error, StoreError::OtherJob { .. });
     let resumes = !matches!(

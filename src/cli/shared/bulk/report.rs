@@ -79,7 +79,7 @@ impl ReportedLines {
 
 /// The word that holds a line, and its bit.
 fn position(line: u64) -> (usize, u64) {
-    #[allow(clippy::cast_possible_truncation)] // So many lines do not exist.
+    #[allow(clippy::cast_possible_truncation)] // No file has that many lines.
     let word = (line / 64) as usize;
     (word, 1 << (line % 64))
 }

@@ -35,7 +35,7 @@ pub(crate) struct Tallies {
 }
 
 impl Tallies {
-    /// None yet, of so many activities as are known to come.
+    /// An empty summary with room for this many activities.
     pub(crate) fn of_activities(count: usize) -> Self {
         Self { first: vec![NONE; count], entries: Vec::with_capacity(count) }
     }

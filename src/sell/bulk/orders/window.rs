@@ -7,9 +7,9 @@ use crate::model::status::Status;
 
 /// The most rows, and the most bytes of their texts: about 14 MB if both are reached, which only an input can that mixes
 /// many activities. A larger window makes fuller batches of it, and so less work for the server.
-const MOST_ROWS: usize = 256 * 1024;
-const MOST_BYTES: usize = 8 * 1024 * 1024;
-const _: () = assert!(MOST_BYTES < 1 << 24, "see `Row::text`");
+const MAX_ROWS: usize = 256 * 1024;
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+const _: () = assert!(MAX_BYTES < 1 << 24, "see `Row::text`");
 
 /// Nothing is known; a count never gets there.
 const NOTHING: u64 = u64::MAX;
@@ -102,7 +102,7 @@ impl Window {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.rows.len() >= MOST_ROWS || self.text.len() >= MOST_BYTES
+        self.rows.len() >= MAX_ROWS || self.text.len() >= MAX_BYTES
     }
 
     pub(crate) fn is_empty(&self) -> bool {

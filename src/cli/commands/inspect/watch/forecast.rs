@@ -10,12 +10,12 @@ const MAX_SECONDS: f64 = 24.0 * 3600.0;
 pub enum Forecast {
     /// It is sold out then.
     SoldOutIn(Duration),
-    /// Its window ends before; so many units are left.
+    /// Its window ends before; the units that are left then.
     EndsWith(u64),
 }
 
 impl Forecast {
-    /// Of a stock that falls by so many units a second, in a window that ends then.
+    /// The forecast of a stock that falls by `rate` units a second, in a window that ends in `ends_in`.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub fn of(stock: u64, rate: Option<f64>, ends_in: Option<Duration>) -> Option<Self> {
         let rate = rate.filter(|rate| *rate > 0.0 && stock > 0)?;

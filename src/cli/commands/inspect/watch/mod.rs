@@ -12,7 +12,7 @@ mod show;
 use std::time::{Duration, Instant};
 
 use crate::cli::commands::inspect::alert::AlertBelow;
-use crate::cli::commands::inspect::selection::{Selection, Wanted};
+use crate::cli::commands::inspect::selection::{ActivitySelector, Selection};
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::reader::{Reader, Update, Updates};
 use crate::cli::commands::inspect::watch::row::WatchRow;
@@ -67,7 +67,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub fn run(
     args: &WatchArgs,
     every: Duration,
-    wanted: Wanted,
+    wanted: ActivitySelector,
     selection: &Selection,
     below: Option<AlertBelow>,
     store: &mut Store,
@@ -83,7 +83,7 @@ pub fn run(
         hints::warn_of_replica(store, out);
     }
     let mut first = reader.read();
-    // Whoever never reached the server has a wrong address: that is no screen.
+    // A server that was never reached has a wrong address: no screen is shown.
     if let Err(error) = first.reading {
         return Err(error.into());
     }

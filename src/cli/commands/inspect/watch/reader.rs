@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::inspect::selection::Wanted;
+use crate::cli::commands::inspect::selection::ActivitySelector;
 use crate::cli::error::Result;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
@@ -34,7 +34,7 @@ pub struct Update {
 /// What is read, and with what.
 pub struct Reader {
     store: Store,
-    wanted: Wanted,
+    wanted: ActivitySelector,
     watched: Watched,
     activities: Vec<ActivityId>,
     indexed: Instant,
@@ -46,7 +46,7 @@ impl Reader {
     ///
     /// # Errors
     /// Any of the store's; nothing fits a pattern.
-    pub fn new(mut store: Store, wanted: Wanted) -> Result<Self> {
+    pub fn new(mut store: Store, wanted: ActivitySelector) -> Result<Self> {
         let activities = wanted.activities(&mut store)?;
         let mut watched = Watched::default();
         store.watch_wholes(&mut watched, &activities)?;

@@ -71,7 +71,7 @@ fn header(board: &Board, title: &Title, frame: &mut Frame) {
     frame.line_with(&parts, &[&now, clock(&now)]);
 }
 
-/// What all activities come to.
+/// The sums of all activities.
 fn totals(board: &Board, title: &Title, frame: &mut Frame) {
     let rows = &board.rows;
     let mut states: Vec<(&str, usize)> = Vec::new();

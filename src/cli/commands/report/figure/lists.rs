@@ -38,8 +38,8 @@ impl Lists {
 
     pub fn draw(&self, top: f64, svg: &mut Svg) {
         let width = (WIDTH - 2.0 * EDGE - GAP) / 2.0;
-        for (list, nth) in self.0.iter().zip(0i32..) {
-            list.draw(EDGE + f64::from(nth) * (width + GAP), top, width, svg);
+        for (list, row_index) in self.0.iter().zip(0i32..) {
+            list.draw(EDGE + f64::from(row_index) * (width + GAP), top, width, svg);
         }
     }
 }
@@ -52,8 +52,8 @@ impl List {
         let names = widest(|row| &row.name).min(width * 0.4);
         let values = widest(|row| &row.value);
         let (left, room) = (x + names + 12.0, width - names - values - 22.0);
-        for (row, nth) in self.rows.iter().zip(0i32..) {
-            let y = top + 36.0 + ROW * f64::from(nth);
+        for (row, row_index) in self.rows.iter().zip(0i32..) {
+            let y = top + 36.0 + ROW * f64::from(row_index);
             let tip = format!("{}: {}", row.name, row.value);
             svg.write(x, y + 13.0, "", &fitted(&row.name, names + 8.0, BODY));
             let long = (room * row.share).max(2.0);

@@ -63,8 +63,8 @@ pub fn draw(report: &Report) -> String {
         None => svg.write(EDGE, top + 30.0, "dim", "Nobody has bought anything yet."),
     }
     lists.draw(below, &mut svg);
-    for (line, nth) in notes.iter().zip(0i32..) {
-        svg.write(EDGE, noted + 12.0 + 19.0 * f64::from(nth), "dim", line);
+    for (line, index) in notes.iter().zip(0i32..) {
+        svg.write(EDGE, noted + 12.0 + 19.0 * f64::from(index), "dim", line);
     }
     svg.finish()
 }
@@ -104,8 +104,8 @@ fn tiles(report: &Report, svg: &mut Svg) {
     let gap = 10.0;
     let width = (WIDTH - 2.0 * EDGE - gap * 5.0) / 6.0;
     let room = width - 20.0;
-    for (tile, nth) in all.into_iter().zip(0i32..) {
-        let x = EDGE + f64::from(nth) * (width + gap);
+    for (tile, index) in all.into_iter().zip(0i32..) {
+        let x = EDGE + f64::from(index) * (width + gap);
         let (left, high, round) = (x + 12.0, Px(76.0), Px(6.0));
         let frame: &[(&str, &dyn std::fmt::Display)] = &[
             ("class", &"tile"),

@@ -11,7 +11,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The fewest steps of 1, 2 or 5 with zeros that reach a number, at most so many.
+    /// The fewest steps of 1, 2 or 5 with zeros that reach a number, up to a maximum.
     pub fn new(largest: f64, most: f64) -> Self {
         let largest = largest.max(f64::MIN_POSITIVE);
         let wanted = largest / most;
@@ -24,7 +24,7 @@ impl Scale {
     /// Every tick, from zero on.
     pub fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
         let Self { step, top } = *self;
-        (0..=20).map(move |nth| f64::from(nth) * step).take_while(move |tick| *tick <= top * 1.001)
+        (0..=20).map(move |tick| f64::from(tick) * step).take_while(move |tick| *tick <= top * 1.001)
     }
 }
 
