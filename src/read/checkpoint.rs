@@ -22,7 +22,7 @@ pub(crate) const USERS: usize = 500;
 /// Units of a user that nobody recorded.
 const UNKNOWN: &str = "?";
 /// Pages that are read at once: about half a millisecond of the server's time.
-pub(crate) const AT_ONCE: u64 = 10;
+const AT_ONCE: u64 = 10;
 
 impl Store {
     /// Begins a ledger state at a checkpoint. False if not all of its pages are there as they were written.
@@ -33,23 +33,37 @@ impl Store {
         checkpoint: &Checkpoint,
     ) -> Result<bool, StoreError> {
         state.begin_at(checkpoint);
+        let mut is_whole = true;
+        self.each_checkpoint_page(keys, checkpoint, |page| {
+            is_whole = page.is_some_and(|page| carry(state, page));
+            is_whole
+        })?;
+        Ok(is_whole && state.carried(checkpoint.sum))
+    }
+
+    /// Gives each page of a checkpoint, `None` for one that is gone, until `each` returns false.
+    pub(crate) fn each_checkpoint_page(
+        &mut self,
+        keys: &Keys,
+        checkpoint: &Checkpoint,
+        mut each: impl FnMut(Option<&[u8]>) -> bool,
+    ) -> Result<(), StoreError> {
         let reply = Reply::of_command("HMGET");
         let mut from = 0;
         while from < checkpoint.pages {
             let upto = (from + AT_ONCE).min(checkpoint.pages);
             let mut command = redis::cmd("HMGET");
             command.arg(&keys.requests);
-            (from..upto).for_each(|page| {
-                command.arg(format!("\tc:{}:{page}", checkpoint.name));
-            });
+            (from..upto).for_each(|page| _ = command.arg(format!("\tc:{}:{page}", checkpoint.name)));
             for page in reply.array(self.servers.command(&keys.requests, &command)?)? {
-                if !matches!(page, Value::BulkString(page) if carry(state, &page)) {
-                    return Ok(false);
+                let page = if let Value::BulkString(page) = &page { Some(&page[..]) } else { None };
+                if !each(page) {
+                    return Ok(());
                 }
             }
             from = upto;
         }
-        Ok(state.carried(checkpoint.sum))
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::order::hold::HoldRecord;
-use crate::read::checkpoint::{AT_ONCE, units_in_page};
+use crate::read::checkpoint::units_in_page;
 use crate::redis::call::Call;
 use crate::script::reply::Reply;
 use crate::store::Store;
@@ -52,27 +52,16 @@ impl Store {
         checkpoint: &Checkpoint,
         user: &[u8],
     ) -> Result<TrimmedUnits, StoreError> {
-        let reply = Reply::of_command("HMGET");
-        let key = self.keys(activity).requests;
-        let mut from = 0;
-        while from < checkpoint.pages {
-            let upto = (from + AT_ONCE).min(checkpoint.pages);
-            let mut command = redis::cmd("HMGET");
-            command.arg(&key);
-            (from..upto).for_each(|page| {
-                command.arg(format!("\tc:{}:{page}", checkpoint.name));
-            });
-            for page in reply.array(self.servers.command(&key, &command)?)? {
-                let Value::BulkString(page) = page else { return Ok(TrimmedUnits::Damaged) };
-                match units_in_page(&page, user) {
-                    Some(None) => {}
-                    Some(Some(found)) => return Ok(found.map_or(TrimmedUnits::Unknown, TrimmedUnits::Units)),
-                    None => return Ok(TrimmedUnits::Damaged),
-                }
-            }
-            from = upto;
-        }
-        Ok(TrimmedUnits::Units(0))
+        let mut carried = TrimmedUnits::Units(0);
+        self.each_checkpoint_page(&self.keys(activity), checkpoint, |page| {
+            carried = match page.and_then(|page| units_in_page(page, user)) {
+                Some(None) => return true,
+                Some(Some(found)) => found.map_or(TrimmedUnits::Unknown, TrimmedUnits::Units),
+                None => TrimmedUnits::Damaged,
+            };
+            false
+        })?;
+        Ok(carried)
     }
 
     /// What each of these activities knows of a request id, or of the line of a job that it names.

@@ -217,8 +217,8 @@ impl Store {
         self.each_entry_of(&key, after, upto, |entry| !stop() && each(entry))
     }
 
-    /// The same for the ledger with this key. While a page is given, the next one is under way.
-    fn each_entry_of(
+    /// The same for the ledger with this key, also if the user asks to stop. While a page is given, the next one is under way.
+    pub(crate) fn each_entry_of(
         &mut self,
         key: &str,
         mut after: EntryId,

@@ -143,7 +143,7 @@ impl Store {
         let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
         // `None` once an entry does not say how the stock moved.
         let (mut expected, mut end) = (Some(signed(audited.stock)), after);
-        self.each_entry(activity, after, last, |entry| {
+        self.each_entry_of(&keys.ledger, after, last, |entry| {
             end = entry.id;
             expected = expected.zip(entry.stock_change()).map(|(sum, change)| sum.saturating_add(change));
             expected.is_some()

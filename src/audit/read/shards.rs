@@ -107,7 +107,8 @@ impl Store {
         if is_found(found) {
             return Ok(());
         }
-        self.each_entry(shard, after, EntryId::LAST, |entry| {
+        let key = self.keys(shard).ledger;
+        self.each_entry_of(&key, after, EntryId::LAST, |entry| {
             if let Some(direction) = entry.known_op().and_then(Direction::of)
                 && let Ok((id, transfer)) = TransferEntry::read(entry)
             {

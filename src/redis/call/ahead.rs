@@ -31,7 +31,7 @@ impl Servers {
         let CallAhead { call, sent } = ahead;
         match sent.and_then(|node| self.node(node).read_call(Sending::FIRST)) {
             Ok(value) => Ok(value),
-            Err(CallFailure::Lost(error)) => self.answer_after(&call, Some(&error)).map(|answer| answer.value),
+            Err(CallFailure::Lost(error)) => self.answer_after(&call, &error).map(|answer| answer.value),
             Err(_) => self.call(&call),
         }
     }

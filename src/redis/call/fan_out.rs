@@ -42,8 +42,8 @@ impl Servers {
                 }
                 (Err(_), Some(error)) => Err(error.clone()),
                 (Err(CallFailure::Unsent(error)), None) if !self.may_recover(&error) => Err(self.explained(error)),
-                (Err(CallFailure::Lost(error)), None) => self.answer_after(call, Some(&error)),
-                (Err(_), None) => self.answer_after(call, None),
+                (Err(CallFailure::Lost(error)), None) => self.answer_after(call, &error),
+                (Err(_), None) => self.answer(call),
             };
             // A refusal is of one call, anything else of whoever serves it.
             unserved = unserved.or(answer.as_ref().err().filter(|error| !error.is_of_call()).cloned());

@@ -17,6 +17,12 @@ pub(crate) struct Answer {
     pub(crate) was_resent: bool,
 }
 
+impl From<ReplicaAck> for Answer {
+    fn from(mut ack: ReplicaAck) -> Self {
+        Self { value: ack.values.pop().unwrap_or(Value::Nil), was_resent: ack.was_resent }
+    }
+}
+
 impl Servers {
     /// Sends one call, again if that is safe, and gives its reply.
     ///
@@ -31,13 +37,12 @@ impl Servers {
     /// # Errors
     /// Any of [`StoreError`].
     pub(crate) fn answer(&mut self, call: &Call) -> Result<Answer, StoreError> {
-        self.answer_after(call, None)
+        self.send_with_retry(std::slice::from_ref(call), None, None).map(Answer::from)
     }
 
-    /// The same for a call of which an earlier try was lost, if there was one: why.
-    pub(super) fn answer_after(&mut self, call: &Call, lost: Option<&StoreError>) -> Result<Answer, StoreError> {
-        let ReplicaAck { mut values, was_resent, .. } = self.send_with_retry(std::slice::from_ref(call), None, lost)?;
-        Ok(Answer { value: values.pop().unwrap_or(Value::Nil), was_resent })
+    /// The same for a call of which an earlier try was lost: why.
+    pub(super) fn answer_after(&mut self, call: &Call, lost: &StoreError) -> Result<Answer, StoreError> {
+        self.send_with_retry(std::slice::from_ref(call), None, Some(lost)).map(Answer::from)
     }
 
     /// Sends one command about a key that only reads (or may be sent twice) and gives its reply.
