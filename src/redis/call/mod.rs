@@ -4,11 +4,11 @@
 //!
 //! | verb | what it does |
 //! |---|---|
-//! | [`Servers::call`] | one call at the node of its slot, sent again if that is safe: one round trip if nothing goes wrong |
-//! | [`Servers::call_all`] | many at once, one pipeline a node; sends again what did not run or was lost, by the same rule |
-//! | [`Servers::call_replicated`] | as `call`, and `WAIT` in the same write on the same connection |
-//! | [`Servers::send_ahead`] | sends one whose reply is wanted later, and [`Servers::finish`] gives it |
-//! | [`Servers::fan_out`] | many at once, none twice: what failed says why |
+//! | `call` | one call at the node of its slot, sent again if that is safe: one round trip if nothing goes wrong |
+//! | `call_all` | many at once, one pipeline a node; sends again what did not run or was lost, by the same rule |
+//! | `call_replicated` | as `call`, and `WAIT` in the same write on the same connection |
+//! | `send_ahead` | sends one whose reply is wanted later, and `finish` gives it |
+//! | `fan_out` | many at once, none twice: what failed says why |
 //!
 //! We retry, and only what is safe; redis-rs itself never sends anything twice here. On a cluster a call goes to the node of
 //! its slot, follows redirections, and waits for a failover. Calls in flight for files are a pipeline (`redis/pipeline/`).
