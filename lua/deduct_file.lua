@@ -40,6 +40,16 @@
 ]]
 --- @kinds hash set coupon counter
 --- @let OP = deduct
+--- @let FITS = had and had + units <= most
+--- @if set
+--- @let FITS = had == 0
+--- @end
+--- @if coupon
+--- @let FITS = had == 0 and units == 1
+--- @end
+--- @if counter
+--- @let FITS = true
+--- @end
 --- @use "codes"
 --- @use "values"
 --- @use "columns"
@@ -87,7 +97,7 @@ for turn = 1, 2 do
     local now = {}
     --- @end
     --- @if hash set
-    local set, numbers, texts = {unpack(users)}, {[true] = math.huge}, {[math.huge] = '?'}
+    local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
     --- @end
     --- @if set coupon
     local members = {unpack(users)}
@@ -119,19 +129,7 @@ for turn = 1, 2 do
       --- @if hash set coupon
       --- @include "had"
       --- @end
-      --- @if hash
-      local fits = had and had + units <= most
-      --- @end
-      --- @if set
-      local fits = had == 0
-      --- @end
-      --- @if coupon
-      local fits = had == 0 and units == 1
-      --- @end
-      --- @if counter
-      local fits = true
-      --- @end
-      if fits and units <= left and not known and not shut then
+      if FITS and units <= left and not known and not shut then
         left, applied = left - units, applied + 1
         --- @if hash set coupon
         had = had + units
@@ -143,7 +141,7 @@ for turn = 1, 2 do
           numeral = digits(had)
           texts[had] = numeral
         end
-        set[2 * applied - 1], set[2 * applied] = user, numeral
+        set[size + 1], set[size + 2], size = user, numeral, size + 2
         --- @end
         --- @if set coupon
         members[applied] = user
@@ -164,7 +162,7 @@ for turn = 1, 2 do
         --- @end
           status = settled(known, digest)
         else
-          status = shut or not fits and LIMIT_EXCEEDED or OUT_OF_STOCK
+          status = shut or not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK
           if status == OUT_OF_STOCK and mode == 'borrow' then
             -- It waits until units are borrowed, and so do those behind it.
             count = i - 1
@@ -210,11 +208,11 @@ for turn = 1, 2 do
         --- @end
         redis.call('DECRBY', KEYS[1], digits(stock - left))
         --- @if hash
-        redis.call('HSET', KEYS[5], unpack(set, 1, 2 * applied))
+        redis.call('HSET', KEYS[5], unpack(set, 1, size))
         --- @end
         --- @if set
         -- Units are written before their member, who would be unknown without them.
-        redis.call('HSET', KEYS[6], unpack(set, 1, 2 * applied))
+        redis.call('HSET', KEYS[6], unpack(set, 1, size))
         --- @end
         --- @if set coupon
         redis.call('SADD', KEYS[5], unpack(members, 1, applied))
