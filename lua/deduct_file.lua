@@ -9,8 +9,8 @@
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
 
-  Columns of 9 to 15 arguments:
-  ARGV[1]  kind           hash, set, coupon or counter
+  Columns of 9 to 16 arguments:
+  ARGV[1]  kind           hash, set, coupon or counter: the one that this script is of
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  users          JSON array of texts, at most 2,000
   ARGV[4]  quantities     JSON array of as many texts; or one quantity, that of all
@@ -20,8 +20,9 @@
   ARGV[10] requests       JSON array of as many request ids, which may be empty; empty or left out: none has one
   ARGV[11] rows           1: with a job, the reply says what each user holds; may be left out
   ARGV[12] reason, ARGV[13] reasons (JSON array of as many texts), ARGV[14] limit: may be empty or left out
-  ARGV[15] mode           of deduct, for all; in mode borrow the call ends before the first order that the stock does not cover:
+  ARGV[15] mode           of deduct, for all; may be empty or left out; in mode borrow the call ends before the first order that the stock does not cover:
                           the letters are those of the orders before it
+  ARGV[16] distinct       1: no user and no request id comes twice, so what orders before did need not be looked up; may be left out
 
   Returns one string `letters stock refused [bought ...]`: a letter an order (o ok, r replayed, l limit_exceeded,
   s out_of_stock, q request_conflict, c corrupt, b reversed; without a job also p paused, n not_started, e ended), the stock before
@@ -34,121 +35,201 @@
   more. A refund, release or expiry that was cut is finished first, but for deadlines; not by a dry run.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME XLEN
-  XREVRANGE DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if HDEL is allowed too.
+  XREVRANGE DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. With HDEL, the first user is recorded behind a mark.
   INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
 ]]
+--- @kinds hash set coupon counter
+--- @let OP = deduct
+--- @let FITS = had and had + units <= most
+--- @if set
+--- @let FITS = had == 0
+--- @end
+--- @if coupon
+--- @let FITS = had == 0 and units == 1
+--- @end
+--- @if counter
+--- @let FITS = true
+--- @end
 --- @use "codes"
-
--- Quick path: the plain orders of a job. It replies, or leaves the call to the reference path before it has written
--- anything; helpers cost more than an order to define, so it comes before them.
---- @use "quick_job"
-local quick_reply = quick_job('deduct')
-if quick_reply then return quick_reply end
-
--- Includes.
 --- @use "values"
---- @use "meta"
---- @use "finish_begun"
---- @use "orders"
 --- @use "columns"
---- @use "call"
+--- @use "graphic"
+--- @use "read_texts"
+--- @use "letters"
+--- @use "finish_begun"
+--- @include "file"
 
--- Reference path.
-if #ARGV < 9 then return usage('deduct: at least 9 arguments are wanted, not ' .. #ARGV) end
-local call, reply = read_call('deduct')
-if not call then return reply end
-local wanted, invalid = read_quantities(call)
-if not wanted then return usage('deduct: quantity of order ' .. invalid) end
-
--- Read, and check, everything.
-reply = read_activity(call)
-if reply then return reply end
-local kind, rules = call.kind, call.rules
-local limit = rules.limit
-if call.extra ~= '' then
-  local given = whole(call.extra)
-  if not given then return usage('deduct: the limit is not a number') end
-  if not rules.total then
-    limit = given
-  elseif given ~= limit then
-    return usage('deduct: the given limit is not the limit of the activity, which is ' .. (limit and digits(limit) or 'none'))
-  end
-end
-reply = read_requests(call)
-if reply then return reply end
-local stock, decided = call.stock, call.decided or 0
-local shut = closed(rules)
-if call.job and decided < call.count then
-  if shut then return {shut, stock, call.line} end
-  if leaves_gap(call) then return {GAP, call.line} end
-end
-reply = read_held(call)
-if reply then return reply end
-if records_lost(call) then return unfit('nothing, though units were sold', 5) end
-
--- Decide, one order after the other.
-local users, held, seen = call.users, call.held, call.seen
--- What users hold now; users whose number changed, each once; request ids and what they store; numbers of the orders
--- that are applied, and their quantities.
-local now, touched, is_touched, kept, applied, quantities = {}, {}, {}, {}, {}, {}
-local letters, bought, refused, left = {}, (call.rows or not call.job) and {}, 0, stock
-local most = limit or MOST_UNITS
-for i = 1, call.count do
-  local user, quantity, request = users[i], wanted[i], call.requests and call.requests[i] or ''
-  local digest = digest_of('deduct', call.texts[i], user)
-  local had, status = 0, nil
-  if held then
-    had = now[user] or units_held(held[i])
-  end
-  if i <= decided then
-    status = decided_as(seen[request], digest)
-  elseif not had then
-    status = CORRUPT
-  elseif request ~= '' then
-    status = settled(seen[request], digest)
-  end
-  if not status then
-    status = shut
-    if not status and kind == 'hash' then
-      if had + quantity > most then status = LIMIT_EXCEEDED end
-    elseif not status and kind ~= 'counter' then
-      if had > 0 or (kind == 'coupon' and quantity > 1) then status = LIMIT_EXCEEDED end
-    end
-    if not status and quantity > left then
-      status = OUT_OF_STOCK
-      if call.borrows then
-        stop_before(call, i)
-        break
+-- The first turn finishes what was cut; then everything is read again.
+for turn = 1, 2 do
+  repeat
+    --- @include "activity"
+    local given = ARGV[14] or ''
+    if given ~= '' then
+      local most = whole(given)
+      if not most then return usage('deduct: the limit is not a number') end
+      if not total then
+        limit = most
+      elseif most ~= limit then
+        return usage('deduct: the given limit is not the limit of the activity, which is ' .. (limit and digits(limit) or 'none'))
       end
     end
-    if not status then
-      status = OK
-      left, had = left - quantity, had + quantity
-      applied[#applied + 1], quantities[#quantities + 1] = i, call.texts[i]
-      if held and not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
+    --- @include "job"
+    local shut
+    if state == 'paused' then
+      shut = PAUSED
+    elseif starts or ends then
+      local clock = redis.call('TIME')
+      local clock_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
+      shut = starts and clock_ms < starts and NOT_STARTED or ends and clock_ms >= ends and ENDED or nil
     end
-    keep(call, request, digest, status, kept)
-  end
-  if is_refusal(status) then refused = refused + 1 end
-  if held then now[user] = had end
-  letters[i] = LETTERS[status]
-  if bought then bought[i] = shown_packed(held and had) end
-end
+    if is_job and decided < count then
+      if shut then return {shut, stock, line} end
+      if before > line then return {GAP, line} end
+    end
+    --- @if hash set coupon
+    --- @include "held_many"
+    --- @end
 
--- Write: the stock first.
-if not call.dry then
-  if #applied > 0 then
-    if redis.acl_check_cmd then
-      local denied = not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
-        or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-        or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
-      if denied then return forbidden(denied) end
+    -- Decide, one order after the other. Lists that are copied have their size at once.
+    local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
+    local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
+    --- @if hash set coupon
+    local now = {}
+    --- @end
+    --- @if hash set
+    local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
+    --- @end
+    --- @if set coupon
+    local members = {unpack(users)}
+    --- @end
+    --- @if hash
+    local most = limit or MOST_UNITS
+    --- @end
+    local text, units, request, known = common, amounts[common], '', nil
+    for i = 1, decided do
+      local user, its_text, its_id = users[i], quantities and quantities[i] or common, requests and requests[i] or ''
+      --- @if hash set coupon
+      --- @include "had"
+      --- @end
+      -- A repair may have taken it back since.
+      known = its_id ~= '' and found[i + 2]
+      letters[i] = known and settled(known, its_text == '1' and user or its_text .. '\t' .. user) == REVERSED and 'b' or 'r'
+      --- @include "shown"
     end
-    take_and_record(call, stock - left, touched, now)
-  end
-  if #kept > 0 or decided < call.count then write_requests(call, kept, refused) end
-  if #applied > 0 and rules.ledger then
-    redis.call('XADD', KEYS[4], '*', unpack(order_entry(call, left, applied, quantities)))
-  end
+    for i = decided + 1, count do
+      local user = users[i]
+      if quantities then
+        text = quantities[i]
+        units = amounts[text]
+      end
+      if requests then
+        request = requests[i]
+        known = request ~= '' and (once[request] or found[i + 2])
+      end
+      --- @if hash set coupon
+      --- @include "had"
+      --- @end
+      if FITS and units <= left and not known and not shut then
+        left, applied = left - units, applied + 1
+        --- @if hash set coupon
+        had = had + units
+        if repeats then now[user] = had end
+        --- @end
+        --- @if hash set
+        local numeral = texts[had]
+        if not numeral then
+          numeral = digits(had)
+          texts[had] = numeral
+        end
+        set[size + 1], set[size + 2], size = user, numeral, size + 2
+        --- @end
+        --- @if set coupon
+        members[applied] = user
+        --- @end
+        if request ~= '' then
+          local digest = text == '1' and user or text .. '\t' .. user
+          kept[kept_size + 1], kept[kept_size + 2], kept_size = request, digest, kept_size + 2
+          if repeats then once[request] = digest end
+        end
+      else
+        local digest, status = text == '1' and user or text .. '\t' .. user, nil
+        --- @if hash set
+        if not had then
+          status = CORRUPT
+        elseif known then
+        --- @else
+        if known then
+        --- @end
+          status = settled(known, digest)
+        else
+          status = shut or not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK
+          if status == OUT_OF_STOCK and mode == 'borrow' then
+            -- It waits until units are borrowed, and so do those behind it.
+            count = i - 1
+            break
+          end
+          -- Only of a retry, because the first try, arriving late, could still do what was reported refused. A job's line settles
+          -- its own retries.
+          if request ~= '' and not is_job and (mode == 'retry' or mode == 'borrow') then
+            local record = digits(status) .. '\t' .. digest
+            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, record, kept_size + 2
+            if repeats then once[request] = record end
+          end
+        end
+        if status < 0 and status ~= REVERSED then refused = refused + 1 end
+        letters[i] = LETTERS[status]
+      end
+      --- @include "shown"
+    end
+    --- @if hash set coupon
+    -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
+    -- user left none either, but wrote down that nobody was.
+    local is_first = total and redis.call('EXISTS', KEYS[5]) == 0
+    if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+    --- @end
+
+    -- Write: the stock first.
+    if mode ~= 'dry' then
+      if applied > 0 then
+        local allowed = redis.acl_check_cmd
+        if allowed then
+          local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
+            or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+            --- @if set coupon
+            or not allowed('SADD', KEYS[5], 'm') and 'SADD'
+            --- @end
+          --- @include "forbidden"
+        end
+        --- @if hash set coupon
+        -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
+        local marks = (begun == 'first' or is_first and not begun)
+          and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
+        if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+        --- @end
+        redis.call('DECRBY', KEYS[1], digits(stock - left))
+        --- @if hash
+        redis.call('HSET', KEYS[5], unpack(set, 1, size))
+        --- @end
+        --- @if set
+        -- Units are written before their member, who would be unknown without them.
+        redis.call('HSET', KEYS[6], unpack(set, 1, size))
+        --- @end
+        --- @if set coupon
+        redis.call('SADD', KEYS[5], unpack(members, 1, applied))
+        --- @end
+        --- @if hash set coupon
+        if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
+        --- @end
+      end
+      --- @include "file_line"
+      if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
+      if applied > 0 and has_ledger then
+        --- @include "file_entry"
+        redis.call('XADD', KEYS[4], '*', unpack(entry))
+      end
+    end
+    --- @include "file_reply"
+  until true
+  if key then break end
 end
-return packed(call, letters, bought, refused)
+--- @include "damaged"

@@ -10,10 +10,10 @@
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
 
-  Columns of 9 to 15 arguments, as for deduct_file:
-  ARGV[1]  kind, ARGV[2] by
+  Columns of 9 to 16 arguments, as for deduct_file:
+  ARGV[1]  kind (the one that this script is of), ARGV[2] by
   ARGV[3]  users, ARGV[4] quantities (or one, or `all`), ARGV[5..9] job, its digest, epoch, the line before, lines
-  ARGV[10..15] requests, rows, reason, reasons, unsaid (as for refund), mode: may be left out
+  ARGV[10..16] requests, rows, reason, reasons, unsaid (as for refund), mode, distinct: may be left out
 
   Returns as deduct_file, with the letters o, r, x (exceeds_bought), q, c.
   While the stock is withdrawn, units go to meta's `withdrawn` instead; every stock above includes that.
@@ -22,105 +22,148 @@
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
   INCRBY HSET HDEL XADD; sets also SMISMEMBER SREM.
 ]]
+--- @kinds hash set coupon counter
+--- @let OP = refund
 --- @use "codes"
---- @use "return_batch"
-
--- Quick path: the plain orders of a job. It replies, or leaves the call to the reference path before it has written
--- anything; helpers cost more than an order to define, so it comes before them.
---- @use "quick_job"
-local quick_reply = quick_job('refund', return_batch)
-if quick_reply then return quick_reply end
-
--- Includes.
 --- @use "values"
---- @use "meta"
---- @use "finish_begun"
---- @use "orders"
 --- @use "columns"
---- @use "call"
---- @use "holds"
+--- @use "graphic"
+--- @use "read_texts"
+--- @use "letters"
+--- @use "finish_begun"
+--- @include "file"
 
--- Reference path.
-if #ARGV < 9 then return usage('refund: at least 9 arguments are wanted, not ' .. #ARGV) end
-local call, reply = read_call('refund')
-if not call then return reply end
-local wanted, invalid = read_quantities(call, 'all')
-if not wanted then return usage('refund: quantity of order ' .. invalid) end
-if call.kind == 'counter' then
-  for i = 1, call.count do
-    if wanted[i] == 'all' then return usage('refund: all, but no user is recorded') end
-  end
-end
-
--- Read, and check, everything.
-reply = read_activity(call)
-if reply then return reply end
-reply = read_requests(call)
-if reply then return reply end
-local kind, rules, stock = call.kind, call.rules, call.stock
-local decided = call.decided or 0
-if decided < call.count and leaves_gap(call) then return {GAP, call.line} end
-reply = read_held(call)
-if reply then return reply end
-local open
-open, reply = read_open(call, call.users)
-if not open then return reply end
-
--- Decide, one order after the other. What is held open is not the user's to return.
-local users, held, seen = call.users, call.held, call.seen
--- What users hold now; users whose number changed, each once; request ids and what they store; numbers of the orders
--- that are applied, and their quantities.
-local now, touched, is_touched, kept, applied, quantities = {}, {}, {}, {}, {}, {}
-local letters, bought, refused, left = {}, (call.rows or not call.job) and {}, 0, stock
-local most = rules.total or MOST_UNITS
-for i = 1, call.count do
-  local user, quantity, request = users[i], wanted[i], call.requests and call.requests[i] or ''
-  local digest = digest_of('refund', call.texts[i], user)
-  local had, status = 0, nil
-  if held then
-    had = now[user] or units_held(held[i])
-  end
-  if i <= decided then
-    status = REPLAYED
-  elseif not had then
-    status = CORRUPT
-  elseif request ~= '' then
-    status = settled(seen[request], digest)
-  end
-  local free = had and had - (open[user] or 0)
-  if quantity == 'all' then quantity = math.max(free or 0, 0) end
-  if not status then
-    if (held and quantity > free) or quantity == 0 or left + quantity > most or had == UNKNOWN and call.extra == '1' then
-      status = EXCEEDS_BOUGHT
-    else
-      status = OK
-      left = left + quantity
-      if held then
-        had = had == UNKNOWN and 0 or had - quantity
-        if not is_touched[user] then touched[#touched + 1], is_touched[user] = user, true end
+-- The first turn finishes what was cut; then everything is read again.
+for turn = 1, 2 do
+  repeat
+    --- @include "activity"
+    --- @include "job"
+    if is_job and decided < count and before > line then return {GAP, line} end
+    --- @if hash set coupon
+    --- @include "held_many"
+    -- What is held open is not the user's to return.
+    local open = {}
+    if holds > 0 then
+      local fields = {}
+      for i = 1, count do fields[i] = '\to:' .. users[i] end
+      open = redis.pcall('HMGET', KEYS[3], unpack(fields))
+      if open.err then key, value = 3, open break end
+      for i = 1, count do
+        local its_units = whole(open[i] or '0')
+        if not its_units then key, value = 3, open[i] break end
+        open[i] = its_units
       end
-      applied[#applied + 1], quantities[#quantities + 1] = i, digits(quantity)
+      if key then break end
     end
-    keep(call, request, digest, status, kept)
-  end
-  if status < 0 then refused = refused + 1 end
-  if held then now[user] = had end
-  letters[i] = LETTERS[status]
-  if bought then bought[i] = shown_packed(held and had) end
-end
+    --- @end
 
--- Write: the stock last.
-if not call.dry then
-  keep_line(call, kept, refused)
-  if #applied > 0 then
-    local it = {units = digits(left - stock), set = kept, cleared = {}, ids = {}}
-    it.users, it.gone = part_users(touched, now)
-    if rules.ledger then it.entry = order_entry(call, left, applied, quantities) end
-    local denied = may_not_return(kind, call.withdrawn, it)
-    if denied then return forbidden(denied) end
-    give_units_back(call, it)
-  elseif #kept > 0 and (decided < call.count or not call.job) then
-    redis.call('HSET', KEYS[3], unpack(kept))
-  end
+    -- Decide, one order after the other. Lists that are copied have their size at once.
+    local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
+    local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
+    local most = total or MOST_UNITS
+    --- @if hash set coupon
+    local now, gone, is_unsaid, taken = {}, {}, ARGV[14] == '1', {}
+    --- @end
+    --- @if hash set
+    local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
+    --- @end
+    local text, units, request, known = common, amounts[common], '', nil
+    for i = 1, decided do
+      --- @if hash set coupon
+      local user = users[i]
+      --- @include "had"
+      --- @end
+      letters[i] = 'r'
+      --- @include "shown"
+    end
+    for i = decided + 1, count do
+      local user = users[i]
+      if quantities then
+        text = quantities[i]
+        units = amounts[text]
+      end
+      if requests then
+        request = requests[i]
+        known = request ~= '' and (once[request] or found[i + 2])
+      end
+      --- @if counter
+      local fits = left + units <= most
+      --- @else
+      --- @include "had"
+      local free = (had or 0) - (open[i] or 0)
+      if text == 'all' then units = math.max(free, 0) end
+      local fits = had and units <= free and units > 0 and left + units <= most and not (is_unsaid and had == math.huge)
+      --- @end
+      if fits and not known then
+        left, applied = left + units, applied + 1
+        --- @if hash set coupon
+        -- How much a member without units holds is unknown.
+        had = had == math.huge and 0 or had - units
+        if repeats then now[user] = had end
+        if text == 'all' then taken[i] = digits(units) end
+        --- @end
+        --- @if hash set
+        if had == 0 then
+          gone[#gone + 1] = user
+        else
+          local numeral = texts[had] or digits(had)
+          texts[had], set[size + 1], set[size + 2], size = numeral, user, numeral, size + 2
+        end
+        --- @end
+        --- @if coupon
+        gone[applied] = user
+        --- @end
+        if request ~= '' then
+          local digest = 'refund ' .. text .. '\t' .. user
+          kept[kept_size + 1], kept[kept_size + 2], kept_size = request, digest, kept_size + 2
+          if repeats then once[request] = digest end
+        end
+      else
+        local digest = 'refund ' .. text .. '\t' .. user
+        local status = known and settled(known, digest) or EXCEEDS_BOUGHT
+        --- @if hash set
+        if not had then status = CORRUPT end
+        --- @end
+        if status == EXCEEDS_BOUGHT and not known and request ~= '' and not is_job and mode == 'retry' then
+          local record = digits(status) .. '\t' .. digest
+          kept[kept_size + 1], kept[kept_size + 2], kept_size = request, record, kept_size + 2
+          if repeats then once[request] = record end
+        end
+        if status < 0 then refused = refused + 1 end
+        letters[i] = LETTERS[status]
+      end
+      --- @include "shown"
+    end
+    --- @if hash set coupon
+    -- The ledger has numbers.
+    if next(taken) then quantities = quantities or {} end
+    for i, numeral in pairs(taken) do quantities[i] = numeral end
+    --- @end
+
+    -- Write: the stock last.
+    if mode ~= 'dry' then
+      --- @include "file_line"
+      if applied > 0 then
+        local it = {units = digits(left - stock), users = {}, gone = {}, set = {unpack(kept, 1, kept_size)}, cleared = {}, ids = {}}
+        --- @if hash set
+        it.users = {unpack(set, 1, size)}
+        --- @end
+        --- @if hash set coupon
+        it.gone = gone
+        --- @end
+        if has_ledger then
+          --- @include "file_entry"
+          it.entry = entry
+        end
+        local denied = may_not_return(KIND, withdrawn, it)
+        --- @include "forbidden"
+        give_units_back({kind = KIND, rules = {total = total}, stock = stock, withdrawn = withdrawn}, it)
+      elseif kept_size > 0 then
+        redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
+      end
+    end
+    --- @include "file_reply"
+  until true
+  if key then break end
 end
-return packed(call, letters, bought, refused)
+--- @include "damaged"

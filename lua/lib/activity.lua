@@ -33,14 +33,14 @@ end
 local entries = redis.pcall('XLEN', KEYS[4])
 if type(entries) == 'table' then key, value = 4, entries break end
 if not total and entries > 0 then key, value = 2, 'nothing, beside a ledger' break end
---- @if deduct
+--- @if deduct deduct_file
 -- Whatever a plain script may have made of its keys since.
 if state == 'archived' then return {ENDED, false, false} end
 --- @else
 if state == 'archived' then return {NOT_PREHEATED, false, false} end
 --- @end
 if stock_text and has_ledger and entries == 0 then key, value = 4, 'nothing, though meta has a ledger' break end
---- @if refund
+--- @if refund deduct_file refund_file
 if stock_text and has_ledger then
   --- @include "last_id"
 end
@@ -54,7 +54,7 @@ end
 if stock_text.err or stock_text ~= '0' and not find(stock_text, '^[1-9]%d*$') then key, value = 1, stock_text break end
 local stock = stock_text + 0
 if stock > MOST_UNITS then key, value = 1, stock_text break end
---- @if deduct
+--- @if deduct deduct_file
 if state == 'paused' then
 --- @end
   local fields = redis.call('HMGET', KEYS[2], 'withdrawn', 'holds')
@@ -64,6 +64,6 @@ if state == 'paused' then
   if not withdrawn then key, value = 2, fields[1] break end
   stock = stock + withdrawn
   if not fields[1] then withdrawn = nil end
---- @if deduct
+--- @if deduct deduct_file
 end
 --- @end

@@ -1,12 +1,7 @@
 -- What deduct and refund have in common, and repair in part: what is read and checked before any order is decided, how
 -- a job's line is kept, and how replies go out.
 
--- Letters of the statuses in a packed reply, one an order.
-local LETTERS = {
-  [OK] = 'o', [REPLAYED] = 'r', [LIMIT_EXCEEDED] = 'l', [OUT_OF_STOCK] = 's', [EXCEEDS_BOUGHT] = 'x',
-  [REQUEST_CONFLICT] = 'q', [CORRUPT] = 'c', [PAUSED] = 'p', [NOT_STARTED] = 'n', [ENDED] = 'e',
-  [NOT_HELD] = 'h', [EXPIRED] = 'v', [CONFIRMED] = 'f', [REVERSED] = 'b',
-}
+--- @use "letters"
 
 -- What a member of a set holds if no units are recorded, as a plain script leaves it: more than any number.
 local UNKNOWN = math.huge

@@ -78,7 +78,7 @@ pub static PREHEAT: Script = script!("preheat");
 /// Takes units of one activity, for one order.
 pub static DEDUCT: Builds = builds!("deduct");
 /// Takes units of one activity, for many orders.
-pub static DEDUCT_FILE: Script = script!("deduct_file");
+pub static DEDUCT_FILE: Builds = builds!("deduct_file");
 /// Takes or returns units of several activities, each by itself, for the orders of a job.
 pub static MIXED_ORDERS: Script = script!("mixed_orders");
 /// Takes units of several activities, all or nothing.
@@ -90,7 +90,7 @@ pub static SETTLE: Script = script!("settle");
 /// Gives units of one activity back, for one order.
 pub static REFUND: Builds = builds!("refund");
 /// Gives units of one activity back, for many orders.
-pub static REFUND_FILE: Script = script!("refund_file");
+pub static REFUND_FILE: Builds = builds!("refund_file");
 /// Refuses purchases for a while.
 pub static PAUSE: Script = script!("pause");
 /// Reads one activity at one instant.
@@ -137,8 +137,8 @@ impl Script {
             REFUND.of(kind),
             &HOLD,
             &SETTLE,
-            &DEDUCT_FILE,
-            &REFUND_FILE,
+            DEDUCT_FILE.of(kind),
+            REFUND_FILE.of(kind),
             &MIXED_ORDERS,
             &PAUSE,
             &SNAPSHOT,
@@ -160,7 +160,7 @@ impl Script {
     pub fn every() -> Vec<&'static Self> {
         let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
         for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
-            every.extend([DEDUCT.of(kind), REFUND.of(kind)]);
+            every.extend([&DEDUCT, &REFUND, &DEDUCT_FILE, &REFUND_FILE].map(|builds| builds.of(kind)));
         }
         every
     }

@@ -24,7 +24,7 @@ const RULES: [Rule; 34] = [
     (
         "an order of a file takes one unit more than is left",
         "deduct_file",
-        &[("quantity > left then", "quantity > left + 1 then")],
+        &[("units <= left and not known", "units <= left + 1 and not known")],
         history::run,
     ),
     (

@@ -3,7 +3,7 @@
 //!
 //! In the text that both run, the clock is a key, and an entry's id is its number. What a scan returns is sorted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -308,7 +308,9 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
 /// Many orders in one call, of a job or not.
 fn many(random: &mut Random, sale: &Activity, n: u64) -> Call {
     let count = 1 + random.below(5);
-    let users = json((0..count).map(|_| *random.pick(&["u1", "u2", "u3", "u4", "a/b", "张", "x\"y"])));
+    let of: Vec<&str> = (0..count).map(|_| *random.pick(&["u1", "u2", "u3", "u4", "a/b", "张", "x\"y"])).collect();
+    let is_distinct = of.iter().collect::<BTreeSet<_>>().len() == of.len();
+    let users = json(of);
     let requests = |n: u64| json((0..count).map(|at| format!("r{n}.{at}")));
     let quantities = match random.percent(50) {
         true => b"1".to_vec(),
@@ -318,6 +320,8 @@ fn many(random: &mut Random, sale: &Activity, n: u64) -> Call {
     let rows = *random.pick(&["", "1"]);
     let has_users = sale.layout.kind().has_users();
     let earlier = n - random.below(n.min(15));
+    let distinct = if is_distinct { "1" } else { "" };
+    let rest = |mode: &&'static str| vec!["", "", "", *mode, distinct];
     let (script, first, second, requests, rest) = match random.below(5) {
         0 | 1 if has_users => ("hold", users, quantities, requests(n), vec!["", "", "3000"]),
         2 if has_users => (
@@ -327,8 +331,8 @@ fn many(random: &mut Random, sale: &Activity, n: u64) -> Call {
             Vec::new(),
             vec![],
         ),
-        3 => ("refund_file", users, quantities, requests(n), vec![]),
-        _ => ("deduct_file", users, quantities, requests(n), vec![]),
+        3 => ("refund_file", users, quantities, requests(n), rest(random.pick(&["", "", "retry", "dry"]))),
+        _ => ("deduct_file", users, quantities, requests(n), rest(random.pick(&["", "", "retry", "dry", "borrow"]))),
     };
     let has_job = script == "settle" || random.percent(60);
     let of_job: [&str; 5] = if has_job { [&job, "digest", "1", "0", &lines] } else { [""; 5] };

@@ -15,6 +15,8 @@ use super::script::Engine;
 /// The order over several slots that items belong to, which something else decides, and its digest.
 const PRIMARY: &[u8] = b"m:seckill:stock:{9}";
 const DIGEST: &[u8] = b"multi_deduct 0a";
+/// ARGV[12] and what follows of a file in which no user and no request id comes twice.
+const DISTINCT: [&[u8]; 5] = [b"", b"", b"", b"", b"1"];
 
 /// Steps of a history.
 pub const STEPS: u64 = 30;
@@ -466,6 +468,8 @@ impl<'s> History<'s> {
         let mut columns = self.columns(users, quantities, count, requests)?;
         if is_hold {
             columns.extend([b"".to_vec(), b"".into(), duration.to_string().into()]);
+        } else if of.iter().map(|order| &order.user).collect::<BTreeSet<_>>().len() == of.len() {
+            columns.extend(DISTINCT.map(Into::into));
         }
         let call = self.activities[0].call(if is_hold { "hold" } else { "deduct_file" }, columns);
         let message = Message { about: About::Orders(orders), call, is_retry: true };
@@ -604,7 +608,8 @@ impl<'s> History<'s> {
                 let users = json(of.iter().map(|refund| &refund.user));
                 let units = json(of.iter().map(|refund| refund.units.to_string()));
                 let requests = json(of.iter().map(|refund| &refund.request));
-                let columns = self.columns(users, units, of.len() as u64, requests)?;
+                let mut columns = self.columns(users, units, of.len() as u64, requests)?;
+                columns.extend(DISTINCT.map(Into::into));
                 let call = self.activities[activity].call("refund_file", columns);
                 let message = Message { about: About::Refunds(refunds), call, is_retry: true };
                 self.jobs.push(message.clone());

@@ -185,7 +185,7 @@ impl<O: Orders> Run<O> {
         if store.servers.is_cluster() {
             store.servers.discover()?;
         }
-        let script = states.operation.script();
+        let script = states.operation.script(states.layout.kind());
         store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
         let scripts: Vec<_> = [script].into_iter().chain(more).collect();
         let mut servers = store.servers.take();

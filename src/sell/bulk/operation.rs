@@ -1,5 +1,6 @@
 //! What a file of orders does: the same file with another operation. All that differs is here.
 
+use crate::model::layout::Kind;
 use crate::names;
 use crate::script::{DEDUCT_FILE, HOLD, MULTI_DEDUCT, REFUND_FILE, SETTLE, Script};
 
@@ -22,11 +23,11 @@ names! {
 }
 
 impl Operation {
-    /// The script that decides its orders.
-    pub(crate) fn script(self) -> &'static Script {
+    /// The script that decides its orders, of activities of a kind.
+    pub(crate) fn script(self, kind: Kind) -> &'static Script {
         match self {
-            Self::Deduct => &DEDUCT_FILE,
-            Self::Refund => &REFUND_FILE,
+            Self::Deduct => DEDUCT_FILE.of(kind),
+            Self::Refund => REFUND_FILE.of(kind),
             Self::MultiDeduct => &MULTI_DEDUCT,
             Self::Hold => &HOLD,
             Self::Confirm | Self::Release => &SETTLE,

@@ -162,14 +162,6 @@ fn quick_is_reference<C: AsArguments>(
 }
 
 #[test]
-fn quick_paths_of_hashes_do_what_the_reference_path_does() {
-    for (layout, cases) in [(SECKILL, 100), (CLUSTER, 10)] {
-        let twins = a_quick_path_does_what_the_reference_path_does(layout, &["1"], calls::call(layout), cases);
-        twins.borrow().assert_both_paths_were_used(15);
-    }
-}
-
-#[test]
 fn the_quick_path_of_multi_orders_does_what_the_reference_path_does() {
     for (layout, cases) in [(SECKILL, 70), (CLUSTER, 10)] {
         let twins = a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, multi::call(), cases);
@@ -188,7 +180,6 @@ fn orders_of_several_activities_are_decided_as_those_of_each_alone() {
 #[test]
 fn quick_paths_leave_other_kinds_to_the_reference_path_or_agree() {
     for layout in [SKU, COUPON, PRODUCT] {
-        a_quick_path_does_what_the_reference_path_does(layout, &["1"], calls::call(layout), 25);
         a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, multi::call(), 10);
     }
 }

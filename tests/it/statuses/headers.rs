@@ -226,7 +226,7 @@ fn each_layout_has_its_own_build_of_a_script_and_nothing_of_other_kinds() {
             let (_, code) = text.split_once("]]\n").unwrap();
             assert!(!code.contains("--- @"), "{layout:?} {name}: a line for the builder is left");
             // Names that stand for a text are words of capitals that no code declares.
-            for word in ["KIND", "SCRIPT", "KEY_COUNT", "SHOWN", "SHOWN_AFTER"] {
+            for word in ["KIND", "SCRIPT", "OP", "FITS", "KEY_COUNT", "SHOWN", "SHOWN_AFTER"] {
                 let mut words = code.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
                 assert!(words.all(|found| found != word), "{layout:?} {name}: {word} stands for nothing");
             }

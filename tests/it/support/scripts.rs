@@ -45,7 +45,7 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
 }
 
 /// The scripts that each layout has its own build of.
-pub const BUILT_BY_KIND: [&str; 2] = ["deduct", "refund"];
+pub const BUILT_BY_KIND: [&str; 4] = ["deduct", "refund", "deduct_file", "refund_file"];
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {

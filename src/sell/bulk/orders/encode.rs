@@ -1,6 +1,9 @@
 //! Calls of `deduct` and `refund` for a batch of orders, and of `mixed_orders` for several: see the headers of the
 //! scripts.
 
+use hashbrown::HashSet;
+
+use crate::model::layout::Kind;
 use crate::redis::connection::resp::{argument, command, number};
 use crate::script::MIXED_ORDERS;
 use crate::sell::bulk::columns::Columns;
@@ -36,6 +39,8 @@ pub(crate) struct Encoder {
     columns: Columns,
     /// Whether the script's `KEYS` end with the deadlines of holds.
     knows_holds: bool,
+    /// Whether the script asks for users and request ids that come once: ARGV[16].
+    asks_distinct: bool,
     /// The step of `settle`, which is in place of quantities.
     step: Option<&'static str>,
 }
@@ -51,27 +56,28 @@ fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> 
 }
 
 impl Encoder {
-    pub(crate) fn new(operation: Operation, run: [&str; 4], job: [&str; 2], rows: bool) -> Self {
+    pub(crate) fn new(operation: Operation, kind: Kind, run: [&str; 3], job: [&str; 2], rows: bool) -> Self {
         let joined = |parts: &[&str]| {
             let mut bytes = Vec::new();
             parts.iter().for_each(|part| argument(&mut bytes, part.as_bytes()));
             bytes
         };
-        let script = operation.script();
-        let [kind, by, reason, limit] = run;
+        let script = operation.script(kind);
+        let [by, reason, limit] = run;
         let [name, digest] = job;
         Self {
             mixed_call: joined(&["EVALSHA", MIXED_ORDERS.sha1]),
             mixed_run: joined(&[operation.name(), by, reason, name, digest, if rows { "1" } else { "" }]),
             has_requests: false,
             call: joined(&["EVALSHA", script.sha1]),
-            run: joined(&[kind, by]),
+            run: joined(&[kind.name(), by]),
             job: joined(&job),
             rows,
             reason: reason.to_owned(),
             limit: limit.to_owned(),
             columns: Columns::default(),
             knows_holds: script.knows_holds(),
+            asks_distinct: !operation.has_holds(),
             step: operation.settles().then(|| operation.name()),
         }
     }
@@ -114,9 +120,10 @@ impl Encoder {
         let names: Vec<&str> = if self.knows_holds { keys.all().collect() } else { keys.in_order().collect() };
         let rows = rows(batch, window);
         let texts = |at: usize| rows.clone().map(move |row| window.texts(row)[at]);
-        // ARGV[10..15]; those at the end that are empty are left out.
+        // ARGV[10..16]; those at the end that are empty are left out.
         let [reason, limit] = [&self.reason, &self.limit].map(|text| !text.is_empty());
-        let optional = [is_given(texts(1)), self.rows, reason, is_given(texts(2)), limit, batch.borrows];
+        let is_distinct = self.asks_distinct && are_distinct(texts(0)) && are_distinct(texts(1));
+        let optional = [is_given(texts(1)), self.rows, reason, is_given(texts(2)), limit, batch.borrows, is_distinct];
         let needed = optional.iter().rposition(|is_given| *is_given).map_or(0, |last| last + 1);
         command(out, 3 + names.len() + 9 + needed);
         out.extend_from_slice(&self.call);
@@ -136,7 +143,7 @@ impl Encoder {
             match (is_given, at) {
                 (false, _) => argument(out, b""),
                 (true, 0) => self.columns.texts(out, texts(1)),
-                (true, 1) => argument(out, b"1"),
+                (true, 1 | 6) => argument(out, b"1"),
                 (true, 2) => argument(out, self.reason.as_bytes()),
                 (true, 3) => self.columns.texts(out, texts(2)),
                 (true, 4) => argument(out, self.limit.as_bytes()),
@@ -144,6 +151,12 @@ impl Encoder {
             }
         }
     }
+}
+
+/// Whether no text of a column comes twice, but for the empty one.
+fn are_distinct<'a>(texts: impl Iterator<Item = &'a [u8]>) -> bool {
+    let mut seen = HashSet::new();
+    texts.filter(|text| !text.is_empty()).all(|text| seen.insert(text))
 }
 
 /// Whether any order has a text in a column.

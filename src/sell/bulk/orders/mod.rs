@@ -127,9 +127,9 @@ impl Run<SingleOrders> {
         let can_mix = has_several && operation.may_mix() && can_load(store, &MIXED_ORDERS)?;
         let limit = limit.map(|limit| limit.to_string()).or(hold_for.map(|duration| duration.millis().to_string()));
         let limit = limit.unwrap_or_default();
-        let run = [kind.name(), &store.operator, reason.as_deref().unwrap_or_default(), &limit];
+        let run = [&store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let orders = SingleOrders {
-            encoder: Encoder::new(operation, run, [&job.name, &job.digest], has_rows),
+            encoder: Encoder::new(operation, kind, run, [&job.name, &job.digest], has_rows),
             can_mix,
             operation,
             has_users: kind.has_users(),

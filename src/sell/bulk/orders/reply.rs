@@ -23,7 +23,7 @@ impl SingleOrders {
         value: &Value,
     ) -> Result<Verdict, StoreError> {
         let nth = batch.activity;
-        let reply = Reply::of(self.operation.script());
+        let reply = Reply::of(self.operation.script(states.layout.kind()));
         match Decoded::decode(value, self.expected(&batch), &states.keys(nth), &reply)? {
             Decoded::Decided(batch_reply) => {
                 if let Some(rest) = self.decided(states, &batch, batch_reply) {

@@ -1,6 +1,6 @@
 //! Which orders share a call, and what becomes of those that were left alone in it.
 
-use crate::model::layout::Layout;
+use crate::model::layout::{Kind, Layout};
 use crate::redis::pipeline::Call;
 use crate::redis::system::RealSystem;
 use crate::sell::bulk::orders::*;
@@ -17,7 +17,7 @@ fn run(activities: usize) -> (SingleOrders, JobStates) {
         states.set_epoch(number, "1");
     }
     let orders = SingleOrders {
-        encoder: Encoder::new(Operation::Deduct, ["hash", "tester", "", ""], ["j", "d"], false),
+        encoder: Encoder::new(Operation::Deduct, Kind::Hash, ["tester", "", ""], ["j", "d"], false),
         operation: Operation::Deduct,
         has_users: true,
         has_rows: false,
@@ -96,6 +96,30 @@ fn what_is_not_plain_shares_no_call() {
     orders.can_mix = false;
     push(&mut orders, &states, 1..9, &[0, 2, 3]);
     assert_eq!(calls(&mut orders, &states), [vec![(0, 3)], vec![(2, 3)], vec![(3, 2)]]);
+}
+
+/// Whether the call of a batch says that no user and no request id of it comes twice.
+fn says_distinct(rows: &[[&str; 2]]) -> bool {
+    let (mut orders, states) = run(1);
+    for (line, [user, request]) in (1..).zip(rows) {
+        let order = BulkOrder { line, activity: "0", user, quantity: 1, request, reason: "" };
+        orders.push(&states, 0, &order);
+    }
+    let call = orders.next_call(&states, 0, true).unwrap();
+    let mut out = Vec::new();
+    orders.encoder.encode(&mut out, &call.batches, &states, &orders.window);
+    let text = String::from_utf8(out).unwrap();
+    // ARGV[16] comes behind `EVALSHA`, the script, the number of keys, and five keys.
+    assert_eq!(text.starts_with("*24\r\n"), text.ends_with("$1\r\n1\r\n"), "{text}");
+    text.starts_with("*24\r\n")
+}
+
+#[test]
+fn a_batch_says_if_no_user_and_no_request_id_comes_twice() {
+    assert!(says_distinct(&[["7", "r1"], ["8", "r2"]]));
+    assert!(says_distinct(&[["7", ""], ["8", ""]]));
+    assert!(!says_distinct(&[["7", ""], ["7", ""]]));
+    assert!(!says_distinct(&[["7", "r1"], ["8", "r2"], ["9", "r1"]]));
 }
 
 #[test]

@@ -3,16 +3,13 @@
 use proptest::prelude::*;
 
 use super::AsArguments;
-use super::calls::{request, user};
+use super::calls::{Order, request, user};
 use super::multi::ACTIVITIES;
 use super::twins::Twins;
 use crate::support::Layout;
 
 /// The arguments before those of the first activity.
 const HEAD: usize = 6;
-
-/// A user, a quantity and a request id.
-type Order = (usize, u64, usize);
 
 /// The orders of one activity.
 #[derive(Clone, Debug)]

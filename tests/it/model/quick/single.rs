@@ -283,48 +283,6 @@ const DIGEST: &str = "
     return redis.sha1hex(table.concat(parts) .. redis.call('DBSIZE'))";
 
 #[test]
-fn orders_of_a_job_with_one_thing_wrong() {
-    let before: [Plain<'_>; 3] = [
-        ("deduct_file", &["hash", "t", r#"["7","8"]"#, r#"["2","1"]"#, "j", "d", "1", "0", "1-2"]),
-        ("deduct", &["hash", "t", "9", "3", "r1"]),
-        ("refund_file", &["hash", "t", r#"["9"]"#, "1", "j", "d", "1", "0", "1"]),
-    ];
-    let (deducted, refunded) = (["\tj:deduct:j", "r7"], ["\tj:refund:j", "r7"]);
-    let mut limited = Activity::after(SECKILL, Some(5), &before);
-    let ids = r#"["r7","r8","r9"]"#;
-    limited.tries(
-        ("deduct_file", &["hash", "t", r#"["7","8","30"]"#, "1", "j", "d", "1", "2", "3-5", ids, "1", "why"]),
-        &deducted,
-        &["7", "30"],
-    );
-    limited.tries(
-        ("deduct_file", &["hash", "t", r#"["30","7","30"]"#, r#"["1","5","2"]"#, "j", "d", "1", "2", "3 5 9"]),
-        &deducted[..1],
-        &["7"],
-    );
-    limited.tries(
-        ("refund_file", &["hash", "t", r#"["7","9","8"]"#, r#"["1","3","1"]"#, "j", "d", "1", "1", "2-4", ids, "1"]),
-        &refunded,
-        &["7", "8"],
-    );
-    let mut free = Activity::after(SECKILL, None, &before);
-    free.tries(("deduct_file", &["hash", "t", r#"["30","31"]"#, "2", "j", "d", "1", "2", "3-4"]), &[], &["30"]);
-    free.tries(
-        (
-            "deduct_file",
-            &["hash", "t", r#"["30","8"]"#, "1", "j", "d", "1", "2", "3-4", r#"["r7","r8"]"#, "", "", "", "", "borrow"],
-        ),
-        &deducted,
-        &["8"],
-    );
-    free.tries(
-        ("refund_file", &["hash", "t", r#"["7","8"]"#, "1", "j", "d", "1", "1", "2 4", "", "1"]),
-        &refunded[..1],
-        &["7", "8"],
-    );
-}
-
-#[test]
 fn multi_orders_with_one_thing_wrong() {
     let users = r#"["7","8"]"#;
     let before: [Plain<'_>; 1] = [(

@@ -11,8 +11,10 @@ use super::outcome::{LUA_ERROR, READ_ALL, compared, is_left, lines, text};
 use crate::support::scripts::{SCRIPTS, commands, line, quick_only, reference_only, shown_of as script_text};
 use crate::support::{Layout, Scripts, TestRedis};
 
-/// The script whose reference path are those of `deduct` and `refund`.
+/// The script whose reference path are `deduct_file` and `refund_file`.
 const MIXED: &str = "mixed_orders";
+/// Scripts that calls are made of, or compared with, as they are.
+const WITH_ONE_PATH: [&str; 5] = ["deduct", "refund", "deduct_file", "refund_file", MIXED];
 
 /// What scripts take for the server's clock.
 const CLOCK: &str = "{'1795355857', '669123'}";
@@ -50,9 +52,7 @@ impl Twins {
         let mut load =
             |text: &str| -> String { redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap() };
         let (mut hashes, mut users) = (HashMap::new(), HashMap::new());
-        for name in
-            SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || ["deduct", "refund", MIXED].contains(name))
-        {
+        for name in SCRIPTS.into_iter().filter(|name| quick_only(name).is_some() || WITH_ONE_PATH.contains(name)) {
             let texts = [quick_only(name), reference_only(name)];
             let whole = |text: Option<String>| text.unwrap_or_else(|| script_text(name, layout).to_owned());
             // Both must make the same deadline of a hold, and find a window open or not.

@@ -1,0 +1,86 @@
+-- Orders of a file, as columns. Reads KEYS and ARGV; sets by, mode, reason, count; users, requests and reasons (nil: no order has
+-- one); quantities (nil: common is that of all) and amounts, units by the text of a quantity; is_job, before, lines (nil: they follow
+-- each other) and first, the first of them; shows, whether the reply says what users hold; repeats, whether a user or a request id
+-- may come twice; has_plain and are_plain, whether users
+-- and requests are as JSON has them. What is damaged sets key, the number of a key, and value, what it holds.
+--- @let KEY_COUNT = 5
+--- @if set
+--- @let KEY_COUNT = 6
+--- @end
+--- @if counter
+--- @let KEY_COUNT = 4
+--- @end
+local KEYS, ARGV, redis = KEYS, ARGV, redis
+local by, mode, reason, is_job, key, value = ARGV[2], ARGV[15] or '', ARGV[12] or '', ARGV[5] ~= '', nil, nil
+if #ARGV < 9 then return usage('OP: at least 9 arguments are wanted, not ' .. #ARGV) end
+if ARGV[1] ~= KIND then return usage('OP: ARGV[1] is not ' .. KIND .. ', the kind of this script') end
+if #KEYS ~= KEY_COUNT then return usage('OP: kind ' .. KIND .. ' has KEY_COUNT keys, not ' .. #KEYS) end
+if #ARGV > 16 then return usage('OP: more than 16 arguments') end
+local users, has_plain = read_texts(ARGV[3])
+local count = users and #users or 0
+if count < 1 then return usage('OP: ARGV[3] is not an array of users') end
+-- HMGET and HSET take two values an order, and unpack fails near 8,000.
+if count > 2000 then return usage('OP: more than 2000 orders in one call') end
+local quantities, requests, are_plain, reasons = nil, nil, true, nil
+if find(ARGV[4], '[', 1, true) == 1 then quantities = read_texts(ARGV[4]) end
+if quantities and #quantities ~= count then return usage('OP: ARGV[4] is not as many quantities as users') end
+if (ARGV[10] or '') ~= '' then
+  requests, are_plain = read_texts(ARGV[10])
+  if not requests or #requests ~= count then return usage('OP: ARGV[10] is not an array of as many requests as users') end
+end
+if (ARGV[13] or '') ~= '' then
+  reasons = read_texts(ARGV[13])
+  if not reasons or #reasons ~= count then return usage('OP: ARGV[13] is not an array of as many reasons as users') end
+end
+local before, lines, first, last = whole(ARGV[8]), nil, string.match(ARGV[9], '^(%d+)%-(%d+)$')
+if is_job then
+  first, last = whole(first), whole(last)
+  if not first then lines = read_lines(ARGV[9], count) end
+  if not before or not lines and not (last and last - first + 1 == count) then return usage('OP: lines of the job') end
+end
+--- @if deduct_file
+if mode ~= '' and mode ~= 'first' and mode ~= 'retry' and mode ~= 'borrow' and mode ~= 'dry' then
+  return usage('OP: the mode is not first, retry, borrow or dry')
+end
+--- @else
+if mode ~= '' and mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return usage('OP: the mode is not first, retry or dry') end
+--- @end
+local shows, repeats = ARGV[11] == '1' or not is_job, ARGV[16] ~= '1'
+
+-- Nearly always a look at each column is enough for all its texts, but for their length.
+has_plain = has_plain and is_graphic(ARGV[3])
+--- @if hash set coupon
+has_plain = has_plain and not find(ARGV[3], '""', 1, true)
+--- @end
+are_plain = are_plain and find(ARGV[10] or '', '^[!-~]*$')
+for i = 1, count do
+  local user = users[i]
+  --- @if counter
+  if (not has_plain or #user > 256) and user ~= '' and not is_user(user) then return usage('OP: user id of order ' .. i) end
+  --- @else
+  if (not has_plain or #user > 256) and not is_user(user) then return usage('OP: user id of order ' .. i) end
+  --- @end
+  if requests then
+    local request = requests[i]
+    if (not are_plain or #request > 128) and request ~= '' and not is_request(request) then
+      return usage('OP: request id of order ' .. i)
+    end
+  end
+end
+local common, amounts = ARGV[4], {}
+for i = 1, quantities and count or 1 do
+  if quantities then common = quantities[i] end
+  if not amounts[common] then
+    --- @if refund_file
+    local units = common == 'all' and 0 or whole(common)
+    if not units or units < 1 and common ~= 'all' or units > MOST_QUANTITY then return usage('OP: quantity of order ' .. i) end
+    --- @if counter
+    if common == 'all' then return usage('OP: all, but no user is recorded') end
+    --- @end
+    --- @else
+    local units = whole(common)
+    if not units or units < 1 or units > MOST_QUANTITY then return usage('OP: quantity of order ' .. i) end
+    --- @end
+    amounts[common] = units
+  end
+end

@@ -1,0 +1,35 @@
+-- The ledger entry of the orders that were applied: those without a letter. Reads the columns, letters, applied, how many were, and
+-- left, the stock after them; sets entry. What is empty is left out.
+local entry = {'op', 'OP', 'stock', digits(left)}
+do
+  local users_text, requests_text, lines_text = has_plain and ARGV[3], are_plain and ARGV[10], ARGV[9]
+  if applied < #users then
+    local numbers = {}
+    local function of(values)
+      local some = {}
+      for i = 1, values and count or 0 do
+        if not letters[i] then some[#some + 1] = values[i] end
+      end
+      return values and some
+    end
+    for i = 1, count do numbers[i] = digits(lines and lines[i] or first and first + i - 1 or 0) end
+    lines_text = concat(of(numbers), ' ')
+    users, quantities, requests, reasons = of(users), of(quantities), of(requests), of(reasons)
+    users_text = has_plain and '["' .. concat(users, '","') .. '"]'
+    requests_text = requests and are_plain and '["' .. concat(requests, '","') .. '"]'
+  end
+  local function add(name, text)
+    entry[#entry + 1] = name
+    entry[#entry + 1] = text
+  end
+  if by ~= '' then add('by', by) end
+  if reason ~= '' then add('reason', reason) end
+  if is_job then
+    add('job', ARGV[5])
+    add('lines', lines_text)
+  end
+  add('quantity', quantities and '["' .. concat(quantities, '","') .. '"]' or common)
+  add('users', users_text or column(users))
+  if requests then add('requests', requests_text or column(requests)) end
+  if reasons then add('reasons', column(reasons)) end
+end
