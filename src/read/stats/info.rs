@@ -131,6 +131,13 @@ impl Info {
         }
     }
 
+    /// Keys with fields or members that expire, of all databases. Redis counts them from 7.4 on, Valkey from 9.
+    pub fn keys_with_expiring_fields(&self) -> u64 {
+        let fields = self.prefixed("db").flat_map(|(_, fields)| parts(fields));
+        let counts = fields.filter(|(name, _)| ["subexpiry", "keys_with_volatile_items"].contains(name));
+        counts.filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
+    }
+
     /// Its role.
     pub fn role(&self) -> Option<Role> {
         match self.text("role")? {

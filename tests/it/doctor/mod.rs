@@ -8,7 +8,7 @@ mod servers;
 
 use serde_json::Value;
 
-use crate::support::{TestRedis, seckill};
+use crate::support::{Fault, Proxy, TestRedis, seckill};
 
 /// The rows of a check.
 #[track_caller]
@@ -22,6 +22,14 @@ fn rows(redis: &TestRedis, check: &str) -> Vec<Value> {
 /// The rows of a check, or all.
 fn of_check(rows: &Value, check: &str) -> Vec<Value> {
     rows.as_array().unwrap().iter().filter(|row| check.is_empty() || row["check"] == check).cloned().collect()
+}
+
+/// All rows if INFO has these lines and no others.
+#[track_caller]
+fn info_says(proxy: &Proxy, lines: &str) -> Value {
+    let reply: &'static str = Box::leak(format!("${}\r\n{lines}\r\n", lines.len()).into_boxed_str());
+    proxy.decide(move |command| (command == "INFO").then_some(Fault::Reply(reply)));
+    proxy.seckill(["doctor", "-o", "json"]).code(3).json()
 }
 
 /// The one row of a check.

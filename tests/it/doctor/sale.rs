@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{assert_fixed, assert_row, of_check, paste, row, rows, text};
+use super::{assert_fixed, assert_row, info_says, of_check, paste, row, rows, text};
 use crate::support::scripts::shown;
 use crate::support::{Fault, Proxy, SECKILL, TestRedis, When};
 
@@ -78,6 +78,32 @@ fn a_key_that_expires_fails_unless_the_sale_is_over() {
     assert_fixed(&redis, "expiry", "warn", "seckill:meta:2", "ok");
     redis.cmd(("ACL", "SETUSER", "default", "-pttl"));
     assert_row(&redis, "expiry", "skip", "PTTL");
+}
+
+#[test]
+fn fields_that_expire_are_warned_of() {
+    let redis = sale();
+    let warned = |rows: Vec<serde_json::Value>| {
+        let warned: Vec<_> = rows.into_iter().filter(|row| row["status"] == "warn").collect();
+        assert_eq!(warned.len(), 1, "{warned:#?}");
+        assert!(text(&warned[0], "fix").ends_with(" INFO keyspace"), "{warned:#?}");
+        text(&warned[0], "found").to_owned()
+    };
+    assert_row(&redis, "expiry", "ok", "2 activities");
+    let has_expiring_fields = redis.version() >= if redis.is_valkey() { (9, 0, 0) } else { (7, 4, 0) };
+    let set = redis.try_ask::<Vec<i64>>(("HEXPIRE", SECKILL.participants("1"), 5000, "FIELDS", 1, "7"));
+    assert_eq!(set.is_ok(), has_expiring_fields);
+    if has_expiring_fields {
+        assert_eq!(warned(rows(&redis, "expiry")), "1 key with fields that expire; whose, the server does not say");
+    }
+    // As both products say it.
+    let proxy = Proxy::before(&redis);
+    for keyspace in
+        ["db0:keys=9,expires=0,subexpiry=3", "db0:keys=9,keys_with_volatile_items=1\r\ndb3:keys=2,subexpiry=2"]
+    {
+        let said = info_says(&proxy, keyspace);
+        assert_eq!(warned(of_check(&said, "expiry")), "3 keys with fields that expire; whose, the server does not say");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{assert_fixed, assert_row, of_check, paste, row, text};
+use super::{assert_fixed, assert_row, info_says, of_check, paste, row, text};
 use crate::support::scripts::SCRIPTS;
 use crate::support::{Authority, Fault, Proxy, TestRedis, When, follow, seckill, wait_until};
 
@@ -161,6 +161,28 @@ fn a_script_that_is_not_loaded_is_no_fault() {
     assert_row(&redis, "scripts", "ok", &format!("0 of {count} loaded; the first call of another one loads it"));
     redis.seckill(["script", "load"]).code(0);
     assert_row(&redis, "scripts", "ok", &format!("all {count} loaded"));
+}
+
+#[test]
+fn a_version_with_known_flaws_of_lua_is_warned_of() {
+    let redis = TestRedis::start();
+    let (major, minor, patch) = redis.version();
+    let own = row(&redis, "lua_flaws");
+    assert!(text(&own, "found").contains(&format!(" {major}.{minor}.{patch}")), "{own:#}");
+    let proxy = Proxy::before(&redis);
+    for (lines, status, found) in [
+        ("redis_version:7.0.15", "warn", "Redis 7.0.15 has CVE-2025-49844, 46817, 46818 and 46819, unless"),
+        ("redis_version:8.2.2", "ok", "none known of Redis 8.2.2"),
+        ("redis_version:7.2.4\r\nvalkey_version:8.1.3", "warn", ": upgrade to 8.1.4 or later"),
+        ("redis_version:7.2.4\r\nvalkey_version:8.1.4", "ok", "none known of Valkey 8.1.4"),
+        ("redis_version:unstable", "skip", "cannot read `Redis unstable`"),
+        ("role:master", "skip", "INFO does not say which version"),
+    ] {
+        let said = &of_check(&info_says(&proxy, lines), "lua_flaws")[0];
+        assert_eq!(said["status"], status, "{said:#}");
+        assert!(text(said, "found").contains(found), "{said:#}");
+        assert_eq!(text(said, "fix").ends_with(" ACL LIST"), status == "warn", "{said:#}");
+    }
 }
 
 #[test]

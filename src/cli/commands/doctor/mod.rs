@@ -105,8 +105,10 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
         (Check::SlowScripts, scripts::slow(reading, fixes)),
         (Check::Clock, scripts::clock(reading)),
         (Check::Scripts, scripts::loaded(reading)),
+        (Check::LuaFlaws, scripts::flaws(reading, fixes)),
     ];
     rows.extend(findings.into_iter().map(|(check, finding)| finding.row(check, &node.name)));
+    rows.extend(sale::expiring_fields(reading, fixes).map(|finding| finding.row(Check::Expiry, &node.name)));
 }
 
 /// The checks of the activities.

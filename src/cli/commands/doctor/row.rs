@@ -34,11 +34,13 @@ names! {
         Clock = "clock",
         /// Scripts that the server knows.
         Scripts = "scripts",
+        /// Known flaws of the server's Lua.
+        LuaFlaws = "lua_flaws",
         /// What this user may do.
         Rights = "rights",
         /// Keys that are missing or corrupt.
         Keys = "keys",
-        /// Keys that vanish by themselves.
+        /// Keys and fields that vanish by themselves.
         Expiry = "expiry",
         /// Changes that no ledger entry explains.
         ForeignWrites = "foreign_writes",
@@ -78,13 +80,14 @@ impl Check {
             Self::SlowScripts => "the server runs one call at a time: while a slow one runs, every buyer waits",
             Self::Clock => "the server's clock opens and closes sales, and dates the ledger",
             Self::Scripts => "a script that is not loaded is sent with its first call; this is no fault",
+            Self::LuaFlaws => "through them, whoever may run a script may run code in the server, or as another user",
             Self::Rights => {
                 "a command without one of its rights is refused; on Redis 6.2 perhaps after its first writes"
             }
             Self::Keys => {
                 "an activity lacks a key or holds what no order can read, so orders are refused or limits start over"
             }
-            Self::Expiry => "a key that expires takes the stock, the buyers or the ledger of a sale along",
+            Self::Expiry => "a key or field that expires takes the stock, the buyers or the ledger of a sale along",
             Self::ForeignWrites => {
                 "something changes the stock without a ledger entry: a backend's own script, a person, or data that was lost; pauses and audits cannot see it"
             }

@@ -11,6 +11,7 @@ use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
+use crate::read::health::{Info, Reading};
 use crate::read::lifetimes::{KeyLifetime, Ttl};
 use crate::store::Store;
 
@@ -100,6 +101,16 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         return Some(Finding::fail(found, restore()));
     }
     None
+}
+
+/// Fields that vanish by themselves: only the server knows that there are some, and not of which key.
+pub fn expiring_fields(reading: &Reading, fixes: &Fixes) -> Option<Finding> {
+    let count = reading.info.as_ref().map_or(0, Info::keys_with_expiring_fields);
+    let found = || {
+        let keys = counted(usize::try_from(count).unwrap_or(usize::MAX), "key");
+        format!("{keys} with fields that expire; whose, the server does not say")
+    };
+    (count > 0).then(|| Finding::warn(found(), fixes.command(&["INFO", "keyspace"])))
 }
 
 /// Keys that vanish by themselves.

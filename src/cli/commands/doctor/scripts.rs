@@ -1,4 +1,4 @@
-//! Scripts: which are loaded, which were slow, and when one that hangs can be ended.
+//! Scripts: which are loaded, which were slow, when one that hangs can be ended, and flaws of the Lua that runs them.
 
 use std::time::Duration;
 
@@ -85,6 +85,47 @@ pub fn loaded(reading: &Reading) -> Finding {
     }
 }
 
+/// Major, minor and patch.
+type Version = (u32, u32, u32);
+
+/// The first release of each branch without CVE-2025-49844 and CVE-2025-46817 to 46819, which newer branches never had.
+const CORRECTED_REDIS: [Version; 5] = [(6, 2, 20), (7, 2, 11), (7, 4, 6), (8, 0, 4), (8, 2, 2)];
+const CORRECTED_VALKEY: [Version; 3] = [(7, 2, 11), (8, 0, 6), (8, 1, 4)];
+
+/// Known flaws of the Lua of this version.
+pub fn flaws(reading: &Reading, fixes: &Fixes) -> Finding {
+    let info = match &reading.info {
+        Ok(info) => info,
+        Err(why) => return Finding::skip(why),
+    };
+    let Some(product) = info.product() else { return Finding::skip("INFO does not say which version it is") };
+    let (name, text) = product.split_once(' ').unwrap_or_default();
+    let corrected: &[Version] = if name == "Valkey" { &CORRECTED_VALKEY } else { &CORRECTED_REDIS };
+    let Some(version) = version(text) else { return Finding::skip(format!("cannot read `{product}`")) };
+    match correction(version, corrected) {
+        None => Finding::ok(format!("none known of {product}")),
+        Some((major, minor, patch)) => Finding::warn(
+            format!(
+                "{product} has CVE-2025-49844, 46817, 46818 and 46819, unless its distribution corrected them: upgrade to \
+                 {major}.{minor}.{patch} or later, and let nobody else run scripts"
+            ),
+            fixes.command(&["ACL", "LIST"]),
+        ),
+    }
+}
+
+/// The release to upgrade to; `None` if this one is corrected.
+fn correction(version: Version, corrected: &[Version]) -> Option<Version> {
+    let branch = |(major, minor, _): Version| (major, minor);
+    let is_corrected = corrected.iter().any(|it| branch(*it) == branch(version) && version >= *it);
+    if is_corrected { None } else { corrected.iter().copied().find(|it| *it > version) }
+}
+
+fn version(text: &str) -> Option<Version> {
+    let mut parts = text.split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??, parts.next()??))
+}
+
 /// Differences that a buyer notices, and that spoil a sale.
 const NOTICED_US: i64 = 1_000_000;
 const WRONG_US: i64 = 10_000_000;
@@ -125,6 +166,41 @@ mod tests {
             scripts: Err(String::new()),
             rights: Err(String::new()),
         }
+    }
+
+    #[test]
+    fn a_version_has_the_flaws_of_lua_until_its_branch_corrects_them() {
+        let of = |text: &str, corrected: &[Version]| correction(version(text).unwrap(), corrected);
+        for (text, upgrade) in [
+            ("5.0.14", Some((6, 2, 20))),
+            ("6.2.19", Some((6, 2, 20))),
+            ("6.2.20", None),
+            ("7.0.15", Some((7, 2, 11))),
+            ("7.2.10", Some((7, 2, 11))),
+            ("7.2.11", None),
+            ("7.4.5", Some((7, 4, 6))),
+            ("7.4.10", None),
+            ("8.0.3", Some((8, 0, 4))),
+            ("8.0.4", None),
+            ("8.2.1", Some((8, 2, 2))),
+            ("8.2.2", None),
+            ("8.4.0", None),
+            ("9.0.0", None),
+        ] {
+            assert_eq!(of(text, &CORRECTED_REDIS), upgrade, "Redis {text}");
+        }
+        for (text, upgrade) in [
+            ("7.2.10", Some((7, 2, 11))),
+            ("7.2.11", None),
+            ("8.0.5", Some((8, 0, 6))),
+            ("8.0.6", None),
+            ("8.1.3", Some((8, 1, 4))),
+            ("8.1.4", None),
+            ("9.0.0", None),
+        ] {
+            assert_eq!(of(text, &CORRECTED_VALKEY), upgrade, "Valkey {text}");
+        }
+        assert_eq!(["8", "8.x.1", "unknown"].map(version), [None; 3]);
     }
 
     #[test]
