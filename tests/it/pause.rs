@@ -76,6 +76,51 @@ fn each_of_several_has_its_status_and_a_foreign_one_a_hint() {
 }
 
 #[test]
+fn a_pattern_or_all_pauses_after_one_question_that_names_them() {
+    let redis = TestRedis::start();
+    for id in ["sku-1", "sku-2", "other"] {
+        json_call(&redis, SECKILL, &format!("preheat --id {id} --stock 5")).code(0);
+    }
+    let before = redis.dump_all();
+    let asked = redis.seckill(["pause", "sku-*"]).code(2);
+    asked.stderr_has("needs confirmation, but stdin is no terminal: Pause 2 activities (`sku-1`, `sku-2`) on `unix:");
+    redis.seckill(["pause", "--all"]).at_terminal("n\n").code(1).stdout_has("(`other`, `sku-1`, `sku-2`)");
+    redis.seckill(["pause", "x*", "--yes"]).code(3).stderr_has("no preheated activity fits `x*`");
+    redis.seckill(["pause"]).code(2).stderr_has("usage: seckill pause [OPTIONS] ACTIVITY...|--all");
+    assert_eq!(said(&redis, SECKILL, "pause --all --dry-run", 0).len(), 3, "a dry run does not ask");
+    redis.assert_unchanged_since(&before);
+    redis.seckill(["pause", "sku-*"]).at_terminal("y\n").code(0);
+    let all = said(&redis, SECKILL, "pause --all --yes", 0);
+    assert_eq!(all, ["other ok paused", "sku-1 replayed paused", "sku-2 replayed paused"]);
+    assert_eq!(said(&redis, SECKILL, "resume sku-2 sku-* --yes", 0), ["sku-2 ok live", "sku-1 ok live"]);
+}
+
+#[test]
+fn several_activities_may_be_named_by_a_pattern_wherever_they_are_named() {
+    let redis = TestRedis::start();
+    for id in ["sku-1", "sku-2", "other"] {
+        json_call(&redis, SECKILL, &format!("preheat --id {id} --stock 5")).code(0);
+    }
+    for line in
+        ["reconcile sku-*", "expire sku-*", "ledger sku-*", "inspect sku-*", "ledger trim sku-* --before 1h --yes"]
+    {
+        let value = json_call(&redis, SECKILL, line).code(0).json();
+        let rows = value.get("activities").unwrap_or(&value);
+        let named: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["activity"].as_str().unwrap()).collect();
+        assert_eq!(named, ["sku-1", "sku-2"], "{line}");
+    }
+    json_call(&redis, SECKILL, "doctor sku-*").code(0);
+    json_call(&redis, SECKILL, "pause sku-* --yes").code(0);
+    let folder = tempfile::tempdir().unwrap();
+    let archive = json_call(&redis, SECKILL, &format!("archive sku-* --yes --to {}", folder.path().display()));
+    assert_eq!(archive.code(0).json().as_array().unwrap().len(), 2);
+    for line in ["reconcile x*", "expire x*", "ledger x*", "doctor x*", "archive x* --to /tmp"] {
+        json_call(&redis, SECKILL, line).code(3).stderr_has("no preheated activity fits");
+    }
+    json_call(&redis, SECKILL, "reconcile sku-* --total 5").code(2).stderr_has("`--total` is of one activity");
+}
+
+#[test]
 fn a_missing_activity_names_its_layout_and_a_lost_stock_its_way_out() {
     let redis = TestRedis::start();
     json_call(&redis, SKU, "preheat --id 1 --stock 5").code(0);

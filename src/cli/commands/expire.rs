@@ -10,6 +10,7 @@ use crate::cli::interrupt;
 use crate::cli::output::row;
 use crate::cli::output::{Output, Warnings};
 use crate::cli::shared::hints;
+use crate::cli::shared::selection;
 use crate::cli::shared::session::changing;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
@@ -32,7 +33,7 @@ seckill expire
 seckill expire --every 1s -o jsonl
 ")]
 pub struct ExpireArgs {
-    /// Activities whose holds expire [default: all preheated]
+    /// Activities whose holds expire, or patterns [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
     /// Do it again every DURATION, until Ctrl-C
@@ -134,8 +135,10 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                     }
                 }
             }
-            Err(error) if !is_transient(&error) => return Err(error.into()),
-            Err(error) => is_down = say_once(is_down, &error, |text| terminal.warn(text)),
+            Err(Error::Store(error)) if is_transient(&error) => {
+                is_down = say_once(is_down, &error, |text| terminal.warn(text));
+            }
+            Err(error) => return Err(error),
         }
         rows.flush()?;
         while began.elapsed() < every {
@@ -161,8 +164,8 @@ fn say_once(is_said: bool, error: &StoreError, warn: impl FnOnce(String)) -> boo
     true
 }
 
-fn chosen(args: &ExpireArgs, store: &mut Store) -> Result<Vec<ActivityId>, StoreError> {
-    if args.activities.is_empty() { store.preheated() } else { Ok(args.activities.clone()) }
+fn chosen(args: &ExpireArgs, store: &mut Store) -> Result<Vec<ActivityId>> {
+    if args.activities.is_empty() { Ok(store.preheated()?) } else { selection::resolve(&args.activities, store) }
 }
 
 /// Expires all that is overdue of an activity, call by call.

@@ -6,7 +6,9 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
 use crate::cli::output::row;
+use crate::cli::output::text::counted;
 use crate::cli::shared::hints;
+use crate::cli::shared::selection;
 use crate::cli::shared::session::changing;
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
@@ -17,8 +19,12 @@ use crate::store::Store;
 /// Purchases return `paused`; refunds and audits continue. A backend's plain script ignores this, unless the stock is
 /// withdrawn: an activity with `ledger: false`, which such a script sells, is `paused_here_only` (exit 3) without it.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "seckill pause [OPTIONS] ACTIVITY...|--all")]
 #[command(after_long_help = "
 seckill pause 1001 1002 --reason 'wrong price'
+# The emergency stop: after one question, or at once with --yes
+seckill pause 'sku-*'
+seckill pause --all --withdraw-stock --yes
 ")]
 pub struct PauseArgs {
     #[command(flatten)]
@@ -34,8 +40,10 @@ pub struct PauseArgs {
 ///
 /// A withdrawn stock returns, with what was refunded to it meanwhile.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "seckill resume [OPTIONS] ACTIVITY...|--all")]
 #[command(after_long_help = "
 seckill resume 1001 1002
+seckill resume --all
 ")]
 pub struct ResumeArgs {
     #[command(flatten)]
@@ -44,9 +52,12 @@ pub struct ResumeArgs {
 
 #[derive(Debug, clap::Args)]
 struct TargetArgs {
-    /// Activities to pause or resume
-    #[arg(required = true, value_name = "ACTIVITY")]
+    /// Activities to pause or resume, or patterns such as 'sku-*'
+    #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
     activities: Vec<ActivityId>,
+    /// All preheated activities
+    #[arg(long, conflicts_with = "activities")]
+    all: bool,
     #[command(flatten)]
     mutating: Mutating,
 }
@@ -76,10 +87,11 @@ pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<
 fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let dry_run = which.mutating.dry_run;
     store.require_replicas(which.mutating.wait_replicas);
-    let mut rows = Vec::with_capacity(which.activities.len());
+    let activities = chosen(which, to, store, out)?;
+    let mut rows = Vec::with_capacity(activities.len());
     let mut failed = None;
     let mut warnings = out.warnings();
-    for activity in &which.activities {
+    for activity in &activities {
         match store.set_paused(activity, to, which.mutating.reason.as_deref(), dry_run) {
             Ok(paused) => {
                 crate::cli::shared::outcome::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
@@ -101,10 +113,26 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
     if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {
         out.note("a backend's plain script ignores this; `--withdraw-stock` stops it too");
     }
-    let missing = which.activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
+    let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
     let refused = rows.iter().any(|row| !row.status.is_done());
     Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+/// The activities in the order of the arguments. Those that no argument names are changed after one question.
+fn chosen(which: &TargetArgs, to: Pause, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
+    let activities = if which.all { store.preheated()? } else { selection::resolve(&which.activities, store)? };
+    if activities.is_empty() {
+        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
+    }
+    let is_unnamed = which.all || which.activities.iter().any(selection::is_pattern);
+    if is_unnamed && !activities.is_empty() && !which.mutating.dry_run {
+        let verb = if to == Pause::Resume { "Resume" } else { "Pause" };
+        let named: Vec<&ActivityId> = activities.iter().collect();
+        let question = format!("{verb} {} on `{}`?", selection::in_words(&named), store.server_name());
+        out.confirm(&question, which.mutating.yes)?;
+    }
+    Ok(activities)
 }
 
 /// What a row has no room for.
@@ -136,7 +164,7 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
         out.hint(format!("`seckill pause {activity} --withdraw-stock` stops that too"));
     }
     if paused.moved > 0 {
-        let units = if paused.moved == 1 { "1 unit".to_owned() } else { format!("{} units", paused.moved) };
+        let units = counted(paused.moved, "unit");
         out.note(match (to, dry_run) {
             (Pause::Resume, false) => format!("{units} of `{activity}` returned to its stock"),
             (Pause::Resume, true) => format!("{units} of `{activity}` would return to its stock"),

@@ -85,6 +85,11 @@ impl Output {
         }
     }
 
+    /// Whether `--quiet` is given.
+    pub fn is_quiet(&self) -> bool {
+        !self.terminal.notes
+    }
+
     /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.
     pub fn set_dry_run(&mut self, is_dry: bool) {
         self.is_dry = is_dry;

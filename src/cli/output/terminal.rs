@@ -199,7 +199,7 @@ impl Terminal {
             return Ok(());
         }
         if !self.asks {
-            return Err(Failure::usage(format!("there is no terminal to ask on: {question}"))
+            return Err(Failure::usage(format!("needs confirmation, but stdin is no terminal: {question}"))
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
         let question = format!("{question} [y/N]");
@@ -213,8 +213,10 @@ impl Terminal {
     /// Asks for the name of a protected context. A yes that was given beforehand is for other questions.
     pub fn confirm_name(&self, name: &str, shown: &str) -> Result<(), Failure> {
         if !self.asks {
-            return Err(Failure::usage(format!("`{name}` is protected, and there is no terminal to ask on"))
-                .hint(format!("`--confirm {name}` answers for scripts; `--yes` alone does not")));
+            return Err(Failure::usage(format!(
+                "`{name}` is protected: its change needs confirmation, but stdin is no terminal"
+            ))
+            .hint(format!("`--confirm {name}` answers for scripts; `--yes` alone does not")));
         }
         let question = format!("{shown} is protected. Type `{name}` to change it:");
         let answer = ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;

@@ -145,9 +145,29 @@ pub fn bars(values: &[f64], full: f64, height: usize) -> Vec<String> {
     (0..height).rev().map(line).collect()
 }
 
+/// `1 call`, `2 calls`, `2 entries`.
+pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {}", plural(count, noun))
+}
+
+/// A noun after a number.
+pub fn plural(count: u64, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => noun.to_owned(),
+        (_, Some(stem)) if !noun.ends_with("ey") => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_noun_after_a_number_is_plural_but_after_one() {
+        assert_eq!([counted(1, "entry"), counted(2, "entry"), counted(0, "key")], ["1 entry", "2 entries", "0 keys"]);
+    }
 
     #[test]
     fn a_cut_text_fits_and_says_that_it_was_cut() {

@@ -24,7 +24,7 @@ fn only_what_is_over_and_proven_and_read_by_all_is_archived() {
         shop.call("pause 1").code(0);
 
         shop.redis.cmd(("HSET", layout.meta("1"), "holds", 2));
-        assert_eq!(refused(&shop, "2 units of `1` are held open"), "held", "{layout:?}");
+        assert_eq!(refused(&shop, "held open, neither sold nor free: 2 units of `1`"), "held", "{layout:?}");
         shop.redis.cmd(("HDEL", layout.meta("1"), "holds"));
 
         let ledger = layout.ledger("1");

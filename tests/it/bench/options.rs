@@ -14,7 +14,11 @@ fn the_server_must_be_named_and_loading_it_confirmed() {
         .stderr_has("a load test needs a server that is named")
         .stderr_has("--embedded");
     let question = "Load `unix://";
-    redis.seckill(["bench"]).code(2).stderr_has("there is no terminal to ask on: Load `unix://").stderr_has("--yes");
+    redis
+        .seckill(["bench"])
+        .code(2)
+        .stderr_has("needs confirmation, but stdin is no terminal: Load `unix://")
+        .stderr_has("--yes");
     redis.seckill(["bench"]).at_terminal("n\n").code(1).stdout_has(question).stdout_has("nothing was changed");
     redis.seckill(["bench", "--orders", "5"]).at_terminal("y\n").code(0).stdout_has("1  lua");
     seckill(["bench", "--embedded", "--orders", "5", "--clients", "2"]).code(0).stdout_has("1  lua");

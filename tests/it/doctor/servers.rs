@@ -77,7 +77,7 @@ fn a_server_that_evicts_keys_fails() {
     let fault = assert_row(&redis, "eviction", "fail", "keys are gone already");
     redis.config_set("maxmemory", "0");
     paste(&redis, text(&fault, "fix"));
-    let row = assert_row(&redis, "eviction", "warn", "keys were evicted since the server started");
+    let row = assert_row(&redis, "eviction", "warn", "evicted since the server started: ");
     assert_eq!(row["fix"], "seckill reconcile");
 }
 

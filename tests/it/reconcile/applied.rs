@@ -126,15 +126,11 @@ fn without_a_yes_nothing_is_repaired() {
         .code(7)
         .stdout_has("Dry run: nothing was changed")
         .stdout_has("repairs that would be applied\n")
-        .stderr_has("dry run: 1 of 1 repairs would be applied");
+        .stderr_has("dry run: 1 of 1 repair would be applied");
     let dry = redis.seckill(["reconcile", "--fix", "--dry-run", "-o", "json"]).code(7).json();
     assert_eq!((&dry["dry_run"], &dry["repairs"][0]["dry_run"]), (&json!(true), &json!(true)));
     redis.assert_unchanged_since(&before);
-    redis
-        .seckill(["reconcile", "--fix", "--yes"])
-        .code(0)
-        .stdout_has("repairs\n")
-        .stderr_has("1 of 1 repairs are in force");
+    redis.seckill(["reconcile", "--fix", "--yes"]).code(0).stdout_has("repairs\n").stderr_has("1 of 1 repair applied");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_reader_that_closes_the_pipe_changes_neither_repairs_nor_exit_code() {
             let redis = sale("seckill");
             redis.cmd(("DECRBY", STOCK, 5));
             let fix = || redis.seckill(["reconcile", "--fix", "--yes", "-o", format]).stdout_closed_after(bytes);
-            fix().code(0).stderr_has("1 of 1 repairs are in force").stderr_lacks("panic");
+            fix().code(0).stderr_has("1 of 1 repair applied").stderr_lacks("panic");
             assert_eq!(redis.int(STOCK), 47, "{format}");
             redis.cmd(("HSET", PARTICIPANTS, "x", "1e3"));
             fix().code(7);
@@ -194,7 +194,7 @@ fn repair_shows_the_plan_and_asks() {
     redis.seckill(["reconcile", "--plan"]).args([&plan]).code(7);
     let before = redis.dump_all();
     let repair = |format| redis.seckill(["repair", "-o", format]).args([&plan]);
-    repair("table").code(2).stdout_is("").stderr_has("there is no terminal to ask on").stderr_lacks("plan\n");
+    repair("table").code(2).stdout_is("").stderr_has("stdin is no terminal").stderr_lacks("plan\n");
     let shown = "1001      -     conservation  -         +5  planned";
     repair("json").at_terminal("n\n").code(1).stdout_has(shown).stdout_has("[y/N]");
     redis.assert_unchanged_since(&before);

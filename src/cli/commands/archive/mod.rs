@@ -22,6 +22,7 @@ use crate::cli::output::Output;
 use crate::cli::output::format::archive::ArchiveDirectory;
 use crate::cli::shared::hints;
 use crate::cli::shared::outcome::warn_of_corrupt;
+use crate::cli::shared::selection;
 use crate::cli::shared::session::changing;
 use crate::cli::shared::sharded::{expand, find};
 use crate::model::archive::{Digest, folder_name};
@@ -47,7 +48,7 @@ seckill archive 1001 1002 --to /backup/sales
 seckill preheat --restore /backup/sales/1001.seckill.1
 ")]
 pub struct ArchiveArgs {
-    /// Activities to archive
+    /// Activities to archive, or patterns such as 'sku-*'
     #[arg(required = true, value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
     /// Directory that gets a folder for each activity
@@ -61,8 +62,6 @@ pub struct ArchiveArgs {
 
 changing!(ArchiveArgs: mutating, activities);
 
-/// Activities that a question names; the others are counted.
-const MAX_NAMED: usize = 10;
 /// How often an activity is read again if somebody wrote to it meanwhile.
 const TRIES: usize = 3;
 
@@ -70,7 +69,7 @@ const TRIES: usize = 3;
 pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     store.require_replicas(args.mutating.wait_replicas);
     let mut seen = HashSet::new();
-    let named = expand(args.activities.clone(), store)?;
+    let named = expand(selection::resolve(&args.activities, store)?, store)?;
     let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
     let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new() };
     let dry_run = args.mutating.dry_run;
@@ -151,16 +150,9 @@ impl<'a> Run<'a> {
         if ready.is_empty() {
             return Ok(ready);
         }
-        let named: Vec<String> = ready.iter().take(MAX_NAMED).map(|activity| format!("`{activity}`")).collect();
-        let which = match ready.len() {
-            1 => named.concat(),
-            count if count > named.len() => {
-                format!("{count} activities ({} and {} more)", named.join(", "), count - named.len())
-            }
-            count => format!("{count} activities ({})", named.join(", ")),
-        };
         let question = format!(
-            "Archive {which} to `{}`, {buyers} buyer{} and {entries} ledger {}, and remove the keys from `{}`?",
+            "Archive {} to `{}`, {buyers} buyer{} and {entries} ledger {}, and remove the keys from `{}`?",
+            selection::in_words(&ready),
             self.args.to.display(),
             if buyers == 1 { "" } else { "s" },
             if entries == 1 { "entry" } else { "entries" },

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::admin::archive::Archivable;
 use crate::audit::result::Verdict;
 use crate::cli::output::Output;
+use crate::cli::output::text::counted;
 use crate::model::archive::Manifest;
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
@@ -22,7 +23,7 @@ pub enum Refused {
     /// Units are held open.
     Held(u64),
     /// A consumer group has not read and acknowledged everything.
-    ParseFailure(String),
+    UnreadGroup(String),
     /// A shard, this one or another of the activity, has open transfers.
     Lent(ActivityId),
     /// Its audit is no match.
@@ -42,7 +43,7 @@ impl Refused {
         if found.holds > 0 {
             return Some(Self::Held(found.holds));
         }
-        found.unread.clone().map(Self::ParseFailure)
+        found.unread.clone().map(Self::UnreadGroup)
     }
 
     /// The field `status`.
@@ -52,7 +53,7 @@ impl Refused {
             Self::Archived(_) => Status::Ended.name(),
             Self::NotOver(_) => "not_ended",
             Self::Held(_) => "held",
-            Self::ParseFailure(_) => "unread",
+            Self::UnreadGroup(_) => "unread",
             Self::Lent(_) => "in_transit",
             Self::Verdict(verdict) => verdict.name(),
             Self::Changed => "changed",
@@ -82,10 +83,10 @@ impl Refused {
                 ));
             }
             Self::Held(units) => {
-                out.warn(format!("{units} units of `{activity}` are held open: they are neither sold nor free"));
+                out.warn(format!("held open, neither sold nor free: {} of `{activity}`", counted(*units, "unit")));
                 out.hint(format!("`seckill expire {whole}` returns those whose time is over"));
             }
-            Self::ParseFailure(group) => {
+            Self::UnreadGroup(group) => {
                 out.warn(format!("the consumer group `{group}` has not read and acknowledged all of `{activity}`"));
                 out.hint(format!(
                     "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"

@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
 use crate::cli::commands::doctor::sale::whole_activities;
-use crate::cli::commands::doctor::units::{counted, duration};
+use crate::cli::commands::doctor::units::duration;
 use crate::cli::error::Result;
+use crate::cli::output::text::counted;
 use crate::error::StoreError;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
@@ -78,7 +79,7 @@ fn unexplained(stock: Option<u64>, entries: &[Entry]) -> Vec<i64> {
 fn looked_at(entries: &[Vec<Entry>], most: usize) -> String {
     let cut = entries.iter().filter(|entries| entries.len() >= most).filter_map(|entries| entries.last());
     match cut.map(|first| first.id.at()).max() {
-        None => format!("all {}", counted(entries.iter().map(Vec::len).sum(), "entry")),
+        None => format!("all {}", counted(entries.iter().map(Vec::len).sum::<usize>(), "entry")),
         Some(since) if entries.len() == 1 => format!("the last {}, since {since}", counted(most, "entry")),
         Some(since) => format!("the last {} of each, since {since}", counted(most, "entry")),
     }

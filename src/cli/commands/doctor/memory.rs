@@ -4,6 +4,7 @@ use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::commands::doctor::units::bytes;
+use crate::cli::output::text::counted;
 use crate::read::health::{Info, Reading};
 
 /// Whether the server deletes keys when memory is full.
@@ -18,7 +19,10 @@ pub fn eviction(reading: &Reading, fixes: &Fixes) -> Finding {
         return match evicted {
             0 => Finding::ok("noeviction"),
             _ => Finding::warn(
-                format!("noeviction, but {evicted} keys were evicted since the server started: audit what is left"),
+                format!(
+                    "noeviction, but evicted since the server started: {}; audit what is left",
+                    counted(evicted, "key")
+                ),
                 "seckill reconcile",
             ),
         };

@@ -17,6 +17,7 @@ use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Format;
+use crate::cli::shared::selection;
 use crate::cli::shared::session::Session;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
@@ -39,7 +40,7 @@ seckill doctor 1001 1002
 seckill doctor -q -o jsonl
 ")]
 pub struct DoctorArgs {
-    /// Activities to check [default: all preheated]
+    /// Activities to check, or patterns [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
     activities: Vec<ActivityId>,
 }
@@ -113,7 +114,7 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
 
 /// The checks of the activities.
 fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
-    let mut activities = args.activities.clone();
+    let mut activities = selection::resolve(&args.activities, store)?;
     if activities.is_empty() {
         activities = match store.preheated() {
             Ok(activities) => activities,

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
-use crate::cli::commands::doctor::units::{bytes, counted, duration};
+use crate::cli::commands::doctor::units::{bytes, duration};
+use crate::cli::output::text::counted;
 use crate::read::health::{Reading, ReplicaInfo, Role, Slots};
 
 /// Seconds without a word from a replica, after which the server itself no longer counts it.

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
-use crate::cli::commands::doctor::units::{counted, duration};
+use crate::cli::commands::doctor::units::duration;
 use crate::cli::error::Result;
+use crate::cli::output::text::counted;
 use crate::error::StoreError;
 use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::activity::{Snapshot, State};
@@ -76,7 +77,7 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         });
     }
     if let Some(units @ ..=-1) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
-        let found = format!("its shards have {} units more than its total", units.unsigned_abs());
+        let found = format!("its shards have {} more than its total", counted(units.unsigned_abs(), "unit"));
         return Some(Finding::fail(found, fixes.seckill("reconcile", activity, "")));
     }
     match (snapshot.status, &snapshot.meta) {

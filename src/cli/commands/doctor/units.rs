@@ -37,15 +37,6 @@ pub fn duration(duration: Duration) -> String {
     words.join(" ")
 }
 
-/// `1 call`, `2 calls`.
-pub fn counted(count: usize, what: &str) -> String {
-    match (count, what.strip_suffix('y')) {
-        (1, _) => format!("1 {what}"),
-        (_, Some(stem)) if !what.ends_with("ey") => format!("{count} {stem}ies"),
-        _ => format!("{count} {what}s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +50,5 @@ mod tests {
             [of(0), of(7), of(12), of(1000), of(61_000), of(93_784_000)],
             ["0.0 ms", "7.0 ms", "12 ms", "1s", "1m 1s", "1d 2h"]
         );
-        assert_eq!([counted(1, "entry"), counted(2, "entry"), counted(0, "key")], ["1 entry", "2 entries", "0 keys"]);
     }
 }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::output::Warnings;
+use crate::cli::output::text::counted;
 use crate::model::activity::State;
 use crate::model::number::whole;
 
@@ -24,9 +25,9 @@ impl AlertBelow {
         "expected a number of units from 1, such as 100, or a percentage of the total up to 100%, such as 10%";
 
     /// Whether an activity has fewer units left; `None` if that cannot be known: its stock is gone, or nobody knows its
-    /// total. One that ended or is archived is never marked: nobody can buy it any more.
+    /// total. One that is sold out, ended or archived is never marked: a sale that sells out is a success.
     pub fn marks(self, row: &ActivityRow) -> Option<bool> {
-        if [State::Ended, State::Archived].iter().any(|state| row.state == state.name()) {
+        if [State::SoldOut, State::Ended, State::Archived].iter().any(|state| row.state == state.name()) {
             return Some(false);
         }
         let stock = row.stock?;
@@ -71,8 +72,11 @@ pub fn mark(rows: &mut [&mut ActivityRow], below: AlertBelow, warnings: &mut War
         any |= row.alert == Some(true);
         match (row.alert, row.stock) {
             (Some(true), Some(stock)) => {
-                let total = row.total.map(|total| format!(" of {total}")).unwrap_or_default();
-                warnings.warn(format!("`{}` has {stock}{total} units left, below {below}", row.name()));
+                let left = match row.total {
+                    Some(total) => format!("{stock} of {}", counted(total, "unit")),
+                    None => counted(stock, "unit"),
+                };
+                warnings.warn(format!("`{}` has {left} left, below {below}", row.name()));
             }
             (None, Some(_)) => warnings.warn(format!(
                 "`{}`: no total is known, so nobody can say whether its stock is below {below}",

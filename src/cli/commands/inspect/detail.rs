@@ -7,6 +7,7 @@ use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::error::{Error, Result};
 use crate::cli::output::Warnings;
 use crate::cli::output::row;
+use crate::cli::output::text::counted;
 use crate::model::activity::Snapshot;
 use crate::model::activity::rules::PackedRules;
 use crate::model::activity::shard_plan::ShardPlan;
@@ -109,8 +110,8 @@ fn warn_of_shards(warnings: &mut Warnings, snapshot: &Snapshot) {
     }
     if let Some(units @ ..=-1) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
         warnings.warn(format!(
-            "the shards of `{activity}` have {} units more than its total: `seckill reconcile {activity}` says why",
-            units.unsigned_abs()
+            "the shards of `{activity}` have {} more than its total: `seckill reconcile {activity}` says why",
+            counted(units.unsigned_abs(), "unit")
         ));
     }
 }

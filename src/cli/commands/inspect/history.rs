@@ -1,11 +1,11 @@
 //! `inspect --user U --why` without an activity: all that a user did, activity by activity.
 
 use crate::cli::commands::inspect::entries::{last, may_name, needle};
-use crate::cli::commands::inspect::why::units;
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
+use crate::cli::output::text::counted;
 use crate::cli::shared::hints;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
@@ -45,7 +45,7 @@ pub fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
             let held = match store.carried(home, checkpoint, user.as_str().as_bytes())? {
                 TrimmedUnits::Units(0) if checkpoint.removed == 0 => None,
                 TrimmedUnits::Units(held) => {
-                    Some(format!("`{user}` held {} by then", units(u64::try_from(held).unwrap_or_default())))
+                    Some(format!("`{user}` held {} by then", counted(u64::try_from(held).unwrap_or_default(), "unit")))
                 }
                 TrimmedUnits::Unknown => Some(format!("`{user}` held units whose number nobody recorded")),
                 TrimmedUnits::Damaged => Some(format!("what they say of `{user}` is gone")),

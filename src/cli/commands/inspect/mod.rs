@@ -15,13 +15,14 @@ mod why;
 use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
-use crate::cli::commands::inspect::selection::{ActivitySelector, Selection, SortBy, is_pattern};
+use crate::cli::commands::inspect::selection::{Selection, SortBy};
 use crate::cli::commands::inspect::watch::WatchArgs;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
+use crate::cli::shared::selection::{ActivitySelector, is_pattern};
 use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::between;
@@ -129,8 +130,8 @@ pub struct InspectArgs {
     selection: Selection,
     /// Mark stocks below N units, or P% of the total
     ///
-    /// A marked row is exit 3, for cron. Activities that ended are not marked, nor, with P%, one whose total nobody knows. With
-    /// --watch the mark is all.
+    /// A marked row is exit 3, for cron; with -q marked rows alone are printed. An activity that sold out is a success, and not
+    /// marked, nor is one that ended, nor, with P%, one whose total nobody knows. With --watch the mark is all.
     #[arg(long, value_name = "N|P%", conflicts_with_all = ["user", "all"])]
     alert_below: Option<AlertBelow>,
     #[command(flatten)]
@@ -228,7 +229,10 @@ fn list(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &
     if args.alert_below.is_some() {
         out.choose(&["alert"]);
     }
-    out.array(&rows)?;
+    // With `-q` there may be nothing to print, which a table would say in words.
+    if !rows.is_empty() || out.format() != Format::Table {
+        out.array(&rows)?;
+    }
     Ok(exit)
 }
 
@@ -262,6 +266,9 @@ fn shown(
         let mut rows: Vec<&mut ActivityRow> = details.iter_mut().map(|detail| &mut detail.activity).collect();
         is_sound &= !alert::mark(&mut rows, below, &mut warnings);
         warnings.end();
+        if out.is_quiet() {
+            details.retain(|detail| detail.activity.alert == Some(true));
+        }
     }
     Ok((details, exit(is_sound)))
 }

@@ -8,6 +8,7 @@ use crate::cli::commands::inspect::missing;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::row;
+use crate::cli::output::text::counted;
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
 use crate::model::activity::rules::StoredState;
@@ -117,7 +118,7 @@ pub fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Ou
 fn people(why: &Why, activity: &ActivityId, user: &UserId, out: &mut Output) -> Result<()> {
     out.line(&match (why.row.status, why.row.can_buy) {
         (Status::Ok, 1) => format!("`{user}` can buy 1 unit of `{activity}` now."),
-        (Status::Ok, units) => format!("`{user}` can buy up to {units} units of `{activity}` now."),
+        (Status::Ok, units) => format!("`{user}` can buy up to {} of `{activity}` now.", counted(units, "unit")),
         (status, _) => format!("`{user}` cannot buy `{activity}`: {status}."),
     })?;
     for sentence in &why.because {
@@ -173,7 +174,7 @@ impl Question<'_> {
                 match self.held {
                     Some(Bought::Units(held)) if held >= limit && !self.kind.records_once() => refusals.push((
                         Status::LimitExceeded,
-                        format!("The limit is {} for a user, and `{user}` holds {held}.", units(limit)),
+                        format!("The limit is {} for a user, and `{user}` holds {held}.", counted(limit, "unit")),
                     )),
                     _ => {}
                 }
@@ -228,36 +229,36 @@ impl Question<'_> {
         if let (Some(stock @ 1..), total) = (snapshot.stock, snapshot.meta.as_ref().map(|meta| meta.total)) {
             let verb = if stock == 1 { "is" } else { "are" };
             let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
-            facts.push(format!("{}{of} {verb} left.", units(stock)));
+            facts.push(format!("{}{of} {verb} left.", counted(stock, "unit")));
         }
         let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
         match (self.held, limit, self.kind.records_once()) {
             (Some(Bought::Units(held)), Some(limit), false) if held < limit => {
-                facts.push(format!("`{user}` holds {}; the limit is {limit}.", units(held)));
+                facts.push(format!("`{user}` holds {}; the limit is {limit}.", counted(held, "unit")));
             }
             (Some(Bought::Units(held)), None, false) => {
                 let whose =
                     if snapshot.meta.is_some() { "there is no limit" } else { "another system knows the limit" };
-                facts.push(format!("`{user}` holds {}; {whose}.", units(held)));
+                facts.push(format!("`{user}` holds {}; {whose}.", counted(held, "unit")));
             }
             (Some(Bought::Units(0)), _, true) => facts.push(format!("`{user}` bought nothing; one order is allowed.")),
             _ => {}
         }
         if let Some(meta) = &snapshot.meta {
             if let Some(moving @ 1..) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
-                facts.push(format!("{} more are in transit between shards.", units(moving.unsigned_abs())));
+                facts.push(format!("{} more in transit between shards.", counted(moving.unsigned_abs(), "unit")));
             }
             if let Some(withdrawn @ 1..) = meta.withdrawn {
                 facts.push(format!(
                     "{} of the stock are withdrawn: `seckill resume {id}` returns them.",
-                    units(withdrawn)
+                    counted(withdrawn, "unit")
                 ));
             }
             if let (Some(checkpoint), Some(carried)) = (&meta.checkpoint, entries.carried) {
                 let upto = checkpoint.upto.at().to_second();
                 let held = match carried {
                     TrimmedUnits::Units(held) => {
-                        format!("held {} by then", units(u64::try_from(held).unwrap_or_default()))
+                        format!("held {} by then", counted(u64::try_from(held).unwrap_or_default(), "unit"))
                     }
                     TrimmedUnits::Unknown => "held units whose number nobody recorded".to_owned(),
                     TrimmedUnits::Damaged => "is not found in what they left".to_owned(),
@@ -308,8 +309,4 @@ impl Question<'_> {
             _ => stock,
         }
     }
-}
-
-pub(crate) fn units(count: u64) -> String {
-    if count == 1 { "1 unit".to_owned() } else { format!("{count} units") }
 }

@@ -70,7 +70,7 @@ enum LedgerCommand {
 
 #[derive(Debug, clap::Args)]
 struct ShowArgs {
-    /// Activities to show
+    /// Activities to show, or patterns such as 'sku-*'
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
     activities: Vec<ActivityId>,
     /// Show all preheated activities

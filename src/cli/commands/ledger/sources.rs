@@ -8,6 +8,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::cli::shared::hints;
+use crate::cli::shared::selection;
 use crate::cli::shared::sharded::expand;
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
@@ -44,7 +45,8 @@ impl Sources {
     /// Any of the store's; the only activity that was named is not there.
     pub fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
         let mut seen = HashSet::new();
-        let mut activities: Vec<ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).cloned().collect();
+        let mut activities = selection::resolve(named, store)?;
+        activities.retain(|activity| seen.insert(activity.clone()));
         let listed = named.is_empty().then(Instant::now);
         if named.is_empty() {
             activities = store.preheated()?;

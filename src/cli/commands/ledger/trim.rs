@@ -9,6 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::row;
 use crate::cli::output::{Cell, Output, Tone};
 use crate::cli::shared::outcome::warn_of_corrupt;
+use crate::cli::shared::selection;
 use crate::cli::shared::session::changing;
 use crate::cli::shared::sharded::expand;
 use crate::model::id::ActivityId;
@@ -34,7 +35,7 @@ seckill ledger trim 1001 --before 2026-11-12
 seckill ledger trim --all --before 7d
 ")]
 pub struct TrimArgs {
-    /// Activities whose ledgers to trim
+    /// Activities whose ledgers to trim, or patterns such as 'sku-*'
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
     activities: Vec<ActivityId>,
     /// Trim the ledgers of all preheated activities
@@ -67,9 +68,6 @@ const OK: &str = "ok";
 /// A consumer group still needs what should go.
 const UNREAD: &str = "unread";
 
-/// Activities that a question names; the others are counted.
-const MAX_NAMED: usize = 10;
-
 /// What is to be done to one ledger.
 struct Planned<'a> {
     activity: &'a ActivityId,
@@ -100,7 +98,7 @@ impl<'a> Planned<'a> {
 /// Trims.
 pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     store.require_replicas(args.mutating.wait_replicas);
-    let named = if args.all { store.preheated()? } else { args.activities.clone() };
+    let named = if args.all { store.preheated()? } else { selection::resolve(&args.activities, store)? };
     let named = expand(named, store)?;
     let mut seen = HashSet::new();
     let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
@@ -245,16 +243,9 @@ fn question(work: &[&Planned<'_>], before: Millis) -> String {
         };
     }
     let entries: u64 = work.iter().filter_map(|planned| planned.counts).map(|(entries, _)| entries).sum();
-    let named: Vec<String> = work.iter().take(MAX_NAMED).map(|planned| format!("`{}`", planned.activity)).collect();
-    let more = match work.len() - named.len() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!(
-        "Remove {entries} ledger entries of {} activities ({}{more}), older than {before}, for good?",
-        work.len(),
-        named.join(", ")
-    )
+    let activities: Vec<&ActivityId> = work.iter().map(|planned| planned.activity).collect();
+    let which = selection::in_words(&activities);
+    format!("Remove {entries} ledger entries of {which}, older than {before}, for good?")
 }
 
 fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {

@@ -79,7 +79,7 @@ impl FixArgs {
     /// the night on which something differs.
     pub fn check(&self, out: &Output) -> Result<(), Failure> {
         if self.fix && !self.yes && !self.dry_run && !out.terminal().asks {
-            return Err(Failure::usage("`--fix` asks before it repairs, and there is no terminal to ask on")
+            return Err(Failure::usage("`--fix` needs confirmation, but stdin is no terminal")
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
         Ok(())

@@ -19,6 +19,7 @@ use crate::audit::result::{Audit, Verdict};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::records::Sharded;
+use crate::cli::output::text::counted;
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
@@ -59,7 +60,7 @@ seckill reconcile 1001 --fix --dry-run
 seckill reconcile 1001 --fix
 ")]
 pub struct ReconcileArgs {
-    /// Activities to audit [default: all preheated]
+    /// Activities to audit, or patterns [default: all preheated]
     ///
     /// By default also those that the order records name; with a fixture, the fixture's.
     #[arg(value_name = "ACTIVITY")]
@@ -152,6 +153,7 @@ fn audited(
     store: &mut Store,
     out: &Output,
 ) -> Result<(Vec<Audit>, LeftOut)> {
+    let wanted = AuditTarget::matching(wanted, args, store)?;
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
     let sharded = wanted::of(&named, store)?;
     if args.orders.is_given() && store.layout() == Layout::Cluster {
@@ -204,12 +206,8 @@ fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut
     if args.activities.is_empty() && args.fixture.is_none() {
         audits.retain(|audit| !archived.contains(&audit.activity));
         let count = archived.len();
-        let what = if count == 1 {
-            "1 activity is archived and".to_owned()
-        } else {
-            format!("{count} activities are archived and")
-        };
-        out.note(format!("{what} left out"));
+        let are = if count == 1 { "is" } else { "are" };
+        out.note(format!("{} {are} archived and left out", counted(count, "activity")));
     } else {
         for activity in archived {
             out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back to be audited"));
@@ -301,8 +299,8 @@ fn finish(
     let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len() + audit.plan.transfers.len()).sum();
     out.note(match (wanted, fix.dry_run) {
         (0, _) => "there is nothing to repair".to_owned(),
-        (_, true) => format!("dry run: {done} of {wanted} repairs would be applied"),
-        (_, false) => format!("{done} of {wanted} repairs are in force"),
+        (_, true) => format!("dry run: {done} of {} would be applied", counted(wanted, "repair")),
+        (_, false) => format!("{done} of {} applied", counted(wanted, "repair")),
     });
     match error {
         Some(error) => Err(error),

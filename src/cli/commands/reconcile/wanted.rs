@@ -13,6 +13,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::records::Sharded;
 use crate::cli::input::yaml::fixture;
+use crate::cli::shared::selection::{self, ActivitySelector};
 use crate::cli::shared::sharded::find;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
@@ -31,9 +32,7 @@ impl AuditTarget {
     /// given.
     pub fn of(args: &ReconcileArgs) -> Result<(Vec<Self>, Option<Layout>)> {
         if args.total.is_some() && args.activities.len() != 1 {
-            return Err(Failure::usage("`--total` is of one activity: name it")
-                .hint("`seckill reconcile ACTIVITY --total N`")
-                .into());
+            return Err(total_of_several().into());
         }
         match &args.fixture {
             Some(file) => Self::of_fixture(file, args),
@@ -48,21 +47,38 @@ impl AuditTarget {
     /// The activities of a fixture with their totals; of them only those that are named, if any are.
     fn of_fixture(file: &str, args: &ReconcileArgs) -> Result<(Vec<Self>, Option<Layout>)> {
         let fixture = fixture::read(file)?;
+        let ids: Vec<ActivityId> = fixture.activities.iter().map(|plan| plan.id.clone()).collect();
         for named in &args.activities {
-            if !fixture.activities.iter().any(|plan| plan.id == *named) {
+            if !selection::matches_any(named, &ids)? {
                 return Err(Failure::usage(format!("`{file}` has no activity `{named}`")).into());
             }
         }
+        let selected = ActivitySelector::new(&args.activities)?.among(&ids);
         let wanted: Vec<Self> = fixture
             .activities
             .into_iter()
-            .filter(|plan| args.activities.is_empty() || args.activities.contains(&plan.id))
+            .filter(|plan| selected.contains(&plan.id))
             .map(|plan| Self { activity: plan.id, total: args.total.or(Some(plan.total)) })
             .collect();
         if wanted.is_empty() {
             return Err(Failure::usage(format!("`{file}` has no activities")).into());
         }
         Ok((wanted, fixture.layout))
+    }
+
+    /// The same with the preheated activities that match a pattern of the command line in its place.
+    ///
+    /// # Errors
+    /// A pattern that cannot be read, or that no preheated activity matches; a total of several activities.
+    pub fn matching(wanted: Vec<Self>, args: &ReconcileArgs, store: &mut Store) -> Result<Vec<Self>> {
+        if args.fixture.is_some() || !args.activities.iter().any(selection::is_pattern) {
+            return Ok(wanted);
+        }
+        let found = selection::resolve(&args.activities, store)?;
+        if args.total.is_some() && found.len() != 1 {
+            return Err(total_of_several().into());
+        }
+        Ok(found.into_iter().map(|activity| Self { activity, total: args.total }).collect())
     }
 
     /// All activities that were preheated, and then those that only the order records name.
@@ -89,6 +105,10 @@ impl AuditTarget {
         }
         Ok(activities.into_iter().map(|activity| Self { activity, total: None }).collect())
     }
+}
+
+fn total_of_several() -> Failure {
+    Failure::usage("`--total` is of one activity: name it").hint("`seckill reconcile ACTIVITY --total N`")
 }
 
 fn nothing_to_audit(store: &mut Store) -> Failure {

@@ -2,6 +2,7 @@
 
 use indicatif::HumanCount;
 
+use crate::cli::output::text::plural;
 use crate::model::time::Millis;
 
 /// `12,345`.
@@ -15,7 +16,7 @@ pub fn units(number: u64) -> String {
 }
 
 pub fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+    format!("{} {}", count(number), plural(number, noun))
 }
 
 /// A share that reads 100% only if it is, and 0% only if it is nothing.

@@ -12,7 +12,7 @@ mod show;
 use std::time::{Duration, Instant};
 
 use crate::cli::commands::inspect::alert::AlertBelow;
-use crate::cli::commands::inspect::selection::{ActivitySelector, Selection};
+use crate::cli::commands::inspect::selection::Selection;
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::reader::{Reader, Update, Updates};
 use crate::cli::commands::inspect::watch::row::WatchRow;
@@ -22,6 +22,7 @@ use crate::cli::failure::Exit;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Screen, restore_screen};
 use crate::cli::shared::hints;
+use crate::cli::shared::selection::ActivitySelector;
 use crate::model::number::between;
 use crate::store::Store;
 

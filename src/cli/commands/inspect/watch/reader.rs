@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::inspect::selection::ActivitySelector;
 use crate::cli::error::Result;
+use crate::cli::shared::selection::ActivitySelector;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::read::stats::ServerInfo;
