@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use seckill::audit::judgement::judge;
-use seckill::audit::plan::MissingOrders;
-use seckill::audit::result::Verdict;
-use seckill::error::{Recovery, StoreError};
-use seckill::model::activity::{Plan, Preheat};
-use seckill::model::id::{RequestId, StoredUser, UserId};
-use seckill::model::layout::Layout;
-use seckill::model::number::{Limit, Quantity, Units};
-use seckill::model::order::{Order, Refund, RefundOf};
-use seckill::model::status::Status;
-use seckill::redis::connect::Target;
-use seckill::store::Store;
+use seckill::Layout;
+use seckill::MissingOrders;
+use seckill::Status;
+use seckill::Store;
+use seckill::Target;
+use seckill::Verdict;
+use seckill::judge;
+use seckill::{Limit, Quantity, Units};
+use seckill::{Order, Refund, RefundOf};
+use seckill::{Plan, Preheat};
+use seckill::{Recovery, StoreError};
+use seckill::{RequestId, StoredUser, UserId};
 
 fn main() -> Result<()> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());

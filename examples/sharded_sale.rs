@@ -13,7 +13,7 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail};
 
-use seckill::model::shards::Shards;
+use seckill::internals::Shards;
 
 /// Orders that arrive during one round trip: a busy sale, of about 10,000 orders a second.
 const ORDERS_A_ROUND_TRIP: usize = 5;

@@ -6,13 +6,7 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use seckill::model::id::{RequestId, UserId};
-//! use seckill::model::layout::Layout;
-//! use seckill::model::number::Quantity;
-//! use seckill::model::order::Order;
-//! use seckill::model::status::Status;
-//! use seckill::redis::connect::Target;
-//! use seckill::store::Store;
+//! use seckill::{Layout, Order, Quantity, RequestId, Status, Store, Target, UserId};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let target = Target::new("redis://127.0.0.1:6379", "the configuration", Duration::from_secs(5))?;
@@ -33,31 +27,63 @@
 //! # }
 //! ```
 //!
-//! - [`model`]: values and rules. It knows no server.
-//! - [`store`]: one [`Store`](store::Store) is one connection to one server, made with the first call. It is not shared
-//!   between threads: give each thread its own. A call waits at most three times the timeout of its
-//!   [`Target`](redis::connect::Target).
+//! One [`Store`] is one connection to one server, made with the first call. It is not shared between threads: give each
+//! thread its own. A call waits at most three times the timeout of its [`Target`].
 //!
 //! **Units** are whole numbers up to 2^53 - 1, which Lua holds exactly. **Times** are Unix milliseconds by the server's
-//! clock. **Answers** such as "sold out" are a [`Status`](model::status::Status). A
-//! [`StoreError`](error::StoreError) means that there is no answer. After
-//! [`StoreError::Unknown`](error::StoreError::Unknown) the write may have happened: its field `recovery` says how to find
+//! clock. **Answers** such as "sold out" are a [`Status`]. A
+//! [`StoreError`] means that there is no answer. After
+//! [`StoreError::Unknown`] the write may have happened: its field `recovery` says how to find
 //! out. Every order carries a request id, so sending it again is always safe.
 
 // Clocks, sockets and randomness are the `System`'s alone, and no order of a hash map reaches the wire.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::iter_over_hash_type))]
+// Backends see what is re-exported here; everything else is of the crate alone.
+#![cfg_attr(not(test), warn(unreachable_pub))]
 
-pub mod admin;
-pub mod audit;
-pub mod bench;
+mod admin;
+mod audit;
+mod bench;
 #[doc(hidden)]
 pub mod cli;
-pub mod error;
-pub mod model;
-pub mod read;
-pub mod redis;
-pub mod report;
-pub mod script;
-pub mod sell;
-pub mod shards;
-pub mod store;
+mod error;
+mod model;
+mod read;
+mod redis;
+mod report;
+mod script;
+mod sell;
+mod shards;
+mod store;
+
+pub use crate::audit::class::Class;
+pub use crate::audit::judgement::judge;
+pub use crate::audit::plan::MissingOrders;
+pub use crate::audit::result::{Audit, Difference, Verdict};
+pub use crate::error::{Recovery, StoreError};
+pub use crate::model::activity::{Plan, Preheat};
+pub use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+pub use crate::model::layout::{Kind, Layout};
+pub use crate::model::number::{Limit, Quantity, Units};
+pub use crate::model::order::{Order, Refund, RefundOf};
+pub use crate::model::status::Status;
+pub use crate::model::time::Millis;
+pub use crate::redis::connect::Target;
+pub use crate::store::Store;
+
+/// What the tests of this repository look at beside what backends use: it may change at any time.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::audit::judgement::sharded::judge_shards;
+    pub use crate::audit::ledger_state::Compared;
+    pub use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
+    pub use crate::audit::plan::repair::Repair;
+    pub use crate::model::id::interner::Interner;
+    pub use crate::model::ledger::{EntryId, Op};
+    pub use crate::model::shards::Shards;
+    pub use crate::model::status::call_code;
+    pub use crate::read::stats::info::{Info, Role, Section};
+    pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
+    pub use crate::script::keys::Keys;
+    pub use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
+}

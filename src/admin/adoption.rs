@@ -5,7 +5,7 @@ use crate::model::number::MAX_UNITS;
 
 /// What was found of an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     /// How it records who bought.
     pub kind: Kind,
     /// Units for sale, withdrawn ones included; `None` if the stock key is gone.
@@ -33,7 +33,7 @@ pub struct Adopted {
 
 /// Why it cannot be taken over as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unadoptable {
+pub(crate) enum Unadoptable {
     /// Only the operator can know the total: what was sold is recorded nowhere.
     TotalNeeded,
     /// Units were sold, and nobody holds any.
@@ -49,7 +49,7 @@ impl Found {
     ///
     /// # Errors
     /// Why not.
-    pub fn adopted(&self) -> Result<Adopted, Unadoptable> {
+    pub(crate) fn adopted(&self) -> Result<Adopted, Unadoptable> {
         let known = self.units.unwrap_or(0).saturating_add(self.held);
         if known > MAX_UNITS {
             return Err(Unadoptable::OtherTotal(known));

@@ -1,16 +1,16 @@
 //! What an operator does to an activity: preheat, adopt, pause, archive, restore, trim.
 
-pub mod activities;
+pub(crate) mod activities;
 #[doc(hidden)]
-pub mod adopt;
+pub(crate) mod adopt;
 #[doc(hidden)]
-pub mod adoption;
+pub(crate) mod adoption;
 #[doc(hidden)]
-pub mod archive;
+pub(crate) mod archive;
 pub(crate) mod parent;
 pub(crate) mod pause_sharded;
 pub(crate) mod preheat;
 pub(crate) mod preheat_sharded;
 #[doc(hidden)]
-pub mod restore;
-pub mod trim;
+pub(crate) mod restore;
+pub(crate) mod trim;

@@ -52,7 +52,7 @@ impl Says {
 
 impl Parent {
     /// A parent that says this.
-    pub fn of(says: &Says) -> Self {
+    pub(crate) fn of(says: &Says) -> Self {
         Self { texts: says.texts(), ..Self::default() }
     }
 
@@ -61,17 +61,17 @@ impl Parent {
     }
 
     /// Whether nothing of the activity is there.
-    pub fn is_absent(&self) -> bool {
+    pub(crate) fn is_absent(&self) -> bool {
         self.others == 0 && self.corrupt.is_none() && self.texts.iter().all(Option::is_none)
     }
 
     /// Whether it is a parent, be it half made; else there is no activity, or one without shards.
-    pub fn is_parent(&self) -> bool {
+    pub(crate) fn is_parent(&self) -> bool {
         self.texts[2].is_some() || self.texts[3].is_some()
     }
 
     /// The epoch of its rules, even if the rest of them is damaged.
-    pub fn epoch(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         let epoch = self.text(0).and_then(|rules| crate::model::number::whole(rules.split(' ').nth(2)?));
         epoch.unwrap_or_default()
     }
@@ -80,7 +80,7 @@ impl Parent {
     ///
     /// # Errors
     /// Which field of the meta cannot be read.
-    pub fn says(&self, meta: &str) -> Result<Says, Corrupt> {
+    pub(crate) fn says(&self, meta: &str) -> Result<Says, Corrupt> {
         let unreadable = |nth: usize, field: &str| {
             let value = self.text(nth).unwrap_or_default();
             let what = format!("holds `{}` as `{field}`, which no preheat writes", value.escape_debug());

@@ -4,13 +4,13 @@
 //! `apply` sends the repairs. All between `read` and `apply` is pure.
 
 pub(crate) mod apply;
-pub mod class;
-pub mod evidence;
-pub mod judgement;
+pub(crate) mod class;
+pub(crate) mod evidence;
+pub(crate) mod judgement;
 #[doc(hidden)]
-pub mod ledger_state;
-pub mod plan;
+pub(crate) mod ledger_state;
+pub(crate) mod plan;
 pub(crate) mod read;
-pub mod result;
+pub(crate) mod result;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// Activities that exist only for a load test: their ids begin with a prefix that nobody else has.
 #[derive(Debug, Clone, Default)]
-pub struct BenchActivities {
+pub(crate) struct BenchActivities {
     /// All of them.
     pub activities: Vec<ActivityId>,
 }
@@ -35,7 +35,7 @@ pub struct ReadBack {
 impl BenchActivities {
     /// Ids for baskets of `items` activities; on a cluster those of a basket are in one slot, and each of `primaries` serves
     /// a basket.
-    pub fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>, StoreError> {
+    pub(crate) fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>, StoreError> {
         let Some(primaries) = store.primary_count()? else {
             let ids = (1..=items).map(|number| ActivityId::validated(format!("{prefix}-{number}").as_bytes()));
             return Ok(vec![ids.collect()]);
@@ -62,7 +62,7 @@ impl BenchActivities {
     ///
     /// # Errors
     /// It exists already, or any other [`StoreError`].
-    pub fn make(
+    pub(crate) fn make(
         &mut self,
         store: &mut Store,
         id: &ActivityId,
@@ -97,7 +97,7 @@ impl BenchActivities {
     ///
     /// # Errors
     /// Any of [`StoreError`]; what could not be removed is still listed.
-    pub fn remove(&mut self, store: &mut Store) -> Result<(), StoreError> {
+    pub(crate) fn remove(&mut self, store: &mut Store) -> Result<(), StoreError> {
         while let Some(id) = self.activities.last() {
             for key in keys_of(store, id) {
                 store.servers.command(&key, redis::cmd("UNLINK").arg(&key))?;
@@ -110,7 +110,7 @@ impl BenchActivities {
     }
 
     /// Commands that remove what is left.
-    pub fn commands(&self, store: &Store) -> Vec<String> {
+    pub(crate) fn commands(&self, store: &Store) -> Vec<String> {
         let unlink = |id: &ActivityId| {
             // One each: on a cluster `redis-cli -c` follows it.
             keys_of(store, id).into_iter().map(|key| format!("UNLINK {key}")).collect::<Vec<_>>()

@@ -31,11 +31,11 @@ use crate::script::keys::Keys;
 use crate::sell::multi_orders::spread;
 use crate::store::Store;
 
-pub use crate::bench::made::{BenchActivities, ReadBack};
-pub use crate::bench::measured::Measured;
-pub use crate::bench::opener::prepare_files;
-pub use crate::bench::pace::{PaceOptions, Until};
-pub use crate::bench::sale::{Basket, Buyers, Sale};
+pub(crate) use crate::bench::made::{BenchActivities, ReadBack};
+pub(crate) use crate::bench::measured::Measured;
+pub(crate) use crate::bench::opener::prepare_files;
+pub(crate) use crate::bench::pace::{PaceOptions, Until};
+pub(crate) use crate::bench::sale::{Basket, Buyers, Sale};
 
 names! {
     /// How an order is taken.

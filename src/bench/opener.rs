@@ -24,7 +24,7 @@ const OTHER_FILES: u64 = 40;
 /// # Errors
 /// The system allows fewer: how many clients there may be.
 #[cfg(unix)]
-pub fn prepare_files(clients: usize) -> Result<(), usize> {
+pub(crate) fn prepare_files(clients: usize) -> Result<(), usize> {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let needed = clients as u64 + OTHER_FILES;
     // Who cannot ask finds out when the files are opened.

@@ -343,7 +343,7 @@ fn slots_in_words(slots: &[(String, u16)]) -> String {
 
 /// The cause of an I/O error in words, without the raw `(os error 2)`.
 #[doc(hidden)]
-pub fn cause(error: &std::io::Error) -> String {
+pub(crate) fn cause(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(at) => text[..at].to_lowercase(),

@@ -2,17 +2,17 @@
 //!
 //! No Redis, no clap, no printing: everything here can be tested without a server.
 
-pub mod activity;
+pub(crate) mod activity;
 #[doc(hidden)]
-pub mod archive;
-pub mod id;
-pub mod layout;
-pub mod ledger;
+pub(crate) mod archive;
+pub(crate) mod id;
+pub(crate) mod layout;
+pub(crate) mod ledger;
 #[doc(hidden)]
-pub mod names;
-pub mod number;
-pub mod order;
-pub mod shards;
+pub(crate) mod names;
+pub(crate) mod number;
+pub(crate) mod order;
+pub(crate) mod shards;
 pub(crate) mod slot;
-pub mod status;
-pub mod time;
+pub(crate) mod status;
+pub(crate) mod time;

@@ -7,12 +7,13 @@
 macro_rules! names {
     ($(#[$meta:meta])* pub enum $type:ident { $($(#[$of:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$meta])*
+        #[allow(unreachable_pub, reason = "some are for users of the library")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $type {
             $($(#[$of])* $variant,)*
         }
 
-        #[allow(dead_code, reason = "not every enum is looked up by name")]
+        #[allow(dead_code, unreachable_pub, reason = "not every enum is looked up by name, nor is each for users of the library")]
         impl $type {
             /// All variants, in the order of their definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
@@ -51,4 +52,4 @@ macro_rules! names {
     };
 }
 
-pub use crate::names;
+pub(crate) use crate::names;

@@ -9,10 +9,10 @@ use std::str::FromStr;
 use serde::Serialize;
 
 /// The largest count that Lua holds exactly: 2^53 - 1.
-pub const MAX_UNITS: u64 = 9_007_199_254_740_991;
+pub(crate) const MAX_UNITS: u64 = 9_007_199_254_740_991;
 
 /// The largest quantity of one order.
-pub const MAX_QUANTITY: u64 = 1_000_000_000;
+pub(crate) const MAX_QUANTITY: u64 = 1_000_000_000;
 
 /// What is wrong with a text that should be a whole number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub struct InvalidNumber {
 }
 
 /// Reads `0` or `[1-9][0-9]*`; `None` for anything else, and for what is past 64 bits.
-pub fn whole(text: &str) -> Option<u64> {
+pub(crate) fn whole(text: &str) -> Option<u64> {
     let plain = text == "0"
         || (text.as_bytes().first().is_some_and(|first| (b'1'..=b'9').contains(first))
             && text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -31,12 +31,12 @@ pub fn whole(text: &str) -> Option<u64> {
 }
 
 /// Units as a number that may be compared with one below zero.
-pub fn signed(units: u64) -> i64 {
+pub(crate) fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)
 }
 
 /// Reads plain digits within bounds, for options whose number is no count of units.
-pub fn between<T: TryFrom<u64>>(
+pub(crate) fn between<T: TryFrom<u64>>(
     least: u64,
     most: u64,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {

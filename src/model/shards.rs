@@ -71,7 +71,7 @@ impl fmt::Display for Shards {
 
 /// How old a transfer is, in milliseconds by the donor's clock. One of the future is as old: the clock was set back, and may need
 /// hours to get there again.
-pub fn transfer_age(now_ms: u64, lent_ms: u64) -> u64 {
+pub(crate) fn transfer_age(now_ms: u64, lent_ms: u64) -> u64 {
     now_ms.abs_diff(lent_ms)
 }
 

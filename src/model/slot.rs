@@ -1,15 +1,15 @@
 //! The slot of a key: which of the 16,384 parts of a cluster's keys it belongs to.
 
 /// How many slots a cluster has.
-pub const SLOTS: u16 = 16_384;
+pub(crate) const SLOTS: u16 = 16_384;
 
 /// The slot of a key: that of its hash tag, the first text between braces, if it has one.
-pub fn slot(key: &[u8]) -> u16 {
+pub(crate) fn slot(key: &[u8]) -> u16 {
     crc16::State::<crc16::XMODEM>::calculate(tag(key)) % SLOTS
 }
 
 /// The one slot of several keys; `None` if they are in several.
-pub fn common_slot<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Option<u16> {
+pub(crate) fn common_slot<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Option<u16> {
     let mut keys = keys.into_iter().map(|key| slot(key.as_ref()));
     let first = keys.next()?;
     keys.all(|slot| slot == first).then_some(first)

@@ -2,16 +2,16 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod elsewhere;
-pub mod feeds;
-pub mod health;
+pub(crate) mod feeds;
+pub(crate) mod health;
 #[doc(hidden)]
-pub mod history;
+pub(crate) mod history;
 #[doc(hidden)]
-pub mod holders;
+pub(crate) mod holders;
 pub(crate) mod index;
 pub(crate) mod ledger;
-pub mod lifetimes;
+pub(crate) mod lifetimes;
 pub(crate) mod snapshot;
-pub mod stats;
-pub mod watch;
+pub(crate) mod stats;
+pub(crate) mod watch;
 pub(crate) mod whole;

@@ -2,13 +2,13 @@
 
 pub(crate) mod call;
 pub(crate) mod cluster;
-pub mod connect;
+pub(crate) mod connect;
 #[doc(hidden)]
-pub mod connection;
-pub mod embedded;
+pub(crate) mod connection;
+pub(crate) mod embedded;
 pub(crate) mod pipeline;
 pub(crate) mod scan;
 pub(crate) mod sentinel;
 #[doc(hidden)]
-pub mod system;
+pub(crate) mod system;
 pub(crate) mod tls;

@@ -26,7 +26,7 @@ names! {
 
 /// The sums, at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Balance {
+pub(crate) struct Balance {
     /// The total of the activity.
     pub total: u64,
     /// Units left.
@@ -44,7 +44,7 @@ pub struct Balance {
 impl Balance {
     /// Compares what the ledger says with the stock of the same instant. `held` is what participants hold, if all of them
     /// are known and nothing changed meanwhile.
-    pub fn new(sales: &Sales, epoch: u64, total: u64, stock: Option<u64>, held: Option<u64>) -> Self {
+    pub(crate) fn new(sales: &Sales, epoch: u64, total: u64, stock: Option<u64>, held: Option<u64>) -> Self {
         let left = |stock| signed(total) - signed(stock);
         let objection = match stock {
             _ if sales.unreadable.is_some() => Some(Objection::Unreadable),
@@ -60,7 +60,7 @@ impl Balance {
     }
 
     /// The verdict, in the words of an audit.
-    pub fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         match self.objection {
             None => Verdict::Match,
             Some(Objection::NoBeginning | Objection::Unreadable) => Verdict::Unsettled,

@@ -7,7 +7,7 @@ use crate::model::number::signed;
 
 /// What the shards have, by their entries so far.
 #[derive(Debug)]
-pub struct MergedLedgers {
+pub(crate) struct MergedLedgers {
     shards: Vec<Shard>,
     /// Lent and not borrowed. Below zero while an entry of a borrow came before that of its lend, which another clock timed.
     in_transit: i64,
@@ -23,7 +23,7 @@ struct Shard {
 
 impl MergedLedgers {
     /// Begins with the first entry of each shard, and gives the preheat of the whole; `None` if one of them is no preheat.
-    pub fn new(first: &[Entry]) -> Option<(Self, Entry)> {
+    pub(crate) fn new(first: &[Entry]) -> Option<(Self, Entry)> {
         let begin = |entry: &Entry| {
             let total = Entry::count(entry.total.as_deref()).filter(|_| entry.known_op() == Some(Op::Preheat))?;
             let stock = Entry::count(entry.stock.as_deref())?;
@@ -37,7 +37,7 @@ impl MergedLedgers {
     }
 
     /// The next entry, of a shard, as one of the whole; `None` if it changes nothing there.
-    pub fn next(&mut self, shard: usize, entry: &Entry) -> Option<Entry> {
+    pub(crate) fn next(&mut self, shard: usize, entry: &Entry) -> Option<Entry> {
         let count = |field: &Option<Vec<u8>>| Entry::count(field.as_deref()).map(signed);
         let part = &mut self.shards[shard];
         part.stock = count(&entry.stock).unwrap_or(part.stock);
@@ -66,7 +66,7 @@ impl MergedLedgers {
     }
 
     /// Units that no shard sold, with those in transit.
-    pub fn in_transit(&self) -> i64 {
+    pub(crate) fn in_transit(&self) -> i64 {
         self.in_transit
     }
 

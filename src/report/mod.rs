@@ -2,12 +2,12 @@
 //!
 //! Who bought is not kept: memory would grow with the users.
 
-pub mod balance;
-pub mod merged;
+pub(crate) mod balance;
+pub(crate) mod merged;
 #[cfg(test)]
 mod tests;
-pub mod timeline;
-pub mod units_a_user;
+pub(crate) mod timeline;
+pub(crate) mod units_a_user;
 
 use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::ledger::{Entry, EntryId, Op};
@@ -20,7 +20,7 @@ const MAX_MARKS: usize = 200;
 
 /// Something other than an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// When.
     pub time: Millis,
     /// What was done.
@@ -40,7 +40,7 @@ pub struct Mark {
 
 /// The most that was bought in one second of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peak {
+pub(crate) struct Peak {
     /// When the second began.
     pub at: Millis,
     /// Units bought in it.
@@ -49,7 +49,7 @@ pub struct Peak {
 
 /// What a ledger says up to one entry.
 #[derive(Debug, Default)]
-pub struct Sales {
+pub(crate) struct Sales {
     /// What moved over time, since the first order.
     pub timeline: Timeline,
     /// Units that users held before the first entry.
@@ -112,7 +112,7 @@ pub struct Sales {
 
 impl Sales {
     /// Nothing was read yet. Behind a checkpoint its sums are what was before.
-    pub fn new(checkpoint: Option<&Checkpoint>) -> Self {
+    pub(crate) fn new(checkpoint: Option<&Checkpoint>) -> Self {
         let mut sales = Self::default();
         if let Some(checkpoint) = checkpoint {
             (sales.sold_at_begin, sales.sold, sales.total) = (checkpoint.sum, checkpoint.sum, Some(checkpoint.total));
@@ -122,12 +122,12 @@ impl Sales {
     }
 
     /// Whether nothing is missing since the preheat or the checkpoint of an epoch.
-    pub fn is_whole(&self, epoch: u64) -> bool {
+    pub(crate) fn is_whole(&self, epoch: u64) -> bool {
         self.epoch == Some(epoch) && self.expected.is_none() && self.unreadable.is_none()
     }
 
     /// Of a ledger that lost its beginning only the end is known: what users hold now, so that the past is what leads there.
-    pub fn set_sold(&mut self, sold: i64) {
+    pub(crate) fn set_sold(&mut self, sold: i64) {
         let unknown = sold - self.sold;
         self.sold_at_begin += unknown;
         self.sold_before += unknown;
@@ -135,7 +135,7 @@ impl Sales {
     }
 
     /// Adds the next entry.
-    pub fn add(&mut self, entry: &Entry) {
+    pub(crate) fn add(&mut self, entry: &Entry) {
         if self.expected.take().is_some_and(|expected| expected != entry.id) {
             self.epoch = None;
         }
@@ -291,7 +291,7 @@ impl Sales {
 
     /// Units bought a second from the first order to the sell-out, else to the last order; `None` if that is one instant.
     #[allow(clippy::cast_precision_loss)]
-    pub fn rate(&self) -> Option<f64> {
+    pub(crate) fn rate(&self) -> Option<f64> {
         let units = if self.sold_out_at.is_some() { self.bought_by_then } else { self.bought };
         let took = self.sold_out_at.or(self.last_order)?.get() - self.first_order?.get();
         (took > 0).then(|| units as f64 * 1000.0 / took as f64)

@@ -41,7 +41,7 @@ const WIDTHS: [u64; 26] = [
 ];
 
 /// Buckets of one width: about as many as a picture has room for.
-pub const MOST: usize = 720;
+pub(crate) const MOST: usize = 720;
 
 /// The shortest time that is shown.
 const LEAST_SPAN: u64 = SECOND;
@@ -52,7 +52,7 @@ const NEARLY_ALL: u128 = 98;
 
 /// Units that moved in a span of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UnitMoves {
+pub(crate) struct UnitMoves {
     /// Units that were bought.
     pub bought: u64,
     /// Units that were returned.
@@ -65,7 +65,7 @@ pub struct UnitMoves {
 
 impl UnitMoves {
     /// Adds what happened in another time.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.bought = self.bought.saturating_add(other.bought);
         self.returned = self.returned.saturating_add(other.returned);
         self.sold = self.sold.saturating_add(other.sold);
@@ -75,7 +75,7 @@ impl UnitMoves {
 
 /// Everything since the first order.
 #[derive(Debug, Default)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     /// The second of the first order, in Unix milliseconds.
     begin: u64,
     /// When something moved last.
@@ -86,7 +86,7 @@ pub struct Timeline {
 
 /// A part of a timeline in buckets of one width.
 #[derive(Debug, Clone)]
-pub struct Span<'a> {
+pub(crate) struct Span<'a> {
     /// When the first bucket begins.
     pub from: Millis,
     /// How wide a bucket is, in milliseconds.
@@ -101,12 +101,12 @@ pub struct Span<'a> {
 
 impl Timeline {
     /// Whether nothing was added yet.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.levels.is_empty()
     }
 
     /// Adds what happened at an instant, which is not before the last one.
-    pub fn add(&mut self, at: Millis, moved: UnitMoves) {
+    pub(crate) fn add(&mut self, at: Millis, moved: UnitMoves) {
         let at = at.get();
         if self.levels.is_empty() {
             self.begin = at - at % SECOND;
@@ -145,14 +145,14 @@ impl Timeline {
     }
 
     /// When a percentage of all purchases was made, to the width of a bucket.
-    pub fn bought_by(&self, percent: u8) -> Option<Millis> {
+    pub(crate) fn bought_by(&self, percent: u8) -> Option<Millis> {
         let bought: u128 = self.levels.last()?.iter().map(|bucket| u128::from(bucket.bought)).sum();
         Some(Millis::new(self.when((bought * u128::from(percent)).div_ceil(100))))
     }
 
     /// The part that is worth looking at: all of it, unless nearly everything was bought in the first third of the time.
     /// Then it ends soon after that.
-    pub fn span(&self) -> Option<Span<'_>> {
+    pub(crate) fn span(&self) -> Option<Span<'_>> {
         let all = self.levels.last()?;
         let bought: u128 = all.iter().map(|bucket| u128::from(bucket.bought)).sum();
         let mut to = self.end + 1;

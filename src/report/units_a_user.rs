@@ -5,7 +5,7 @@ const RANGES: usize = 10 + 3 * 16;
 
 /// Users by the units that they hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnitsAUser {
+pub(crate) struct UnitsAUser {
     users: [u64; RANGES],
     /// Users whose units nobody recorded.
     pub unknown: u64,
@@ -15,7 +15,7 @@ pub struct UnitsAUser {
 
 /// Users whose units are in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnitRange {
+pub(crate) struct UnitRange {
     /// The fewest.
     pub from: u64,
     /// The most.
@@ -40,7 +40,7 @@ fn last(range: usize) -> u64 {
 
 impl UnitsAUser {
     /// Counts a user; `None` if nobody recorded the units. Who holds none is no buyer.
-    pub fn count(&mut self, units: Option<u64>) {
+    pub(crate) fn count(&mut self, units: Option<u64>) {
         let Some(units) = units else {
             self.unknown += 1;
             return;
@@ -54,12 +54,12 @@ impl UnitsAUser {
     }
 
     /// Users whose units are known.
-    pub fn users(&self) -> u64 {
+    pub(crate) fn users(&self) -> u64 {
         self.users.iter().sum()
     }
 
     /// The ranges that somebody is in, the fewest units first.
-    pub fn ranges(&self) -> Vec<UnitRange> {
+    pub(crate) fn ranges(&self) -> Vec<UnitRange> {
         let all = self.users.iter().enumerate().filter(|(_, users)| **users > 0);
         all.map(|(range, users)| UnitRange {
             from: if range == 0 { 1 } else { last(range - 1) + 1 },

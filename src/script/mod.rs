@@ -2,11 +2,11 @@
 //! exactly these bytes.
 
 mod header;
-pub mod keys;
+pub(crate) mod keys;
 pub(crate) mod reply;
 pub(crate) mod sha1;
 
-pub use crate::script::header::Code;
+pub(crate) use crate::script::header::Code;
 
 use crate::model::layout::Kind;
 
@@ -65,7 +65,7 @@ impl Builds {
 }
 
 /// Scripts with the KEYS, ARGV and replies of the plain scripts that shops run, for a backend that changes nothing else.
-pub static DROP_INS: [Script; 5] = [
+pub(crate) static DROP_INS: [Script; 5] = [
     script!("drop-in/", "seckill"),
     script!("drop-in/", "sku"),
     script!("drop-in/", "sku-multi"),
@@ -74,13 +74,13 @@ pub static DROP_INS: [Script; 5] = [
 ];
 
 /// Makes an activity what it should be.
-pub static PREHEAT: Script = script!("preheat");
+pub(crate) static PREHEAT: Script = script!("preheat");
 /// Takes units of one activity, for one order.
 pub static DEDUCT: Builds = builds!("deduct");
 /// Takes units of one activity, for many orders.
-pub static DEDUCT_FILE: Builds = builds!("deduct_file");
+pub(crate) static DEDUCT_FILE: Builds = builds!("deduct_file");
 /// Takes or returns units of several activities, each by itself, for the orders of a job.
-pub static MIXED_ORDERS: Script = script!("mixed_orders");
+pub(crate) static MIXED_ORDERS: Script = script!("mixed_orders");
 /// Takes units of several activities, all or nothing.
 pub static MULTI_DEDUCT: Script = script!("multi_deduct");
 /// Takes units with a deadline.
@@ -90,42 +90,42 @@ pub static SETTLE: Script = script!("settle");
 /// Gives units of one activity back, for one order.
 pub static REFUND: Builds = builds!("refund");
 /// Gives units of one activity back, for many orders.
-pub static REFUND_FILE: Builds = builds!("refund_file");
+pub(crate) static REFUND_FILE: Builds = builds!("refund_file");
 /// Refuses purchases for a while.
-pub static PAUSE: Script = script!("pause");
+pub(crate) static PAUSE: Script = script!("pause");
 /// Reads one activity at one instant.
-pub static SNAPSHOT: Script = script!("snapshot");
+pub(crate) static SNAPSHOT: Script = script!("snapshot");
 /// Reads participants, stock and the ledger's end at one instant.
-pub static AUDIT: Script = script!("audit");
+pub(crate) static AUDIT: Script = script!("audit");
 /// Sets right what an audit found.
-pub static REPAIR: Script = script!("repair");
+pub(crate) static REPAIR: Script = script!("repair");
 
 /// Removes old ledger entries and leaves a checkpoint.
-pub static TRIM: Script = script!("trim");
+pub(crate) static TRIM: Script = script!("trim");
 
 /// Takes over an activity that another system created, or that lost what preheat wrote.
-pub static ADOPT: Script = script!("adopt");
+pub(crate) static ADOPT: Script = script!("adopt");
 
 /// Removes the keys of an activity that files have.
-pub static ARCHIVE: Script = script!("archive");
+pub(crate) static ARCHIVE: Script = script!("archive");
 
 /// Writes the keys of an archived activity again.
-pub static RESTORE: Script = script!("restore");
+pub(crate) static RESTORE: Script = script!("restore");
 
 /// Takes units of a shard for another one.
-pub static LEND: Script = script!("lend");
+pub(crate) static LEND: Script = script!("lend");
 
 /// Gives a shard units that another one lent.
-pub static BORROW: Script = script!("borrow");
+pub(crate) static BORROW: Script = script!("borrow");
 
 /// Reads what a shard has, and what it lent.
-pub static PEEK: Script = script!("peek");
+pub(crate) static PEEK: Script = script!("peek");
 
 /// Reads and changes what the parent of shards says.
-pub static PARENT: Script = script!("parent");
+pub(crate) static PARENT: Script = script!("parent");
 
 /// Makes a shard new, changes its total, or removes it.
-pub static PREHEAT_SHARD: Script = script!("preheat_shard");
+pub(crate) static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
     /// All of them for a kind, in the order in which a sale needs them.

@@ -11,30 +11,30 @@ use crate::script::Script;
 use crate::script::keys::Keys;
 
 /// A reply being taken apart, with the name of what sent it for errors.
-pub struct Reply<'a> {
+pub(crate) struct Reply<'a> {
     what: &'a str,
 }
 
 impl<'a> Reply<'a> {
     /// For the replies of a script.
-    pub fn of(script: &'a Script) -> Self {
+    pub(crate) fn of(script: &'a Script) -> Self {
         Self { what: script.name }
     }
 
     /// For the replies of a command.
-    pub fn of_command(what: &'a str) -> Self {
+    pub(crate) fn of_command(what: &'a str) -> Self {
         Self { what }
     }
 
     /// The error for a reply that does not fit.
-    pub fn invalid(&self, reply: impl std::fmt::Debug) -> StoreError {
+    pub(crate) fn invalid(&self, reply: impl std::fmt::Debug) -> StoreError {
         let mut reply = format!("{reply:?}");
         reply.truncate(reply.char_indices().nth(200).map_or(reply.len(), |(at, _)| at));
         StoreError::Reply { what: self.what.to_owned(), reply }
     }
 
     /// An array.
-    pub fn array(&self, value: Value) -> Result<Vec<Value>, StoreError> {
+    pub(crate) fn array(&self, value: Value) -> Result<Vec<Value>, StoreError> {
         match value {
             Value::Array(values) => Ok(values),
             other => Err(self.invalid(other)),
@@ -42,7 +42,7 @@ impl<'a> Reply<'a> {
     }
 
     /// A count that may be absent; numbers come as integers or as text.
-    pub fn count(&self, value: Option<&Value>) -> Result<Option<u64>, StoreError> {
+    pub(crate) fn count(&self, value: Option<&Value>) -> Result<Option<u64>, StoreError> {
         match value {
             None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
             Some(Value::Int(number)) => u64::try_from(*number).map(Some).map_err(|_| self.invalid(value)),
@@ -56,7 +56,7 @@ impl<'a> Reply<'a> {
     }
 
     /// What a user holds, `?` if it is unknown; it may be absent.
-    pub fn bought(&self, value: Option<&Value>) -> Result<Option<Bought>, StoreError> {
+    pub(crate) fn bought(&self, value: Option<&Value>) -> Result<Option<Bought>, StoreError> {
         match value {
             Some(Value::BulkString(bytes)) if bytes == b"?" => Ok(Some(Bought::Unknown)),
             _ => Ok(self.count(value)?.map(Bought::Units)),
@@ -64,7 +64,7 @@ impl<'a> Reply<'a> {
     }
 
     /// A text that may be absent. Bytes that are no UTF-8 are shown as such.
-    pub fn text(&self, value: Option<&Value>) -> Result<Option<String>, StoreError> {
+    pub(crate) fn text(&self, value: Option<&Value>) -> Result<Option<String>, StoreError> {
         match value {
             None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
             Some(Value::BulkString(bytes)) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
@@ -75,7 +75,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The status that a reply begins with.
-    pub fn status(&self, value: Option<&Value>) -> Result<Status, StoreError> {
+    pub(crate) fn status(&self, value: Option<&Value>) -> Result<Status, StoreError> {
         match value {
             Some(Value::Int(code)) => Status::of_code(*code).ok_or_else(|| self.invalid(value)),
             other => Err(self.invalid(other)),
@@ -83,7 +83,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The shards of `{sharded, …, shards}`; `None` for another status.
-    pub fn shards(&self, values: &[Value]) -> Result<Option<Shards>, StoreError> {
+    pub(crate) fn shards(&self, values: &[Value]) -> Result<Option<Shards>, StoreError> {
         if values.first() != Some(&Value::Int(Status::Sharded.code())) {
             return Ok(None);
         }
@@ -92,14 +92,14 @@ impl<'a> Reply<'a> {
     }
 
     /// What `{corrupt, …, n, value}` says: which key holds what.
-    pub fn corrupt(&self, values: &[Value], keys: &Keys) -> Result<Corrupt, StoreError> {
+    pub(crate) fn corrupt(&self, values: &[Value], keys: &Keys) -> Result<Corrupt, StoreError> {
         let number = self.count(values.get(3))?.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
         Ok(corrupt(keys, number, self.text(values.get(4))?.as_deref()))
     }
 }
 
 /// What `KEYS[number]` should hold, and what it holds: `None` for a wrong type.
-pub fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
+pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
     let (kind, expected) = match number {
         number if keys.deadlines.as_deref() == Some(keys.numbered(number)) => ("sorted set", "deadlines of holds"),
         1 => ("string", "a whole number from 0 to 9007199254740991"),

@@ -6,7 +6,7 @@ use crate::model::slot::{SLOTS, slot};
 use crate::script::keys::Keys;
 
 /// The smallest numbers from `from` on whose shards are in the first, second, … of `count` equal parts of the slots.
-pub fn choose(activity: &ActivityId, count: usize, from: u32) -> Vec<u32> {
+pub(crate) fn choose(activity: &ActivityId, count: usize, from: u32) -> Vec<u32> {
     let mut chosen: Vec<Option<u32>> = vec![None; count];
     let mut left = count;
     for number in from.. {

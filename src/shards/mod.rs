@@ -10,6 +10,5 @@ pub(crate) mod peek;
 pub(crate) mod request;
 pub(crate) mod transfer;
 
-pub use crate::shards::borrower::Finished;
 pub(crate) use crate::shards::borrower::ShardBorrower;
 pub(crate) use crate::shards::directory::Directory;

@@ -11,7 +11,7 @@ const OTHERS: u32 = 3;
 const MOST: Duration = Duration::from_millis(5);
 
 /// When the next call may be sent.
-pub struct Throttle {
+pub(crate) struct Throttle {
     system: Arc<dyn System>,
     is_live: bool,
     /// When the last call was sent.
@@ -22,22 +22,22 @@ pub struct Throttle {
 
 impl Throttle {
     /// In a hurry until somebody buys.
-    pub fn quick(system: &Arc<dyn System>) -> Self {
+    pub(crate) fn quick(system: &Arc<dyn System>) -> Self {
         Self { system: Arc::clone(system), is_live: false, sent: system.now(), rest: Duration::ZERO }
     }
 
     /// As if somebody bought.
-    pub fn gentle(system: &Arc<dyn System>) -> Self {
+    pub(crate) fn gentle(system: &Arc<dyn System>) -> Self {
         Self { is_live: true, ..Self::quick(system) }
     }
 
     /// Says whether anybody buys now.
-    pub fn set_live(&mut self, is_live: bool) {
+    pub(crate) fn set_live(&mut self, is_live: bool) {
         self.is_live = is_live;
     }
 
     /// Right before a call is sent: lets others go first if there are any.
-    pub fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         if self.is_live {
             self.system.sleep(self.rest.saturating_sub(self.system.now() - self.sent));
         }
@@ -45,7 +45,7 @@ impl Throttle {
     }
 
     /// Right after its reply came.
-    pub fn took(&mut self) {
+    pub(crate) fn took(&mut self) {
         let took = self.system.now() - self.sent;
         self.rest = took + (took * OTHERS).min(MOST);
     }

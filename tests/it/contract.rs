@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seckill::model::layout::Kind;
-use seckill::model::ledger::Op;
-use seckill::model::status::{Status, call_code};
-use seckill::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE};
+use seckill::Kind;
+use seckill::Status;
+use seckill::internals::Op;
+use seckill::internals::call_code;
+use seckill::internals::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE};
 
 use crate::support::{LAYOUTS, SECKILL, Scripts, TestRedis, wait_until};
 

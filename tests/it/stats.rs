@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use seckill::error::StoreError;
-use seckill::model::layout::Layout;
-use seckill::read::stats::info::{Info, Role, Section};
-use seckill::redis::connect::Target;
-use seckill::store::Store;
+use seckill::Layout;
+use seckill::Store;
+use seckill::StoreError;
+use seckill::Target;
+use seckill::internals::{Info, Role, Section};
 
 use crate::support::{TestCluster, TestRedis};
 

@@ -1,16 +1,16 @@
 //! Audits and repairs of a history: the real ones, over a socket to the simulated server.
 
-use seckill::audit::class::Class;
-use seckill::audit::judgement::judge;
-use seckill::audit::ledger_state::Compared;
-use seckill::audit::ledger_state::order_sums::{OrderRows, OrderSums};
-use seckill::audit::plan::MissingOrders;
-use seckill::audit::plan::repair::Repair;
-use seckill::audit::result::{Audit, Difference, Verdict};
-use seckill::model::id::interner::Interner;
-use seckill::model::layout::Layout;
-use seckill::model::ledger::EntryId;
-use seckill::model::time::Millis;
+use seckill::Class;
+use seckill::Layout;
+use seckill::Millis;
+use seckill::MissingOrders;
+use seckill::internals::Compared;
+use seckill::internals::EntryId;
+use seckill::internals::Interner;
+use seckill::internals::Repair;
+use seckill::internals::{OrderRows, OrderSums};
+use seckill::judge;
+use seckill::{Audit, Difference, Verdict};
 
 use super::calls::Activity;
 use super::history::History;

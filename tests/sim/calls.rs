@@ -1,9 +1,9 @@
 //! Calls of scripts, as backends and the tool send them.
 
-use seckill::model::id::ActivityId;
-use seckill::model::layout::Layout;
-use seckill::script::Script;
-use seckill::script::keys::Keys;
+use seckill::ActivityId;
+use seckill::Layout;
+use seckill::internals::Keys;
+use seckill::internals::Script;
 
 use super::keys::{Bytes, Reply};
 

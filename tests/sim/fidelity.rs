@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use redis::{ConnectionAddr, ConnectionLike as _, IntoConnectionInfo, Value};
-use seckill::model::layout::Layout;
-use seckill::script::Script;
+use seckill::Layout;
+use seckill::internals::Script;
 
 use super::calls::{Activity, Call, json, shown, shown_reply, status};
 use super::keys::{Bytes, Data, Keys, Reply, Stream};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use seckill::model::layout::{Kind, Layout};
+use seckill::{Kind, Layout};
 
 use super::audit;
 use super::calls::{Activity, Call, json, number, shown, shown_reply, status};

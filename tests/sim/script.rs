@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
-use seckill::script::Script;
+use seckill::internals::Script;
 
 use super::cjson;
 use super::keys::{Bytes, Context, Keys, Reply, is_write};

@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use seckill::model::layout::Layout;
-use seckill::redis::connect::Target;
-use seckill::redis::system::{Endpoint, RealSystem, Socket, System};
-use seckill::script::Script;
-use seckill::store::Store;
+use seckill::Layout;
+use seckill::Store;
+use seckill::Target;
+use seckill::internals::Script;
+use seckill::internals::{Endpoint, RealSystem, Socket, System};
 
 use super::keys::{Bytes, Reply, integer};
 use super::script::Engine;

@@ -4,13 +4,13 @@
 
 use std::rc::Rc;
 
-use seckill::audit::judgement::sharded::judge_shards;
-use seckill::audit::plan::MissingOrders;
-use seckill::audit::plan::repair::Repair;
-use seckill::audit::result::{Audit, Verdict};
-use seckill::model::id::ActivityId;
-use seckill::model::layout::Layout;
-use seckill::model::shards::Shards;
+use seckill::ActivityId;
+use seckill::Layout;
+use seckill::MissingOrders;
+use seckill::internals::Repair;
+use seckill::internals::Shards;
+use seckill::internals::judge_shards;
+use seckill::{Audit, Verdict};
 
 use super::audit::{note_reversals, records, shown as shown_audit, shown_repairs};
 use super::calls::{Activity, Call, number, shown, shown_reply, status};

@@ -15,7 +15,7 @@ use crate::shards::choice;
 
 /// What there is of an activity that is sharded, or is to be.
 #[derive(Debug, Default)]
-pub struct Found {
+pub(super) struct Found {
     /// What the parent says; `None` if it is no parent, or cannot be read.
     pub says: Option<Says>,
     /// The shards that it names; if there is no parent, those that a new one gets.
@@ -34,7 +34,7 @@ pub struct Found {
 
 /// What is to be done.
 #[derive(Debug)]
-pub enum Todo {
+pub(super) enum Todo {
     /// Nothing, or nothing can be.
     Nothing,
     /// The parent is to say this; then what it plans is to be done.
@@ -45,7 +45,7 @@ pub enum Todo {
 
 /// The steps to take, and their result.
 #[derive(Debug)]
-pub struct Decision {
+pub(super) struct Decision {
     pub result: Preheated,
     pub todo: Todo,
     /// Rules and title at the end.
@@ -127,7 +127,7 @@ fn differences(
 ///
 /// # Errors
 /// What is given does not fit what is kept.
-pub fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decision, StoreError> {
+pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decision, StoreError> {
     let says = found.says.as_ref();
     let target = wanted(plan, how, says, if how == Preheat::Reset { found.epoch + 1 } else { found.epoch.max(1) });
     if let (Some(start), Some(end)) = (target.0.starts_at, target.0.ends_at)
@@ -363,7 +363,7 @@ fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, 
 }
 
 /// The shards that a parent names, or is to get.
-pub fn named(says: Option<&Says>, plan: &Plan) -> Vec<u32> {
+pub(super) fn named(says: Option<&Says>, plan: &Plan) -> Vec<u32> {
     match says {
         Some(Says { plan: Some(ShardPlan::Start { shards, .. }), .. }) => shards.clone(),
         Some(says) => says.shards.as_ref().map(|shards: &Shards| shards.numbers().to_vec()).unwrap_or_default(),

@@ -1,9 +1,9 @@
 //! Audit evidence: what was found of one activity, before anybody judges it.
 
 pub(crate) mod comparison;
-pub mod mismatch;
-pub mod purchases;
-pub mod request_record;
+pub(crate) mod mismatch;
+pub(crate) mod purchases;
+pub(crate) mod request_record;
 #[cfg(test)]
 mod tests;
 
@@ -317,6 +317,6 @@ impl Evidence {
 }
 
 /// The limit, if the layout counts units by it.
-pub fn limit(kind: Kind, rules: Option<Rules>) -> Option<u64> {
+pub(crate) fn limit(kind: Kind, rules: Option<Rules>) -> Option<u64> {
     rules.and_then(|rules| rules.per_user_limit).filter(|_| kind == Kind::Hash)
 }

@@ -12,7 +12,7 @@ const UNREAD: &str = "the request ids could not be read";
 const TOO_MANY: &str = "it would end more than 10000 request ids at once";
 
 /// Request ids that one repair may end: what the script takes in a call.
-pub const MAX_REVERSED: usize = 10_000;
+pub(crate) const MAX_REVERSED: usize = 10_000;
 
 /// A purchase that a request id names, and that holds units.
 #[derive(Debug, Clone, PartialEq, Eq)]

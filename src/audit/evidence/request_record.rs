@@ -5,7 +5,7 @@ use crate::model::status::Status;
 
 /// What a request id did.
 #[derive(Debug, PartialEq, Eq)]
-pub struct RequestRecord {
+pub(crate) struct RequestRecord {
     /// `Ok` if it was applied.
     pub status: Status,
     /// The operation.
@@ -18,7 +18,7 @@ pub struct RequestRecord {
 
 impl RequestRecord {
     /// Reads a record; `None` if its status is not known.
-    pub fn read(record: &[u8]) -> Option<Self> {
+    pub(crate) fn read(record: &[u8]) -> Option<Self> {
         let split = |bytes: &'_ [u8]| {
             let at = bytes.iter().position(|byte| *byte == b'\t')?;
             Some((std::str::from_utf8(&bytes[..at]).ok()?.to_owned(), bytes[at + 1..].to_vec()))

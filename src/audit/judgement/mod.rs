@@ -1,6 +1,6 @@
 //! The judgement of an audit: from the evidence to what differs, the verdict and its proof.
 
-pub mod sharded;
+pub(crate) mod sharded;
 
 use std::collections::HashMap;
 
@@ -107,7 +107,7 @@ fn proof(evidence: &Evidence, bought: Option<i64>) -> Proof {
 }
 
 /// What a bare counter sold, as if it were one user; `None` if order records and ledger say the same.
-pub fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
+pub(crate) fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
     let nobody = evidence.ledger.user(b"");
     let sold = evidence.sold().and_then(|sold| u64::try_from(sold).ok())?;
     let ledger = evidence.by_ledger.then(|| evidence.ledger.units(nobody)).filter(|ledger| *ledger != signed(sold));

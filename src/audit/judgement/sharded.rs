@@ -19,7 +19,7 @@ use crate::model::shards::Shards;
 use crate::model::shards::transfer_age;
 
 /// A transfer is stuck when it is older than this, in milliseconds by the donor's clock: the client that began it is gone.
-pub const STUCK_AFTER: u64 = 5000;
+pub(crate) const STUCK_AFTER: u64 = 5000;
 
 /// All that was found of a sharded activity.
 pub struct ShardedEvidence {

@@ -7,7 +7,7 @@ const LARGE: i16 = i16::MIN;
 
 /// Rows of `N` numbers, by the user's index. A row that was never written is all zeros.
 #[derive(Debug, Clone)]
-pub struct Column<const N: usize> {
+pub(crate) struct Column<const N: usize> {
     small: Vec<[i16; N]>,
     /// Rows with a number that two bytes do not hold.
     large: HashMap<u32, [i64; N]>,
@@ -21,7 +21,7 @@ impl<const N: usize> Default for Column<N> {
 
 impl<const N: usize> Column<N> {
     /// The row of a user.
-    pub fn get(&self, user: u32) -> [i64; N] {
+    pub(crate) fn get(&self, user: u32) -> [i64; N] {
         match self.small.get(user as usize) {
             None => [0; N],
             Some(row) if row[0] == LARGE => self.large.get(&user).copied().unwrap_or([0; N]),
@@ -30,7 +30,7 @@ impl<const N: usize> Column<N> {
     }
 
     /// Replaces the row of a user.
-    pub fn set(&mut self, user: u32, row: [i64; N]) {
+    pub(crate) fn set(&mut self, user: u32, row: [i64; N]) {
         let at = user as usize;
         if at >= self.small.len() {
             if row == [0; N] {
@@ -56,7 +56,7 @@ impl<const N: usize> Column<N> {
     }
 
     /// The rows up to the last that was written, in the users' order.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, [i64; N])> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, [i64; N])> {
         (0u32..).take(self.small.len()).map(|user| (user, self.get(user)))
     }
 }

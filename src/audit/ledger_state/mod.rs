@@ -2,19 +2,20 @@
 //!
 //! Memory grows with the users, not with the length of the ledger: about 40 bytes each.
 
-pub mod column;
+pub(crate) mod column;
 mod compared;
-pub mod order_parts;
+pub(crate) mod order_parts;
 #[doc(hidden)]
-pub mod order_sums;
+pub(crate) mod order_sums;
 #[cfg(test)]
 mod tests;
-pub mod transfers;
+pub(crate) mod transfers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::audit::ledger_state::column::Column;
-pub use crate::audit::ledger_state::compared::{Compared, Newer};
+pub use crate::audit::ledger_state::compared::Compared;
+pub(crate) use crate::audit::ledger_state::compared::Newer;
 use crate::audit::ledger_state::order_parts::OrderParts;
 use crate::audit::ledger_state::order_sums::OrderSums;
 use crate::audit::ledger_state::transfers::{Direction, TransferEntry, Transfers};

@@ -6,7 +6,7 @@ use crate::model::number::signed;
 
 /// What explains the stock while counters differ from the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Explained {
+pub(super) enum Explained {
     /// It moved with every counter: the ledger is behind.
     ByCounters,
     /// It moved with the ledger alone: the counters are off.
@@ -18,7 +18,7 @@ pub enum Explained {
 }
 
 /// What explains the stock of a sale whose counters differ from its ledger.
-pub fn explained(evidence: &Evidence) -> Explained {
+pub(super) fn explained(evidence: &Evidence) -> Explained {
     let drifting: Vec<&Mismatch> = evidence
         .mismatches
         .iter()
@@ -48,6 +48,6 @@ pub fn explained(evidence: &Evidence) -> Explained {
 }
 
 /// Whether the ledger knows the user, and the participants don't.
-pub fn is_evicted(mismatch: &Mismatch) -> bool {
+pub(super) fn is_evicted(mismatch: &Mismatch) -> bool {
     mismatch.holds == Holding::Units(0) && mismatch.ledger.is_some_and(|ledger| ledger > 0)
 }

@@ -6,7 +6,7 @@
 
 mod changes;
 mod explained;
-pub mod repair;
+pub(crate) mod repair;
 
 use crate::audit::plan::changes::{Change, Changes};
 
@@ -37,7 +37,7 @@ pub struct RepairPlan {
 }
 
 /// Plans the repairs of an activity. `is_unrecorded`: the order records don't mention it, though it sold.
-pub fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrders) -> RepairPlan {
+pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrders) -> RepairPlan {
     let mut plan = RepairPlan::default();
     if evidence.end.is_none() {
         return plan;

@@ -87,7 +87,7 @@ impl Repaired {
 }
 
 /// Names a set of repairs by their ids, whatever their order.
-pub fn gate<'a>(ids: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn gate<'a>(ids: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let mut ids: Vec<&str> = ids.into_iter().collect();
     if ids.is_empty() {
         return None;
@@ -97,7 +97,7 @@ pub fn gate<'a>(ids: impl IntoIterator<Item = &'a str>) -> Option<String> {
 }
 
 /// The first repair that raises the stock though the plan lacks repairs that must come before it.
-pub fn incomplete(repairs: &[Repair]) -> Option<&Repair> {
+pub(crate) fn incomplete(repairs: &[Repair]) -> Option<&Repair> {
     let mut others: HashMap<_, Vec<&str>> = HashMap::new();
     for repair in repairs.iter().filter(|repair| !repair.raises_stock()) {
         others.entry(repair.audit()).or_default().push(&repair.id);

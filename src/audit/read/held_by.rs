@@ -6,7 +6,7 @@ use crate::audit::evidence::mismatch::Holding;
 use crate::model::number::whole;
 
 /// Who holds what, in the form in which it came.
-pub enum HeldBy {
+pub(crate) enum HeldBy {
     /// Users and units in turn, joined by zero bytes.
     Joined(Vec<u8>),
     /// Users and units in turn; or units alone, of users that were asked for.
@@ -16,7 +16,7 @@ pub enum HeldBy {
 }
 
 /// A page as the scan itself gave it.
-pub struct ScannedPage {
+pub(crate) struct ScannedPage {
     pub(crate) texts: Vec<u8>,
     /// Where each text ends.
     pub(crate) ends: Vec<usize>,
@@ -26,7 +26,7 @@ pub struct ScannedPage {
 
 impl ScannedPage {
     /// Users and what each holds.
-    pub fn pairs(&self) -> impl Iterator<Item = (&[u8], Holding)> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&[u8], Holding)> {
         let text = |at: usize| &self.texts[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]];
         let width = if self.has_units { 2 } else { 1 };
         (0..self.ends.len() / width).map(move |index| {
@@ -37,7 +37,7 @@ impl ScannedPage {
 
 impl HeldBy {
     /// Users and what each holds.
-    pub fn pairs(&self) -> Box<dyn Iterator<Item = (&[u8], Holding)> + '_> {
+    pub(crate) fn pairs(&self) -> Box<dyn Iterator<Item = (&[u8], Holding)> + '_> {
         match self {
             Self::Joined(bytes) => {
                 let mut parts = bytes.split(|byte| *byte == 0);
@@ -52,7 +52,7 @@ impl HeldBy {
     }
 
     /// The units of users that were asked for.
-    pub fn units(&self) -> &[Value] {
+    pub(crate) fn units(&self) -> &[Value] {
         match self {
             Self::Joined(_) | Self::Scanned(_) => &[],
             Self::List(values) => values,

@@ -31,7 +31,7 @@ const FRESH: usize = 64;
 const RESTARTS: usize = 50;
 
 /// Where pages come from.
-pub struct PageReader {
+pub(crate) struct PageReader {
     /// `None` if they come from the script.
     connection: Option<Connection>,
     /// Whether the next page was asked for on that connection.
@@ -49,7 +49,7 @@ pub struct PageReader {
 }
 
 /// What follows a page.
-pub enum NextPage {
+pub(crate) enum NextPage {
     /// The next one.
     Page(ParticipantsPage),
     /// None: the pass is over, and nobody was left out.

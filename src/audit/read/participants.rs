@@ -22,7 +22,7 @@ use crate::store::Store;
 pub(crate) const PAGE: usize = 400;
 
 /// What a call asks for.
-pub enum PageRequest<'a> {
+pub(crate) enum PageRequest<'a> {
     /// A page of participants from a cursor on.
     Page(&'a str),
     /// These users.
@@ -30,7 +30,7 @@ pub enum PageRequest<'a> {
 }
 
 /// What a call found.
-pub struct ParticipantsPage {
+pub(crate) struct ParticipantsPage {
     pub status: Status,
     pub corrupt: Option<Corrupt>,
     pub view: ActivityView,

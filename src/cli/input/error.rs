@@ -7,7 +7,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::error::cause;
 
 /// A file, or what else is read, that cannot be opened or read. A wrong path is a usage error; a disk that fails is not.
-pub fn unreadable(name: &str, error: &io::Error) -> Failure {
+pub(super) fn unreadable(name: &str, error: &io::Error) -> Failure {
     let exit = match error.kind() {
         NotFound | PermissionDenied | IsADirectory => Exit::Usage,
         _ => Exit::Failed,
@@ -20,21 +20,21 @@ pub fn unreadable(name: &str, error: &io::Error) -> Failure {
 }
 
 /// A command that prints what is read, and failed.
-pub fn command_failed(kind: &str, command: &str, what: &str) -> Failure {
+pub(super) fn command_failed(kind: &str, command: &str, what: &str) -> Failure {
     Failure::failed(format!("the {kind} command `{}` {what}", command.escape_debug()))
 }
 
-pub fn utf16(name: &str) -> Failure {
+pub(super) fn utf16(name: &str) -> Failure {
     Failure::usage(format!("{name}:1:1: the file is UTF-16, expected UTF-8")).hint(hint("UTF-16"))
 }
 
 /// What to do about a file in another encoding.
-pub fn hint(encoding: &str) -> String {
+pub(super) fn hint(encoding: &str) -> String {
     format!("save it as UTF-8 (spreadsheets call it `CSV UTF-8`), or convert it: `iconv -f {encoding} -t UTF-8 FILE`")
 }
 
 /// Whether an input begins as UTF-16 does: with its byte order mark, or with every other byte 0.
-pub fn is_utf16(head: &[u8]) -> bool {
+pub(super) fn is_utf16(head: &[u8]) -> bool {
     let is_zero = |at: usize| head.get(at) == Some(&0);
     let alternates = |first: usize| is_zero(first) && is_zero(first + 2) && !is_zero(1 - first) && !is_zero(3 - first);
     head.starts_with(b"\xff\xfe")
@@ -43,7 +43,7 @@ pub fn is_utf16(head: &[u8]) -> bool {
 }
 
 /// Whether bytes that are not UTF-8 are probably GBK: all of them pairs that it has, and one of them a common character.
-pub fn is_gbk(bytes: &[u8]) -> bool {
+pub(super) fn is_gbk(bytes: &[u8]) -> bool {
     let (mut at, mut is_common) = (0, false);
     while let Some(lead) = bytes.get(at) {
         if lead.is_ascii() {
@@ -62,7 +62,7 @@ pub fn is_gbk(bytes: &[u8]) -> bool {
 }
 
 /// A user's text in backticks, short enough for one line and safe for a terminal.
-pub fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 60;
     let mut shown = String::from("`");
     for character in text.chars().take(MAX_CHARS) {
@@ -76,7 +76,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// The known name that a mistaken one was probably meant to be, as a hint.
-pub fn did_you_mean(given: &str, known: &[&str]) -> Option<String> {
+pub(super) fn did_you_mean(given: &str, known: &[&str]) -> Option<String> {
     // `perUserLimit`, `per-user-limit` and `limit` are all meant to be `per_user_limit`.
     let plain = |name: &str| name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     let given = plain(given);
@@ -90,7 +90,7 @@ pub fn did_you_mean(given: &str, known: &[&str]) -> Option<String> {
 }
 
 /// Names in backticks, with commas.
-pub fn listed(names: &[&str]) -> String {
+pub(super) fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,10 +1,10 @@
 //! Activities: what a fixture wants, and what is stored in Redis.
 
-pub mod rules;
-pub mod shard_plan;
+pub(crate) mod rules;
+pub(crate) mod shard_plan;
 #[cfg(test)]
 mod tests;
-pub mod whole;
+pub(crate) mod whole;
 
 use std::str::FromStr;
 

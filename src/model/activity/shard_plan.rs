@@ -133,7 +133,7 @@ impl fmt::Display for ShardPlan {
 }
 
 /// A number of units spread over shards: as many for each, and one more for the first ones if they cannot all have as many.
-pub fn spread(units: u64, count: usize) -> Vec<u64> {
+pub(crate) fn spread(units: u64, count: usize) -> Vec<u64> {
     let shards = count.max(1) as u64;
     let (each, more) = (units / shards, units % shards);
     (0..shards).map(|shard| each + u64::from(shard < more)).collect()
@@ -141,7 +141,7 @@ pub fn spread(units: u64, count: usize) -> Vec<u64> {
 
 /// How many units each shard gives, so that those who have most give first and what is left is as even as can be; `None` if all of
 /// them together have too few.
-pub fn taken(stocks: &[u64], units: u64) -> Option<Vec<u64>> {
+pub(crate) fn taken(stocks: &[u64], units: u64) -> Option<Vec<u64>> {
     let all: u128 = stocks.iter().map(|stock| u128::from(*stock)).sum();
     let leave = all.checked_sub(u128::from(units))?;
     // The most that every shard may keep: with one unit more each, more than enough would be left.

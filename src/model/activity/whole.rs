@@ -8,10 +8,10 @@ use crate::model::order::Corrupt;
 use crate::model::status::Status;
 
 /// The keys of a shard, for messages: stock and meta.
-pub type KeysOf<'a> = &'a dyn Fn(&ActivityId) -> (String, String);
+pub(crate) type KeysOf<'a> = &'a dyn Fn(&ActivityId) -> (String, String);
 
 /// Why a shard cannot be one of a sale with this epoch.
-pub fn unsound(shard: &Snapshot, epoch: u64, keys: KeysOf<'_>) -> Option<Corrupt> {
+pub(crate) fn unsound(shard: &Snapshot, epoch: u64, keys: KeysOf<'_>) -> Option<Corrupt> {
     if shard.corrupt.is_some() {
         return shard.corrupt.clone();
     }
@@ -26,7 +26,7 @@ pub fn unsound(shard: &Snapshot, epoch: u64, keys: KeysOf<'_>) -> Option<Corrupt
 
 /// A parent with what its shards have; as it is if it names none.
 #[must_use]
-pub fn whole(parent: Snapshot, shards: &[Snapshot], keys: KeysOf<'_>) -> Snapshot {
+pub(crate) fn whole(parent: Snapshot, shards: &[Snapshot], keys: KeysOf<'_>) -> Snapshot {
     let Some(mut meta) = parent.meta.clone().filter(|meta| meta.shards.is_some()) else { return parent };
     if let Some(corrupt) = shards.iter().find_map(|shard| unsound(shard, meta.epoch, keys)) {
         return Snapshot { status: Status::Corrupt, corrupt: Some(corrupt), ..parent };
@@ -53,7 +53,7 @@ pub fn whole(parent: Snapshot, shards: &[Snapshot], keys: KeysOf<'_>) -> Snapsho
 }
 
 /// The state of the whole, of those of its shards: `live` as long as one is.
-pub fn state(states: &[String]) -> Option<String> {
+pub(crate) fn state(states: &[String]) -> Option<String> {
     let is = |state: &&String, name: State| *state == name.name();
     let one = states.iter().find(|state| is(state, State::Live));
     one.or_else(|| states.iter().find(|state| !is(state, State::SoldOut))).or(states.first()).cloned()

@@ -6,7 +6,7 @@ use ring::digest::{Context, SHA256};
 
 /// A digest of bytes that come one after the other.
 #[derive(Clone)]
-pub struct Digest(Context);
+pub(crate) struct Digest(Context);
 
 impl Default for Digest {
     fn default() -> Self {
@@ -16,25 +16,25 @@ impl Default for Digest {
 
 impl Digest {
     /// Of these bytes alone, in hexadecimal digits.
-    pub fn of(bytes: &[u8]) -> String {
+    pub(crate) fn of(bytes: &[u8]) -> String {
         let mut digest = Self::default();
         digest.add(bytes);
         digest.finish()
     }
 
     /// The first 16 bytes of the digest of these bytes alone.
-    pub fn bytes_of(bytes: &[u8]) -> [u8; 16] {
+    pub(crate) fn bytes_of(bytes: &[u8]) -> [u8; 16] {
         let digest = ring::digest::digest(&SHA256, bytes);
         std::array::from_fn(|at| digest.as_ref()[at])
     }
 
     /// Adds bytes.
-    pub fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
     /// The digest in hexadecimal digits.
-    pub fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.0.finish().as_ref().iter().fold(String::new(), |mut hex, byte| {
             // Writing to memory does not fail.
             _ = write!(hex, "{byte:02x}");

@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for Bytes {
 }
 
 /// Appends a line.
-pub fn encode_line(texts: &[&[u8]], line: &mut Vec<u8>) {
+pub(crate) fn encode_line(texts: &[&[u8]], line: &mut Vec<u8>) {
     line.push(b'[');
     for (at, text) in texts.iter().enumerate() {
         if at > 0 {
@@ -98,13 +98,13 @@ pub fn encode_line(texts: &[&[u8]], line: &mut Vec<u8>) {
 /// A line that is no array of texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an array of texts")]
-pub struct InvalidLine;
+pub(crate) struct InvalidLine;
 
 /// Reads a line, without or with its end.
 ///
 /// # Errors
 /// It is something else.
-pub fn read_line(line: &[u8]) -> Result<Vec<Bytes>, InvalidLine> {
+pub(crate) fn read_line(line: &[u8]) -> Result<Vec<Bytes>, InvalidLine> {
     plain(line.trim_ascii_end()).map_or_else(|| serde_json::from_slice(line).map_err(|_| InvalidLine), Ok)
 }
 

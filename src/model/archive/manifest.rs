@@ -10,9 +10,9 @@ use crate::model::ledger::EntryId;
 use crate::model::number::whole;
 
 /// What `format` of every manifest says.
-pub const FORMAT: &str = "seckill-archive";
+pub(crate) const FORMAT: &str = "seckill-archive";
 /// The newest version of it.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// A file and what it must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ impl Manifest {
 
 /// The name of an archive's folder: `<id>.<layout>.<epoch>`. What a file's name cannot have, or a shell would need
 /// quotes for, is `%` and two hexadecimal digits a byte; `short` shortens an id that is too long.
-pub fn folder_name(activity: &ActivityId, layout: Layout, epoch: u64, short: impl Fn(&str) -> String) -> String {
+pub(crate) fn folder_name(activity: &ActivityId, layout: Layout, epoch: u64, short: impl Fn(&str) -> String) -> String {
     const MOST: usize = 160;
     let mut name = String::new();
     for (at, character) in activity.as_str().chars().enumerate() {

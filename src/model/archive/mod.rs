@@ -4,17 +4,17 @@ mod digest;
 mod line;
 mod manifest;
 
-pub use crate::model::archive::digest::Digest;
-pub use crate::model::archive::line::{Bytes, InvalidLine, encode_line, read_line};
-pub use crate::model::archive::manifest::{FORMAT, FileSum, Group, Manifest, Sealed, VERSION, folder_name};
+pub(crate) use crate::model::archive::digest::Digest;
+pub(crate) use crate::model::archive::line::{Bytes, encode_line, read_line};
+pub(crate) use crate::model::archive::manifest::{FORMAT, FileSum, Group, Manifest, Sealed, VERSION, folder_name};
 
 use crate::model::layout::Kind;
 use crate::model::names::names;
 
 /// The manifest's file in the folder.
-pub const MANIFEST: &str = "manifest.json";
+pub(crate) const MANIFEST: &str = "manifest.json";
 /// The file with all sums, in the form of `sha256sum`.
-pub const SUMS: &str = "SHA256SUMS";
+pub(crate) const SUMS: &str = "SHA256SUMS";
 
 names! {
     /// A key of an activity that is a file of an archive. Stock and meta are in the manifest.

@@ -1,7 +1,7 @@
 //! Names of activities, users and requests. They are bytes, never numbers: `7`, `07` and `+7` are three users.
 
 #[doc(hidden)]
-pub mod interner;
+pub(crate) mod interner;
 
 use std::fmt;
 use std::str::FromStr;

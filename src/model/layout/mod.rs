@@ -10,9 +10,9 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::id::ActivityId;
-pub use crate::model::layout::custom::CustomLayout;
+pub(crate) use crate::model::layout::custom::CustomLayout;
 pub use crate::model::layout::kind::Kind;
-pub use crate::model::layout::pattern::Pattern;
+pub(crate) use crate::model::layout::pattern::Pattern;
 
 /// One contract of keys. The four first are in wide use; `cluster` keeps an activity in one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

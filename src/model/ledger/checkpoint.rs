@@ -69,7 +69,7 @@ impl FromStr for Checkpoint {
 }
 
 /// Units; negative only if the ledger is damaged.
-pub fn units(text: &str) -> Option<i64> {
+pub(crate) fn units(text: &str) -> Option<i64> {
     match text.strip_prefix('-') {
         Some(below) => i64::try_from(whole(below)?).ok().map(|units| -units),
         None => i64::try_from(whole(text)?).ok(),

@@ -1,7 +1,7 @@
 //! The ledger: one entry for everything that changed an activity.
 
 #[doc(hidden)]
-pub mod checkpoint;
+pub(crate) mod checkpoint;
 mod order_texts;
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::model::id::StoredUser;
-pub use crate::model::ledger::order_texts::OrderTexts;
+pub(crate) use crate::model::ledger::order_texts::OrderTexts;
 use crate::model::ledger::order_texts::{Text, column, fill};
 use crate::model::names::names;
 use crate::model::number::whole;
@@ -260,7 +260,7 @@ impl Entry {
 }
 
 /// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so.
-pub fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
+pub(crate) fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
     let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
     let between = entries.windows(2).filter_map(|pair| {
         // What is no order says itself where the stock begins anew.
@@ -271,7 +271,7 @@ pub fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
 }
 
 /// The users of a column, a JSON array of texts in any encoding; `None` if it is none.
-pub fn users_of_column(json: &[u8]) -> Option<Vec<StoredUser>> {
+pub(crate) fn users_of_column(json: &[u8]) -> Option<Vec<StoredUser>> {
     let users = column("users", json).ok()?;
     Some(users.into_iter().map(|Text(user)| StoredUser::new(user)).collect())
 }

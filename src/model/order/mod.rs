@@ -1,7 +1,7 @@
 //! Orders of units of an activity, and how they ended.
 
-pub mod hold;
-pub mod reason;
+pub(crate) mod hold;
+pub(crate) mod reason;
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub struct Refund {
 }
 
 /// Each activity once, with the sum of what was asked of it. Orders of the same items share them.
-pub type Items = Arc<[(ActivityId, Quantity)]>;
+pub(crate) type Items = Arc<[(ActivityId, Quantity)]>;
 
 /// One wish for units of several activities: all of them or none.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,18 +3,18 @@
 use std::str::FromStr;
 
 /// The longest reason, in bytes: each order of a file may have its own.
-pub const MAX_REASON: usize = 1024;
+pub(crate) const MAX_REASON: usize = 1024;
 
 /// Why somebody changes something: free text of at most [`MAX_REASON`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason(String);
+pub(crate) struct Reason(String);
 
 impl Reason {
     /// What a text must be, for errors.
-    pub const EXPECTED: &'static str = "a reason of 1 to 1,024 bytes";
+    pub(crate) const EXPECTED: &'static str = "a reason of 1 to 1,024 bytes";
 
     /// The text.
-    pub fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.0
     }
 }
@@ -35,7 +35,7 @@ impl FromStr for Reason {
 ///
 /// # Errors
 /// It is empty or too long.
-pub fn given(text: &str) -> Result<String, String> {
+pub(crate) fn given(text: &str) -> Result<String, String> {
     text.parse().map(Reason::into_text)
 }
 

@@ -10,7 +10,7 @@ use crate::model::time::{MIDNIGHT, Millis, Zone, in_years};
 
 /// A time of the command line. Only [`GivenTime::at`] makes an instant of it: zone and clock are known later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GivenTime(Form);
+pub(crate) struct GivenTime(Form);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -26,14 +26,14 @@ enum Form {
 
 impl GivenTime {
     /// What a text must be, for errors.
-    pub const EXPECTED: &'static str =
+    pub(crate) const EXPECTED: &'static str =
         "a time, such as 2026-11-21T10:00:00+08:00, 2026-11-21, \"2026-11-21 10:00\", today, or 1h (ago)";
 
     /// The instant. `now` is asked for only if the time is relative to it.
     ///
     /// # Errors
     /// Whatever `now` fails with.
-    pub fn at<E>(self, now: impl FnOnce() -> Result<Millis, E>) -> Result<Millis, E> {
+    pub(crate) fn at<E>(self, now: impl FnOnce() -> Result<Millis, E>) -> Result<Millis, E> {
         self.in_zone(Zone::of_process(), now)
     }
 

@@ -12,9 +12,9 @@ use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Serialize, Serializer};
 
-pub use crate::model::time::given::GivenTime;
-pub use crate::model::time::ticks::Tick;
-pub use crate::model::time::zone::{UnknownZone, Zone};
+pub(crate) use crate::model::time::given::GivenTime;
+pub(crate) use crate::model::time::ticks::Tick;
+pub(crate) use crate::model::time::zone::{UnknownZone, Zone};
 
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 

@@ -10,16 +10,16 @@ use redis::Value;
 use crate::model::layout::Kind;
 
 use crate::error::StoreError;
-pub use crate::read::health::node::{Clock, Reading, Settings, SlowCall};
-pub use crate::read::health::rights::Granted;
-pub use crate::read::health::slots::{Member, Slots};
-pub use crate::read::stats::info::{Info, ReplicaInfo, Role};
+pub(crate) use crate::read::health::node::{Clock, Reading, SlowCall};
+pub(crate) use crate::read::health::rights::Granted;
+pub(crate) use crate::read::health::slots::Slots;
+pub(crate) use crate::read::stats::info::{Info, ReplicaInfo, Role};
 use crate::redis::cluster::Servers;
 use crate::redis::cluster::server::Server;
 use crate::store::Store;
 
 /// What was asked for, or why it is not known, in a few words.
-pub type Known<T> = Result<T, String>;
+pub(crate) type Known<T> = Result<T, String>;
 
 /// All servers of a store.
 #[derive(Debug)]

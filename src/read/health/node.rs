@@ -40,7 +40,7 @@ const SETTINGS: [&str; 16] = [
 const SLOW_CALLS: u64 = 1000;
 
 /// Settings by name; those that the server does not have are not in it.
-pub type Settings = HashMap<&'static str, String>;
+pub(crate) type Settings = HashMap<&'static str, String>;
 
 /// What a server said.
 #[derive(Debug)]

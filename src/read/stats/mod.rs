@@ -1,7 +1,7 @@
 //! Asks servers about themselves: `INFO` of each, and how far consumer groups are behind.
 
-pub mod info;
-pub mod latency;
+pub(crate) mod info;
+pub(crate) mod latency;
 
 use redis::{Cmd, Value};
 

@@ -29,7 +29,7 @@ use crate::script::Script;
 
 /// What sending a call again would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RetrySafety {
+pub(crate) enum RetrySafety {
     /// Nothing: it only reads, or nobody minds.
     ReadOnly,
     /// Nothing: it carries an id, or says what should be. Only its reply says whether the first try ran.
@@ -40,7 +40,7 @@ pub enum RetrySafety {
 
 /// Whether a script may have been sent before, as the scripts' `mode` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Try {
+pub(crate) enum Try {
     /// It was not.
     First,
     /// It may have been.

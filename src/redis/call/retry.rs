@@ -46,12 +46,12 @@ impl Servers {
     }
 
     /// Sends one command about a key that only reads (or may be sent twice) and gives its reply.
-    pub fn command(&mut self, key: &str, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) fn command(&mut self, key: &str, command: &Cmd) -> Result<Value, StoreError> {
         self.call(&Call::command(key, command))
     }
 
     /// The same for one that any node can answer.
-    pub fn ask_any(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) fn ask_any(&mut self, command: &Cmd) -> Result<Value, StoreError> {
         self.call(&Call::keyless(command))
     }
 

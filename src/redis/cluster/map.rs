@@ -10,7 +10,7 @@ use crate::script::reply::Reply;
 
 /// A primary and the slots that it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Range {
+pub(super) struct Range {
     /// The first slot.
     pub first: u16,
     /// The last slot.
@@ -26,14 +26,14 @@ pub struct Range {
 }
 
 /// Reads the reply of `CLUSTER SLOTS`: `[[first, last, [host, port, …], replica…], …]`.
-pub fn read(value: Value) -> Result<Vec<Range>, StoreError> {
+pub(super) fn read(value: Value) -> Result<Vec<Range>, StoreError> {
     let reply = Reply::of_command("CLUSTER SLOTS");
     reply.array(value)?.into_iter().map(|range| read_range(&reply, range)).collect()
 }
 
 /// The ids of primaries that a replica follows, as `CLUSTER NODES` replies: also one that has got nothing yet, but not one that the
 /// nodes agree is down.
-pub fn followed(nodes: &str) -> HashSet<String> {
+pub(super) fn followed(nodes: &str) -> HashSet<String> {
     let primary = |line: &str| {
         let mut words = line.split(' ').skip(2);
         let (flags, primary) = (words.next()?, words.next()?);

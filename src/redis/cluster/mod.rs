@@ -37,7 +37,7 @@ enum Kind {
 }
 
 /// All servers of a store: one, or the nodes of a cluster.
-pub struct Servers {
+pub(crate) struct Servers {
     target: Target,
     layout: Layout,
     kind: Kind,
@@ -58,7 +58,7 @@ pub struct Servers {
 
 impl Servers {
     /// Nothing is sent yet.
-    pub fn new(target: Target, layout: Layout) -> Self {
+    pub(crate) fn new(target: Target, layout: Layout) -> Self {
         let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
         let seeds = nodes.len();
@@ -78,7 +78,7 @@ impl Servers {
     }
 
     /// The same servers, without a connection.
-    pub fn unconnected_copy(&self) -> Self {
+    pub(crate) fn unconnected_copy(&self) -> Self {
         let nodes = self.nodes.iter().map(|node| Server::new(node.target.clone())).collect();
         let (target, owners) = (self.target.clone(), self.owners.clone());
         let (ids, alone) = (self.ids.clone(), self.alone.clone());
@@ -86,7 +86,7 @@ impl Servers {
     }
 
     /// Where they are and how to log in, as it was given.
-    pub fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
@@ -110,7 +110,7 @@ impl Servers {
     }
 
     /// Whether they are known to be nodes of a cluster.
-    pub fn is_cluster(&self) -> bool {
+    pub(crate) fn is_cluster(&self) -> bool {
         self.kind == Kind::Cluster
     }
 

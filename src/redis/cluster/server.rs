@@ -9,7 +9,7 @@ use crate::redis::sentinel::connect;
 use crate::redis::system::Socket;
 
 /// A server, connected to when it is first needed.
-pub struct Server {
+pub(crate) struct Server {
     /// Where it is.
     pub target: Target,
     connection: Option<Connection>,
@@ -25,12 +25,12 @@ pub struct Server {
 
 impl Server {
     /// Nothing is sent yet.
-    pub fn new(target: Target) -> Self {
+    pub(crate) fn new(target: Target) -> Self {
         Self { target, connection: None, connected: 0, is_down: false, has_replied: false, is_demoted: false }
     }
 
     /// The connection, made now if there is none.
-    pub fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+    pub(crate) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
@@ -44,7 +44,7 @@ impl Server {
     }
 
     /// Another connection to it.
-    pub fn connect_new(&mut self) -> Result<Connection, StoreError> {
+    pub(crate) fn connect_new(&mut self) -> Result<Connection, StoreError> {
         let connection = connect(&self.target);
         self.is_down = connection.is_err();
         connection
@@ -56,17 +56,17 @@ impl Server {
     }
 
     /// How often it was connected to: another number means another connection.
-    pub fn connected(&self) -> u64 {
+    pub(crate) fn connected(&self) -> u64 {
         self.connected
     }
 
     /// Whether it ever replied to what was sent here.
-    pub fn has_replied(&self) -> bool {
+    pub(crate) fn has_replied(&self) -> bool {
         self.has_replied
     }
 
     /// Whether the last attempt to connect failed, or the connection broke since.
-    pub fn is_down(&self) -> bool {
+    pub(crate) fn is_down(&self) -> bool {
         self.is_down
     }
 
@@ -121,12 +121,12 @@ impl Server {
     }
 
     /// The same server with the connection, which is made again here if it is needed.
-    pub fn take(&mut self) -> Self {
+    pub(crate) fn take(&mut self) -> Self {
         Self { connection: self.connection.take(), ..Self::new(self.target.clone()) }
     }
 
     /// Forgets a connection that failed.
-    pub fn disconnect(&mut self) {
+    pub(crate) fn disconnect(&mut self) {
         self.connection = None;
         self.is_down = true;
     }

@@ -15,7 +15,7 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionI
 use crate::error::{CertificateFault, StoreError};
 use crate::redis::system::{Endpoint, RealSystem, Socket, System};
 use crate::redis::tls::fault;
-pub use crate::redis::tls::{Certificates, Pem};
+pub(crate) use crate::redis::tls::{Certificates, Pem};
 use crate::redis::tls::{Tls, is_spoken_on};
 
 /// How long a server that speaks TLS may take to answer a greeting, at least: it decides between two exit codes.

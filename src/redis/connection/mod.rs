@@ -27,7 +27,7 @@ const MAX_LINE: usize = 64 * 1024;
 const MAX_DEPTH: usize = 16;
 
 /// A connection, and what came in on it and was not read yet.
-pub struct Connection {
+pub(crate) struct Connection {
     socket: Box<dyn Socket>,
     target: Target,
     buffer: Vec<u8>,
@@ -41,7 +41,7 @@ impl Connection {
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the login.
-    pub fn open(target: &Target) -> Result<Self, StoreError> {
+    pub(crate) fn open(target: &Target) -> Result<Self, StoreError> {
         Self::open_as(target, None)
     }
 
@@ -73,7 +73,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection broke.
-    pub fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
         let sent = self.socket.write_all(packed).and_then(|()| self.socket.flush());
         sent.map_err(|error| self.broken(error))
     }
@@ -82,7 +82,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection broke, or what comes is no reply of a sale.
-    pub fn reply(&mut self) -> Result<Value, StoreError> {
+    pub(crate) fn reply(&mut self) -> Result<Value, StoreError> {
         self.part(MAX_DEPTH, &mut { MAX_BYTES })
     }
 
@@ -90,7 +90,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`reply`](Self::reply), or the server replied with an error.
-    pub fn value(&mut self) -> Result<Value, StoreError> {
+    pub(crate) fn value(&mut self) -> Result<Value, StoreError> {
         self.reply()?.extract_error().map_err(|error| self.meaning(&error))
     }
 
@@ -98,7 +98,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`value`](Self::value).
-    pub fn request(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) fn request(&mut self, command: &Cmd) -> Result<Value, StoreError> {
         match self.send(&command.get_packed_command()) {
             Ok(()) => self.value(),
             // A server that accepts no more clients says so, and closes.
@@ -114,7 +114,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`value`](Self::value), or what comes is no array.
-    pub fn array(&mut self) -> Result<usize, StoreError> {
+    pub(crate) fn array(&mut self) -> Result<usize, StoreError> {
         let (count, end) = self.head(b'*', 0)?;
         self.start += end;
         Ok(count)
@@ -124,7 +124,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`array`](Self::array).
-    pub fn texts(&mut self, count: usize) -> Result<Vec<&[u8]>, StoreError> {
+    pub(crate) fn texts(&mut self, count: usize) -> Result<Vec<&[u8]>, StoreError> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut at = 0;
         for _ in 0..count {

@@ -27,7 +27,7 @@ const BUS: u16 = 10_000;
 const PORTS: std::ops::Range<u16> = 10_000..21_000;
 
 /// What is to be started.
-pub struct Cluster {
+pub(super) struct Cluster {
     /// A folder a node.
     pub folders: Vec<PathBuf>,
     ports: Vec<u16>,
@@ -37,17 +37,17 @@ pub struct Cluster {
 
 impl Cluster {
     /// The number of nodes in a directory, if there is a cluster.
-    pub fn size(directory: &Path) -> Option<usize> {
+    pub(super) fn size(directory: &Path) -> Option<usize> {
         fs::read_to_string(directory.join(SIZE)).ok()?.trim().parse().ok()
     }
 
     /// The folders of the nodes in a directory, if there is a cluster.
-    pub fn folders(directory: &Path) -> Vec<PathBuf> {
+    pub(super) fn folders(directory: &Path) -> Vec<PathBuf> {
         (1..=Self::size(directory).unwrap_or(0)).map(|node| directory.join(format!("node-{node}"))).collect()
     }
 
     /// Writes what so many nodes need, or takes what is there up again, with ports that are free now.
-    pub fn prepare(directory: &Path, nodes: usize) -> Result<Self, EmbeddedError> {
+    pub(super) fn prepare(directory: &Path, nodes: usize) -> Result<Self, EmbeddedError> {
         let cannot =
             |error: std::io::Error| EmbeddedError::Directory { path: directory.to_owned(), why: cause(&error) };
         let ports = free_ports(nodes).map_err(cannot)?;
@@ -78,21 +78,21 @@ impl Cluster {
     }
 
     /// The arguments of a node.
-    pub fn arguments(&self, node: usize) -> Vec<String> {
+    pub(super) fn arguments(&self, node: usize) -> Vec<String> {
         let port = self.ports[node].to_string();
         let arguments = [SETTINGS, "--port", &port, "--bind", "127.0.0.1", "--cluster-enabled", "yes"];
         arguments.into_iter().chain(["--cluster-config-file", NODES]).map(str::to_owned).collect()
     }
 
     /// A URL with all nodes.
-    pub fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         let seeds: Vec<String> = self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         format!("redis://{}", seeds.join(","))
     }
 }
 
 /// Whether a node sees that all slots are served: about two seconds after the start.
-pub fn is_up(folder: &Path) -> bool {
+pub(super) fn is_up(folder: &Path) -> bool {
     folder::request(folder, redis::cmd("CLUSTER").arg("INFO"))
         .is_some_and(|info| info.contains("cluster_state:ok") && info.contains(&format!("cluster_slots_ok:{SLOTS}")))
 }

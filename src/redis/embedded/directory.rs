@@ -20,7 +20,7 @@ use crate::redis::embedded::{LOCK, LOG, PREFIX, SOCKET, Wait};
 const MAX_PATH: usize = 86;
 
 /// A directory that nobody else uses while this value lives.
-pub struct Directory {
+pub(super) struct Directory {
     /// A path to the data that is short enough for sockets below it.
     path: PathBuf,
     kept: bool,
@@ -31,7 +31,7 @@ pub struct Directory {
 
 impl Directory {
     /// A fresh one, removed at the end.
-    pub fn discarded() -> Result<Self, EmbeddedError> {
+    pub(super) fn discarded() -> Result<Self, EmbeddedError> {
         let short = fresh()?;
         let path = short.path().to_owned();
         let lock = File::create(path.join(LOCK)).map_err(|error| unusable(&path, &error))?;
@@ -41,7 +41,7 @@ impl Directory {
     }
 
     /// One that stays. Waits for another command that uses it.
-    pub fn kept(path: &Path, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
+    pub(super) fn kept(path: &Path, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| unusable(path, &error))?;
         let data = path.canonicalize().map_err(|error| unusable(path, &error))?;
         let lock_path = data.join(LOCK);
@@ -73,17 +73,17 @@ impl Directory {
     }
 
     /// Where servers run and keep their data.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether the data stays.
-    pub fn is_kept(&self) -> bool {
+    pub(super) fn is_kept(&self) -> bool {
         self.kept
     }
 
     /// The number of nodes of the cluster to start here; `None` for one server.
-    pub fn nodes(&self, wanted: Option<usize>) -> Result<Option<usize>, EmbeddedError> {
+    pub(super) fn nodes(&self, wanted: Option<usize>) -> Result<Option<usize>, EmbeddedError> {
         let has_one = self.path.join(LOG).exists();
         match (Cluster::size(&self.path), wanted) {
             (Some(found), Some(wanted)) if found != wanted => {

@@ -9,21 +9,21 @@ use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 use crate::redis::embedded::SOCKET;
 
 /// A node's password, in the servers' own form.
-pub const SETTINGS: &str = "server.conf";
+pub(super) const SETTINGS: &str = "server.conf";
 
 /// Ends the server of a folder, if there is one, and waits until it is gone.
-pub fn shut_down(folder: &Path) {
+pub(super) fn shut_down(folder: &Path) {
     // What was acknowledged is in the append-only file, if there is one. The server closes without a reply.
     let _ = request(folder, redis::cmd("SHUTDOWN").arg("NOSAVE"));
 }
 
 /// Whether a server answers there.
-pub fn answers(folder: &Path) -> bool {
+pub(super) fn answers(folder: &Path) -> bool {
     request(folder, &redis::cmd("PING")).as_deref() == Some("PONG")
 }
 
 /// The text that a server of a folder replies with.
-pub fn request(folder: &Path, command: &redis::Cmd) -> Option<String> {
+pub(super) fn request(folder: &Path, command: &redis::Cmd) -> Option<String> {
     let socket = folder.join(SOCKET);
     if !socket.exists() {
         return None;
@@ -40,7 +40,7 @@ pub fn request(folder: &Path, command: &redis::Cmd) -> Option<String> {
 }
 
 /// The password of the server of a folder, if it has one.
-pub fn password(folder: &Path) -> Option<String> {
+pub(super) fn password(folder: &Path) -> Option<String> {
     let settings = fs::read_to_string(folder.join(SETTINGS)).ok()?;
     settings.lines().find_map(|line| line.strip_prefix("requirepass ")).map(str::to_owned)
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::redis::embedded::cluster::Cluster;
 use crate::redis::embedded::directory::Directory;
-pub use crate::redis::embedded::error::EmbeddedError;
+pub(crate) use crate::redis::embedded::error::EmbeddedError;
 use crate::redis::embedded::server::Server;
 
 /// The socket's name within a server's folder.
@@ -33,7 +33,7 @@ const PREFIX: &str = "seckill-";
 const MAX_TRIES: usize = 5;
 
 /// Servers that live as long as this value.
-pub struct Embedded {
+pub(crate) struct Embedded {
     // Dropped in this order: servers end before their directory goes.
     _servers: Vec<Server>,
     address: Address,
@@ -42,7 +42,7 @@ pub struct Embedded {
 
 /// How to reach what was started.
 #[derive(Debug, Clone)]
-pub enum Address {
+pub(crate) enum Address {
     /// One server, on a unix socket.
     Socket(PathBuf),
     /// A cluster.
@@ -55,7 +55,7 @@ pub enum Address {
 }
 
 /// How to wait for another command that uses the same directory.
-pub struct Wait<'a> {
+pub(crate) struct Wait<'a> {
     /// Longest wait.
     pub at_most: Duration,
     /// Asked every few milliseconds: true ends the wait.
@@ -70,7 +70,7 @@ impl Embedded {
     ///
     /// # Errors
     /// No server on this machine, a directory that cannot be used, or a server that does not start.
-    pub fn start(kept: Option<&Path>, nodes: Option<usize>, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
+    pub(crate) fn start(kept: Option<&Path>, nodes: Option<usize>, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
         let program = program()?;
         stale::sweep();
         let directory = match kept {
@@ -85,7 +85,7 @@ impl Embedded {
     }
 
     /// How to reach it.
-    pub fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 }

@@ -17,7 +17,7 @@ const START: Duration = Duration::from_secs(60);
 const END: Duration = Duration::from_secs(10);
 
 /// A server that lives as long as this value.
-pub struct Server {
+pub(super) struct Server {
     child: Child,
     folder: PathBuf,
 }
@@ -25,7 +25,7 @@ pub struct Server {
 impl Server {
     /// Starts a program that works in `folder`, a path short enough for a socket in it. With `kept`, all that is
     /// acknowledged is on the disk. `more` are further arguments, first of all a file of settings.
-    pub fn spawn(program: &Path, folder: &Path, kept: bool, more: &[String]) -> Result<Self, EmbeddedError> {
+    pub(super) fn spawn(program: &Path, folder: &Path, kept: bool, more: &[String]) -> Result<Self, EmbeddedError> {
         let cannot = |error: std::io::Error| EmbeddedError::Spawn { server: program.to_owned(), why: cause(&error) };
         let log = File::create(folder.join(LOG)).map_err(cannot)?;
         let mut command = Command::new(program);
@@ -46,7 +46,7 @@ impl Server {
     }
 
     /// Waits until it is as `ready` asks of its folder.
-    pub fn wait_until(&mut self, ready: impl Fn(&Path) -> bool) -> Result<(), EmbeddedError> {
+    pub(super) fn wait_until(&mut self, ready: impl Fn(&Path) -> bool) -> Result<(), EmbeddedError> {
         let deadline = Instant::now() + START;
         loop {
             if ready(&self.folder) {
@@ -65,7 +65,7 @@ impl Server {
     }
 
     /// The socket that it listens on.
-    pub fn socket(&self) -> PathBuf {
+    pub(super) fn socket(&self) -> PathBuf {
         self.folder.join(SOCKET)
     }
 }

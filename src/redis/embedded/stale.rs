@@ -12,7 +12,7 @@ use crate::redis::embedded::{LOCK, PREFIX};
 const YOUNG: Duration = Duration::from_secs(10);
 
 /// Ends servers and removes directories whose command is gone. Errors are left alone: the next sweep sees them.
-pub fn sweep() {
+pub(super) fn sweep() {
     for parent in [std::env::temp_dir(), "/tmp".into()] {
         for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::error::redirection::Redirection;
 
 /// One call of the script.
-pub trait Call {
+pub(crate) trait Call {
     /// How many orders it has, for the rate limit.
     fn orders(&self) -> usize;
 
@@ -23,7 +23,7 @@ pub trait Call {
 
 /// What a pipeline can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Readiness {
+pub(crate) enum Readiness {
     /// Send now.
     Send,
     /// Send then.
@@ -38,7 +38,7 @@ pub enum Readiness {
 
 /// What became of calls, or of the connection.
 #[derive(Debug)]
-pub enum Event<C> {
+pub(crate) enum Event<C> {
     /// The server replied to this call, and not with an error, unless the call [`handles`](Call::handles) it.
     Reply(C, Value),
     /// These calls must be sent again, in this order. Nothing is sent before all that is in flight has come back.

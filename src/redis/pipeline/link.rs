@@ -9,7 +9,7 @@ use crate::redis::cluster::server::Server;
 use crate::redis::system::System;
 
 /// A connection to one server, made when it is needed. Tests have one that fails at will.
-pub trait Link {
+pub(crate) trait Link {
     /// Writes packed commands.
     ///
     /// # Errors

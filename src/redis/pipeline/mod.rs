@@ -22,10 +22,10 @@ use crate::error::ServerKind;
 use crate::error::StoreError;
 use crate::redis::cluster::server::Server;
 use crate::redis::connection::resp::{ASKING, reply_behind};
-pub use crate::redis::pipeline::event::{Call, Event, Readiness};
-pub use crate::redis::pipeline::limits::Limits;
+pub(crate) use crate::redis::pipeline::event::{Call, Event, Readiness};
+pub(crate) use crate::redis::pipeline::limits::Limits;
 use crate::redis::pipeline::limits::RateLimit;
-pub use crate::redis::pipeline::link::Link;
+pub(crate) use crate::redis::pipeline::link::Link;
 use crate::redis::pipeline::outage::{Attempt, Outage};
 use crate::redis::system::System;
 use crate::script::Script;
@@ -38,7 +38,7 @@ const NO_SCRIPT: &str = "NOSCRIPT";
 
 /// See the [module](self).
 #[derive(Debug)]
-pub struct Pipeline<C, L = Server> {
+pub(crate) struct Pipeline<C, L = Server> {
     link: L,
     system: Arc<dyn System>,
     scripts: Vec<&'static Script>,
@@ -63,7 +63,7 @@ pub struct Pipeline<C, L = Server> {
 impl<C: Call, L: Link> Pipeline<C, L> {
     /// Sends nothing. `scripts`, at least one, are loaded if the server has lost them. An outage longer than `retry_for`
     /// is an error.
-    pub fn new(link: L, scripts: Vec<&'static Script>, limits: Limits, retry_for: Duration) -> Self {
+    pub(crate) fn new(link: L, scripts: Vec<&'static Script>, limits: Limits, retry_for: Duration) -> Self {
         let system = link.system();
         Self {
             link,
@@ -85,18 +85,18 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// Another one with the same rate limit.
-    pub fn sibling(&self, link: L) -> Self {
+    pub(crate) fn sibling(&self, link: L) -> Self {
         let rate = self.rate.clone();
         Self { rate, ..Self::new(link, self.scripts.clone(), self.limits.clone(), self.retry_for) }
     }
 
     /// The connection.
-    pub fn link(&self) -> &L {
+    pub(crate) fn link(&self) -> &L {
         &self.link
     }
 
     /// What it can do. `wants_to_send`: whether the owner has a call.
-    pub fn readiness(&self, wants_to_send: bool) -> Readiness {
+    pub(crate) fn readiness(&self, wants_to_send: bool) -> Readiness {
         if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && outage.is_open()) {
             return Readiness::Outage(outage.due(self.retry_for));
         }
@@ -111,24 +111,24 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// The calls whose replies have not come yet.
-    pub fn in_flight(&self) -> &VecDeque<C> {
+    pub(crate) fn in_flight(&self) -> &VecDeque<C> {
         &self.in_flight
     }
 
     /// Whether no reply is to come.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.is_empty()
     }
 
     /// Whether a call may be sent now, except for the rate limit.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         (self.is_idle() || !self.is_draining)
             && !self.outage.as_ref().is_some_and(Outage::is_open)
             && self.weight <= self.limits.most_weight() / 2
     }
 
     /// Whether another call fits into what is written at once.
-    pub fn buffer_has_room(&self) -> bool {
+    pub(crate) fn buffer_has_room(&self) -> bool {
         self.buffered < self.limits.most_weight() / 2
     }
 
@@ -136,7 +136,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     ///
     /// # Errors
     /// The server refused a call in a way that does not pass, or an outage lasts too long. The call is dropped.
-    pub fn advance(&mut self, wants_to_send: bool) -> Result<Event<C>, StoreError> {
+    pub(crate) fn advance(&mut self, wants_to_send: bool) -> Result<Event<C>, StoreError> {
         if self.is_idle() && self.outage.as_ref().is_some_and(Outage::is_open) {
             return self.reconnect();
         }
@@ -155,7 +155,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// Adds a call to the buffer; with `asks` behind `ASKING`, for a node that is importing the call's slot.
-    pub fn push(&mut self, call: C, asks: bool, encode: impl FnOnce(&mut Vec<u8>, &C)) {
+    pub(crate) fn push(&mut self, call: C, asks: bool, encode: impl FnOnce(&mut Vec<u8>, &C)) {
         if self.is_idle() {
             self.is_draining = false;
         }
@@ -171,7 +171,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// Writes the buffer. A connection that breaks gives all calls in flight back.
-    pub fn flush(&mut self) -> Event<C> {
+    pub(crate) fn flush(&mut self) -> Event<C> {
         if let Some(rate) = &self.rate {
             rate.spend(self.buffered_orders);
         }
@@ -188,7 +188,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     ///
     /// # Errors
     /// As [`advance`](Self::advance).
-    pub fn receive(&mut self) -> Result<Event<C>, StoreError> {
+    pub(crate) fn receive(&mut self) -> Result<Event<C>, StoreError> {
         if self.is_idle() {
             return Ok(Event::Idle);
         }
@@ -223,7 +223,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     ///
     /// # Errors
     /// As [`advance`](Self::advance).
-    pub fn request(&mut self, packed: &[u8], count: usize) -> Result<Option<Vec<Value>>, StoreError> {
+    pub(crate) fn request(&mut self, packed: &[u8], count: usize) -> Result<Option<Vec<Value>>, StoreError> {
         let link = &mut self.link;
         let replies = link.send(packed).and_then(|()| (0..count).map(|_| link.receive()).collect::<Result<_, _>>());
         let replies: Vec<Value> = match replies {
@@ -249,17 +249,17 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// Whether the connection broke since the last check: the server may have restarted without what came last.
-    pub fn was_lost(&self) -> bool {
+    pub(crate) fn was_lost(&self) -> bool {
         self.was_lost
     }
 
     /// Whether the server may not be the primary any more.
-    pub fn may_move(&self) -> bool {
+    pub(crate) fn may_move(&self) -> bool {
         self.link.may_move()
     }
 
     /// Gets ready to ask, with nothing in flight, whoever serves now.
-    pub fn begin_check(&mut self) {
+    pub(crate) fn begin_check(&mut self) {
         self.was_lost = false;
         if self.link.may_move() {
             self.link.disconnect();
@@ -267,13 +267,13 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// The last call did what it should: an outage is over.
-    pub fn succeeded(&mut self) {
+    pub(crate) fn succeeded(&mut self) {
         self.outage = None;
     }
 
     /// A call that was replied to must be sent again, after all that is in flight. With `why` it failed, and the next
     /// one has to wait.
-    pub fn retry(&mut self, why: Option<StoreError>) {
+    pub(crate) fn retry(&mut self, why: Option<StoreError>) {
         self.is_draining = true;
         if let (Some(why), None) = (why, &self.outage) {
             self.outage = Some(Outage::new(self.system.now(), why, false));
@@ -281,13 +281,13 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// The next call has to wait, longer each time, until one succeeds.
-    pub fn back_off(&mut self, why: StoreError) {
+    pub(crate) fn back_off(&mut self, why: StoreError) {
         self.is_draining = true;
         Outage::record(&mut self.outage, self.system.now(), why, false);
     }
 
     /// Another server took over all that this one served.
-    pub fn hand_over<'o>(&mut self, others: impl Iterator<Item = &'o mut Self>)
+    pub(crate) fn hand_over<'o>(&mut self, others: impl Iterator<Item = &'o mut Self>)
     where
         Self: 'o,
     {
@@ -298,7 +298,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// The error for calls that were in flight when the connection broke, and were not settled since.
-    pub fn unsettled(&self) -> Option<StoreError> {
+    pub(crate) fn unsettled(&self) -> Option<StoreError> {
         self.outage.as_ref().and_then(|outage| outage.unsettled(self.link.server()))
     }
 
@@ -317,7 +317,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// The connection broke, or nothing came in time: what is in flight may have run.
-    pub fn lose_connection(&mut self, error: StoreError) -> Event<C> {
+    pub(crate) fn lose_connection(&mut self, error: StoreError) -> Event<C> {
         self.link.disconnect();
         self.was_lost = true;
         self.weight = 0;

@@ -7,7 +7,7 @@ use rustls::{AlertDescription, CertificateError, Error, OtherError};
 use crate::error::TlsFault;
 
 /// What an error of a socket says about TLS, if it does.
-pub fn fault(error: &io::Error) -> Option<(TlsFault, String)> {
+pub(crate) fn fault(error: &io::Error) -> Option<(TlsFault, String)> {
     let error = error.get_ref()?.downcast_ref::<Error>()?;
     Some(match error {
         // A bad signature is that of a CA with the same name and another key.

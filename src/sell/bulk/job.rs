@@ -29,7 +29,7 @@ const PAGE: usize = 500;
 
 /// One input being applied. Its stored names make that it is applied once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub(crate) struct Job {
     /// Its name.
     pub name: String,
     /// Made of the input: the same name with another digest is another job.
@@ -45,7 +45,7 @@ impl Job {
 
 /// What is stored of a job in one activity, as far as the run knows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct JobState {
+pub(crate) struct JobState {
     /// The last line that the job is known to have decided.
     pub(crate) watermark: u64,
     /// The epoch when the run began, as the run numbers them.
@@ -80,7 +80,7 @@ struct Shortage {
 }
 
 /// A job's state in each activity of its input, by number. There may be a million of them.
-pub struct JobStates {
+pub(crate) struct JobStates {
     pub(crate) job: Job,
     pub(crate) operation: Operation,
     pub(crate) layout: Layout,

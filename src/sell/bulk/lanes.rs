@@ -21,7 +21,7 @@ use crate::redis::pipeline::{Call, Event, Pipeline, Readiness};
 const NAP: Duration = Duration::from_millis(100);
 
 /// All lanes of a run.
-pub struct Lanes<C> {
+pub(crate) struct Lanes<C> {
     servers: Servers,
     lanes: Vec<Lane<C>>,
     /// Slots that are moving, and the lane of the node that imports each: calls go there, each behind `ASKING`.
@@ -52,13 +52,13 @@ impl<C> Lane<C> {
 
 impl<C: Call> Lanes<C> {
     /// One lane, to the node whose number is given.
-    pub fn new(servers: Servers, node: usize, pipeline: Pipeline<C>) -> Self {
+    pub(crate) fn new(servers: Servers, node: usize, pipeline: Pipeline<C>) -> Self {
         let lane = Lane::new(node, pipeline, servers.system().now());
         Self { servers, lanes: vec![lane], asks: HashMap::new(), last: 0 }
     }
 
     /// Whether the servers are known to be a cluster.
-    pub fn is_cluster(&self) -> bool {
+    pub(crate) fn is_cluster(&self) -> bool {
         self.servers.is_cluster()
     }
 
@@ -66,27 +66,27 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// The layout has no keys for one.
-    pub fn found_cluster(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn found_cluster(&mut self) -> Result<(), StoreError> {
         self.servers.found_cluster()
     }
 
     /// The servers, by connections of their own: nothing that a lane has in flight is waited for.
-    pub fn servers(&mut self) -> &mut Servers {
+    pub(crate) fn servers(&mut self) -> &mut Servers {
         &mut self.servers
     }
 
     /// How many lanes there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.lanes.len()
     }
 
     /// The connection of a lane.
-    pub fn pipeline(&mut self, lane: usize) -> &mut Pipeline<C> {
+    pub(crate) fn pipeline(&mut self, lane: usize) -> &mut Pipeline<C> {
         &mut self.lanes[lane].pipeline
     }
 
     /// The lane of a slot, and whether calls go there behind `ASKING`.
-    pub fn lane_of(&mut self, slot: Option<u16>) -> (usize, bool) {
+    pub(crate) fn lane_of(&mut self, slot: Option<u16>) -> (usize, bool) {
         if !self.is_cluster() {
             return (0, false);
         }
@@ -107,39 +107,39 @@ impl<C: Call> Lanes<C> {
     }
 
     /// Whether no reply is to come, anywhere.
-    pub fn are_idle(&self) -> bool {
+    pub(crate) fn are_idle(&self) -> bool {
         self.lanes.iter().all(|lane| lane.pipeline.is_idle())
     }
 
     /// Whether [`read`](Self::read) may be called: nothing is in flight, and there is no outage of the only server.
-    pub fn can_read(&self) -> bool {
+    pub(crate) fn can_read(&self) -> bool {
         self.are_idle() && (self.is_cluster() || self.lanes[0].pipeline.has_room())
     }
 
     /// Whether a connection broke since the last check: what came last may be lost.
-    pub fn was_lost(&self) -> bool {
+    pub(crate) fn was_lost(&self) -> bool {
         self.lanes.iter().any(|lane| lane.pipeline.was_lost())
     }
 
     /// Whether a server may not be the primary any more.
-    pub fn may_move(&self) -> bool {
+    pub(crate) fn may_move(&self) -> bool {
         self.is_cluster() || self.lanes[0].pipeline.may_move()
     }
 
     /// Gets ready to ask whoever serves now, with nothing in flight.
-    pub fn begin_check(&mut self) {
+    pub(crate) fn begin_check(&mut self) {
         self.lanes.iter_mut().for_each(|lane| lane.pipeline.begin_check());
     }
 
     /// A lane whose activities must be distributed anew, and that has nothing in flight.
-    pub fn next_stale(&mut self) -> Option<usize> {
+    pub(crate) fn next_stale(&mut self) -> Option<usize> {
         let lane = self.lanes.iter().position(|lane| lane.is_stale && lane.pipeline.is_idle())?;
         self.lanes[lane].is_stale = false;
         Some(lane)
     }
 
     /// A lane has no activities any more; these have them.
-    pub fn hand_over(&mut self, from: usize, to: impl Fn(usize) -> bool) {
+    pub(crate) fn hand_over(&mut self, from: usize, to: impl Fn(usize) -> bool) {
         let (before, rest) = self.lanes.split_at_mut(from);
         let Some((lane, after)) = rest.split_first_mut() else { return };
         let others =
@@ -151,7 +151,7 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// The layout has no keys for a cluster.
-    pub fn redirected(&mut self, lane: usize, to: &Redirection) -> Result<(), StoreError> {
+    pub(crate) fn redirected(&mut self, lane: usize, to: &Redirection) -> Result<(), StoreError> {
         self.servers.found_cluster()?;
         let from = self.lanes[lane].node;
         if to.is_ask {
@@ -182,14 +182,14 @@ impl<C: Call> Lanes<C> {
     }
 
     /// A call of a lane did what it should.
-    pub fn succeeded(&mut self, lane: usize) {
+    pub(crate) fn succeeded(&mut self, lane: usize) {
         let lane = &mut self.lanes[lane];
         lane.redirections = 0;
         lane.pipeline.succeeded();
     }
 
     /// The error for calls that were in flight when a connection broke, and were not settled since.
-    pub fn unsettled(&self) -> Option<StoreError> {
+    pub(crate) fn unsettled(&self) -> Option<StoreError> {
         self.lanes.iter().find_map(|lane| lane.pipeline.unsettled())
     }
 
@@ -197,7 +197,7 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// As [`Pipeline::advance`].
-    pub fn advance(
+    pub(crate) fn advance(
         &mut self,
         mut wants_to_send: impl FnMut(usize, &VecDeque<C>) -> bool,
     ) -> Result<(usize, Event<C>), StoreError> {
@@ -248,7 +248,7 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// As [`Pipeline::request`].
-    pub fn read(&mut self, commands: &[(String, Cmd)]) -> Result<Option<Vec<Value>>, StoreError> {
+    pub(crate) fn read(&mut self, commands: &[(String, Cmd)]) -> Result<Option<Vec<Value>>, StoreError> {
         if !self.is_cluster() {
             let packed: Vec<u8> = commands.iter().flat_map(|(_, command)| command.get_packed_command()).collect();
             return match self.lanes[0].pipeline.request(&packed, commands.len()) {
@@ -272,7 +272,7 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// As [`Pipeline::receive`].
-    pub fn receive(&mut self) -> Result<(usize, Event<C>), StoreError> {
+    pub(crate) fn receive(&mut self) -> Result<(usize, Event<C>), StoreError> {
         let lane = self.lanes.iter().position(|lane| !lane.pipeline.is_idle());
         lane.map_or(Ok((0, Event::Idle)), |nth| Ok((nth, self.lanes[nth].pipeline.receive()?)))
     }

@@ -23,27 +23,27 @@ use crate::error::StoreError;
 use crate::model::id::RequestId;
 use crate::model::id::interner::Interner;
 use crate::model::order::Corrupt;
-pub use crate::redis::pipeline::Limits;
+pub(crate) use crate::redis::pipeline::Limits;
 use crate::redis::pipeline::{Call, Event, Link, Pipeline};
 use crate::script::Script;
-pub use crate::sell::bulk::job::Job;
+pub(crate) use crate::sell::bulk::job::Job;
 use crate::sell::bulk::job::{Check, JobStates};
 use crate::sell::bulk::lanes::Lanes;
-pub use crate::sell::bulk::multi::{BulkMultiOrder, DecidedMultiOrder, MultiOrders};
-pub use crate::sell::bulk::operation::Operation;
-pub use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
+pub(crate) use crate::sell::bulk::multi::{BulkMultiOrder, MultiOrders};
+pub(crate) use crate::sell::bulk::operation::Operation;
+pub(crate) use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
 use crate::shards::ShardBorrower;
 use crate::shards::request::{BorrowOutcome, BorrowRequest, ShardFault};
 use crate::store::Store;
 
 /// A run of orders of one activity each.
-pub type OrderRun = Run<SingleOrders>;
+pub(crate) type OrderRun = Run<SingleOrders>;
 /// A run of multi-orders.
-pub type MultiOrderRun = Run<MultiOrders>;
+pub(crate) type MultiOrderRun = Run<MultiOrders>;
 
 /// What the run did.
 #[derive(Debug)]
-pub enum Step {
+pub(crate) enum Step {
     /// It sent, received or waited.
     Continue,
     /// There is nothing to do: it wants more orders, or is done.
@@ -63,7 +63,7 @@ pub enum Step {
 
 /// What a reply means for its call.
 #[derive(Debug)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Its orders are decided. These keys hold invalid data.
     Decided(Vec<Corrupt>),
     /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
@@ -86,7 +86,7 @@ pub enum Verdict {
 }
 
 /// Orders that wait, are in flight or are decided: what differs between kinds of runs.
-pub trait Orders {
+pub(crate) trait Orders {
     /// Orders that are sent together.
     type Call: Call;
 
@@ -155,7 +155,7 @@ pub trait Orders {
 }
 
 /// A job being applied.
-pub struct Run<O: Orders> {
+pub(crate) struct Run<O: Orders> {
     orders: O,
     states: JobStates,
     lanes: Lanes<O::Call>,
@@ -203,7 +203,7 @@ impl<O: Orders> Run<O> {
     ///
     /// # Errors
     /// Any of [`StoreError`]; another input has the job's name, for one.
-    pub fn load_watermarks(&mut self) -> Result<bool, StoreError> {
+    pub(crate) fn load_watermarks(&mut self) -> Result<bool, StoreError> {
         if self.states.are_loaded() || !self.lanes.can_read() {
             return Ok(false);
         }
@@ -221,38 +221,38 @@ impl<O: Orders> Run<O> {
     ///
     /// # Errors
     /// Its activity is sharded.
-    pub fn check_nameless(&mut self, activity: &str, line: u64) -> Result<(), StoreError> {
+    pub(crate) fn check_nameless(&mut self, activity: &str, line: u64) -> Result<(), StoreError> {
         let nth = self.states.number(activity);
         self.states.home(nth, &[], line).map(drop)
     }
 
     /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
-    pub fn accepts_more(&self) -> bool {
+    pub(crate) fn accepts_more(&self) -> bool {
         self.orders.accepts_more()
     }
 
     /// Whether no order can be pushed before some are popped.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.orders.is_full()
     }
 
     /// Whether no order is left.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.orders.is_empty()
     }
 
     /// Whether nothing is in flight.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.lanes.are_idle()
     }
 
     /// Removes the first order.
-    pub fn pop(&mut self) {
+    pub(crate) fn pop(&mut self) {
         self.orders.pop();
     }
 
     /// Removes the orders before the first decided one; false if none is. For a run that ends early.
-    pub fn skip_undecided(&mut self) -> bool {
+    pub(crate) fn skip_undecided(&mut self) -> bool {
         while !self.orders.is_empty() {
             if self.orders.is_decided() {
                 return true;
@@ -266,7 +266,7 @@ impl<O: Orders> Run<O> {
     ///
     /// # Errors
     /// Any of [`StoreError`], if trying again did not help or would not.
-    pub fn advance(&mut self, flush: bool) -> Result<Step, StoreError> {
+    pub(crate) fn advance(&mut self, flush: bool) -> Result<Step, StoreError> {
         if let Some(corrupt) = self.corrupt.pop_front() {
             return Ok(Step::Corrupt(corrupt));
         }
@@ -369,7 +369,7 @@ impl<O: Orders> Run<O> {
     ///
     /// # Errors
     /// As [`advance`](Self::advance).
-    pub fn check(&mut self) -> Result<Step, StoreError> {
+    pub(crate) fn check(&mut self) -> Result<Step, StoreError> {
         if self.lanes.was_lost() || (self.check.is_none() && self.lanes.may_move()) {
             self.lanes.begin_check();
             self.check = Some(Check::default());
@@ -394,7 +394,7 @@ impl<O: Orders> Run<O> {
     ///
     /// # Errors
     /// The first of any.
-    pub fn drain(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn drain(&mut self) -> Result<(), StoreError> {
         let mut drained = Ok(());
         while !self.lanes.are_idle() {
             let received = self.lanes.receive().and_then(|(lane, event)| self.handle(lane, event));
@@ -404,25 +404,25 @@ impl<O: Orders> Run<O> {
     }
 
     /// Removes all orders, because the input is read again from its beginning; nothing is in flight.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.shorts.clear();
         self.orders.restart(&mut self.states);
         self.check = None;
     }
 
     /// The error for orders that were in flight when the connection broke, and were not settled since.
-    pub fn unsettled(&self) -> Option<StoreError> {
+    pub(crate) fn unsettled(&self) -> Option<StoreError> {
         self.lanes.unsettled()
     }
 
     /// The names of the activities, in the order in which they were named first.
-    pub fn into_names(self) -> Interner {
+    pub(crate) fn into_names(self) -> Interner {
         self.states.into_names()
     }
 
     /// How many orders of each activity (of multi-orders: items) the job refused before this run, or in another one at
     /// the same time.
-    pub fn refused_before(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn refused_before(&self) -> impl Iterator<Item = u64> {
         self.states.refused_before()
     }
 

@@ -1,6 +1,6 @@
 //! The printed calls as texts: keys, arguments and codes are those of the tool, in every language and layout.
 
-use seckill::model::status::Status;
+use seckill::Status;
 
 use super::language::{LANGUAGES, SCRIPTS, SHARDED, printed, scripts_of};
 use crate::support::scripts::SCRIPTS as ALL_SCRIPTS;

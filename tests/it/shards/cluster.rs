@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use seckill::model::status::Status;
+use seckill::Status;
 
 use super::orders::{order, store};
 use super::sale::{Sale, Servers};

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use seckill::model::id::{RequestId, StoredUser};
-use seckill::model::layout::Layout;
-use seckill::model::number::Quantity;
-use seckill::model::order::{Order, Refund, RefundOf};
-use seckill::model::status::Status;
-use seckill::redis::connect::Target;
-use seckill::store::Store;
+use seckill::Layout;
+use seckill::Quantity;
+use seckill::Status;
+use seckill::Store;
+use seckill::Target;
+use seckill::{Order, Refund, RefundOf};
+use seckill::{RequestId, StoredUser};
 
 use super::sale::Sale;
 use crate::support::{CLUSTER, Fault, Proxy, When, wait_until};

@@ -1,6 +1,6 @@
 //! Shards that a reset removed: only their epoch is left, so that nothing that comes late makes them again.
 
-use seckill::model::status::Status;
+use seckill::Status;
 
 use super::orders::{order, store};
 use super::sharded::{Whole, call, fixture};

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use seckill::model::status::{Status, call_code};
+use seckill::Status;
+use seckill::internals::call_code;
 
 use crate::support::scripts::{
     BUILT_BY_KIND, DROP_INS, SCRIPTS, commands, every_build, every_script, reference_only, shown, shown_of,

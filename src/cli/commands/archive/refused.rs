@@ -13,7 +13,7 @@ use crate::model::time::Millis;
 
 /// Why an activity is not archived now.
 #[derive(Debug)]
-pub enum Refused {
+pub(super) enum Refused {
     /// It is in this directory already, and its files are whole.
     Done(Box<Manifest>, PathBuf),
     /// It was archived, and its files are not in this directory. What its meta says of that.
@@ -36,7 +36,7 @@ pub enum Refused {
 
 impl Refused {
     /// What a plan says against it.
-    pub fn of(found: &Archivable) -> Option<Self> {
+    pub(super) fn of(found: &Archivable) -> Option<Self> {
         if !["ended", "paused"].contains(&found.state.as_str()) {
             return Some(Self::NotOver(found.state.clone()));
         }
@@ -47,7 +47,7 @@ impl Refused {
     }
 
     /// The field `status`.
-    pub fn status(&self) -> &'static str {
+    pub(super) fn status(&self) -> &'static str {
         match self {
             Self::Done(..) => Status::Replayed.name(),
             Self::Archived(_) => Status::Ended.name(),
@@ -62,12 +62,12 @@ impl Refused {
     }
 
     /// Whether there is no such activity.
-    pub fn is_missing(&self) -> bool {
+    pub(super) fn is_missing(&self) -> bool {
         matches!(self, Self::Status(Status::NotPreheated))
     }
 
     /// What a row has no room for.
-    pub fn explain(&self, activity: &ActivityId, out: &Output) {
+    pub(super) fn explain(&self, activity: &ActivityId, out: &Output) {
         // Most of what can be done about a shard is done to all of them.
         let whole = activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent);
         match self {

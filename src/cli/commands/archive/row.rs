@@ -13,7 +13,7 @@ use crate::model::status::Status;
 
 row! {
     /// The outcome for one activity.
-    pub struct ArchiveRow<'a> as row {
+    pub(super) struct ArchiveRow<'a> as row {
         activity: &'a str, flexible;
         status: &'static str => Cell::text(row.status).tone(row.tone());
         state: Option<String>;
@@ -28,7 +28,7 @@ row! {
 
 impl<'a> ArchiveRow<'a> {
     /// What is in its files.
-    pub fn archived(activity: &'a ActivityId, status: Status, manifest: &Manifest, folder: &Path) -> Self {
+    pub(super) fn archived(activity: &'a ActivityId, status: Status, manifest: &Manifest, folder: &Path) -> Self {
         let lines = |part| Some(manifest.lines(part));
         Self {
             activity: activity.as_str(),
@@ -43,7 +43,7 @@ impl<'a> ArchiveRow<'a> {
     }
 
     /// What would be in them.
-    pub fn planned(activity: &'a ActivityId, found: &Archivable, folder: &Path) -> Self {
+    pub(super) fn planned(activity: &'a ActivityId, found: &Archivable, folder: &Path) -> Self {
         let [requests, entries, users] = found.counts();
         Self {
             activity: activity.as_str(),
@@ -58,7 +58,7 @@ impl<'a> ArchiveRow<'a> {
     }
 
     /// It is as it was.
-    pub fn refused(activity: &'a ActivityId, refused: &Refused) -> Self {
+    pub(super) fn refused(activity: &'a ActivityId, refused: &Refused) -> Self {
         let state = match refused {
             Refused::Archived(_) => Some(State::Archived.name().to_owned()),
             Refused::NotOver(state) => Some(state.clone()),
@@ -70,12 +70,12 @@ impl<'a> ArchiveRow<'a> {
     }
 
     /// Whether it was archived now.
-    pub fn is_new(&self) -> bool {
+    pub(super) fn is_new(&self) -> bool {
         self.status == Status::Ok.name()
     }
 
     /// Whether its files are there: written now or before.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.is_new() || self.status == Status::Replayed.name()
     }
 

@@ -33,7 +33,7 @@ names! {
 
 /// One threshold; times are in milliseconds, errors and retries in percent of the orders.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judge {
+pub(super) struct Judge {
     pub metric: Metric,
     /// Whether less is better.
     is_below: bool,
@@ -117,7 +117,7 @@ impl Metric {
 
 impl Judge {
     /// What a run is worth by this threshold.
-    pub fn verdict(&self, measured: &Measured) -> Verdict {
+    pub(super) fn verdict(&self, measured: &Measured) -> Verdict {
         self.metric.of(measured).map_or(Verdict::Fail, |value| self.verdict_of(value))
     }
 
@@ -131,7 +131,7 @@ impl Judge {
     }
 }
 
-pub fn millis(duration: Duration) -> f64 {
+pub(super) fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 

@@ -12,7 +12,7 @@ use crate::model::number::Limit;
 use crate::store::Store;
 
 row! {
-    pub struct BenchRow as row {
+    pub(super) struct BenchRow as row {
         table "" => row.rank.map_or_else(|| Cell::number("-").tone(Tone::Bad), Cell::number);
         pub strategy: StrategyName => Cell::text(row.strategy.name()).tone(if row.rank.is_some() { Tone::Strong } else { Tone::Dim });
         /// Orders that were answered, a second.
@@ -37,7 +37,7 @@ row! {
 }
 
 impl BenchRow {
-    pub fn new(strategy: StrategyName, measured: &Measured, oversold: u64, judges: &[Judge]) -> Self {
+    pub(super) fn new(strategy: StrategyName, measured: &Measured, oversold: u64, judges: &[Judge]) -> Self {
         let percentile = |percent| measured.percentile(percent).map(millis).map(rounded);
         let judged = judges.iter().map(|judge| judge.verdict(measured)).max().unwrap_or(Verdict::Ok);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of orders fits")]
@@ -60,7 +60,7 @@ impl BenchRow {
 }
 
 /// Puts the fastest first. Who sold what was not there comes last, without a place.
-pub fn rank(rows: &mut [BenchRow]) {
+pub(super) fn rank(rows: &mut [BenchRow]) {
     rows.sort_by_key(|row| (row.oversold > 0, std::cmp::Reverse(row.qps)));
     for (index, row) in rows.iter_mut().enumerate() {
         row.rank = (row.oversold == 0).then_some(index + 1);
@@ -89,7 +89,7 @@ fn bad(count: u64) -> Cell {
 
 row! {
     /// What one strategy would sell.
-    pub struct BenchPlan as row {
+    pub(super) struct BenchPlan as row {
         strategy: &'static str;
         activities: usize;
         stock: u64;
@@ -100,7 +100,7 @@ row! {
 }
 
 /// Shows it, after a look at the server: on a cluster each primary gets activities.
-pub fn show(args: &BenchArgs, terms: &Terms, store: &mut Store, out: &mut Output) -> Result<Exit> {
+pub(super) fn show(args: &BenchArgs, terms: &Terms, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let nodes = store.primary_count()?.unwrap_or(1);
     let orders = match args.until() {
         Until::Orders(orders) => Some(orders),

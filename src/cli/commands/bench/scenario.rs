@@ -36,7 +36,7 @@ const PLENTY: u64 = 1_000_000_000_000;
 
 /// What is sold, and to whom.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Terms {
+pub(super) struct Terms {
     /// Activities of an order.
     pub items: usize,
     /// Units of each activity.
@@ -49,18 +49,18 @@ pub struct Terms {
 }
 
 impl Terms {
-    pub fn buyers(&self) -> Buyers {
+    pub(super) fn buyers(&self) -> Buyers {
         Buyers { count: self.users, in_a_row: self.in_a_row }
     }
 }
 
 impl Scenario {
-    pub fn is_short(self) -> bool {
+    pub(super) fn is_short(self) -> bool {
         matches!(self, Self::Short | Self::MultiShort)
     }
 
     /// The terms for a number of users, in a layout of that kind.
-    pub fn terms(self, users: u64, until: Until, kind: Kind) -> Terms {
+    pub(super) fn terms(self, users: u64, until: Until, kind: Kind) -> Terms {
         let wanted = match until {
             Until::Orders(orders) => orders,
             Until::Elapsed(_) => PLENTY,

@@ -41,7 +41,7 @@ pub struct AddArgs {
 }
 
 /// Adds it.
-pub fn run(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
+pub(super) fn run(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     let AddArgs { name, password_command, protected, replace } = args;
     if global.embedded.is_some() || global.context.is_some() {
         return Err(Failure::usage("a context has a server of its own").hint("give it by `--url`").into());

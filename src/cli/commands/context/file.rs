@@ -18,31 +18,31 @@ const HEAD: &str =
     "# Contexts of seckill: see `seckill context --help`. It writes this file anew: comments are not kept.\n";
 
 /// The contexts that there are.
-pub fn read() -> Result<Contexts> {
+pub(super) fn read() -> Result<Contexts> {
     Ok(contexts::read(&path()?)?.unwrap_or_default())
 }
 
 /// The file, while nobody else changes it.
-pub struct ContextFile {
+pub(super) struct ContextFile {
     path: PathBuf,
     locked: PrivateFile,
 }
 
 impl ContextFile {
-    pub fn lock() -> Result<Self> {
+    pub(super) fn lock() -> Result<Self> {
         let path = path()?;
         Ok(Self { locked: PrivateFile::lock(&path)?, path })
     }
 
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         self.path.display().to_string()
     }
 
-    pub fn read(&self) -> Result<Contexts> {
+    pub(super) fn read(&self) -> Result<Contexts> {
         Ok(contexts::read(&self.path)?.unwrap_or_default())
     }
 
-    pub fn write(&self, contexts: &Contexts) -> Result<()> {
+    pub(super) fn write(&self, contexts: &Contexts) -> Result<()> {
         let mut all = Mapping::new();
         for context in &contexts.all {
             let stored = serde_yaml::to_value(Stored::of(context)?).context("cannot encode a context")?;

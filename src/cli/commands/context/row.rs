@@ -10,7 +10,7 @@ use crate::cli::output::{Cell, Tone};
 use crate::model::layout::Layout;
 
 row! {
-    pub struct ContextRow as row {
+    pub(super) struct ContextRow as row {
         table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
         name: String => Cell::text(&row.name).tone(Tone::Strong);
         /// Whether it is in use.
@@ -30,7 +30,7 @@ row! {
 }
 
 impl ContextRow {
-    pub fn new(context: &Context, current: bool) -> Self {
+    pub(super) fn new(context: &Context, current: bool) -> Self {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         Self {
             name: context.name.clone(),
@@ -53,7 +53,7 @@ impl ContextRow {
 
 row! {
     /// A field of a context, a line of a table for people.
-    pub struct FieldRow as row {
+    pub(super) struct FieldRow as row {
         field: &'static str => Cell::text(row.field).tone(Tone::Strong);
         value: String, flexible;
     }
@@ -61,7 +61,7 @@ row! {
 
 impl FieldRow {
     /// The fields that are set.
-    pub fn of(row: &ContextRow) -> Vec<Self> {
+    pub(super) fn of(row: &ContextRow) -> Vec<Self> {
         let fields = [
             ("name", Some(row.name.clone())),
             ("current", row.current.then(|| "yes".to_owned())),

@@ -5,7 +5,7 @@ use crate::model::id::ActivityId;
 
 /// How commands for one server begin.
 #[derive(Debug, Clone)]
-pub struct Fixes {
+pub(super) struct Fixes {
     /// `redis-cli -h … -p …`.
     redis_cli: String,
     /// The same without the user who asks: settings and rights are changed by somebody else.
@@ -15,7 +15,7 @@ pub struct Fixes {
 }
 
 /// What command lines for the same server and layout need besides the server's address.
-pub struct Options {
+pub(super) struct Options {
     /// Of `redis-cli`, for TLS.
     pub certificates: Vec<String>,
     /// Of `seckill`.
@@ -24,7 +24,7 @@ pub struct Options {
 
 impl Options {
     /// As they were given here.
-    pub fn of(global: &Global) -> Self {
+    pub(super) fn of(global: &Global) -> Self {
         let Global { cacert, cert, key, .. } = global;
         let files = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
         let given =
@@ -51,7 +51,7 @@ impl Options {
 
 impl Fixes {
     /// Of the program's family, such as `redis`; `place` is how it gets there, `user` who logs in.
-    pub fn new(family: &str, place: &[String], user: Option<&str>, options: &Options) -> Self {
+    pub(super) fn new(family: &str, place: &[String], user: Option<&str>, options: &Options) -> Self {
         let place: Vec<String> = place.iter().chain(&options.certificates).map(|word| quoted(word)).collect();
         let administrator = format!("{family}-cli {}", place.join(" "));
         let redis_cli = match user {
@@ -63,29 +63,29 @@ impl Fixes {
     }
 
     /// A command of the server, such as `["CONFIG", "GET", "dir"]`.
-    pub fn command(&self, words: &[&str]) -> String {
+    pub(super) fn command(&self, words: &[&str]) -> String {
         format!("{} {}", self.redis_cli, joined(words))
     }
 
     /// A setting that holds until the next restart. Users of a sale may not change it.
-    pub fn set(&self, name: &str, value: &str) -> String {
+    pub(super) fn set(&self, name: &str, value: &str) -> String {
         format!("{} {}", self.administrator, joined(&["CONFIG", "SET", name, value]))
     }
 
     /// Rights for a user.
-    pub fn grant(&self, user: &str, rules: &[String]) -> String {
+    pub(super) fn grant(&self, user: &str, rules: &[String]) -> String {
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
         format!("{} {}", self.administrator, joined(&[&["ACL", "SETUSER", user], &rules[..]].concat()))
     }
 
     /// A command of this tool about one activity: `before` and `after` its id.
-    pub fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
+    pub(super) fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
         let line = format!("seckill {before} {}{}", quoted(activity.as_str()), self.seckill);
         if after.is_empty() { line } else { format!("{line} {after}") }
     }
 
     /// Puts a key out of the way, then runs another command.
-    pub fn after_renaming(&self, key: &str, then: &str) -> String {
+    pub(super) fn after_renaming(&self, key: &str, then: &str) -> String {
         format!("{} && {then}", self.command(&["RENAME", key, &format!("corrupt:{key}")]))
     }
 }
@@ -96,7 +96,7 @@ fn joined(words: &[&str]) -> String {
 }
 
 /// A word that the shell takes as it is.
-pub fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

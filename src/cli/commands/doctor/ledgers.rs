@@ -21,7 +21,7 @@ const LATELY: RangeInclusive<usize> = 100..=1000;
 const ENTRIES: usize = 20_000;
 
 /// Activities whose stock moved without an entry.
-pub fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
+pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
     let with_ledger: Vec<(&Snapshot, (ActivityId, EntryId))> = snapshots
         .iter()
         .filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.ledger) && !snapshot.is_archived())
@@ -90,7 +90,7 @@ const LATE: Duration = Duration::from_secs(60);
 const STOPPED: Duration = Duration::from_secs(600);
 
 /// Groups that do not keep up.
-pub fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
+pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
     let layout = store.layout().name();
     let feeds = match store.feeds(activities) {
         Ok(feeds) => feeds,

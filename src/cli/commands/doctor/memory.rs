@@ -8,7 +8,7 @@ use crate::cli::output::text::counted;
 use crate::read::health::{Info, Reading};
 
 /// Whether the server deletes keys when memory is full.
-pub fn eviction(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn eviction(reading: &Reading, fixes: &Fixes) -> Finding {
     let info = reading.info.as_ref().ok();
     // A managed server that hides its settings says it here.
     let policy = setting(reading, "maxmemory-policy").or_else(|| info?.text("maxmemory_policy"));
@@ -40,7 +40,7 @@ const HIGH: u64 = 75;
 const FULL: u64 = 90;
 
 /// How full memory is.
-pub fn memory(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn memory(reading: &Reading, fixes: &Fixes) -> Finding {
     let info = match &reading.info {
         Ok(info) => info,
         Err(why) => return Finding::skip(why),
@@ -98,7 +98,7 @@ const REPLICA: Limit = Limit { hard: 256 << 20, soft: 64 << 20 };
 const NORMAL: u64 = 32 << 20;
 
 /// Whether readers are cut off too early, or never.
-pub fn output_buffers(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn output_buffers(reading: &Reading, fixes: &Fixes) -> Finding {
     let Some(text) = setting(reading, "client-output-buffer-limit") else { return Finding::skip(refused(reading)) };
     let limit = |classes: [&str; 2]| classes.into_iter().find_map(|class| limit(text, class));
     let (Some(normal), Some(replica), Some(pubsub)) =

@@ -5,7 +5,7 @@ use crate::cli::commands::doctor::row::Finding;
 use crate::read::health::{Info, Reading, Role};
 
 /// Whether a restart finds the sale again.
-pub fn persistence(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn persistence(reading: &Reading, fixes: &Fixes) -> Finding {
     let info = reading.info.as_ref().ok();
     let info_says = |name: &str| info.and_then(|info| info.text(name));
     if info_says("aof_last_write_status").is_some_and(|status| status != "ok") {
@@ -42,7 +42,7 @@ pub fn persistence(reading: &Reading, fixes: &Fixes) -> Finding {
 }
 
 /// How soon the append-only file is on disk.
-pub fn fsync(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn fsync(reading: &Reading, fixes: &Fixes) -> Finding {
     match has_file(reading) {
         None => return Finding::skip(refused(reading)),
         Some(false) => return Finding::skip("there is no append-only file"),
@@ -84,12 +84,12 @@ fn has_file(reading: &Reading) -> Option<bool> {
 }
 
 /// A setting; `None` if it is not known.
-pub fn setting<'a>(reading: &'a Reading, name: &str) -> Option<&'a str> {
+pub(super) fn setting<'a>(reading: &'a Reading, name: &str) -> Option<&'a str> {
     reading.settings.as_ref().ok()?.get(name).map(String::as_str)
 }
 
 /// Why a setting is not known.
-pub fn refused(reading: &Reading) -> String {
+pub(super) fn refused(reading: &Reading) -> String {
     match &reading.settings {
         Err(why) => why.clone(),
         Ok(_) => "the server has no such setting".to_owned(),

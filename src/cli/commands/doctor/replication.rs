@@ -13,7 +13,7 @@ use crate::read::health::{Reading, ReplicaInfo, Role, Slots};
 const SILENT: u64 = 10;
 
 /// Whether it is the server that orders should go to.
-pub fn role(reading: &Reading, is_cluster: bool, scheme: &str, fixes: &Fixes) -> Finding {
+pub(super) fn role(reading: &Reading, is_cluster: bool, scheme: &str, fixes: &Fixes) -> Finding {
     let info = match &reading.info {
         Ok(info) => info,
         Err(why) => return Finding::skip(why),
@@ -43,7 +43,7 @@ pub fn role(reading: &Reading, is_cluster: bool, scheme: &str, fixes: &Fixes) ->
 }
 
 /// Whether anybody has a copy.
-pub fn replicas(reading: &Reading, name: &str, fixes: &Fixes) -> Finding {
+pub(super) fn replicas(reading: &Reading, name: &str, fixes: &Fixes) -> Finding {
     let info = match &reading.info {
         Ok(info) => info,
         Err(why) => return Finding::skip(why),
@@ -76,7 +76,7 @@ fn is_troubled(replica: &ReplicaInfo) -> bool {
 }
 
 /// Whether a primary stops when nobody copies what it sells.
-pub fn min_replicas(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn min_replicas(reading: &Reading, fixes: &Fixes) -> Finding {
     let Some(least) = setting(reading, "min-replicas-to-write") else { return Finding::skip(refused(reading)) };
     let Ok(least) = least.parse::<u64>() else { return Finding::skip(format!("cannot read `{least}`")) };
     let info = match &reading.info {
@@ -111,7 +111,7 @@ fn are(count: usize) -> String {
 }
 
 /// Whether anything is missing, down or open.
-pub fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
+pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
     let check = || fixes.command(&["--cluster", "fix", first]);
     if slots.uncovered > 0 {
         return Finding::fail(format!("nobody serves {} of 16384 slots", slots.uncovered), check());

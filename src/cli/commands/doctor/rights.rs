@@ -87,7 +87,7 @@ impl Command {
 }
 
 /// All rights that any command needs.
-pub fn all(layout: Layout) -> Vec<String> {
+pub(super) fn all(layout: Layout) -> Vec<String> {
     let all: BTreeSet<String> = COMMANDS
         .iter()
         .filter(|command| command.is_of(layout))
@@ -97,7 +97,7 @@ pub fn all(layout: Layout) -> Vec<String> {
 }
 
 /// A row for each command; on a cluster, of each node that refuses it.
-pub fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, is_cluster: bool) -> Vec<CheckRow> {
+pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, is_cluster: bool) -> Vec<CheckRow> {
     let mut rows = Vec::new();
     let mut unknown = BTreeSet::new();
     for command in COMMANDS.iter().filter(|command| command.is_of(layout)) {

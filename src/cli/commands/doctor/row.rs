@@ -51,7 +51,7 @@ names! {
 
 impl Check {
     /// Why it matters.
-    pub fn why(self) -> &'static str {
+    pub(super) fn why(self) -> &'static str {
         match self {
             Self::Role => "only a primary takes orders; what a replica shows may be old",
             Self::Slots => {
@@ -114,7 +114,7 @@ names! {
 }
 
 impl CheckStatus {
-    pub fn tone(self) -> Tone {
+    pub(super) fn tone(self) -> Tone {
         match self {
             Self::Ok => Tone::Good,
             Self::Warn => Tone::Warn,
@@ -126,7 +126,7 @@ impl CheckStatus {
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub(super) struct Finding {
     pub status: CheckStatus,
     pub found: String,
     /// A command that corrects it, or that shows more.
@@ -134,24 +134,24 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn ok(found: impl Into<String>) -> Self {
+    pub(super) fn ok(found: impl Into<String>) -> Self {
         Self { status: CheckStatus::Ok, found: found.into(), fix: None }
     }
 
-    pub fn warn(found: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn warn(found: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { status: CheckStatus::Warn, found: found.into(), fix: Some(fix.into()) }
     }
 
-    pub fn fail(found: impl Into<String>, fix: impl Into<String>) -> Self {
+    pub(super) fn fail(found: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { status: CheckStatus::Fail, found: found.into(), fix: Some(fix.into()) }
     }
 
-    pub fn skip(why: impl Into<String>) -> Self {
+    pub(super) fn skip(why: impl Into<String>) -> Self {
         Self { status: CheckStatus::Skip, found: why.into(), fix: None }
     }
 
     /// The row of this finding.
-    pub fn row(self, check: Check, target: impl Into<String>) -> CheckRow {
+    pub(super) fn row(self, check: Check, target: impl Into<String>) -> CheckRow {
         let Self { status, found, fix } = self;
         CheckRow { check, target: target.into(), status, found, why: check.why(), fix }
     }
@@ -160,7 +160,7 @@ impl Finding {
 row! {
     /// One check of one server, activity or command.
     #[derive(Clone)]
-    pub struct CheckRow as row {
+    pub(super) struct CheckRow as row {
         pub check: Check => Cell::text(row.check.name());
         pub target: String, flexible;
         pub status: CheckStatus => Cell::text(row.status.name()).tone(row.status.tone());

@@ -17,7 +17,7 @@ use crate::read::lifetimes::{KeyLifetime, Ttl};
 use crate::store::Store;
 
 /// Activities that lack something or cannot be read.
-pub fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRow> {
+pub(super) fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRow> {
     let mut rows = Vec::new();
     for snapshot in snapshots {
         if let Some(finding) = fault(snapshot, store, fixes) {
@@ -32,7 +32,7 @@ pub fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRo
 }
 
 /// How many activities there are if a shard counts as its activity.
-pub fn whole_activities<'a>(activities: impl IntoIterator<Item = &'a ActivityId>) -> usize {
+pub(super) fn whole_activities<'a>(activities: impl IntoIterator<Item = &'a ActivityId>) -> usize {
     let names =
         activities.into_iter().map(|activity| activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent));
     names.collect::<HashSet<_>>().len()
@@ -105,7 +105,7 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
 }
 
 /// Fields that vanish by themselves: only the server knows that there are some, and not of which key.
-pub fn expiring_fields(reading: &Reading, fixes: &Fixes) -> Option<Finding> {
+pub(super) fn expiring_fields(reading: &Reading, fixes: &Fixes) -> Option<Finding> {
     let count = reading.info.as_ref().map_or(0, Info::keys_with_expiring_fields);
     let found = || {
         let keys = counted(usize::try_from(count).unwrap_or(usize::MAX), "key");
@@ -115,7 +115,7 @@ pub fn expiring_fields(reading: &Reading, fixes: &Fixes) -> Option<Finding> {
 }
 
 /// Keys that vanish by themselves.
-pub fn expiry(
+pub(super) fn expiry(
     activities: &[ActivityId],
     snapshots: &[Snapshot],
     store: &mut Store,

@@ -15,7 +15,7 @@ const SHORTEST: i64 = 100;
 const LONGEST: i64 = 30_000;
 
 /// When a script that hangs can be ended.
-pub fn busy_reply(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn busy_reply(reading: &Reading, fixes: &Fixes) -> Finding {
     // Redis 6.2 has only the older name.
     let names = ["busy-reply-threshold", "lua-time-limit"];
     let Some((name, value)) = names.into_iter().find_map(|name| Some((name, setting(reading, name)?))) else {
@@ -40,7 +40,7 @@ pub fn busy_reply(reading: &Reading, fixes: &Fixes) -> Finding {
 const FELT: Duration = Duration::from_millis(100);
 
 /// Calls that kept everybody waiting.
-pub fn slow(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn slow(reading: &Reading, fixes: &Fixes) -> Finding {
     let calls = match &reading.slow_calls {
         Ok(calls) => calls,
         Err(why) => return Finding::skip(why),
@@ -72,7 +72,7 @@ pub fn slow(reading: &Reading, fixes: &Fixes) -> Finding {
 }
 
 /// Which scripts the server knows. One that is missing is no fault.
-pub fn loaded(reading: &Reading) -> Finding {
+pub(super) fn loaded(reading: &Reading) -> Finding {
     match &reading.scripts {
         Err(why) => Finding::skip(why),
         Ok(scripts) => {
@@ -94,7 +94,7 @@ const CORRECTED_REDIS: [Version; 5] = [(6, 2, 20), (7, 2, 11), (7, 4, 6), (8, 0,
 const CORRECTED_VALKEY: [Version; 3] = [(7, 2, 11), (8, 0, 6), (8, 1, 4)];
 
 /// Known flaws of the Lua of this version.
-pub fn flaws(reading: &Reading, fixes: &Fixes) -> Finding {
+pub(super) fn flaws(reading: &Reading, fixes: &Fixes) -> Finding {
     let info = match &reading.info {
         Ok(info) => info,
         Err(why) => return Finding::skip(why),
@@ -132,7 +132,7 @@ const NOTICED_US: i64 = 1_000_000;
 const WRONG_US: i64 = 10_000_000;
 
 /// The server's clock beside this machine's.
-pub fn clock(reading: &Reading) -> Finding {
+pub(super) fn clock(reading: &Reading) -> Finding {
     let Clock { ahead_us, uncertainty_us } = match &reading.clock {
         Ok(clock) => *clock,
         Err(why) => return Finding::skip(why),

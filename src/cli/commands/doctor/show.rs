@@ -18,7 +18,7 @@ row! {
 /// Columns of text if nothing bounds them.
 const WIDTH: usize = 100;
 
-pub fn tables(rows: &[CheckRow], out: &mut Output) -> Result<(), OutputError> {
+pub(super) fn tables(rows: &[CheckRow], out: &mut Output) -> Result<(), OutputError> {
     let mut ordered: Vec<&CheckRow> = rows.iter().collect();
     ordered.sort_by_key(|row| (row.check, row.status));
     let lines: Vec<Line> = ordered.chunk_by(|one, other| are_one_line(one, other)).map(line).collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Bytes in the largest unit that leaves a digit before the point.
-pub fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)];
     let Some((unit, size)) = UNITS.into_iter().find(|(_, size)| count >= *size) else { return format!("{count} B") };
     let tenths = count.saturating_mul(10) / size;
@@ -14,7 +14,7 @@ pub fn bytes(count: u64) -> String {
 }
 
 /// A duration in its largest two units, such as `2d 3h`; below a second in ms.
-pub fn duration(duration: Duration) -> String {
+pub(super) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds == 0 {
         let micros = duration.as_micros();

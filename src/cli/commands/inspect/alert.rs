@@ -13,7 +13,7 @@ const PARTS: u128 = 100_000;
 
 /// The stock below which an activity is marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AlertBelow {
+pub(super) enum AlertBelow {
     /// Units.
     Units(u64),
     /// Thousandths of a percent of the total.
@@ -26,7 +26,7 @@ impl AlertBelow {
 
     /// Whether an activity has fewer units left; `None` if that cannot be known: its stock is gone, or nobody knows its
     /// total. One that is sold out, ended or archived is never marked: a sale that sells out is a success.
-    pub fn marks(self, row: &ActivityRow) -> Option<bool> {
+    pub(super) fn marks(self, row: &ActivityRow) -> Option<bool> {
         if [State::SoldOut, State::Ended, State::Archived].iter().any(|state| row.state == state.name()) {
             return Some(false);
         }
@@ -65,7 +65,7 @@ impl std::fmt::Display for AlertBelow {
 }
 
 /// Marks rows, warns of those that are marked, and returns whether any is.
-pub fn mark(rows: &mut [&mut ActivityRow], below: AlertBelow, warnings: &mut Warnings) -> bool {
+pub(super) fn mark(rows: &mut [&mut ActivityRow], below: AlertBelow, warnings: &mut Warnings) -> bool {
     let mut any = false;
     for row in rows {
         row.alert = below.marks(row);

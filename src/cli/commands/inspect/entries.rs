@@ -16,7 +16,7 @@ const KEPT: usize = 1000;
 
 row! {
     /// One order of the user, or one repair.
-    pub struct EntryRow as row {
+    pub(super) struct EntryRow as row {
         pub id: EntryId as "entry";
         data pub n: usize;
         pub time: Millis;
@@ -34,7 +34,7 @@ row! {
 
 /// A pause that was not ended.
 #[derive(Debug)]
-pub struct PausedBy {
+pub(super) struct PausedBy {
     pub id: EntryId,
     pub by: Option<String>,
     pub reason: Option<String>,
@@ -42,7 +42,7 @@ pub struct PausedBy {
 
 /// What the ledger says of a user, up to one instant.
 #[derive(Debug, Default)]
-pub struct UserEntries {
+pub(super) struct UserEntries {
     /// The newest, oldest first.
     pub entries: VecDeque<EntryRow>,
     /// How many came before them.
@@ -58,7 +58,7 @@ pub struct UserEntries {
 
 impl UserEntries {
     /// Reads the ledger up to the instant of the snapshot, in constant memory.
-    pub fn read(snapshot: &Snapshot, user: &str, store: &mut Store) -> Result<Self> {
+    pub(super) fn read(snapshot: &Snapshot, user: &str, store: &mut Store) -> Result<Self> {
         let mut found = Self { holds: Some(0), ..Self::default() };
         let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
         if let Some(checkpoint) = checkpoint {
@@ -133,18 +133,18 @@ impl UserEntries {
 }
 
 /// The last entry of an activity as of a snapshot.
-pub fn last(snapshot: &Snapshot) -> Option<EntryId> {
+pub(super) fn last(snapshot: &Snapshot) -> Option<EntryId> {
     snapshot.ledger_last.as_ref()?.parse().ok()
 }
 
 /// A text as JSON must have it, if there is only one way to write it.
-pub fn needle(text: &str) -> Option<Vec<u8>> {
+pub(super) fn needle(text: &str) -> Option<Vec<u8>> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:#@".contains(&byte));
     is_plain.then(|| format!("\"{text}\"").into_bytes())
 }
 
 /// Whether a column may have a text: most entries are not worth decoding.
-pub fn may_name(column: Option<&[u8]>, needle: Option<&[u8]>) -> bool {
+pub(super) fn may_name(column: Option<&[u8]>, needle: Option<&[u8]>) -> bool {
     match (column, needle) {
         (None, _) => false,
         (Some(column), Some(needle)) => memmem::find(column, needle).is_some(),

@@ -16,7 +16,7 @@ use crate::store::Store;
 const MAX_NAMED: usize = 5;
 
 /// Streams a row of the ledger for each order of the user.
-pub fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
+pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let activities = store.preheated()?;
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));

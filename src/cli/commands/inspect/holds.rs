@@ -24,7 +24,7 @@ row! {
 }
 
 /// Streams a row for each.
-pub fn run(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &mut Output) -> Result<Exit> {
+pub(super) fn run(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let snapshots = snapshots(activities, store, out)?;
     let mut warnings = out.warnings();
     snapshots.iter().for_each(|snapshot| detail::warn(&mut warnings, snapshot));

@@ -46,7 +46,7 @@ families! {
 }
 
 /// Reads everything once, and prints it.
-pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if args.all || !args.user.is_empty() || args.top.is_some() || args.request.is_some() {
         return Err(Failure::usage("`-o prometheus` has no users: each would be a series of its own")
             .hint("leave `--user`, `--all`, `--top` and `--request` out; `-o jsonl` has users")

@@ -19,7 +19,7 @@ use crate::store::Store;
 row! {
     /// How an order was decided in one activity.
     #[derive(Clone)]
-    pub struct RequestRow as row {
+    pub(super) struct RequestRow as row {
         data request: String;
         activity: String;
         status: Status => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
@@ -65,7 +65,7 @@ fn text(text: Option<&String>) -> Cell {
 }
 
 /// Finds it in the activities that were named, else in all that were preheated; that of the user, if one is given.
-pub fn run(
+pub(super) fn run(
     request: &RequestId,
     users: &[UserId],
     activities: &[ActivityId],

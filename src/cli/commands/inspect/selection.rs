@@ -22,7 +22,7 @@ names! {
 
 /// Which rows are shown, and in which order.
 #[derive(Debug, clap::Args)]
-pub struct Selection {
+pub(super) struct Selection {
     /// Show only activities in these states
     ///
     /// upcoming, live, sold_out, paused, ended, not_preheated or corrupt. The exit code covers all activities that were
@@ -47,7 +47,12 @@ fn state(text: &str) -> Result<&'static str, String> {
 
 impl Selection {
     /// Keeps the rows that are wanted, in the order that is wanted; `row` and `rate` are of an item.
-    pub fn apply<T>(&self, items: &mut Vec<T>, row: impl Fn(&T) -> &ActivityRow, rate: impl Fn(&T) -> Option<f64>) {
+    pub(super) fn apply<T>(
+        &self,
+        items: &mut Vec<T>,
+        row: impl Fn(&T) -> &ActivityRow,
+        rate: impl Fn(&T) -> Option<f64>,
+    ) {
         if !self.state.is_empty() {
             items.retain(|item| self.state.contains(&row(item).state));
         }

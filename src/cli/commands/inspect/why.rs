@@ -59,7 +59,7 @@ struct Why {
 }
 
 /// Explains.
-pub fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
+pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let (mut snapshot, mut held) = store.bought(activity, std::slice::from_ref(user))?;
     let mut recorded = snapshot.clone();
     if snapshot.parts().len() > 1 {

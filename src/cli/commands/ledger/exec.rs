@@ -11,7 +11,7 @@ use crate::cli::output::{Format, Output, Renaming, Terminal};
 use crate::error::cause;
 
 /// Runs a command for every batch of rows.
-pub struct Loader {
+pub(super) struct Loader {
     command: String,
     batch: usize,
     format: Format,
@@ -20,11 +20,11 @@ pub struct Loader {
 
 impl Loader {
     /// A command, the most rows that it gets at once, their format, and other names for their fields.
-    pub fn new(command: &str, batch: usize, format: Format, names: Option<Renaming>) -> Self {
+    pub(super) fn new(command: &str, batch: usize, format: Format, names: Option<Renaming>) -> Self {
         Self { command: command.to_owned(), batch, format, names }
     }
 
-    pub fn batch(&self) -> usize {
+    pub(super) fn batch(&self) -> usize {
         self.batch
     }
 
@@ -32,7 +32,7 @@ impl Loader {
     ///
     /// # Errors
     /// It cannot be run, or did not end with 0: it may have some of the rows, or none.
-    pub fn load(&self, rows: &[LedgerRow]) -> Result<()> {
+    pub(super) fn load(&self, rows: &[LedgerRow]) -> Result<()> {
         let input = self.encode(rows)?;
         let failed = |why: String| {
             Failure::failed(format!("`{}` {why}: its {} rows are not acknowledged", self.command, rows.len()))

@@ -18,7 +18,7 @@ const PRINTED: usize = 1000;
 const SWEEP: Duration = Duration::from_secs(5);
 
 /// Where rows go. They are acknowledged once it has them.
-pub enum Delivery<'a> {
+pub(super) enum Delivery<'a> {
     /// Standard output: once the reader of a pipe took them.
     Print(RowStream<'a, LedgerRow>),
     /// A command: once it ended with 0.
@@ -50,7 +50,7 @@ impl Delivery<'_> {
         }
     }
 
-    pub fn finish(self) -> Result<(), OutputError> {
+    pub(super) fn finish(self) -> Result<(), OutputError> {
         match self {
             Self::Print(stream) => stream.finish(),
             Self::Exec(_) => Ok(()),
@@ -110,7 +110,7 @@ fn deliver(
 }
 
 /// Delivers what the group has not acknowledged yet; with `follow` also what comes, until Ctrl-C or until nobody reads.
-pub fn feed(
+pub(super) fn feed(
     sources: &mut Sources,
     group: &str,
     only: Option<&UserId>,

@@ -11,7 +11,7 @@ use crate::model::ledger::EntryId;
 use crate::store::Store;
 
 /// Shows the ledgers one activity after the other, each oldest entry first.
-pub fn read(
+pub(super) fn read(
     sources: &mut Sources,
     only: Option<&UserId>,
     store: &mut Store,
@@ -36,7 +36,7 @@ fn read_from(
 }
 
 /// The same, then what is added, as it comes, until Ctrl-C or until nobody reads any more.
-pub fn follow(
+pub(super) fn follow(
     sources: &mut Sources,
     only: Option<&UserId>,
     store: &mut Store,

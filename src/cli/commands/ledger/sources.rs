@@ -17,7 +17,7 @@ use crate::store::Store;
 
 const REFRESH: Duration = Duration::from_secs(2);
 
-pub struct Sources {
+pub(super) struct Sources {
     /// Activities and the entry that each was read up to.
     pub ledgers: Vec<(ActivityId, EntryId)>,
     /// Entries before it are not wanted.
@@ -31,7 +31,7 @@ pub struct Sources {
 }
 
 /// Where the ledgers of the next activity end, from one of them on: those of the shards of an activity are read as one.
-pub fn end_of_activity(ledgers: &[(ActivityId, EntryId)], from: usize) -> usize {
+pub(super) fn end_of_activity(ledgers: &[(ActivityId, EntryId)], from: usize) -> usize {
     let Some(parent) = ledgers[from].0.parent().map(|(parent, _)| parent) else { return from + 1 };
     let is_other = |(activity, _): &(ActivityId, EntryId)| activity.parent().is_none_or(|(other, _)| other != parent);
     from + ledgers[from..].iter().position(is_other).unwrap_or(ledgers.len() - from)
@@ -43,7 +43,7 @@ impl Sources {
     ///
     /// # Errors
     /// Any of the store's; the only activity that was named is not there.
-    pub fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
+    pub(super) fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
         let mut seen = HashSet::new();
         let mut activities = selection::resolve(named, store)?;
         activities.retain(|activity| seen.insert(activity.clone()));
@@ -91,7 +91,7 @@ impl Sources {
     }
 
     /// Looks for activities that were preheated meanwhile, if all are wanted and the last look was long enough ago.
-    pub fn refresh(&mut self, store: &mut Store) -> Result<()> {
+    pub(super) fn refresh(&mut self, store: &mut Store) -> Result<()> {
         if self.listed.is_some_and(|listed| listed.elapsed() >= REFRESH) {
             let new: Vec<ActivityId> =
                 store.preheated()?.into_iter().filter(|activity| !self.names.contains(activity)).collect();

@@ -34,7 +34,7 @@ struct Adoption<'a> {
 }
 
 /// Takes an activity over.
-pub fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> Result<Exit> {
+pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
     let total = args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?;
     let plan =

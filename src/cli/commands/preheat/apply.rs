@@ -19,7 +19,7 @@ use crate::store::Store;
 const MAX_PLANNED: usize = 20;
 
 /// Shows the plan or carries it out, one activity at a time.
-pub fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let how = match (args.update, args.if_total, args.reset) {
         (true, Some(total), _) => Preheat::UpdateFrom(total.get()),
         (true, None, _) => Preheat::Update,

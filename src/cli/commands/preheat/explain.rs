@@ -21,7 +21,7 @@ pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
 }
 
 /// Says in what activities change or differ, and which keys are corrupt.
-pub fn differences(results: &[Preheated], out: &Output) {
+pub(super) fn differences(results: &[Preheated], out: &Output) {
     let is_concerned = |result: &&Preheated| {
         !result.status.is_done() || result.action == Action::Update || !result.removed().is_empty()
     };
@@ -42,7 +42,7 @@ pub fn differences(results: &[Preheated], out: &Output) {
 }
 
 /// What to do about an activity that exists and differs.
-pub fn of_existing(refused: &Preheated, how: Preheat) -> String {
+pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
     let differs = |field: &str| refused.differences.iter().any(|difference| difference.field == field);
     let activity = &refused.activity;
     if differs("state") {

@@ -12,7 +12,7 @@ const MAX_NAMED: usize = 10;
 
 /// Asks about every activity that would be reset, with server, units sold and what is not given and goes, those first that
 /// lose their window; `None` if nothing is destroyed.
-pub fn reset(results: &[Preheated], store: &mut Store) -> Result<Option<String>> {
+pub(super) fn reset(results: &[Preheated], store: &mut Store) -> Result<Option<String>> {
     let mut lost: Vec<&Preheated> = results.iter().filter(|result| result.action == Action::Reset).collect();
     lost.sort_by_key(|result| !result.loses_window());
     if lost.is_empty() {

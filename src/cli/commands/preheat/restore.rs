@@ -27,7 +27,7 @@ struct ArchivedActivity {
 }
 
 /// Verifies the files, then restores one activity after the other.
-pub fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
+pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     let wanted = wanted(directory, args)?;
     let layout = wanted[0].archive.sealed.manifest.layout;
     if let Some(other) = wanted.iter().find(|it| it.archive.sealed.manifest.layout != layout) {

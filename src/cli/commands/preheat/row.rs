@@ -9,7 +9,7 @@ use crate::model::status::Status;
 
 row! {
     /// What was done to one activity, or would be.
-    pub struct PreheatRow<'a> as row {
+    pub(super) struct PreheatRow<'a> as row {
         activity: &'a str, flexible;
         action: Action => Cell::text(row.action.name());
         status: Status => match row.status {
@@ -28,7 +28,7 @@ row! {
 }
 
 impl<'a> PreheatRow<'a> {
-    pub fn new(preheated: &'a Preheated) -> Self {
+    pub(super) fn new(preheated: &'a Preheated) -> Self {
         Self {
             activity: preheated.activity.as_str(),
             action: preheated.action,
@@ -43,13 +43,13 @@ impl<'a> PreheatRow<'a> {
     }
 
     /// What will be done.
-    pub fn planned(preheated: &'a Preheated) -> Self {
+    pub(super) fn planned(preheated: &'a Preheated) -> Self {
         Self { is_planned: true, ..Self::new(preheated) }
     }
 }
 
 /// Shows what was done, until something failed.
-pub fn show(results: &[Preheated], failed: Option<Error>, out: &mut Output) -> Result<Exit> {
+pub(super) fn show(results: &[Preheated], failed: Option<Error>, out: &mut Output) -> Result<Exit> {
     let rows: Vec<PreheatRow<'_>> = results.iter().map(PreheatRow::new).collect();
     out.array_until::<_, Error>(&rows, failed)?;
     let refused = results.iter().any(|result| !result.status.is_done());

@@ -23,7 +23,7 @@ use crate::store::Store;
 /// Flags about repairs.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Repair")]
-pub struct FixArgs {
+pub(super) struct FixArgs {
     /// Show the repairs, ask, and apply them
     ///
     /// Each is applied only if the data is still as audited.
@@ -61,7 +61,7 @@ pub struct FixArgs {
 }
 
 /// The outcome of the repairs.
-pub struct Fixed {
+pub(super) struct Fixed {
     pub rows: Vec<RepairRow>,
     /// What each audited activity is now, in their order.
     pub verdicts: Vec<Verdict>,
@@ -71,13 +71,13 @@ pub struct Fixed {
 
 impl FixArgs {
     /// What is done about units that no order record has.
-    pub fn missing_orders(&self) -> MissingOrders {
+    pub(super) fn missing_orders(&self) -> MissingOrders {
         if self.emit.is_some() { MissingOrders::Emit } else { MissingOrders::Repair }
     }
 
     /// Refuses `--fix` if it could only be answered on a terminal that is not there: before the audit, and not only on
     /// the night on which something differs.
-    pub fn check(&self, out: &Output) -> Result<(), Failure> {
+    pub(super) fn check(&self, out: &Output) -> Result<(), Failure> {
         if self.fix && !self.yes && !self.dry_run && !out.terminal().asks {
             return Err(Failure::usage("`--fix` needs confirmation, but stdin is no terminal")
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
@@ -85,17 +85,17 @@ impl FixArgs {
         Ok(())
     }
 
-    pub fn consent(&self) -> Consent<'_> {
+    pub(super) fn consent(&self) -> Consent<'_> {
         Consent { dry_run: self.dry_run, confirm: self.confirm.as_deref() }
     }
 
     /// Begins the file of the plan, which may be none of the inputs.
-    pub fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>, Failure> {
+    pub(super) fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>, Failure> {
         self.plan.as_ref().map(|path| OutputFile::create("--plan", path, inputs)).transpose()
     }
 
     /// Writes the plan to its file.
-    pub fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
+    pub(super) fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
         let mut count = 0;
         for repair in repairs(audits) {
             let mut line = serde_json::to_vec(&PlanRow::from(repair)).context("cannot encode a repair")?;
@@ -122,7 +122,7 @@ impl FixArgs {
     ///
     /// # Errors
     /// Nothing was repaired: there are too many repairs, or nobody said yes.
-    pub fn fix(&self, audits: &[Audit], store: &mut Store, out: &mut Output) -> Result<Fixed> {
+    pub(super) fn fix(&self, audits: &[Audit], store: &mut Store, out: &mut Output) -> Result<Fixed> {
         for audit in audits {
             for (class, count, why) in &audit.plan.kept {
                 out.warn(format!("{}: {count} {} not repaired: {why}", audit.activity, class.name()));

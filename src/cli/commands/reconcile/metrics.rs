@@ -24,7 +24,7 @@ const UNITS: Family = gauge(
 const DURATION: Family = gauge("seckill_reconcile_duration_seconds", "How long the audit took.");
 
 /// Adds everything of these audits.
-pub fn add(audits: &[Audit], took: Duration, metrics: &mut Exposition) {
+pub(super) fn add(audits: &[Audit], took: Duration, metrics: &mut Exposition) {
     let mut samples = metrics.family(MATCH);
     for audit in audits {
         samples.add(&[("activity", audit.activity.as_str())], Some(u8::from(audit.verdict == Verdict::Match)));

@@ -20,7 +20,7 @@ use crate::store::Store;
 /// Flags about order records.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Order records")]
-pub struct OrdersArgs {
+pub(super) struct OrdersArgs {
     /// File of order records; - is standard input
     ///
     /// csv, tsv or jsonl, with the columns user, quantity and activity.
@@ -58,7 +58,7 @@ pub struct OrdersArgs {
 }
 
 /// Order records, and the time as of which they count.
-pub struct Orders {
+pub(super) struct Orders {
     records: Records,
     as_of: Millis,
 }
@@ -72,24 +72,24 @@ enum Records {
 
 impl OrdersArgs {
     /// Whether records come through standard input or a pipe, as from `<(psql …)`, which hide a failed export.
-    pub fn is_pipe(&self) -> bool {
+    pub(super) fn is_pipe(&self) -> bool {
         self.orders.as_deref().is_some_and(|path| {
             path == "-" || std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
         })
     }
 
     /// Whether there are records to compare with.
-    pub fn is_given(&self) -> bool {
+    pub(super) fn is_given(&self) -> bool {
         self.orders.is_some() || self.orders_cmd.is_some()
     }
 
     /// The file that is read, as it was given.
-    pub fn file(&self) -> Option<&str> {
+    pub(super) fn file(&self) -> Option<&str> {
         self.orders.as_deref()
     }
 
     /// Begins to read the records, if any are given; [`Orders::finish`] must be called before anything is believed.
-    pub fn begin(
+    pub(super) fn begin(
         &self,
         wanted: Vec<ActivityId>,
         sharded: Sharded,
@@ -164,7 +164,7 @@ fn modified(path: &str) -> Option<Millis> {
 
 impl Orders {
     /// The activities that records name, if that is known before they are audited.
-    pub fn named(&self) -> Vec<&ActivityId> {
+    pub(super) fn named(&self) -> Vec<&ActivityId> {
         match &self.records {
             Records::Read(records) => records.named().collect(),
             Records::Beside { .. } => Vec::new(),
@@ -172,7 +172,7 @@ impl Orders {
     }
 
     /// What an activity is compared with.
-    pub fn of(&mut self, activity: &ActivityId, named: bool) -> Compared {
+    pub(super) fn of(&mut self, activity: &ActivityId, named: bool) -> Compared {
         let newer_from = EntryId::first_at(Millis::new(self.as_of.get() + 1));
         match &mut self.records {
             Records::Beside { rows, .. } => Compared::unread(rows.take(), newer_from, named),
@@ -187,7 +187,7 @@ impl Orders {
     ///
     /// # Errors
     /// They are not valid, not complete, or not as many as expected: what was compared with them means nothing.
-    pub fn finish(self, args: &OrdersArgs, out: &Output) -> Result<(), Failure> {
+    pub(super) fn finish(self, args: &OrdersArgs, out: &Output) -> Result<(), Failure> {
         match self.records {
             Records::Read(_) => Ok(()),
             Records::Beside { unfinished, .. } => args.check(&unfinished.finish()?, self.as_of, out),

@@ -152,7 +152,7 @@ struct RepairDocument<'a> {
 }
 
 /// Prints what is in no row, on standard error.
-pub fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
+pub(super) fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
     let mut printed = 0;
     let total: usize = audits.iter().map(|audit| audit.notes.len()).sum();
     for audit in audits {
@@ -191,7 +191,7 @@ pub fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
 }
 
 /// How an audit is to be shown.
-pub struct View<'a> {
+pub(super) struct View<'a> {
     /// The verdict about all activities.
     pub verdict: Verdict,
     pub audits: &'a [Audit],
@@ -205,7 +205,7 @@ pub struct View<'a> {
 impl View<'_> {
     /// Shows it: nested for `json` and `yaml`, tables for people, and rows of activities or of differences for the flat
     /// formats.
-    pub fn show(&self, out: &mut Output) -> Result<(), OutputError> {
+    pub(super) fn show(&self, out: &mut Output) -> Result<(), OutputError> {
         match out.format() {
             Format::Json | Format::Yaml => self.document(out),
             Format::Table => self.tables(out),

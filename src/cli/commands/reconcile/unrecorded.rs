@@ -13,18 +13,18 @@ const MAX_NOTES: usize = 5;
 
 /// Activities that `--fix` and `--emit` leave out.
 #[derive(Default)]
-pub struct LeftOut(Vec<ActivityId>);
+pub(super) struct LeftOut(Vec<ActivityId>);
 
 impl LeftOut {
     /// Adds an activity that neither the command line names nor any order row, if it has sales that are missing there.
-    pub fn record(&mut self, audit: &Audit) {
+    pub(super) fn record(&mut self, audit: &Audit) {
         if audit.differences.iter().any(|difference| difference.class == Class::MissingOrder) {
             self.0.push(audit.activity.clone());
         }
     }
 
     /// Says which they are.
-    pub fn report(&self, out: &Output) {
+    pub(super) fn report(&self, out: &Output) {
         for activity in self.0.iter().take(MAX_NOTES) {
             out.note(format!("`{activity}` was left out: it has sales, and the order records have no row of it"));
         }
@@ -43,7 +43,7 @@ impl LeftOut {
 /// Differences that can be printed as order rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub enum Emit {
+pub(super) enum Emit {
     /// Units that were taken and that no order record has; of a user who has some records, the rest
     MissingOrder,
 }
@@ -66,7 +66,7 @@ impl<'a> EmittedRow<'a> {
 }
 
 /// Prints what is to be delivered again, a JSON object a line unless another format is asked for.
-pub fn print(audits: &[Audit], out: &mut Output) -> Result<(), OutputError> {
+pub(super) fn print(audits: &[Audit], out: &mut Output) -> Result<(), OutputError> {
     let mut rows = audits.iter().flat_map(|audit| {
         let activity = audit.activity.as_str();
         audit.missing_orders.iter().map(move |missing| EmittedRow::new(activity, missing))

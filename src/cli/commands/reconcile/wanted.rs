@@ -21,7 +21,7 @@ use crate::model::number::Units;
 use crate::store::Store;
 
 /// An activity to audit.
-pub struct AuditTarget {
+pub(super) struct AuditTarget {
     pub activity: ActivityId,
     /// The total that it should have, if the command line or a fixture says it.
     pub total: Option<Units>,
@@ -30,7 +30,7 @@ pub struct AuditTarget {
 impl AuditTarget {
     /// The activities that the command line names or that a fixture has, and the fixture's layout; none if neither is
     /// given.
-    pub fn of(args: &ReconcileArgs) -> Result<(Vec<Self>, Option<Layout>)> {
+    pub(super) fn of(args: &ReconcileArgs) -> Result<(Vec<Self>, Option<Layout>)> {
         if args.total.is_some() && args.activities.len() != 1 {
             return Err(total_of_several().into());
         }
@@ -70,7 +70,7 @@ impl AuditTarget {
     ///
     /// # Errors
     /// A pattern that cannot be read, or that no preheated activity matches; a total of several activities.
-    pub fn matching(wanted: Vec<Self>, args: &ReconcileArgs, store: &mut Store) -> Result<Vec<Self>> {
+    pub(super) fn matching(wanted: Vec<Self>, args: &ReconcileArgs, store: &mut Store) -> Result<Vec<Self>> {
         if args.fixture.is_some() || !args.activities.iter().any(selection::is_pattern) {
             return Ok(wanted);
         }
@@ -85,7 +85,7 @@ impl AuditTarget {
     ///
     /// # Errors
     /// There are none, or the index does not name one that was preheated: then nobody knows which others exist.
-    pub fn all(orders: Option<&Orders>, store: &mut Store) -> Result<Vec<Self>> {
+    pub(super) fn all(orders: Option<&Orders>, store: &mut Store) -> Result<Vec<Self>> {
         let mut activities = store.preheated()?;
         let known: HashSet<&str> = activities.iter().map(ActivityId::as_str).collect();
         let recorded: Vec<ActivityId> = orders
@@ -138,7 +138,7 @@ fn index_is_lost(activity: &ActivityId, store: &Store) -> Failure {
 }
 
 /// Those of some activities that are sharded, or of all that were preheated if none are named.
-pub fn of(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
+pub(super) fn of(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
     if named.is_empty() && store.layout() == Layout::Cluster {
         return find(&store.preheated()?, store);
     }
@@ -146,7 +146,7 @@ pub fn of(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
 }
 
 /// The audit of one activity, sharded or not.
-pub fn audit(activity: &ActivityId, total: Option<Units>, store: &mut Store) -> Result<Audit> {
+pub(super) fn audit(activity: &ActivityId, total: Option<Units>, store: &mut Store) -> Result<Audit> {
     let total = total.map(Units::get);
     Ok(match find(std::slice::from_ref(activity), store)?.get(activity) {
         Some(shards) => judge_shards(store.audit_shards(activity, shards, total, |_| None)?, MissingOrders::Repair),

@@ -9,7 +9,7 @@ use crate::model::time::Millis;
 use crate::report::balance::Objection;
 
 /// A name, and what is said about it.
-pub struct Fact {
+pub(super) struct Fact {
     pub name: &'static str,
     pub text: String,
     pub tone: Tone,
@@ -22,7 +22,7 @@ impl Fact {
 }
 
 /// Everything, the most important first.
-pub fn all(report: &Report) -> Vec<Fact> {
+pub(super) fn all(report: &Report) -> Vec<Fact> {
     let mut facts = vec![sold(report), sold_out(report)];
     facts.extend(pace(report).map(|text| Fact::new("pace", text)));
     facts.push(Fact::new("orders", orders(report)));
@@ -62,7 +62,7 @@ fn sold_out(report: &Report) -> Fact {
 }
 
 /// How fast it went.
-pub fn pace(report: &Report) -> Option<String> {
+pub(super) fn pace(report: &Report) -> Option<String> {
     let peak = report.sales.peak?;
     let timeline = &report.sales.timeline;
     let within = |percent| Some(between(report.begin()?, timeline.bought_by(percent)?));
@@ -107,7 +107,7 @@ fn holds(report: &Report) -> Option<String> {
 }
 
 /// Since when orders are known.
-pub fn since(report: &Report) -> Option<String> {
+pub(super) fn since(report: &Report) -> Option<String> {
     let since = report.since()?.to_second();
     let before = signed_count(report.sales.sold_at_begin);
     Some(match &report.meta.checkpoint {
@@ -128,7 +128,7 @@ fn tone(report: &Report) -> Tone {
 }
 
 /// Whether it adds up, and by what.
-pub fn verdict(report: &Report) -> String {
+pub(super) fn verdict(report: &Report) -> String {
     let balance = &report.balance;
     let verdict = balance.verdict();
     let why = match balance.objection {
@@ -184,7 +184,7 @@ fn against(report: &Report, objection: Objection) -> String {
 }
 
 /// What the charts leave out.
-pub fn later(report: &Report) -> Option<String> {
+pub(super) fn later(report: &Report) -> Option<String> {
     let later = report.series.as_ref()?.later?;
     let mut what = Vec::new();
     if later.bought > 0 {

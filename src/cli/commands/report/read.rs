@@ -22,7 +22,7 @@ use crate::report::units_a_user::UnitsAUser;
 use crate::store::Store;
 
 /// A sale, read.
-pub struct Report {
+pub(super) struct Report {
     pub snapshot: Snapshot,
     pub meta: Meta,
     pub sales: Sales,
@@ -36,7 +36,7 @@ pub struct Report {
     pub buyers: Vec<(StoredUser, Option<u64>)>,
 }
 
-pub fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
+pub(super) fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
     let activity = &snapshot.activity.clone();
     hints::warn_of_replica(store, out);
     let (meta, last) = with_ledger(&snapshot, store, out)?;
@@ -70,7 +70,7 @@ pub fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> 
     Ok(Report { snapshot, meta, sales, balance, series, first_entry, users, buyers })
 }
 
-pub fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
+pub(super) fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
     let snapshots = store.snapshots(std::slice::from_ref(activity))?;
     let missing = || Failure::failed(format!("the server did not answer for `{activity}`"));
     Ok(snapshots.into_iter().next().ok_or_else(missing)?)
@@ -80,7 +80,7 @@ pub fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
 ///
 /// # Errors
 /// It has none.
-pub fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(Meta, EntryId)> {
+pub(super) fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(Meta, EntryId)> {
     let activity = &snapshot.activity;
     let refused = |why: String| Failure::new(Exit::Refused, why);
     if let Some(corrupt) = &snapshot.corrupt {
@@ -120,7 +120,7 @@ pub fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Resu
 type Buyers = Vec<(StoredUser, Option<u64>)>;
 
 /// All participants of some activities in one pass, in constant memory.
-pub fn buyers(
+pub(super) fn buyers(
     activities: &[ActivityId],
     top: usize,
     store: &mut Store,
@@ -149,23 +149,23 @@ pub fn buyers(
 
 impl Report {
     /// When units could be bought first, if that is known to be before the first order.
-    pub fn opened_at(&self) -> Option<Millis> {
+    pub(super) fn opened_at(&self) -> Option<Millis> {
         self.meta.starts_at.filter(|start| self.sales.first_order.is_some_and(|first| *start <= first))
     }
 
     /// When a time is counted from: the window's begin, else the first order.
-    pub fn begin(&self) -> Option<Millis> {
+    pub(super) fn begin(&self) -> Option<Millis> {
         self.opened_at().or(self.sales.first_order)
     }
 
     /// When the ledger begins, if orders before that are not known one by one.
-    pub fn since(&self) -> Option<Millis> {
+    pub(super) fn since(&self) -> Option<Millis> {
         let is_part = self.meta.checkpoint.is_some() || self.balance.objection == Some(Objection::NoBeginning);
         self.first_entry.filter(|_| is_part)
     }
 
     #[allow(clippy::cast_precision_loss)]
-    pub fn figures(&self) -> Figures {
+    pub(super) fn figures(&self) -> Figures {
         let Self { meta, sales, balance, snapshot, .. } = self;
         let seconds = |millis: u64| millis as f64 / 1000.0;
         Figures {
@@ -205,7 +205,7 @@ impl Report {
         }
     }
 
-    pub fn row(&self) -> ReportRow {
+    pub(super) fn row(&self) -> ReportRow {
         ReportRow {
             figures: self.figures(),
             timeline: self.series.as_ref().map(Series::moving).unwrap_or_default(),
@@ -217,12 +217,12 @@ impl Report {
         }
     }
 
-    pub fn marks(&self) -> Vec<MarkRow> {
+    pub(super) fn marks(&self) -> Vec<MarkRow> {
         self.sales.marks.iter().map(MarkRow::new).collect()
     }
 
     #[allow(clippy::cast_precision_loss)]
-    pub fn ranges(&self) -> Vec<RangeRow> {
+    pub(super) fn ranges(&self) -> Vec<RangeRow> {
         let Some(users) = &self.users else { return Vec::new() };
         let all = users.users().max(1) as f64;
         let row = |range: crate::report::units_a_user::UnitRange| RangeRow {
@@ -234,7 +234,7 @@ impl Report {
         users.ranges().into_iter().map(row).collect()
     }
 
-    pub fn participants(&self) -> Vec<ParticipantRow> {
+    pub(super) fn participants(&self) -> Vec<ParticipantRow> {
         let limit = self.meta.per_user_limit;
         let row = |(user, units): &(StoredUser, Option<u64>)| {
             ParticipantRow::new(user.as_bytes(), units.map_or(Bought::Unknown, Bought::Units), limit)

@@ -12,7 +12,7 @@ use crate::report::balance::Objection;
 
 row! {
     /// What fits in a row.
-    pub struct Figures as _row {
+    pub(super) struct Figures as _row {
         data pub activity: String;
         data pub title: Option<String>;
         data pub state: &'static str;
@@ -63,7 +63,7 @@ row! {
 
 row! {
     /// Everything.
-    pub struct ReportRow as _row {
+    pub(super) struct ReportRow as _row {
         flat pub figures: Figures;
         data pub timeline: Vec<Period>;
         data pub marks: Vec<MarkRow>;
@@ -77,7 +77,7 @@ row! {
 
 row! {
     /// Something other than an order.
-    pub struct MarkRow as row {
+    pub(super) struct MarkRow as row {
         pub time: Millis;
         pub op: Op as "event" => Cell::text(row.what()).flexible();
         data pub quantity: Option<i64>;
@@ -89,13 +89,13 @@ row! {
 }
 
 impl MarkRow {
-    pub fn new(mark: &Mark) -> Self {
+    pub(super) fn new(mark: &Mark) -> Self {
         let Mark { time, op, quantity, total_before, stock, by, reason } = mark.clone();
         Self { time, op, quantity, stock, by, reason, total_before }
     }
 
     /// What was done, in words.
-    pub fn what(&self) -> String {
+    pub(super) fn what(&self) -> String {
         use crate::cli::commands::report::words::{count, units};
         let number = self.quantity.unwrap_or_default();
         let size = number.unsigned_abs();
@@ -114,7 +114,7 @@ impl MarkRow {
 
 row! {
     /// Users whose units are in a range.
-    pub struct RangeRow as row {
+    pub(super) struct RangeRow as row {
         pub from: u64 as "units" => Cell::text(row.label());
         data pub to: u64;
         pub users: u64;
@@ -124,7 +124,7 @@ row! {
 }
 
 impl RangeRow {
-    pub fn label(&self) -> String {
+    pub(super) fn label(&self) -> String {
         use crate::cli::commands::report::words::count;
         match self.from == self.to {
             true => count(self.from),

@@ -8,7 +8,7 @@ use crate::report::timeline::UnitMoves;
 
 /// What happened in some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Period {
+pub(super) struct Period {
     pub from: Millis,
     pub to: Millis,
     /// Units.
@@ -22,7 +22,7 @@ pub struct Period {
 
 /// The part of a sale that is worth looking at, in periods of one width.
 #[derive(Debug)]
-pub struct Series {
+pub(super) struct Series {
     pub from: Millis,
     pub to: Millis,
     /// Milliseconds of a period.
@@ -38,7 +38,7 @@ pub struct Series {
 
 impl Series {
     /// `None` if nobody bought. It begins with the window if the first order came soon.
-    pub fn new(sales: &Sales, starts_at: Option<Millis>) -> Option<Self> {
+    pub(super) fn new(sales: &Sales, starts_at: Option<Millis>) -> Option<Self> {
         let span = sales.timeline.span()?;
         let (mut sold, mut total) =
             (sales.sold_before, sales.total_before.map(|total| i64::try_from(total).unwrap_or(i64::MAX)));
@@ -68,7 +68,7 @@ impl Series {
     }
 
     /// The periods in which something moved.
-    pub fn moving(&self) -> Vec<Period> {
+    pub(super) fn moving(&self) -> Vec<Period> {
         let (mut sold, mut total) = (self.sold_before, self.total_before);
         let mut moves = |period: &Period| {
             let before = (std::mem::replace(&mut sold, period.sold), std::mem::replace(&mut total, period.total));
@@ -91,13 +91,13 @@ impl Series {
     }
 
     /// At most `most` columns of the same width, but for the last.
-    pub fn even_columns(&self, most: usize) -> Vec<Period> {
+    pub(super) fn even_columns(&self, most: usize) -> Vec<Period> {
         let all = self.all();
         all.chunks(all.len().div_ceil(most.max(1))).map(merged).collect()
     }
 
     /// At most `most` columns that all have nearly the same width.
-    pub fn columns(&self, most: usize) -> Vec<Period> {
+    pub(super) fn columns(&self, most: usize) -> Vec<Period> {
         let all = self.all();
         let count = most.clamp(1, all.len());
         (0..count).map(|index| merged(&all[index * all.len() / count..(index + 1) * all.len() / count])).collect()
@@ -117,7 +117,7 @@ fn merged(periods: &[Period]) -> Period {
 
 /// What a rate is counted by, so that it is no small fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub(super) struct Pace {
     /// `a second`.
     pub name: &'static str,
     millis: u32,
@@ -125,7 +125,7 @@ pub struct Pace {
 
 impl Pace {
     /// The shortest in which the busiest of some periods has a unit.
-    pub fn of(periods: &[Period]) -> Self {
+    pub(super) fn of(periods: &[Period]) -> Self {
         let second = Self { name: "a second", millis: 1000 };
         let (minute, hour) = (Self { name: "a minute", millis: 60_000 }, Self { name: "an hour", millis: 3_600_000 });
         let reaches = |pace: &Self| periods.iter().any(|period| pace.bought(period).max(pace.returned(period)) >= 1.0);
@@ -133,12 +133,12 @@ impl Pace {
     }
 
     /// Units bought.
-    pub fn bought(&self, period: &Period) -> f64 {
+    pub(super) fn bought(&self, period: &Period) -> f64 {
         self.rate(period, period.bought)
     }
 
     /// Units returned.
-    pub fn returned(&self, period: &Period) -> f64 {
+    pub(super) fn returned(&self, period: &Period) -> f64 {
         self.rate(period, period.returned)
     }
 

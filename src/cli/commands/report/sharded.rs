@@ -20,7 +20,7 @@ use crate::report::merged::MergedLedgers;
 use crate::store::Store;
 
 /// Reads all shards. `whole` is the activity itself, which has neither stock nor ledger.
-pub fn read(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
+pub(super) fn read(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
     hints::warn_of_replica(store, out);
     let meta: Meta = whole.meta.clone().context("the meta that has its shards")?;
     let names: Vec<ActivityId> = shards.ids(&whole.activity).collect();

@@ -22,7 +22,7 @@ const RETURNED_LINES: usize = 2;
 /// Columns before the text of a fact.
 const NAMES: usize = 11;
 
-pub fn show(report: &Report, out: &mut Output) -> Result<()> {
+pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
     let width = out.terminal().width.unwrap_or(WIDTH).clamp(MIN_WIDTH, MAX_WIDTH);
     header(report, out)?;
     for Fact { name, text, tone } in facts::all(report) {
@@ -72,7 +72,7 @@ fn header(report: &Report, out: &mut Output) -> Result<()> {
 }
 
 /// The state; of a sale that has not ended, with the time at which it was read.
-pub fn state(report: &Report) -> String {
+pub(super) fn state(report: &Report) -> String {
     match report.snapshot.state() {
         State::Ended => State::Ended.to_string(),
         state => format!("{state} at {}", report.snapshot.at.to_second()),
@@ -80,7 +80,7 @@ pub fn state(report: &Report) -> String {
 }
 
 /// When it was open.
-pub fn window(report: &Report) -> Option<String> {
+pub(super) fn window(report: &Report) -> Option<String> {
     match (report.meta.starts_at, report.meta.ends_at) {
         (Some(start), Some(end)) => Some(format!("{start} to {end}")),
         (Some(start), None) => Some(format!("from {start}")),
@@ -219,7 +219,7 @@ impl Chart<'_> {
 }
 
 /// The letter of a mark on the axis of time.
-pub fn letter(mark: &Mark) -> Option<char> {
+pub(super) fn letter(mark: &Mark) -> Option<char> {
     match mark.op {
         Op::Pause => Some('P'),
         Op::Resume => Some('R'),

@@ -6,22 +6,22 @@ use crate::cli::output::text::plural;
 use crate::model::time::Millis;
 
 /// `12,345`.
-pub fn count(number: u64) -> String {
+pub(super) fn count(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
 /// `1 unit`, `12,345 units`.
-pub fn units(number: u64) -> String {
+pub(super) fn units(number: u64) -> String {
     counted(number, "unit")
 }
 
-pub fn counted(number: u64, noun: &str) -> String {
+pub(super) fn counted(number: u64, noun: &str) -> String {
     format!("{} {}", count(number), plural(number, noun))
 }
 
 /// A share that reads 100% only if it is, and 0% only if it is nothing.
 #[allow(clippy::cast_precision_loss)]
-pub fn percent(part: u64, whole: u64) -> String {
+pub(super) fn percent(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     match share {
         0.0 => "0%".to_owned(),
@@ -33,7 +33,7 @@ pub fn percent(part: u64, whole: u64) -> String {
 
 /// A rate in three digits or so.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-pub fn rate(rate: f64) -> String {
+pub(super) fn rate(rate: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
         rate if rate < 0.1 => format!("{rate:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -43,7 +43,7 @@ pub fn rate(rate: f64) -> String {
 }
 
 /// The time between two instants: `3.412s`, or in two units, `1h 2m`.
-pub fn between(from: Millis, to: Millis) -> String {
+pub(super) fn between(from: Millis, to: Millis) -> String {
     let millis = to.get().saturating_sub(from.get());
     let seconds = millis / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

@@ -18,7 +18,13 @@ const MAX_NAMED: usize = 10;
 ///
 /// # Errors
 /// Nobody agreed, or a rush would sell to invented buyers and `yes` does not allow it. Nothing was changed.
-pub fn ask(fixtures: &[Fixture], planned: &[Preheated], yes: bool, store: &mut Store, out: &Output) -> Result<()> {
+pub(super) fn ask(
+    fixtures: &[Fixture],
+    planned: &[Preheated],
+    yes: bool,
+    store: &mut Store,
+    out: &Output,
+) -> Result<()> {
     if yes {
         return Ok(());
     }
@@ -48,7 +54,7 @@ pub fn ask(fixtures: &[Fixture], planned: &[Preheated], yes: bool, store: &mut S
 }
 
 /// The error for a rush on an activity that this run did not create.
-pub fn rush_refused(activity: &ActivityId, place: &str) -> Failure {
+pub(super) fn rush_refused(activity: &ActivityId, place: &str) -> Failure {
     Failure::usage(format!(
         "{place}a rush would sell `{activity}` to invented buyers, and this run did not create that activity"
     ))

@@ -16,7 +16,7 @@ use crate::model::status::Status;
 use crate::store::Store;
 
 /// Does what a step says. `may_rush` says for which activities buyers may be invented.
-pub fn perform(
+pub(super) fn perform(
     operation: &FixtureOperation,
     may_rush: impl Fn(&ActivityId) -> bool,
     store: &mut Store,
@@ -43,7 +43,7 @@ pub fn perform(
 }
 
 /// Waits as long as a step says. Returns whether no Ctrl-C came.
-pub fn waited(operation: &FixtureOperation) -> bool {
+pub(super) fn waited(operation: &FixtureOperation) -> bool {
     let FixtureOperation::Expire { wait: Some(wait), .. } = operation else { return true };
     let (wait, began) = (wait.duration(), Instant::now());
     while let Some(left) = wait.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {

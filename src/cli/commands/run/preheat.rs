@@ -8,7 +8,7 @@ use crate::model::activity::{Action, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;
 use crate::store::Store;
 
-pub struct FixturePreheat {
+pub(super) struct FixturePreheat {
     /// One of them was refused, and none was created.
     pub refused: bool,
     /// Some activity is as the fixture says, but has sold already.
@@ -17,7 +17,7 @@ pub struct FixturePreheat {
 }
 
 /// What would become of a fixture's activities.
-pub fn plan(fixture: &Fixture, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
+pub(super) fn plan(fixture: &Fixture, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
     let plans = fitted(fixture, store)?;
     crate::cli::commands::preheat::plan(&plans, Preheat::Create, store, out)
 }
@@ -29,7 +29,7 @@ fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {
 }
 
 /// Creates what is not there, as it was planned.
-pub fn preheat(
+pub(super) fn preheat(
     fixture: &Fixture,
     mut results: Vec<Preheated>,
     reason: Option<&str>,
@@ -69,7 +69,7 @@ pub fn preheat(
 }
 
 /// Says in what the activities differ that are there already.
-pub fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> FixturePreheat {
+pub(super) fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> FixturePreheat {
     crate::cli::commands::preheat::explain(results, Preheat::Create, out);
     out.warn(format!("`{}` was not run: not every activity is as it says", fixture.file));
     FixturePreheat { refused: true, sold_before: false, created: Vec::new() }

@@ -15,7 +15,7 @@ use crate::model::status::Status;
 use crate::store::Store;
 
 row! {
-    pub struct StepRow as row {
+    pub(super) struct StepRow as row {
         step: usize;
         operation: &'static str => Cell::text(&row.operation_words).flexible();
         /// `None` if the step was only planned.
@@ -43,7 +43,7 @@ impl StepRow {
     /// A step that was done.
     ///
     /// `passed` is `None` if an interrupt came before it could end as expected.
-    pub fn done(number: usize, step: &Step, observed: &Observed, passed: Option<bool>) -> Self {
+    pub(super) fn done(number: usize, step: &Step, observed: &Observed, passed: Option<bool>) -> Self {
         let result = match step.expect {
             None if observed.short.is_empty() => in_words(&observed.counts),
             _ => observed.short.clone(),
@@ -57,7 +57,7 @@ impl StepRow {
     }
 
     /// A step that would be done.
-    pub fn planned(number: usize, step: &Step) -> Self {
+    pub(super) fn planned(number: usize, step: &Step) -> Self {
         let expected = step.expect.as_ref().map(expected);
         Self {
             step: number,
@@ -144,14 +144,20 @@ fn in_full(operation: &FixtureOperation) -> String {
 }
 
 #[derive(Debug, Default)]
-pub struct RunReport {
+pub(super) struct RunReport {
     /// Its steps, in the order in which they were done.
     pub steps: Vec<StepRow>,
 }
 
 impl RunReport {
     /// Prints it; if `with_sale` is set and the format has room, with the state of the sale.
-    pub fn show(&self, fixtures: &[Fixture], store: &mut Store, out: &mut Output, with_sale: bool) -> Result<()> {
+    pub(super) fn show(
+        &self,
+        fixtures: &[Fixture],
+        store: &mut Store,
+        out: &mut Output,
+        with_sale: bool,
+    ) -> Result<()> {
         match out.format() {
             Format::Table => {
                 if !self.steps.is_empty() {
@@ -176,7 +182,7 @@ struct Document<'a> {
 }
 
 #[derive(Debug, Default)]
-pub struct Observed {
+pub(super) struct Observed {
     /// The name of its status, or of its verdict.
     pub word: &'static str,
     /// Counts that can be expected; those of absent keys are not among them.
@@ -189,12 +195,12 @@ pub struct Observed {
 }
 
 /// The counts that are there.
-pub fn known<const N: usize>(counts: [(&'static str, Option<u64>); N]) -> Vec<(&'static str, u64)> {
+pub(super) fn known<const N: usize>(counts: [(&'static str, Option<u64>); N]) -> Vec<(&'static str, u64)> {
     counts.into_iter().filter_map(|(name, count)| Some((name, count?))).collect()
 }
 
 /// `stock 48, bought 2`: some counts in words.
-pub fn in_words(counts: &[(&str, u64)]) -> String {
+pub(super) fn in_words(counts: &[(&str, u64)]) -> String {
     let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     words.join(", ")
 }

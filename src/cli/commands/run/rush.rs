@@ -25,7 +25,7 @@ const EXPECTED: [Status; 4] = [Status::Ok, Status::Replayed, Status::LimitExceed
 ///
 /// # Errors
 /// The system allows fewer. Nothing was sent.
-pub fn prepare(fixtures: &[Fixture]) -> Result<(), Failure> {
+pub(super) fn prepare(fixtures: &[Fixture]) -> Result<(), Failure> {
     let clients = fixtures.iter().flat_map(|fixture| &fixture.steps).filter_map(|step| match &step.operation {
         FixtureOperation::Rush(rush) if rush.batch.is_none() => Some(clients(rush)),
         _ => None,
@@ -36,7 +36,12 @@ pub fn prepare(fixtures: &[Fixture]) -> Result<(), Failure> {
 
 /// Sends the orders of all buyers, waits for the last reply, and then counts in Redis what was sold. Unless it
 /// `may_rush` on all activities, nothing is sent: the others must not exist.
-pub fn rush(rush: &Rush, may_rush: impl Fn(&ActivityId) -> bool, store: &mut Store, out: &Output) -> Result<Observed> {
+pub(super) fn rush(
+    rush: &Rush,
+    may_rush: impl Fn(&ActivityId) -> bool,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Observed> {
     let activities: Vec<ActivityId> = rush.activities().cloned().collect();
     let before = store.snapshots(&activities)?;
     let what = "a rush sends its orders to one activity, and borrows nothing";

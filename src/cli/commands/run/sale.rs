@@ -17,7 +17,7 @@ const MAX_ACTIVITIES: usize = 50;
 const TOP: usize = 3;
 
 /// Reads the activities that the fixtures define, and those that their steps name besides.
-pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec<ActivityDetail>> {
+pub(super) fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec<ActivityDetail>> {
     let mut seen = HashSet::new();
     let defined = fixtures.iter().flat_map(|fixture| &fixture.activities).map(|plan| &plan.id);
     let named = fixtures.iter().flat_map(|fixture| &fixture.steps).flat_map(|step| step.operation.activities());
@@ -34,7 +34,7 @@ pub fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec
 }
 
 /// Prints the stock, and who bought most of each activity.
-pub fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
+pub(super) fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
     let buyers: Vec<TopRow> = details.iter().flat_map(TopRow::of).collect();
     let stock: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
     if !stock.is_empty() {

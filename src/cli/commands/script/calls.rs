@@ -30,10 +30,10 @@ pub enum Language {
 const PLACEHOLDER: &str = "<id>";
 
 /// The script whose call is that of a sharded activity: with all scripts that this takes.
-pub const BORROW: &str = "borrow";
+pub(super) const BORROW: &str = "borrow";
 
 /// What is done, for scripts that a backend may call: a sentence without its full stop.
-pub fn purpose(script: &str) -> Option<&'static str> {
+pub(super) fn purpose(script: &str) -> Option<&'static str> {
     match script {
         "deduct" => Some("Takes units of one activity for a user"),
         "refund" => Some("Gives units of one activity back for a user"),
@@ -99,7 +99,7 @@ fn last_argument(script: &str) -> Option<&'static str> {
 }
 
 /// The call of a script, for which there is a [`purpose`], in a layout.
-pub fn call(language: Language, script: &Script, layout: Layout) -> Result<String> {
+pub(super) fn call(language: Language, script: &Script, layout: Layout) -> Result<String> {
     let purpose = purpose(script.name).context("a script for backends")?;
     let is_sharded = script.name == BORROW;
     // Only this layout has shards.

@@ -78,7 +78,7 @@ impl Scalar for Kind {
 
 /// Free text, such as a title. It must say something: an empty one is a forgotten one.
 #[derive(Debug)]
-pub struct Text(pub String);
+pub(super) struct Text(pub String);
 
 impl Scalar for Text {
     const EXPECTED: &'static str = "a text";
@@ -165,7 +165,7 @@ impl Context<'_> {
 }
 
 /// The fields of one mapping: each known, none twice.
-pub struct Fields<'n> {
+pub(super) struct Fields<'n> {
     pub at: Location,
     what: &'static str,
     entries: Vec<(&'n str, &'n Node)>,
@@ -175,7 +175,12 @@ pub struct Fields<'n> {
 
 impl<'n> Fields<'n> {
     /// Reads a mapping; reports what is no field of `what` and what is given twice.
-    pub fn of(context: &mut Context, what: &'static str, known: &[&str], node: &'n Node) -> Result<Self, Reported> {
+    pub(super) fn of(
+        context: &mut Context,
+        what: &'static str,
+        known: &[&str],
+        node: &'n Node,
+    ) -> Result<Self, Reported> {
         let Value::Mapping(mapping) = &node.value else {
             let expected = format!("a mapping of {}", listed(known));
             return Err(context.wrong_kind(what, node, &expected));
@@ -191,35 +196,35 @@ impl<'n> Fields<'n> {
         Ok(fields)
     }
 
-    pub fn node(&self, name: &str) -> Option<&'n Node> {
+    pub(super) fn node(&self, name: &str) -> Option<&'n Node> {
         self.entries.iter().find(|(known, _)| *known == name).map(|(_, node)| *node)
     }
 
     /// The value of a field that may be absent.
-    pub fn optional<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<Option<T>, Reported> {
+    pub(super) fn optional<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<Option<T>, Reported> {
         self.node(name).map(|node| context.scalar(name, node)).transpose()
     }
 
     /// The value of a field that must be there.
-    pub fn required<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<T, Reported> {
+    pub(super) fn required<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<T, Reported> {
         self.optional(context, name)?.ok_or_else(|| self.missing(context, name, T::EXPECTED))
     }
 
     /// Reports that a field is missing, unless it may only be misspelt.
-    pub fn missing(&self, context: &mut Context, name: &str, expected: &str) -> Reported {
+    pub(super) fn missing(&self, context: &mut Context, name: &str, expected: &str) -> Reported {
         self.reported.unwrap_or_else(|| {
             context.report(self.at, format!("{}: `{name}` is missing, expected {expected}", self.what))
         })
     }
 
     /// Fails if an unknown field was given.
-    pub fn all_known(&self) -> Result<(), Reported> {
+    pub(super) fn all_known(&self) -> Result<(), Reported> {
         self.reported.map_or(Ok(()), Err)
     }
 }
 
 /// The entries of a mapping whose keys are single values, each key once; reports all others.
-pub fn distinct<'n>(
+pub(super) fn distinct<'n>(
     context: &mut Context,
     what: &str,
     mapping: &'n [(Rc<Node>, Rc<Node>)],
@@ -242,7 +247,7 @@ pub fn distinct<'n>(
     entries
 }
 
-pub fn unknown_field(context: &mut Context, what: &str, known: &[&str], name: &str, at: Location) -> Reported {
+pub(super) fn unknown_field(context: &mut Context, what: &str, known: &[&str], name: &str, at: Location) -> Reported {
     let hint = match name {
         "<<" => Some("merge keys are not followed; write the fields out".to_owned()),
         _ => did_you_mean(name, known),

@@ -3,7 +3,7 @@
 //! tabled draws them, and holds a whole table in memory to do so. What comes after the first page of a long one is
 //! therefore drawn line by line, to the widths of that page.
 
-pub mod cell;
+pub(super) mod cell;
 pub(in crate::cli::output) mod fit;
 
 use tabled::builder::Builder;

@@ -16,7 +16,7 @@ const FEW: usize = 8;
 
 /// Consecutive orders, sent in one call.
 #[derive(Debug)]
-pub struct MultiCall {
+pub(crate) struct MultiCall {
     /// The number of the first, how many they are, and their items.
     pub(crate) first: u64,
     pub(crate) count: usize,

@@ -32,7 +32,7 @@ use crate::store::Store;
 
 /// One order of the input.
 #[derive(Debug)]
-pub struct BulkMultiOrder {
+pub(crate) struct BulkMultiOrder {
     /// The line where it begins.
     pub line: u64,
     /// The order.
@@ -45,7 +45,7 @@ pub struct BulkMultiOrder {
 
 /// One order, and how it ended.
 #[derive(Debug)]
-pub struct DecidedMultiOrder<'a> {
+pub(crate) struct DecidedMultiOrder<'a> {
     /// The order.
     pub order: &'a BulkMultiOrder,
     /// How it ended.
@@ -70,7 +70,7 @@ struct MultiOptions {
 }
 
 /// Multi-orders, from the first that was not popped.
-pub struct MultiOrders {
+pub(crate) struct MultiOrders {
     options: MultiOptions,
     /// What a call may cost, in items.
     most_cost: usize,
@@ -95,7 +95,7 @@ impl Run<MultiOrders> {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn new(
+    pub(crate) fn new(
         store: &mut Store,
         job: Job,
         limits: Limits,
@@ -129,7 +129,7 @@ impl Run<MultiOrders> {
     }
 
     /// Adds an order.
-    pub fn push(&mut self, mut order: BulkMultiOrder) {
+    pub(crate) fn push(&mut self, mut order: BulkMultiOrder) {
         let items = &order.order.items;
         if !Arc::ptr_eq(items, &self.orders.last.0) {
             let activities = items.iter().map(|(activity, _)| self.states.number(activity.as_str()));
@@ -141,7 +141,7 @@ impl Run<MultiOrders> {
     }
 
     /// The first order, if it is decided.
-    pub fn front(&self) -> Option<DecidedMultiOrder<'_>> {
+    pub(crate) fn front(&self) -> Option<DecidedMultiOrder<'_>> {
         match self.orders.rows.front()? {
             (order, State::Decided(outcome)) => Some(DecidedMultiOrder { order, outcome }),
             _ => None,

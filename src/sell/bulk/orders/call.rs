@@ -15,7 +15,7 @@ const ACTIVITY_WEIGHT: usize = 20;
 
 /// Batches of different activities, sent in one call: of `deduct` or `refund` if it is one, else of `mixed_orders`.
 #[derive(Debug)]
-pub struct OrderCall {
+pub(crate) struct OrderCall {
     pub(crate) batches: Vec<Batch>,
     orders: usize,
 }

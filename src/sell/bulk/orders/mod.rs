@@ -39,7 +39,7 @@ use crate::store::Store;
 
 /// What is done with the orders of a file, and how.
 #[derive(Debug, Clone)]
-pub struct OrderOptions {
+pub(crate) struct OrderOptions {
     /// What is done; not a multi-order.
     pub operation: Operation,
     /// Which job it is.
@@ -95,7 +95,7 @@ pub struct DecidedOrder<'a> {
 }
 
 /// Orders of one activity each, from the first that was not popped.
-pub struct SingleOrders {
+pub(crate) struct SingleOrders {
     encoder: Encoder,
     operation: Operation,
     has_users: bool,
@@ -119,7 +119,7 @@ impl Run<SingleOrders> {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
+    pub(crate) fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
         let OrderOptions { operation, job, reason, limit, hold_for, has_rows, limits, retry_for } = options;
         let kind = store.layout.kind();
         // `names` are all, unless the input was not read before.
@@ -150,7 +150,7 @@ impl Run<SingleOrders> {
     ///
     /// # Errors
     /// It has no user, and its activity is sharded.
-    pub fn push(&mut self, order: &BulkOrder<'_>) -> Result<(), StoreError> {
+    pub(crate) fn push(&mut self, order: &BulkOrder<'_>) -> Result<(), StoreError> {
         let nth = self.states.number(order.activity);
         let nth = self.states.home(nth, order.user.as_bytes(), order.line)?;
         self.orders.push(&self.states, nth, order);
@@ -158,7 +158,7 @@ impl Run<SingleOrders> {
     }
 
     /// The first order, if it is decided.
-    pub fn front(&self) -> Option<DecidedOrder<'_>> {
+    pub(crate) fn front(&self) -> Option<DecidedOrder<'_>> {
         let FrontRow { row, status, stock, bought, hold } = self.orders.window.front()?;
         let [first, second, reason] =
             self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());

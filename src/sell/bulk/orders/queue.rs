@@ -23,7 +23,7 @@ pub(crate) struct Queue {
 
 /// Consecutive rows of one activity, sent in one call.
 #[derive(Debug, Clone, Copy)]
-pub struct Batch {
+pub(crate) struct Batch {
     pub(crate) activity: u32,
     pub(crate) first: u64,
     pub(crate) count: usize,

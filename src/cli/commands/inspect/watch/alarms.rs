@@ -36,7 +36,7 @@ names! {
 
 impl Alarm {
     /// What is wrong with an activity.
-    pub fn of(view: &View, row: &ActivityRow, now: Instant) -> Vec<Self> {
+    pub(super) fn of(view: &View, row: &ActivityRow, now: Instant) -> Vec<Self> {
         let snapshot = &view.snapshot;
         let is_foreign = view.foreign_write.is_some_and(|at| now.saturating_duration_since(at) < FOREIGN_SHOWN);
         let is_missing = snapshot.status == Status::NotPreheated;
@@ -53,7 +53,7 @@ impl Alarm {
     }
 
     /// In a sentence, for people.
-    pub fn sentence(self, view: &View, row: &ActivityRow) -> String {
+    pub(super) fn sentence(self, view: &View, row: &ActivityRow) -> String {
         match self {
             Self::Corrupt => match &view.snapshot.corrupt {
                 Some(corrupt) => format!("key `{}` {}", corrupt.key, corrupt.what),
@@ -74,7 +74,7 @@ impl Alarm {
         }
     }
 
-    pub fn tone(self) -> Tone {
+    pub(super) fn tone(self) -> Tone {
         match self {
             Self::LowStock | Self::Paused => Tone::Warn,
             _ => Tone::Bad,

@@ -18,7 +18,7 @@ use crate::read::watch::{NewestOrder, View};
 /// A server that takes longer to answer than this is worth a line.
 const LATE: Duration = Duration::from_secs(1);
 
-pub struct Board {
+pub(super) struct Board {
     kind: Kind,
     below: Option<AlertBelow>,
     pub rows: Vec<WatchRow>,
@@ -38,7 +38,7 @@ pub struct Board {
 }
 
 impl Board {
-    pub fn new(kind: Kind, below: Option<AlertBelow>) -> Self {
+    pub(super) fn new(kind: Kind, below: Option<AlertBelow>) -> Self {
         Self {
             kind,
             below,
@@ -55,12 +55,12 @@ impl Board {
     }
 
     /// Since when a reading should have come, if it is late: the server takes its time.
-    pub fn overdue(&self, every: Duration) -> Option<Instant> {
+    pub(super) fn overdue(&self, every: Duration) -> Option<Instant> {
         (self.heard.elapsed() > every + LATE).then_some(self.heard)
     }
 
     /// Takes what was read. Rows come in the order that is asked for.
-    pub fn take(&mut self, update: Update, selection: &Selection) {
+    pub(super) fn take(&mut self, update: Update, selection: &Selection) {
         self.heard = Instant::now();
         let error = match update.reading {
             Ok(reading) => {

@@ -7,7 +7,7 @@ const MAX_SECONDS: f64 = 24.0 * 3600.0;
 
 /// What comes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Forecast {
+pub(super) enum Forecast {
     /// It is sold out then.
     SoldOutIn(Duration),
     /// Its window ends before; the units that are left then.
@@ -17,7 +17,7 @@ pub enum Forecast {
 impl Forecast {
     /// The forecast of a stock that falls by `rate` units a second, in a window that ends in `ends_in`.
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    pub fn of(stock: u64, rate: Option<f64>, ends_in: Option<Duration>) -> Option<Self> {
+    pub(super) fn of(stock: u64, rate: Option<f64>, ends_in: Option<Duration>) -> Option<Self> {
         let rate = rate.filter(|rate| *rate > 0.0 && stock > 0)?;
         let seconds = stock as f64 / rate;
         match ends_in {
@@ -30,7 +30,7 @@ impl Forecast {
     }
 
     /// Seconds until it is sold out.
-    pub fn seconds(self) -> Option<u64> {
+    pub(super) fn seconds(self) -> Option<u64> {
         match self {
             Self::SoldOutIn(time) => Some(time.as_secs()),
             Self::EndsWith(_) => None,

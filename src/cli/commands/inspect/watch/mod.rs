@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// How often, and how many times.
 #[derive(Debug, clap::Args)]
-pub struct WatchArgs {
+pub(super) struct WatchArgs {
     /// Show it again and again [default: every 2s]
     ///
     /// On a terminal the screen is redrawn; `q` or Ctrl-C ends it. Anywhere else, and with another `-o` than table, a row
@@ -50,7 +50,7 @@ pub struct WatchArgs {
 
 impl WatchArgs {
     /// How often.
-    pub fn interval(&self) -> Option<Duration> {
+    pub(super) fn interval(&self) -> Option<Duration> {
         self.watch
     }
 }
@@ -65,7 +65,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// The first reading failed, or the last one of those that were asked for.
-pub fn run(
+pub(super) fn run(
     args: &WatchArgs,
     every: Duration,
     wanted: ActivitySelector,

@@ -14,7 +14,7 @@ const STEADY_UNITS: i64 = 10;
 
 /// How many units of an activity were sold at each of the last readings. Refunds count against it.
 #[derive(Debug, Default)]
-pub struct History {
+pub(super) struct History {
     /// Of one sale: a reset begins another.
     epoch: Option<u64>,
     samples: VecDeque<(Instant, i64)>,
@@ -22,7 +22,7 @@ pub struct History {
 
 impl History {
     /// Adds a reading. `sold` may be any number that grows by one with each unit that is sold.
-    pub fn add(&mut self, at: Instant, sold: i64, epoch: Option<u64>) {
+    pub(super) fn add(&mut self, at: Instant, sold: i64, epoch: Option<u64>) {
         if self.epoch != epoch || self.samples.back().is_some_and(|(last, _)| *last >= at) {
             self.samples.clear();
         }
@@ -35,7 +35,7 @@ impl History {
     }
 
     /// Units a second; negative while more come back than go. `None` before the second reading.
-    pub fn rate(&self) -> Option<f64> {
+    pub(super) fn rate(&self) -> Option<f64> {
         let (last, _) = self.samples.back()?;
         let before = self.samples.iter().rev().nth(1)?;
         let first = self.samples.iter().find(|(at, _)| last.duration_since(*at) <= WINDOW);
@@ -45,7 +45,7 @@ impl History {
 
     /// The rate, if it was long and steady enough to say what comes: neither half is more than twice as quick as the
     /// other.
-    pub fn steady_rate(&self) -> Option<f64> {
+    pub(super) fn steady_rate(&self) -> Option<f64> {
         let (first, last) = (*self.samples.front()?, *self.samples.back()?);
         let span = last.0.duration_since(first.0);
         if self.samples.len() < STEADY_SAMPLES || span < STEADY_SPAN || last.1 - first.1 < STEADY_UNITS {

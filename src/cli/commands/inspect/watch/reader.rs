@@ -19,7 +19,7 @@ const INDEX_AFTER: Duration = Duration::from_secs(2);
 const LATENCY_AFTER: Duration = Duration::from_secs(5);
 
 /// What one time of reading found.
-pub struct Update {
+pub(super) struct Update {
     /// An error if the server refuses to be asked.
     pub reading: Result<Reading, StoreError>,
     pub views: Vec<View>,
@@ -32,7 +32,7 @@ pub struct Update {
 }
 
 /// What is read, and with what.
-pub struct Reader {
+pub(super) struct Reader {
     store: Store,
     wanted: ActivitySelector,
     watched: Watched,
@@ -46,7 +46,7 @@ impl Reader {
     ///
     /// # Errors
     /// Any of the store's; nothing fits a pattern.
-    pub fn new(mut store: Store, wanted: ActivitySelector) -> Result<Self> {
+    pub(super) fn new(mut store: Store, wanted: ActivitySelector) -> Result<Self> {
         let activities = wanted.activities(&mut store)?;
         let mut watched = Watched::default();
         store.watch_wholes(&mut watched, &activities)?;
@@ -54,7 +54,7 @@ impl Reader {
     }
 
     /// Reads once.
-    pub fn read(&mut self) -> Update {
+    pub(super) fn read(&mut self) -> Update {
         self.look_for_new();
         let reading = self.store.read_watched(&mut self.watched);
         let is_due = self.latency.is_none_or(|last| last.elapsed() >= LATENCY_AFTER);
@@ -95,7 +95,7 @@ impl Reader {
     }
 
     /// Reads on, once in an interval from now, until the other side is gone.
-    pub fn start(mut self, every: Duration) -> Updates {
+    pub(super) fn start(mut self, every: Duration) -> Updates {
         let (updates, received) = sync_channel(1);
         let (_stop, stopped) = channel();
         // It ends with the process at the latest: it only reads.
@@ -125,7 +125,7 @@ fn of_whole(order: &NewestOrder) -> NewestOrder {
 }
 
 /// What is read, as it comes.
-pub struct Updates {
+pub(super) struct Updates {
     received: Receiver<Update>,
     /// The thread ends when this goes.
     _stop: Sender<()>,
@@ -133,7 +133,7 @@ pub struct Updates {
 
 impl Updates {
     /// The next one, if it comes in time.
-    pub fn next(&self, at_most: Duration) -> Option<Update> {
+    pub(super) fn next(&self, at_most: Duration) -> Option<Update> {
         self.received.recv_timeout(at_most).ok()
     }
 }

@@ -17,7 +17,7 @@ use crate::read::watch::View;
 
 row! {
     /// An activity at one reading. What is not known is null.
-    pub struct WatchRow as row {
+    pub(super) struct WatchRow as row {
         /// The server's clock.
         data time: Millis;
         flat pub activity: ActivityRow;
@@ -63,7 +63,7 @@ row! {
 }
 
 impl WatchRow {
-    pub fn new(view: &View, kind: Kind, history: &History, below: Option<AlertBelow>, now: Instant) -> Self {
+    pub(super) fn new(view: &View, kind: Kind, history: &History, below: Option<AlertBelow>, now: Instant) -> Self {
         let snapshot = &view.snapshot;
         // Of what only a backend created, this many are coupons of one unit; else only a scan would tell.
         let held = snapshot.buyers.filter(|_| kind == Kind::Coupon);
@@ -94,7 +94,7 @@ impl WatchRow {
     }
 
     /// Adds what all rows of a reading have in common.
-    pub fn add(&mut self, figures: &Figures) {
+    pub(super) fn add(&mut self, figures: &Figures) {
         self.server_calls = figures.calls.map(rounded);
         self.server_errors = figures.errors.map(rounded);
         self.server_success = figures.success.map(|share| (share * 1e5).floor() / 1e5);
@@ -127,4 +127,4 @@ fn rounded(rate: f64) -> f64 {
 }
 
 /// The last columns, which go first on a narrow screen.
-pub const SPARE: usize = 3;
+pub(super) const SPARE: usize = 3;

@@ -9,7 +9,7 @@ use crate::read::stats::info::{CallStats, Info, LatencyStats, Role};
 
 /// What is known of the servers and their counters.
 #[derive(Debug, Default)]
-pub struct Servers {
+pub(super) struct Servers {
     /// The last readings, by server.
     last: BTreeMap<String, (Instant, Info)>,
     latency: BTreeMap<String, LatencyStats>,
@@ -19,7 +19,7 @@ pub struct Servers {
 
 /// Script calls of all callers: backends, other tools, and what this one cannot leave out.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Figures {
+pub(super) struct Figures {
     /// Product and version, if all servers have the same.
     pub product: Option<String>,
     pub role: Option<Role>,
@@ -45,7 +45,7 @@ pub struct Figures {
 
 impl Servers {
     /// Takes a reading. Returns whether a server was restarted since the last one, so that it may have lost data.
-    pub fn take(&mut self, servers: Vec<ServerInfo>, at: Instant, own_calls: u64) -> bool {
+    pub(super) fn take(&mut self, servers: Vec<ServerInfo>, at: Instant, own_calls: u64) -> bool {
         let own = own_calls.saturating_sub(std::mem::replace(&mut self.own_calls, own_calls));
         let mut figures = Figures { asked: servers.len(), ..Figures::default() };
         let mut total = Some(CallStats::default());

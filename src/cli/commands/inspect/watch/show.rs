@@ -23,7 +23,7 @@ const ORDERS: usize = 5;
 const TALL: usize = 20;
 
 /// What does not change from frame to frame.
-pub struct Title {
+pub(super) struct Title {
     pub server: String,
     pub layout: &'static str,
     pub every: Duration,
@@ -32,7 +32,7 @@ pub struct Title {
 }
 
 /// Draws all that has room, the most important first.
-pub fn draw(board: &Board, title: &Title, frame: &mut Frame) {
+pub(super) fn draw(board: &Board, title: &Title, frame: &mut Frame) {
     header(board, title, frame);
     totals(board, title, frame);
     scripts(board, frame);

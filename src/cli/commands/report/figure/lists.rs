@@ -24,19 +24,19 @@ struct List {
 }
 
 /// What is known of users; nothing in layouts without them.
-pub struct Lists(Vec<List>);
+pub(super) struct Lists(Vec<List>);
 
 impl Lists {
-    pub fn new(report: &Report) -> Self {
+    pub(super) fn new(report: &Report) -> Self {
         Self([users(report), buyers(report)].into_iter().filter(|list| !list.rows.is_empty()).collect())
     }
 
-    pub fn height(&self) -> f64 {
+    pub(super) fn height(&self) -> f64 {
         let rows = self.0.iter().map(|list| list.rows.len()).max();
         rows.map_or(0.0, |rows| 52.0 + ROW * rows as f64)
     }
 
-    pub fn draw(&self, top: f64, svg: &mut Svg) {
+    pub(super) fn draw(&self, top: f64, svg: &mut Svg) {
         let width = (WIDTH - 2.0 * EDGE - GAP) / 2.0;
         for (list, row_index) in self.0.iter().zip(0i32..) {
             list.draw(EDGE + f64::from(row_index) * (width + GAP), top, width, svg);

@@ -45,7 +45,7 @@ text{fill:#eceae5}.dim{fill:#a8a69f}
 ";
 
 /// The whole picture.
-pub fn draw(report: &Report) -> String {
+pub(super) fn draw(report: &Report) -> String {
     let lists = lists::Lists::new(report);
     let notes = notes(report);
     let top = 178.0;

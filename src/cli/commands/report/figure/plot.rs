@@ -14,7 +14,7 @@ use crate::model::ledger::Op;
 use crate::model::time::Millis;
 
 /// From the heading of the first plot to the last line below the second.
-pub const HEIGHT: f64 = 530.0;
+pub(super) const HEIGHT: f64 = 530.0;
 
 const LEFT: f64 = EDGE + 62.0;
 const RIGHT: f64 = WIDTH - EDGE;
@@ -35,7 +35,7 @@ struct Plot<'a> {
     y: f64,
 }
 
-pub fn draw(report: &Report, series: &Series, y: f64, svg: &mut Svg) {
+pub(super) fn draw(report: &Report, series: &Series, y: f64, svg: &mut Svg) {
     let plot = Plot { report, series, y };
     let bars = series.even_columns(BARS);
     plot.pauses(svg);

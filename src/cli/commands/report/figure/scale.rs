@@ -4,7 +4,7 @@ use crate::cli::commands::report::words::rate;
 
 /// Numbers from zero to a round one.
 #[derive(Debug, Clone, Copy)]
-pub struct Scale {
+pub(super) struct Scale {
     step: f64,
     /// The last tick.
     pub top: f64,
@@ -12,7 +12,7 @@ pub struct Scale {
 
 impl Scale {
     /// The fewest steps of 1, 2 or 5 with zeros that reach a number, up to a maximum.
-    pub fn new(largest: f64, most: f64) -> Self {
+    pub(super) fn new(largest: f64, most: f64) -> Self {
         let largest = largest.max(f64::MIN_POSITIVE);
         let wanted = largest / most;
         let power = 10_f64.powf(wanted.log10().floor());
@@ -22,14 +22,14 @@ impl Scale {
     }
 
     /// Every tick, from zero on.
-    pub fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
+    pub(super) fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
         let Self { step, top } = *self;
         (0..=20).map(move |tick| f64::from(tick) * step).take_while(move |tick| *tick <= top * 1.001)
     }
 }
 
 /// A number of few characters: `12,000`, `1.5M`.
-pub fn short(number: f64) -> String {
+pub(super) fn short(number: f64) -> String {
     const SIZES: [(f64, &str); 5] = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let found = SIZES.into_iter().find(|(size, _)| number >= *size).filter(|_| number >= 100_000.0);
     match found {
