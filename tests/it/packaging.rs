@@ -55,7 +55,7 @@ fn the_job_of_all_servers_wants_each_of_them() {
     let install =
         steps.iter().find_map(|step| step["run"].as_str().filter(|run| run.contains("scripts/servers"))).unwrap();
     let script = read("scripts/servers");
-    let all = script.lines().find_map(|line| line.trim().strip_prefix("for name in ")?.strip_suffix("; do")).unwrap();
+    let all = script.lines().find_map(|line| line.trim().strip_prefix("names=(")?.strip_suffix(")")).unwrap();
     let count = all.split(' ').count();
     assert!(install.ends_with(&format!("= {count}")), "{install}: {all}");
 }

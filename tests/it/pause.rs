@@ -109,7 +109,6 @@ fn several_activities_may_be_named_by_a_pattern_wherever_they_are_named() {
         let named: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["activity"].as_str().unwrap()).collect();
         assert_eq!(named, ["sku-1", "sku-2"], "{line}");
     }
-    json_call(&redis, SECKILL, "doctor sku-*").code(0);
     json_call(&redis, SECKILL, "pause sku-* --yes").code(0);
     let folder = tempfile::tempdir().unwrap();
     let archive = json_call(&redis, SECKILL, &format!("archive sku-* --yes --to {}", folder.path().display()));

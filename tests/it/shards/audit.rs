@@ -173,7 +173,7 @@ fn a_transfer_that_stays_open_is_stuck_and_named() {
     assert_row(&audit, "drift", 16, 0, 4, 0);
     assert_eq!(differences(&audit), ["1#3 stuck_transfer - 0 4 -"]);
     let shown = on_cluster(&redis, "reconcile 1").code(7).stderr_has(&transfer(1));
-    on_cluster(&redis, "reconcile 1 --fix --dry-run").code(7).stderr_has("1 of 1 repairs would be applied");
+    on_cluster(&redis, "reconcile 1 --fix --dry-run").code(7).stderr_has("1 of 1 repair would be applied");
     assert_row(&reconcile(&redis, "", 7), "drift", 16, 0, 4, 0);
     let fixed = reconcile(&redis, " --fix --yes", 0);
     let repair = &fixed["repairs"][0];
